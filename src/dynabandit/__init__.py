@@ -1,0 +1,14 @@
+"""Bandits for rewards that change over time."""
+
+from dynabandit import checks, environments, estimators, policies
+from dynabandit.bandit import Bandit
+from dynabandit.environments import Environment, environment
+from dynabandit.policies import Policy, policy
+from dynabandit.simulation import Simulation, compare, simulate
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Bandit", "Environment", "Policy", "Simulation",
+    "checks", "compare", "environment", "environments", "estimators", "policies", "policy", "simulate",
+]  # fmt: skip

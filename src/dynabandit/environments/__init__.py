@@ -1,0 +1,62 @@
+"""Environments: time in, the mean reward of each arm out."""
+
+from dataclasses import MISSING
+from typing import Any
+
+from dynabandit.environments.base import Environment, Kernels
+from dynabandit.environments.exponential_clock import Case1, Case2, ExponentialClock
+from dynabandit.environments.random_walks import Case3, Case4, LogisticWalk, ReflectedWalk
+from dynabandit.environments.still import Fixed, Path, Piecewise, SmallChanges
+from dynabandit.errors import arguments, unknown
+
+__all__ = [
+    "ENVIRONMENTS", "Case1", "Case2", "Case3", "Case4", "Environment", "ExponentialClock", "Fixed", "Kernels",
+    "LogisticWalk", "Path", "Piecewise", "ReflectedWalk", "SmallChanges", "environment",
+]  # fmt: skip
+
+ENVIRONMENTS: dict[str, type[Environment]] = {
+    "small-changes": SmallChanges,
+    "case-1": Case1,
+    "case-2": Case2,
+    "case-3": Case3,
+    "case-4": Case4,
+    "fixed": Fixed,
+    "piecewise": Piecewise,
+    "exponential-clock": ExponentialClock,
+    "reflected-walk": ReflectedWalk,
+    "logistic-walk": LogisticWalk,
+    "path": Path,
+}
+
+
+def environment(name: str | Environment, **parameters: Any) -> Environment:
+    """Return the environment with this name.
+
+    Parameters
+    ----------
+    name
+        A name of the registry, such as ``"case-3"``; an environment object comes back as it is.
+    parameters
+        Such as ``arms=50``; `environments.ENVIRONMENTS[name]` documents each.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.environment("case-1", arms=50).parameters
+    {'arms': 50}
+    """
+    if isinstance(name, Environment):
+        if parameters:
+            raise TypeError(f"parameters {sorted(parameters)} go with an environment's name, not with {name!r}")
+        return name
+    if name not in ENVIRONMENTS:
+        raise unknown("environment", name, ENVIRONMENTS)
+    kind = ENVIRONMENTS[name]
+    known = {key: field for key, field in kind.__dataclass_fields__.items() if field.init}
+    arguments(f"environment {name!r}", parameters, known)
+    missing = [key for key, field in known.items() if field.default is MISSING and key not in parameters]
+    if missing:
+        raise TypeError(
+            f"environment {name!r} needs {', '.join(missing)}: see dynabandit.environments.{kind.__name__}"
+        )
+    return kind(**parameters)

@@ -1,0 +1,123 @@
+"""What every environment is: the mean reward of each arm, step by step."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from dynabandit.errors import integer
+from dynabandit.kernels.compilation import compiled, kernel
+from dynabandit.kernels.streams import LARGEST_STEP, Stream, stream
+
+__all__ = ["Environment", "Kernels", "make_path_writer", "path_writer"]
+
+
+class Kernels(NamedTuple):
+    """The two functions that make up an environment; arms are independent of each other.
+
+    `state` is an array (slots, arms), `parameters` an array (parameters, arms), `table` what
+    `Environment.table` gives.
+    """
+
+    start: Callable[..., None]
+    """start(state, arm, parameters, table, source): write the arm's state at time 0."""
+    advance: Callable[..., float]
+    """advance(state, arm, step, parameters, table, source): move the arm to `step`, return its mean there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """Base of all environments; a subclass is a frozen dataclass whose fields are its parameters."""
+
+    name: ClassVar[str]
+    slots: ClassVar[tuple[str, ...]]
+    kernels: ClassVar[Kernels]
+
+    arms: int = 2
+
+    def __post_init__(self) -> None:
+        integer("arms", self.arms, 2)
+
+    def numbers(self) -> np.ndarray:
+        """Return the parameters of every arm as the array that the kernels read."""
+        return np.zeros((1, self.arms))
+
+    def table(self) -> np.ndarray:
+        """Return what belongs to no single arm, as a two-dimensional array."""
+        return np.zeros((0, 0))
+
+    @property
+    def longest(self) -> int:
+        """The last step that the environment knows."""
+        return LARGEST_STEP
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+
+    def check_horizon(self, horizon: int) -> int:
+        """Return `horizon`, or raise an error where the environment does not reach so far."""
+        return integer("horizon", horizon, 1, self.longest)
+
+    def path(self, horizon: int, seed: int, replication: int = 0) -> np.ndarray:
+        """Return one trajectory, an array (horizon, arms): the very one that a simulation uses.
+
+        Examples
+        --------
+        >>> import dynabandit as db
+        >>> db.environment("case-3", arms=3).path(horizon=1000, seed=1).shape
+        (1000, 3)
+        """
+        horizon = self.check_horizon(horizon)
+        source = stream(seed, replication)
+        state = np.zeros((1, len(self.slots), self.arms))
+        means = np.empty((1, horizon, self.arms))
+        best = np.empty((1, horizon))
+        path_writer(self.kernels)(state, self.numbers(), self.table(), means, best, 1, horizon, source)
+        return means[0]
+
+
+@functools.cache
+def path_writer(kernels: Kernels) -> Callable[..., None]:
+    """Return the compiled `make_path_writer` of an environment."""
+    return compiled(make_path_writer(kernels))
+
+
+def make_path_writer(kernels: Kernels) -> Callable[..., None]:
+    """Return write(state, parameters, table, means, best, first, steps, source), the next block of means.
+
+    All but `parameters` and `table` have replications in front; `source` belongs to the first of them. `means`
+    gets `steps` steps from `first` on, and `best` the largest mean of each.
+    """
+    start, advance = kernels
+
+    @kernel
+    def write(
+        state: np.ndarray,
+        parameters: np.ndarray,
+        table: np.ndarray,
+        means: np.ndarray,
+        best: np.ndarray,
+        first: int,
+        steps: int,
+        source: Stream,
+    ) -> None:
+        replications, _, arms = means.shape
+        for replication in range(replications):
+            own = Stream(source.seed_low, source.seed_high, source.replication + replication)
+            states = state[replication]
+            if first == 1:
+                for arm in range(arms):
+                    start(states, arm, parameters, table, own)
+            for step in range(steps):
+                row = means[replication, step]
+                largest = 0.0
+                for arm in range(arms):
+                    row[arm] = advance(states, arm, first + step, parameters, table, own)
+                    largest = max(largest, row[arm])
+                best[replication, step] = largest
+
+    return write

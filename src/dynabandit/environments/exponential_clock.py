@@ -1,0 +1,163 @@
+"""Abrupt changes at random times: the exponential clock."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.environments.base import Environment, Kernels
+from dynabandit.errors import integer, number
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import PATH, START, Stream, uniform_pair, words
+
+__all__ = ["Case1", "Case2", "ExponentialClock"]
+
+MEAN, NEXT_CHANGE = range(2)
+RATE, LOW, HIGH = range(3)
+NEVER = 1e18
+
+
+@kernel
+def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> None:
+    renew(state, arm, 0, parameters, words(source, START, 0, arm, 0))
+
+
+@kernel
+def advance(
+    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
+) -> float:
+    if step >= state[NEXT_CHANGE, arm]:
+        renew(state, arm, step, parameters, words(source, PATH, step, arm, 0))
+    return state[MEAN, arm]
+
+
+@kernel
+def renew(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, four: tuple[int, int, int, int]) -> None:
+    """Draw a new mean and the step of the next change."""
+    level, clock = uniform_pair(four)
+    low = parameters[LOW, arm]
+    state[MEAN, arm] = low + (parameters[HIGH, arm] - low) * level
+    # A step has a change with probability 1 - exp(-theta), so P(no change in n steps) = exp(-theta n)
+    rate = parameters[RATE, arm]
+    wait = math.ceil(-math.log(clock) / rate) if rate > 0.0 else NEVER
+    state[NEXT_CHANGE, arm] = step + max(wait, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExponentialClock(Environment):
+    """Each arm keeps its mean until its clock rings, then draws a new one from U(low, high).
+
+    Parameters
+    ----------
+    rates
+        The rate theta of each arm's Poisson clock, per step; 0 never rings.
+    low, high
+        The bounds of each arm's mean, in [0, 1].
+    arms
+        How many arms; by default as many as rates. More arms take the parameters in turn.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> env = db.environment("exponential-clock", rates=[0.0, 0.1], low=[0.5, 0.0], high=[0.5, 1.0])
+    >>> env.path(horizon=4, seed=1)[:, 0].tolist()
+    [0.5, 0.5, 0.5, 0.5]
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (26).
+    """
+
+    name: ClassVar[str] = "exponential-clock"
+    slots: ClassVar[tuple[str, ...]] = ("mean", "next_change")
+    kernels: ClassVar[Kernels] = Kernels(start, advance)
+
+    rates: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    arms: int = 0
+
+    def __post_init__(self) -> None:
+        limits = {"rates": math.inf, "low": 1.0, "high": 1.0}
+        for argument, limit in limits.items():
+            values = getattr(self, argument)
+            if not hasattr(values, "__len__") or isinstance(values, str) or len(values) == 0:
+                raise ValueError(f"{argument} must be a sequence with a number for each arm, got {values!r}")
+            values = tuple(number(f"{argument}[{i}]", value, 0.0, limit) for i, value in enumerate(values))
+            object.__setattr__(self, argument, values)
+        if not len(self.rates) == len(self.low) == len(self.high):
+            raise ValueError(
+                "rates, low and high must be equally long, "
+                f"got {len(self.rates)}, {len(self.low)} and {len(self.high)} numbers"
+            )
+        for i, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
+            if low > high:
+                raise ValueError(f"low[{i}] must not be above high[{i}], got {low!r} and {high!r}")
+        if self.arms == 0:
+            object.__setattr__(self, "arms", len(self.rates))
+        integer("arms", self.arms, 2)
+
+    def numbers(self) -> np.ndarray:
+        rows = [list(islice(cycle(row), self.arms)) for row in (self.rates, self.low, self.high)]
+        return np.array(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case1(ExponentialClock):
+    """The paper's Case 1: abrupt changes in [0, 1], rare in odd arms and frequent in even arms.
+
+    Parameters
+    ----------
+    arms
+        How many arms, at least 2.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.environment("case-1", arms=50).arms
+    50
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, table 1.
+    """
+
+    name: ClassVar[str] = "case-1"
+
+    arms: int = 2
+    rates: Sequence[float] = field(default=(0.001, 0.010), init=False)
+    low: Sequence[float] = field(default=(0.0, 0.0), init=False)
+    high: Sequence[float] = field(default=(1.0, 1.0), init=False)
+
+    def __post_init__(self) -> None:
+        integer("arms", self.arms, 2)
+        super().__post_init__()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case2(Case1):
+    """The paper's Case 2: as Case 1, but odd arms in [0.3, 1] and even arms in [0, 0.7].
+
+    Parameters
+    ----------
+    arms
+        How many arms, at least 2.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> bool(db.environment("case-2").path(horizon=500, seed=1)[:, 0].min() >= 0.3)
+    True
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, table 1.
+    """
+
+    name: ClassVar[str] = "case-2"
+
+    low: Sequence[float] = field(default=(0.3, 0.0), init=False)
+    high: Sequence[float] = field(default=(1.0, 0.7), init=False)

@@ -1,0 +1,180 @@
+"""Drift: random walks inside [0, 1], by reflection or through the logistic function."""
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.environments.base import Environment, Kernels
+from dynabandit.errors import number
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import PATH, START, Stream, normal_pair, uniform, words
+
+__all__ = ["Case3", "Case4", "LogisticWalk", "ReflectedWalk"]
+
+POSITION, SPARE = range(2)  # SPARE: the second normal number of a pair, for the next step
+DEVIATION = 0
+
+
+@kernel
+def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> None:
+    # mu_0 of Case 3 from its stationary law, z_0 of Case 4 as in equation (28): both uniform on (0, 1)
+    state[POSITION, arm] = uniform(source, START, 0, arm)
+
+
+@kernel
+def innovation(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, source: Stream) -> float:
+    """Return omega_t: odd steps draw a pair of normal numbers, even steps use the second of it."""
+    if step % 2 == 1:
+        now, state[SPARE, arm] = normal_pair(words(source, PATH, step, arm, 0))
+    else:
+        now = state[SPARE, arm]
+    return parameters[DEVIATION, arm] * now
+
+
+@kernel
+def reflect(x: float) -> float:
+    """The function f of equation (27)."""
+    x = abs(x) % 2.0
+    return x if x <= 1.0 else 1.0 - (x - 1.0)
+
+
+@kernel
+def logistic(z: float) -> float:
+    """1 / (1 + exp(-z)), without overflow."""
+    if z >= 0.0:
+        return 1.0 / (1.0 + math.exp(-z))
+    e = math.exp(z)
+    return e / (1.0 + e)
+
+
+@kernel
+def reflected_advance(
+    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
+) -> float:
+    state[POSITION, arm] = reflect(state[POSITION, arm] + innovation(state, arm, step, parameters, source))
+    return state[POSITION, arm]
+
+
+@kernel
+def logistic_advance(
+    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
+) -> float:
+    state[POSITION, arm] += innovation(state, arm, step, parameters, source)
+    return logistic(state[POSITION, arm])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReflectedWalk(Environment):
+    """Each mean is a random walk that is reflected at 0 and 1; in the long run it is uniform.
+
+    Parameters
+    ----------
+    arms
+        How many arms, at least 2.
+    variance
+        Of one step of the walk.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> path = db.environment("reflected-walk", arms=2, variance=0.01).path(horizon=1000, seed=1)
+    >>> bool(((0 <= path) & (path <= 1)).all())
+    True
+
+    References
+    ----------
+    Slivkins & Upfal (2008), Adapting to a changing environment: the Brownian restless bandits. COLT.
+    """
+
+    name: ClassVar[str] = "reflected-walk"
+    slots: ClassVar[tuple[str, ...]] = ("position", "spare")
+    kernels: ClassVar[Kernels] = Kernels(start, reflected_advance)
+
+    variance: float = 0.0001
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        number("variance", self.variance, 0.0, math.inf)
+
+    def numbers(self) -> np.ndarray:
+        return np.full((1, self.arms), math.sqrt(self.variance))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticWalk(ReflectedWalk):
+    """Each mean is the logistic function of a random walk; in the long run it nears 0 or 1.
+
+    Parameters
+    ----------
+    arms
+        How many arms, at least 2.
+    variance
+        Of one step of the walk.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.environment("logistic-walk", arms=3, variance=0.001).path(horizon=10, seed=1).shape
+    (10, 3)
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (28).
+    """
+
+    name: ClassVar[str] = "logistic-walk"
+    kernels: ClassVar[Kernels] = Kernels(start, logistic_advance)
+
+    variance: float = 0.001
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case3(ReflectedWalk):
+    """The paper's Case 3: a reflected random walk with variance 0.0001.
+
+    Parameters
+    ----------
+    arms
+        How many arms, at least 2.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.environment("case-3").variance
+    0.0001
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (27).
+    """
+
+    name: ClassVar[str] = "case-3"
+
+    variance: float = field(default=0.0001, init=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case4(LogisticWalk):
+    """The paper's Case 4: the logistic function of a random walk with variance 0.001.
+
+    Parameters
+    ----------
+    arms
+        How many arms, at least 2.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.environment("case-4").variance
+    0.001
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (28).
+    """
+
+    name: ClassVar[str] = "case-4"
+
+    variance: float = field(default=0.001, init=False)

@@ -1,0 +1,57 @@
+"""Checks of arguments; each error names the argument, the value and what would be valid."""
+
+import difflib
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["arguments", "integer", "nearest", "number", "unknown"]
+
+
+def nearest(value: object, known: Iterable[str]) -> str:
+    """Return a hint such as `` Did you mean 'ucb'?``, or an empty string where nothing is close."""
+    close = difflib.get_close_matches(str(value), list(known), n=1, cutoff=0.5)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def unknown(kind: str, value: object, known: Iterable[str]) -> ValueError:
+    """Make the error for a name that is not in a registry."""
+    names = sorted(known)
+    return ValueError(f"unknown {kind} {value!r}.{nearest(value, names)} Known: {', '.join(names)}")
+
+
+def number(argument: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
+    """Return `value` as a float in [low, high] (or (low, high]), or raise an error that says so."""
+    valid = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        raise TypeError(f"{argument} must be {valid}, got {value!r}")
+    result = float(value)
+    inside = low < result <= high if open_low else low <= result <= high
+    if not inside or math.isinf(result):
+        raise ValueError(f"{argument} must be {valid}, got {value!r}")
+    return result
+
+
+def integer(argument: str, value: Any, low: int, high: int | None = None) -> int:
+    """Return `value` as an int in [low, high], or raise an error that says so."""
+    valid = f"a whole number of at least {low}" + ("" if high is None else f" and at most {high}")
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        result = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{argument} must be {valid}, got {value!r}") from None
+    if result < low or (high is not None and result > high):
+        raise ValueError(f"{argument} must be {valid}, got {value!r}")
+    return result
+
+
+def arguments(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise an error where `given` holds a parameter that `what` does not have."""
+    names = list(known)
+    for name in given:
+        if name not in names:
+            raise TypeError(
+                f"{what} has no parameter {name!r}.{nearest(name, names)} Its parameters: {', '.join(names)}"
+            )

@@ -1,0 +1,9 @@
+"""Estimators: the rewards of one arm in, a belief about its mean out."""
+
+from dynabandit.estimators.adaptive_forgetting import AdaptiveForgetting
+from dynabandit.estimators.base import Belief, Estimator
+from dynabandit.estimators.fixed_forgetting import FixedForgetting
+from dynabandit.estimators.sample_mean import SampleMean
+from dynabandit.estimators.sliding_window import SlidingWindow
+
+__all__ = ["AdaptiveForgetting", "Belief", "Estimator", "FixedForgetting", "SampleMean", "SlidingWindow"]

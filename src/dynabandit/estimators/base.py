@@ -1,0 +1,69 @@
+"""What every estimator is: rewards of one arm in, a belief about its mean out."""
+
+import math
+from typing import Any, NamedTuple
+
+from dynabandit.errors import number
+
+__all__ = ["Belief", "Estimator"]
+
+
+class Belief(NamedTuple):
+    """What an estimator holds of one arm; NaN where nothing was observed yet."""
+
+    mean: float
+    variance: float
+    forgetting: float
+    effective_size: float
+
+
+class Estimator:
+    """Base of the estimator objects: keeps the state, and asks the subclass for three small functions.
+
+    A subclass sets `state` in its constructor and defines `_observe` (the next state, from the same pure
+    function that the compiled policies call) and `belief`.
+    """
+
+    state: Any
+
+    def update(self, reward: float) -> "Estimator":
+        """Take in one reward in [0, 1] and return the estimator itself."""
+        self.state = self._observe(number("reward", reward, 0.0, 1.0))
+        return self
+
+    def _observe(self, reward: float) -> Any:
+        raise NotImplementedError
+
+    @property
+    def belief(self) -> Belief:
+        """All of the below at once."""
+        raise NotImplementedError
+
+    @property
+    def mean(self) -> float:
+        """The estimated mean reward; NaN before the first reward."""
+        return self.belief.mean
+
+    @property
+    def variance(self) -> float:
+        """The estimated variance of a reward; 0 while there is too little data to tell."""
+        return self.belief.variance
+
+    @property
+    def forgetting(self) -> float:
+        """The factor by which the next reward will discount the past; 1 forgets nothing."""
+        return self.belief.forgetting
+
+    @property
+    def effective_size(self) -> float:
+        """How many equally weighted rewards would give a mean of the same precision."""
+        return self.belief.effective_size
+
+    @property
+    def weight(self) -> float:
+        """The sum of the weights of all rewards so far."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        mean = "nothing observed" if math.isnan(self.mean) else f"mean {self.mean:.4g}"
+        return f"{type(self).__name__}({mean}, weight {self.weight:.4g})"

@@ -1,0 +1,81 @@
+"""Fixed forgetting: the weight of a reward falls by a constant factor with each newer one."""
+
+import math
+from typing import NamedTuple
+
+from dynabandit.errors import number
+from dynabandit.estimators.base import Belief, Estimator
+from dynabandit.kernels.compilation import kernel
+
+__all__ = ["FixedForgetting"]
+
+
+class State(NamedTuple):
+    """Discounted sums: of rewards, of squared rewards, of weights, of squared weights."""
+
+    m: float
+    squares: float
+    w: float
+    k: float
+
+
+START = State(m=0.0, squares=0.0, w=0.0, k=0.0)
+
+
+@kernel
+def observe(state: State, reward: float, forgetting: float) -> State:
+    """Take in one reward; equations (3) to (5) with a constant lambda."""
+    return State(
+        forgetting * state.m + reward,
+        forgetting * state.squares + reward * reward,
+        forgetting * state.w + 1.0,
+        forgetting * forgetting * state.k + 1.0,
+    )
+
+
+def belief(state: State, forgetting: float) -> Belief:
+    """Read mean and variance off the discounted sums."""
+    if state.w <= 0.0:
+        return Belief(math.nan, 0.0, forgetting, 0.0)
+    mean = state.m / state.w
+    v = state.w - state.k / state.w
+    variance = max(0.0, state.squares - mean * state.m) / v if v > 1e-12 else 0.0
+    return Belief(mean, variance, forgetting, state.w**2 / state.k)
+
+
+class FixedForgetting(Estimator):
+    """Mean and variance with weights that fall geometrically with age.
+
+    Parameters
+    ----------
+    forgetting
+        The factor per reward, in [0, 1]; 1 is the sample mean, 0 sees only the latest reward.
+
+    Examples
+    --------
+    >>> from dynabandit.estimators import FixedForgetting
+    >>> estimate = FixedForgetting(0.9)
+    >>> for reward in (0, 0, 1, 1):
+    ...     _ = estimate.update(reward)
+    >>> round(estimate.mean, 4)
+    0.5525
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 2.
+    """
+
+    def __init__(self, forgetting: float) -> None:
+        self._forgetting = number("forgetting", forgetting, 0.0, 1.0)
+        self.state = START
+
+    def _observe(self, reward: float) -> State:
+        return observe(self.state, reward, self._forgetting)
+
+    @property
+    def belief(self) -> Belief:
+        return belief(self.state, self._forgetting)
+
+    @property
+    def weight(self) -> float:
+        return float(self.state.w)

@@ -1,0 +1,61 @@
+"""A sliding window: the latest rewards count fully, older ones not at all."""
+
+from collections import deque
+
+from dynabandit.errors import integer
+from dynabandit.estimators import sample_mean
+from dynabandit.estimators.base import Belief, Estimator
+from dynabandit.kernels.compilation import kernel
+
+__all__ = ["SlidingWindow"]
+
+
+@kernel
+def retract(state: sample_mean.State, reward: float) -> sample_mean.State:
+    """Take one reward out again; an empty window is exactly empty, whatever was rounded before."""
+    if state.plays <= 1.0:
+        return sample_mean.State(0.0, 0.0, 0.0)
+    return sample_mean.State(state.total - reward, state.squares - reward * reward, state.plays - 1.0)
+
+
+class SlidingWindow(Estimator):
+    """Mean and variance of the latest rewards, at a cost that does not depend on the window's length.
+
+    Parameters
+    ----------
+    window
+        How many rewards to keep, at least 1.
+
+    Examples
+    --------
+    >>> from dynabandit.estimators import SlidingWindow
+    >>> estimate = SlidingWindow(window=2)
+    >>> for reward in (0, 0, 1, 1):
+    ...     _ = estimate.update(reward)
+    >>> estimate.mean
+    1.0
+
+    References
+    ----------
+    Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
+    """
+
+    def __init__(self, window: int) -> None:
+        self._rewards: deque[float] = deque()
+        self._window = integer("window", window, 1)
+        self.state = sample_mean.START
+
+    def _observe(self, reward: float) -> sample_mean.State:
+        state = self.state
+        if len(self._rewards) == self._window:
+            state = retract(state, self._rewards.popleft())
+        self._rewards.append(reward)
+        return sample_mean.observe(state, reward)
+
+    @property
+    def belief(self) -> Belief:
+        return sample_mean.belief(self.state)
+
+    @property
+    def weight(self) -> float:
+        return float(self.state.plays)

@@ -1,0 +1,1 @@
+"""Kernels: compile targets, random streams and draws. Numbers only; nothing here knows about bandits."""

@@ -1,0 +1,100 @@
+"""AFF-d-Greedy: the best adaptive mean; any arm when the leader's forgetting factor has just moved."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.errors import number
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import Stream
+from dynabandit.policies import adaptive
+from dynabandit.policies.base import Kernels, Now
+
+__all__ = ["AffDGreedy"]
+
+SLOTS = (*adaptive.SLOTS, "index", "restless")
+INDEX = SLOTS.index("index")
+RESTLESS = SLOTS.index("restless")  # 1 where the latest reward moved lambda by the threshold or more
+THRESHOLD = 4
+AS_STEP_SIZE = -1.0
+
+
+@kernel
+def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+    adaptive.start(memory, shared, arm, parameters)
+    memory[INDEX, arm] = math.inf
+
+
+@kernel
+def score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    return memory[INDEX, arm]
+
+
+@kernel
+def explore(memory: np.ndarray, leader: int, idle: int, now: Now, parameters: np.ndarray, source: Stream) -> bool:
+    # Algorithm 1 compares lambda at the latest two steps: it cannot have moved for an arm that was not played
+    return idle == 0 and memory[RESTLESS, leader] > 0.0
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    state = adaptive.observe(memory, arm, reward, parameters)
+    threshold = parameters[THRESHOLD]
+    if threshold == AS_STEP_SIZE:
+        threshold = state.step
+    memory[INDEX, arm] = state.mean
+    memory[RESTLESS, arm] = 1.0 if state.change >= threshold else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffDGreedy(adaptive.Adaptive):
+    """Play the arm with the best adaptive mean, unless its forgetting factor has just moved by d or more.
+
+    A forgetting factor that moves says that the arm is changing, and that it is time to look around: then
+    any arm is played.
+
+    Parameters
+    ----------
+    step_size, floor, loss
+        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+    threshold
+        The paper's d, in [0, 1]. By default it is the step size, as the paper suggests; with the
+        variance-scaled step size, the step size that the latest update used.
+    burn_in
+        How often each arm is played at first.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("aff-d-greedy", step_size=0.01).label
+    'aff-d-greedy(step_size=0.01)'
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 1.
+    """
+
+    name: ClassVar[str] = "aff-d-greedy"
+    slots: ClassVar[tuple[str, ...]] = SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, explore=explore)
+
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.threshold is not None:
+            number("threshold", self.threshold, 0.0, 1.0)
+
+    def numbers(self, arms: int) -> np.ndarray:
+        threshold = AS_STEP_SIZE if self.threshold is None else self.threshold
+        return np.append(super().numbers(arms), threshold)

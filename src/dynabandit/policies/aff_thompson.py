@@ -1,0 +1,132 @@
+"""AFF-TS and AFF-OTS: Thompson sampling from a posterior whose data fades, but not its prior."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.draws import beta
+from dynabandit.kernels.streams import SCORE, Stream
+from dynabandit.policies import adaptive
+from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.thompson import check_prior, optimistic
+
+__all__ = ["AffOTS", "AffTS"]
+
+SLOTS = (*adaptive.SLOTS, "log_forgetting")
+M = SLOTS.index("m")
+W = SLOTS.index("w")
+LOG_FORGETTING = SLOTS.index("log_forgetting")
+PRIOR_A = 4
+PRIOR_B = 5
+
+
+@kernel
+def posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray) -> tuple[float, float]:
+    """Equations (23) and (24), on the discounted m~ and w~ of (12) and (13)."""
+    factor = adaptive.discount(memory[LOG_FORGETTING, arm], idle, now.arms)
+    m = memory[M, arm]
+    return parameters[PRIOR_A] + factor * m, parameters[PRIOR_B] + factor * (memory[W, arm] - m)
+
+
+@kernel
+def score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    a, b = posterior(memory, arm, idle, now, parameters)
+    return beta(a, b, source, SCORE, now.step, arm)
+
+
+@kernel
+def optimistic_score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    a, b = posterior(memory, arm, idle, now, parameters)
+    return optimistic(beta(a, b, source, SCORE, now.step, arm), a, b)
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    state = adaptive.observe(memory, arm, reward, parameters)
+    memory[LOG_FORGETTING, arm] = adaptive.log_forgetting(state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffTS(adaptive.Adaptive):
+    """Thompson sampling from Beta(a + m~, b + w~ - m~), where the data of an idle arm fades.
+
+    Parameters
+    ----------
+    step_size, floor, loss
+        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+    prior
+        The Beta prior of every arm, a pair of positive numbers; it is never forgotten.
+    burn_in
+        How often each arm is played at first.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("aff-ts", prior=(1, 3)).label
+    'aff-ts(prior=(1, 3))'
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 4.
+    """
+
+    name: ClassVar[str] = "aff-ts"
+    slots: ClassVar[tuple[str, ...]] = SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=adaptive.start, score=score, learn=learn)
+
+    prior: tuple[float, float] = (2.0, 2.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_prior(self.prior)
+        object.__setattr__(self, "prior", tuple(self.prior))
+
+    def numbers(self, arms: int) -> np.ndarray:
+        return np.append(super().numbers(arms), self.prior)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffOTS(AffTS):
+    """AFF-TS, with a draw below the posterior mean replaced by that mean: the paper's all-round choice.
+
+    Parameters
+    ----------
+    step_size, floor, loss
+        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+    prior
+        The Beta prior of every arm, a pair of positive numbers; it is never forgotten.
+    burn_in
+        How often each arm is played at first.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> bandit = db.Bandit("aff-ots", arms=["red", "green"], seed=7)
+    >>> bandit.choose()
+    'red'
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 5.
+    """
+
+    name: ClassVar[str] = "aff-ots"
+    kernels: ClassVar[Kernels] = Kernels(start=adaptive.start, score=optimistic_score, learn=learn)

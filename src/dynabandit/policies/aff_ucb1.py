@@ -1,0 +1,95 @@
+"""AFF-UCB1: the adaptive mean, and a bonus that grows while an arm waits."""
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import Stream
+from dynabandit.policies import adaptive
+from dynabandit.policies.base import Kernels, Now
+
+__all__ = ["AffUCB1"]
+
+SLOTS = (*adaptive.SLOTS, "index", "fresh", "spread")
+INDEX = SLOTS.index("index")
+FRESH = SLOTS.index("fresh")  # the bonus right after a play
+SPREAD = SLOTS.index("spread")  # sqrt(s^2 / w), the bonus of an idle arm before it grows
+LARGEST_TABLE = 1 << 16
+
+
+@kernel
+def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+    adaptive.start(memory, shared, arm, parameters)
+    memory[INDEX, arm] = math.inf
+
+
+@functools.lru_cache(maxsize=16)
+def table(arms: int, horizon: int) -> np.ndarray:
+    """idle^(1/|A|) for all but very long idle times: a power per arm and step would take most of the time."""
+    return np.array([growth(idle, arms) for idle in range(min(horizon, LARGEST_TABLE))])
+
+
+@kernel
+def growth(idle: int, arms: int) -> float:
+    return float(idle) ** (1.0 / arms)
+
+
+@kernel
+def score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    # Equation (11)
+    if idle == 0:
+        return memory[INDEX, arm] + memory[FRESH, arm]
+    factor = table[idle] if idle < table.size else growth(idle, now.arms)
+    return memory[INDEX, arm] + memory[SPREAD, arm] * factor
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    state = adaptive.observe(memory, arm, reward, parameters)
+    memory[INDEX, arm] = state.mean
+    memory[FRESH, arm] = adaptive.hoeffding(state)
+    memory[SPREAD, arm] = math.sqrt(state.variance / state.w)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffUCB1(adaptive.Adaptive):
+    """UCB on the adaptive mean; the bonus of an idle arm grows like idle^(1/K).
+
+    As printed in the paper, the bonus of an idle arm is proportional to its estimated standard deviation. An
+    arm whose burn-in gave equal rewards only has none, and gets no bonus at all.
+
+    Parameters
+    ----------
+    step_size, floor, loss
+        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+    burn_in
+        How often each arm is played at first, so that a variance can be estimated; 10 in the paper.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("aff-ucb1").burn_in
+    10
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 2.
+    """
+
+    name: ClassVar[str] = "aff-ucb1"
+    slots: ClassVar[tuple[str, ...]] = SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, table=table)
+
+    burn_in: int = 10

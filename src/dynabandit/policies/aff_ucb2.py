@@ -1,0 +1,133 @@
+"""AFF-UCB2 as printed, and a variant whose bonus does grow."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import Stream
+from dynabandit.policies import adaptive
+from dynabandit.policies.base import Kernels, Now
+
+__all__ = ["AffUCB2", "AffUCB2Growing"]
+
+PRINTED_SLOTS = (*adaptive.SLOTS, "index")
+GROWING_SLOTS = (*adaptive.SLOTS, "index", "bonus", "log_forgetting")
+INDEX = GROWING_SLOTS.index("index")
+BONUS = GROWING_SLOTS.index("bonus")
+LOG_FORGETTING = GROWING_SLOTS.index("log_forgetting")
+LARGEST_BONUS = math.sqrt(adaptive.CONFIDENCE)  # the bonus of one observation: w^2 / k = 1
+LARGEST_EXPONENT = 50.0  # past this any bonus is at its cap, and exp would soon overflow
+
+
+@kernel
+def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+    adaptive.start(memory, shared, arm, parameters)
+    memory[INDEX, arm] = math.inf
+
+
+@kernel
+def printed_score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    return memory[INDEX, arm]
+
+
+@kernel
+def printed_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    # Equations (12) to (15): w~^2 / k~ = (lambda^n w)^2 / (lambda^2n k) = w^2 / k. The discount cancels, so the
+    # bonus of an idle arm stands still and the whole index can be computed here, once.
+    state = adaptive.observe(memory, arm, reward, parameters)
+    memory[INDEX, arm] = state.mean + adaptive.hoeffding(state)
+
+
+@kernel
+def growing_score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    # With k~ discounted as w~ is, w~^2 / k~ = lambda^(idle/|A|) w^2 / k
+    exponent = min(-0.5 * memory[LOG_FORGETTING, arm] * idle / now.arms, LARGEST_EXPONENT)
+    return memory[INDEX, arm] + min(memory[BONUS, arm] * math.exp(exponent), LARGEST_BONUS)
+
+
+@kernel
+def growing_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    state = adaptive.observe(memory, arm, reward, parameters)
+    memory[INDEX, arm] = state.mean
+    memory[BONUS, arm] = adaptive.hoeffding(state)
+    memory[LOG_FORGETTING, arm] = adaptive.log_forgetting(state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffUCB2(adaptive.Adaptive):
+    """UCB on the adaptive mean with the effective size w^2 / k, exactly as the paper prints it.
+
+    The paper discounts w by lambda and k by lambda^2 while an arm waits, meaning its bonus to grow. The two
+    discounts cancel, and the bonus stands still. With many arms that little exploration serves well; with few
+    arms an arm that was left is hardly ever tried again. `AffUCB2Growing` is what the text describes.
+
+    Parameters
+    ----------
+    step_size, floor, loss
+        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+    burn_in
+        How often each arm is played at first.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("aff-ucb2", step_size="variance-scaled").label
+    'aff-ucb2(step_size=variance-scaled)'
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 3.
+    """
+
+    name: ClassVar[str] = "aff-ucb2"
+    slots: ClassVar[tuple[str, ...]] = PRINTED_SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=start, score=printed_score, learn=printed_learn)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffUCB2Growing(adaptive.Adaptive):
+    """AFF-UCB2 repaired: k is discounted by lambda as w is, so the bonus of an idle arm grows.
+
+    The bonus grows like lambda^(-idle / 2K), up to the bonus of a single observation.
+
+    Parameters
+    ----------
+    step_size, floor, loss
+        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+    burn_in
+        How often each arm is played at first.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("aff-ucb2-growing").name
+    'aff-ucb2-growing'
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.2.2, and
+    ``docs/reading-the-paper.md`` for the repair.
+    """
+
+    name: ClassVar[str] = "aff-ucb2-growing"
+    slots: ClassVar[tuple[str, ...]] = GROWING_SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=start, score=growing_score, learn=growing_learn)

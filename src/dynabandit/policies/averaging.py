@@ -1,0 +1,34 @@
+"""What the policies built on the sample mean share: their first slots and their belief."""
+
+import numpy as np
+
+from dynabandit.estimators import sample_mean
+from dynabandit.estimators.base import Belief
+from dynabandit.kernels.compilation import kernel
+from dynabandit.policies.base import Policy
+
+__all__ = ["SLOTS", "Averaging", "observe", "start"]
+
+SLOTS = sample_mean.State._fields
+
+
+@kernel
+def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+    """Write the state of an arm without rewards."""
+    memory[:, arm] = 0.0
+
+
+@kernel
+def observe(memory: np.ndarray, arm: int, reward: float) -> sample_mean.State:
+    """Take in a reward and return the arm's new sums."""
+    state = sample_mean.observe(sample_mean.load(memory, arm), reward)
+    for slot in range(sample_mean.SIZE):
+        memory[slot, arm] = state[slot]
+    return state
+
+
+class Averaging(Policy):
+    """A policy whose first slots are those of the sample mean."""
+
+    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+        return sample_mean.belief(sample_mean.State(*column[: sample_mean.SIZE].tolist()))

@@ -1,0 +1,128 @@
+"""What every policy is: a few small functions on numbers, and one class that names its parameters."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from dynabandit.errors import integer
+from dynabandit.estimators.base import Belief
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import Stream
+
+__all__ = ["Kernels", "Now", "Policy"]
+
+
+class Now(NamedTuple):
+    """What a decision knows besides the arms' states."""
+
+    step: int  # 1, 2, ... ; the step that is being decided
+    arms: int  # how many arms there are now
+    context: float  # what the policy's `context` computed once for this step
+
+
+@kernel
+def no_context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
+    """Compute nothing that is common to all arms."""
+    return 0.0
+
+
+@kernel
+def never_explore(
+    memory: np.ndarray, leader: int, idle: int, now: Now, parameters: np.ndarray, source: Stream
+) -> bool:
+    """Stay with the best arm."""
+    return False
+
+
+@kernel
+def ignore_truth(memory: np.ndarray, truth: np.ndarray) -> None:
+    """Look away from the true means, as every honest policy does."""
+
+
+def no_table(arms: int, horizon: int) -> np.ndarray:
+    """Need no table."""
+    return np.zeros(0)
+
+
+class Kernels(NamedTuple):
+    """The functions that make up a policy; all but `table` are compiled, for every backend alike.
+
+    `memory` is an array (slots, arms) with the policy's state, `shared` a vector with what belongs to no
+    single arm, `parameters` the vector that `Policy.numbers` gives.
+    """
+
+    start: Callable[..., None]
+    """start(memory, shared, arm, parameters): write the state of an arm nothing is known about."""
+    score: Callable[..., float]
+    """score(memory, arm, idle, now, parameters, table, source): the arm with the largest score is chosen."""
+    learn: Callable[..., None]
+    """learn(memory, shared, arm, reward, parameters): take in a reward."""
+    context: Callable[..., float] = no_context
+    """context(shared, step, parameters): what all scores of this step have in common."""
+    explore: Callable[..., bool] = never_explore
+    """explore(memory, leader, idle, now, parameters, source): leave the leader for an arm at random?"""
+    reveal: Callable[..., None] = ignore_truth
+    """reveal(memory, truth): for yardsticks that are told the true means before each decision."""
+    table: Callable[[int, int], np.ndarray] = no_table
+    """table(arms, horizon): numbers that depend on the number of arms only, computed once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """Base of all policies; a subclass is a frozen dataclass whose fields are its parameters.
+
+    A policy holds no state of its own: the state is an array that the simulator, a `Bandit` or a service
+    keeps. See ``docs/adding-an-algorithm.md`` for a skeleton to copy.
+    """
+
+    name: ClassVar[str]
+    slots: ClassVar[tuple[str, ...]]
+    kernels: ClassVar[Kernels]
+    informed: ClassVar[bool] = False  # True for yardsticks that see the true means
+
+    burn_in: int = 0
+
+    def __post_init__(self) -> None:
+        integer("burn_in", self.burn_in, 0)
+
+    def numbers(self, arms: int) -> np.ndarray:
+        """Return the parameters as the vector that the kernels read."""
+        return np.zeros(1)
+
+    def shared_size(self) -> int:
+        """Return the length of the vector `shared`."""
+        return 1
+
+    def tuned(self, switches: int, horizon: int) -> "Policy":
+        """Return the policy as it would be set up for a path with so many switches of the best arm."""
+        return self
+
+    @property
+    def needs_tuning(self) -> bool:
+        """Whether a parameter is still open, to be taken from the path that is simulated."""
+        return False
+
+    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+        """Read an arm's mean, variance, forgetting factor and effective size off its column of the memory."""
+        raise NotImplementedError
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name."""
+        return asdict(self)
+
+    @property
+    def label(self) -> str:
+        """The name, with every parameter that differs from its default."""
+        changed = [
+            f"{field.name}={_plain(getattr(self, field.name))}"
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        ]
+        return f"{self.name}({', '.join(changed)})" if changed else self.name
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,136 @@
+"""D-UCB: upper confidence bounds from discounted averages, where every arm decays at every step."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.errors import number
+from dynabandit.estimators.base import Belief
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import Stream
+from dynabandit.policies.base import Kernels, Now, Policy
+
+__all__ = ["DUCB"]
+
+XI = 0.6
+SLOTS = ("total", "squares", "count", "mean", "width")
+TOTAL, SQUARES, COUNT, MEAN, WIDTH = range(5)
+# A decay common to all arms is carried as one scale: true count = count * scale. Only the arm that is played
+# changes its slots. When the scale gets small it is multiplied into all arms and starts again at 1.
+SCALE, SUM = range(2)
+SMALLEST_SCALE = 1e-100
+WIDEST = 1e150  # the width of an arm whose count has underflowed; times the context it is still finite
+
+
+@kernel
+def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+    if shared[SCALE] == 0.0:
+        shared[SCALE] = 1.0
+    memory[:, arm] = 0.0
+    memory[MEAN, arm] = math.inf
+
+
+@kernel
+def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
+    # 2 B sqrt(xi log n_t), over the square root of the scale that is missing in the arms' widths
+    return 2.0 * math.sqrt(XI * math.log(max(shared[SUM], 1.0)) / shared[SCALE])
+
+
+@kernel
+def score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    return memory[MEAN, arm] + now.context * memory[WIDTH, arm]
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    discount = parameters[0]
+    shared[SCALE] *= discount
+    shared[SUM] = discount * shared[SUM] + 1.0
+    if shared[SCALE] < SMALLEST_SCALE:
+        rescale(memory, shared)
+    memory[TOTAL, arm] += reward / shared[SCALE]
+    memory[SQUARES, arm] += reward * reward / shared[SCALE]
+    memory[COUNT, arm] += 1.0 / shared[SCALE]
+    memory[MEAN, arm] = memory[TOTAL, arm] / memory[COUNT, arm]
+    memory[WIDTH, arm] = 1.0 / math.sqrt(memory[COUNT, arm])
+
+
+@kernel
+def rescale(memory: np.ndarray, shared: np.ndarray) -> None:
+    """Multiply the common scale into every arm."""
+    scale = shared[SCALE]
+    for other in range(memory.shape[1]):
+        memory[TOTAL, other] *= scale
+        memory[SQUARES, other] *= scale
+        memory[COUNT, other] *= scale
+        memory[WIDTH, other] = min(memory[WIDTH, other] / math.sqrt(scale), WIDEST)
+    shared[SCALE] = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DUCB(Policy):
+    """Discounted UCB: all arms forget at the same constant rate, whether they are played or not.
+
+    Parameters
+    ----------
+    discount
+        The factor per step, in (0, 1]. Without one, a simulation takes 1 - sqrt(Y / T) / 4, where Y is how
+        often the best arm changes on the simulated path: knowledge that no real user has.
+    burn_in
+        How often each arm is played at first.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("d-ucb").tuned(switches=4, horizon=10_000).discount
+    0.995
+
+    References
+    ----------
+    Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
+    """
+
+    name: ClassVar[str] = "d-ucb"
+    slots: ClassVar[tuple[str, ...]] = SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
+
+    burn_in: int = 1
+    discount: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.discount is not None:
+            number("discount", self.discount, 0.0, 1.0, open_low=True)
+
+    @property
+    def needs_tuning(self) -> bool:
+        return self.discount is None
+
+    def tuned(self, switches: int, horizon: int) -> "DUCB":
+        if self.discount is not None:
+            return self
+        return replace(self, discount=1.0 - math.sqrt(max(switches, 1) / horizon) / 4.0)
+
+    def numbers(self, arms: int) -> np.ndarray:
+        return np.array([self.discount])
+
+    def shared_size(self) -> int:
+        return 2
+
+    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+        _, squares, count, mean, _ = column.tolist()
+        discount = 1.0 if self.discount is None else self.discount
+        if math.isinf(mean):
+            return Belief(math.nan, 0.0, discount, 0.0)
+        variance = max(0.0, squares / count - mean * mean) if count > 0.0 else 0.0
+        return Belief(mean, variance, discount, count * float(shared[SCALE]))

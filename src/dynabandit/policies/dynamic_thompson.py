@@ -1,0 +1,240 @@
+"""DTS: Thompson sampling with a bounded memory, and two ways to let the data set the bound."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.errors import number
+from dynabandit.estimators.base import Belief
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.draws import beta
+from dynabandit.kernels.streams import SCORE, Stream
+from dynabandit.policies import adaptive
+from dynabandit.policies.base import Kernels, Now, Policy
+from dynabandit.policies.thompson import check_prior
+
+__all__ = ["DTS", "AffDTS1", "AffDTS2"]
+
+# DTS
+A, B = range(2)
+PRIOR_A, PRIOR_B, MEMORY = range(3)
+# AFF-DTS: behind the estimator's slots and parameters
+AFF_SLOTS = (*adaptive.SLOTS, "a", "b", "plays")
+AFF_A = AFF_SLOTS.index("a")
+AFF_B = AFF_SLOTS.index("b")
+AFF_PLAYS = AFF_SLOTS.index("plays")
+AFF_PRIOR_A, AFF_PRIOR_B, AFF_MEMORY, AFF_BURN_IN = range(4, 8)
+# a + b stays at C for good once it is there, up to rounding that must not be mistaken for room
+ROUNDING = 1.0 - 1e-9
+
+
+@kernel
+def bounded(a: float, b: float, reward: float, memory_size: float) -> tuple[float, float]:
+    """Take in a reward so that a + b stays at C = `memory_size` once it is there (section 3.3.2)."""
+    if a + b < memory_size * ROUNDING:
+        return a + reward, b + 1.0 - reward
+    shrink = memory_size / (memory_size + 1.0)
+    return (a + reward) * shrink, (b + 1.0 - reward) * shrink
+
+
+@kernel
+def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+    memory[:, arm] = 0.0
+    memory[A, arm] = parameters[PRIOR_A]
+    memory[B, arm] = parameters[PRIOR_B]
+
+
+@kernel
+def score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    return beta(memory[A, arm], memory[B, arm], source, SCORE, now.step, arm)
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    memory[A, arm], memory[B, arm] = bounded(memory[A, arm], memory[B, arm], reward, parameters[MEMORY])
+
+
+@kernel
+def aff_start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+    adaptive.start(memory, shared, arm, parameters)
+    memory[AFF_A, arm] = parameters[AFF_PRIOR_A]
+    memory[AFF_B, arm] = parameters[AFF_PRIOR_B]
+
+
+@kernel
+def aff_score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    return beta(memory[AFF_A, arm], memory[AFF_B, arm], source, SCORE, now.step, arm)
+
+
+@kernel
+def variance_learn(
+    memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray
+) -> None:
+    # C_t = 4 / s_t^2 - 1; without any variance, C is unbounded
+    state = adaptive.observe(memory, arm, reward, parameters)
+    size = 4.0 / state.variance - 1.0 if state.variance > 0.0 else math.inf
+    remember(memory, arm, reward, size, parameters)
+
+
+@kernel
+def weight_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    # C_t = w_t - 1
+    state = adaptive.observe(memory, arm, reward, parameters)
+    remember(memory, arm, reward, state.w - 1.0, parameters)
+
+
+@kernel
+def remember(memory: np.ndarray, arm: int, reward: float, size: float, parameters: np.ndarray) -> None:
+    """Update the posterior; the initial C holds during the burn-in plays of the arm."""
+    memory[AFF_PLAYS, arm] += 1.0
+    if memory[AFF_PLAYS, arm] <= parameters[AFF_BURN_IN]:
+        size = parameters[AFF_MEMORY]
+    memory[AFF_A, arm], memory[AFF_B, arm] = bounded(memory[AFF_A, arm], memory[AFF_B, arm], reward, size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DTS(Policy):
+    """Dynamic Thompson sampling: the posterior remembers about C rewards.
+
+    Parameters
+    ----------
+    memory
+        The paper's C, positive: how many rewards a posterior can hold before it forgets.
+    prior
+        The Beta prior of every arm, a pair of positive numbers.
+    burn_in
+        How often each arm is played at first; by default the prior decides from the first step on.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("dts", memory=5).label
+    'dts(memory=5)'
+
+    References
+    ----------
+    Gupta, Granmo & Agrawala (2011), Thompson sampling for dynamic multi-armed bandits. ICMLA.
+    """
+
+    name: ClassVar[str] = "dts"
+    slots: ClassVar[tuple[str, ...]] = ("a", "b")
+    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn)
+
+    burn_in: int = 0
+    memory: float = 10.0
+    prior: tuple[float, float] = (2.0, 2.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        number("memory", self.memory, 0.0, math.inf, open_low=True)
+        check_prior(self.prior)
+        object.__setattr__(self, "prior", tuple(self.prior))
+
+    def numbers(self, arms: int) -> np.ndarray:
+        return np.array([*self.prior, self.memory], dtype=float)
+
+    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+        a, b = column.tolist()
+        mean = a / (a + b)
+        full = a + b >= self.memory * ROUNDING
+        forgetting = self.memory / (self.memory + 1.0) if full else 1.0
+        return Belief(mean, mean * (1.0 - mean), forgetting, a + b)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffDTS(adaptive.Adaptive):
+    """What the two adaptive forms of DTS share."""
+
+    slots: ClassVar[tuple[str, ...]] = AFF_SLOTS
+
+    memory: float = 10.0
+    prior: tuple[float, float] = (2.0, 2.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        number("memory", self.memory, 0.0, math.inf, open_low=True)
+        check_prior(self.prior)
+        object.__setattr__(self, "prior", tuple(self.prior))
+
+    def numbers(self, arms: int) -> np.ndarray:
+        return np.concatenate([super().numbers(arms), self.prior, [self.memory, self.burn_in]])
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffDTS1(AffDTS):
+    """DTS whose memory C follows the estimated variance, C = 4 / s^2 - 1.
+
+    Parameters
+    ----------
+    step_size, floor, loss
+        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+    memory
+        The initial C, which holds during the burn-in plays of an arm.
+    prior
+        The Beta prior of every arm, a pair of positive numbers.
+    burn_in
+        How often each arm is played at first, so that a variance can be estimated; 10 in the paper.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("aff-dts1", memory=100).burn_in
+    10
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.3.2.
+    """
+
+    name: ClassVar[str] = "aff-dts1"
+    kernels: ClassVar[Kernels] = Kernels(start=aff_start, score=aff_score, learn=variance_learn)
+
+    burn_in: int = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffDTS2(AffDTS):
+    """DTS whose memory C follows the weight of the adaptive estimator, C = w - 1.
+
+    Parameters
+    ----------
+    step_size, floor, loss
+        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+    memory
+        The initial C, which holds during the burn-in plays of an arm.
+    prior
+        The Beta prior of every arm, a pair of positive numbers.
+    burn_in
+        How often each arm is played at first.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("aff-dts2").burn_in
+    1
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.3.2.
+    """
+
+    name: ClassVar[str] = "aff-dts2"
+    kernels: ClassVar[Kernels] = Kernels(start=aff_start, score=aff_score, learn=weight_learn)

@@ -1,0 +1,130 @@
+"""SW-UCB: upper confidence bounds from the latest steps only."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.errors import integer
+from dynabandit.estimators import sample_mean
+from dynabandit.estimators.sliding_window import retract
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import Stream
+from dynabandit.policies import averaging
+from dynabandit.policies.base import Kernels, Now
+
+__all__ = ["SWUCB"]
+
+XI = 0.6
+SLOTS = (*averaging.SLOTS, "mean", "width")
+MEAN = SLOTS.index("mean")
+WIDTH = SLOTS.index("width")
+SEEN = 0  # shared: how many rewards so far, then a ring of (arm, reward) pairs
+RING = 1
+
+
+@kernel
+def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+    averaging.start(memory, shared, arm, parameters)
+    memory[MEAN, arm] = math.inf
+
+
+@kernel
+def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
+    return math.sqrt(XI * math.log(max(min(shared[SEEN], parameters[0]), 1.0)))
+
+
+@kernel
+def score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    return memory[MEAN, arm] + now.context * memory[WIDTH, arm]
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    window = int(parameters[0])
+    seen = int(shared[SEEN])
+    place = RING + 2 * (seen % window)
+    if seen >= window:
+        oldest = int(shared[place])
+        write(memory, oldest, retract(sample_mean.load(memory, oldest), shared[place + 1]))
+    write(memory, arm, sample_mean.observe(sample_mean.load(memory, arm), reward))
+    shared[place] = arm
+    shared[place + 1] = reward
+    shared[SEEN] = seen + 1.0
+
+
+@kernel
+def write(memory: np.ndarray, arm: int, state: sample_mean.State) -> None:
+    """Store an arm's sums with what its score needs; an arm without a play in the window scores infinity."""
+    for slot in range(sample_mean.SIZE):
+        memory[slot, arm] = state[slot]
+    if state.plays > 0.0:
+        memory[MEAN, arm] = state.total / state.plays
+        memory[WIDTH, arm] = 1.0 / math.sqrt(state.plays)
+    else:
+        memory[MEAN, arm] = math.inf
+        memory[WIDTH, arm] = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SWUCB(averaging.Averaging):
+    """Sliding-window UCB: rewards older than the window count no more.
+
+    A step costs the same for every length of the window.
+
+    Parameters
+    ----------
+    window
+        How many steps to look back. Without one, a simulation takes 2 sqrt(T log T / Y), where Y is how often
+        the best arm changes on the simulated path: knowledge that no real user has.
+    burn_in
+        How often each arm is played at first.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("sw-ucb").tuned(switches=4, horizon=10_000).window
+    303
+
+    References
+    ----------
+    Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
+    """
+
+    name: ClassVar[str] = "sw-ucb"
+    slots: ClassVar[tuple[str, ...]] = SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
+
+    burn_in: int = 1
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.window is not None:
+            integer("window", self.window, 1)
+
+    @property
+    def needs_tuning(self) -> bool:
+        return self.window is None
+
+    def tuned(self, switches: int, horizon: int) -> "SWUCB":
+        if self.window is None:
+            window = max(1, round(2.0 * math.sqrt(horizon * math.log(horizon) / max(switches, 1))))
+        else:
+            window = self.window
+        return replace(self, window=min(window, horizon))  # a longer one would hold no more
+
+    def numbers(self, arms: int) -> np.ndarray:
+        return np.array([float(self.window or 1)])
+
+    def shared_size(self) -> int:
+        return RING + 2 * (self.window or 1)

@@ -1,0 +1,137 @@
+"""Thompson sampling and its optimistic form, with a Beta posterior that never forgets."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.errors import number
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.draws import beta
+from dynabandit.kernels.streams import SCORE, Stream
+from dynabandit.policies import averaging
+from dynabandit.policies.base import Kernels, Now
+
+__all__ = ["OTS", "TS", "check_prior", "optimistic"]
+
+TOTAL = averaging.SLOTS.index("total")
+PLAYS = averaging.SLOTS.index("plays")
+
+
+def check_prior(prior: tuple[float, float]) -> None:
+    """Raise an error unless `prior` is a pair of positive numbers."""
+    if not isinstance(prior, (tuple, list)) or len(prior) != 2:
+        raise TypeError(f"prior must be a pair of positive numbers such as (2, 2), got {prior!r}")
+    for value in prior:
+        number("each number in prior", value, 0.0, float("inf"), open_low=True)
+
+
+@kernel
+def optimistic(draw: float, a: float, b: float) -> float:
+    """Never score below the posterior mean (section 3.3.1)."""
+    return max(draw, a / (a + b))
+
+
+@kernel
+def posterior(memory: np.ndarray, arm: int, parameters: np.ndarray) -> tuple[float, float]:
+    """The Beta posterior of equations (19) and (20)."""
+    total = memory[TOTAL, arm]
+    return parameters[0] + total, parameters[1] + memory[PLAYS, arm] - total
+
+
+@kernel
+def score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    a, b = posterior(memory, arm, parameters)
+    return beta(a, b, source, SCORE, now.step, arm)
+
+
+@kernel
+def optimistic_score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    a, b = posterior(memory, arm, parameters)
+    return optimistic(beta(a, b, source, SCORE, now.step, arm), a, b)
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    averaging.observe(memory, arm, reward)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TS(averaging.Averaging):
+    """Thompson sampling: draw a mean for each arm from its posterior and play the largest.
+
+    Parameters
+    ----------
+    prior
+        The Beta prior of every arm, a pair of positive numbers.
+    burn_in
+        How often each arm is played at first; by default the prior decides from the first step on.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("ts", prior=(1, 1)).label
+    'ts(prior=(1, 1))'
+
+    References
+    ----------
+    Thompson (1933), On the likelihood that one unknown probability exceeds another. Biometrika 25.
+    Chapelle & Li (2011), An empirical evaluation of Thompson sampling. NIPS.
+    """
+
+    name: ClassVar[str] = "ts"
+    slots: ClassVar[tuple[str, ...]] = averaging.SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, score=score, learn=learn)
+
+    burn_in: int = 0
+    prior: tuple[float, float] = (2.0, 2.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_prior(self.prior)
+        object.__setattr__(self, "prior", tuple(self.prior))
+
+    def numbers(self, arms: int) -> np.ndarray:
+        return np.array(self.prior, dtype=float)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OTS(TS):
+    """Optimistic Thompson sampling: a draw below the posterior mean is replaced by that mean.
+
+    Parameters
+    ----------
+    prior
+        The Beta prior of every arm, a pair of positive numbers.
+    burn_in
+        How often each arm is played at first; by default the prior decides from the first step on.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("ots").parameters
+    {'burn_in': 0, 'prior': (2.0, 2.0)}
+
+    References
+    ----------
+    May, Korda, Lee & Leslie (2012), Optimistic Bayesian sampling in contextual-bandit problems. JMLR 13.
+    """
+
+    name: ClassVar[str] = "ots"
+    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, score=optimistic_score, learn=learn)

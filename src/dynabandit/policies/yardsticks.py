@@ -1,0 +1,104 @@
+"""Yardsticks: what blind chance gets, and what perfect knowledge gets."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import Stream
+from dynabandit.policies import averaging
+from dynabandit.policies.base import Kernels, Now
+
+__all__ = ["BestArm", "Uniform"]
+
+SLOTS = (*averaging.SLOTS, "truth")
+TRUTH = SLOTS.index("truth")
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    averaging.observe(memory, arm, reward)
+
+
+@kernel
+def same_score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    return 0.0
+
+
+@kernel
+def reveal(memory: np.ndarray, truth: np.ndarray) -> None:
+    memory[TRUTH, :] = truth
+
+
+@kernel
+def true_score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    return memory[TRUTH, arm]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniform(averaging.Averaging):
+    """Play any arm, each with the same chance.
+
+    Parameters
+    ----------
+    burn_in
+        How often each arm is played at first.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("uniform").parameters
+    {'burn_in': 0}
+
+    References
+    ----------
+    The lower yardstick: a policy that does worse has not learnt but been misled.
+    """
+
+    name: ClassVar[str] = "uniform"
+    slots: ClassVar[tuple[str, ...]] = averaging.SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, score=same_score, learn=learn)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestArm(averaging.Averaging):
+    """Play the arm whose true mean is largest now; only a simulation can tell it.
+
+    Parameters
+    ----------
+    burn_in
+        How often each arm is played at first.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> sim = db.simulate(db.policy("best-arm"), db.environment("case-1"), horizon=100, seed=1)
+    >>> sim.total_regret.mean()
+    np.float64(0.0)
+
+    References
+    ----------
+    The upper yardstick: regret is measured against it, so its own is 0.
+    """
+
+    name: ClassVar[str] = "best-arm"
+    slots: ClassVar[tuple[str, ...]] = SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, score=true_score, learn=learn, reveal=reveal)
+    informed: ClassVar[bool] = True

@@ -1,0 +1,137 @@
+"""One policy on one block of steps: the loop that is compiled for each policy."""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from dynabandit.kernels.compilation import compiled, kernel
+from dynabandit.kernels.streams import REWARD, Stream, uniform
+from dynabandit.policies.base import Kernels
+from dynabandit.policies.decision import make_choose
+
+__all__ = ["Record", "State", "count_switches", "episodes", "make_episodes", "starter"]
+
+
+class State(NamedTuple):
+    """What a policy carries from one block to the next, for some replications."""
+
+    memory: np.ndarray  # (replications, slots, arms)
+    shared: np.ndarray  # (replications, shared)
+    last: np.ndarray  # (replications, arms): the step of each arm's latest play
+    parameters: np.ndarray  # (replications, parameters): a tuned policy differs from path to path
+
+
+class Record(NamedTuple):
+    """What is written down on the way."""
+
+    times: np.ndarray  # the steps after which the running regret is recorded
+    total: np.ndarray  # (replications,): the regret so far
+    regret: np.ndarray  # (replications, times)
+    correct: np.ndarray  # (replications, times): was the best arm played at that step?
+    arms: np.ndarray  # (replications, horizon), or empty where nobody asked for it
+    rewards: np.ndarray  # likewise
+
+
+@functools.cache
+def episodes(kernels: Kernels) -> Callable[..., None]:
+    """Return the compiled `make_episodes` of a policy."""
+    return compiled(make_episodes(kernels))
+
+
+def make_episodes(kernels: Kernels) -> Callable[..., None]:
+    """Return play(state, record, table, scores, means, best, first, steps, burn_in, cursor, source).
+
+    It plays `steps` steps from step `first` on, one replication after the other. `source` belongs to the
+    first replication, `cursor` is the first of `record.times` not before this block, `scores` is scratch.
+    """
+    choose = make_choose(kernels)
+    learn, reveal = kernels.learn, kernels.reveal
+
+    @kernel
+    def play(
+        state: State,
+        record: Record,
+        table: np.ndarray,
+        scores: np.ndarray,
+        means: np.ndarray,
+        best: np.ndarray,
+        first: int,
+        steps: int,
+        burn_in: int,
+        cursor: int,
+        source: Stream,
+    ) -> None:
+        replications, _, arms = means.shape
+        for replication in range(replications):
+            own = Stream(source.seed_low, source.seed_high, source.replication + replication)
+            memory = state.memory[replication]
+            shared = state.shared[replication]
+            last = state.last[replication]
+            parameters = state.parameters[replication]
+            total = record.total[replication]
+            mark = cursor
+            for offset in range(steps):
+                step = first + offset
+                truth = means[replication, offset]
+                reveal(memory, truth)
+                if step <= burn_in * arms:
+                    arm = (step - 1) % arms
+                else:
+                    arm = choose(memory, shared, last, scores, step, parameters, table, own)
+                last[arm] = step
+                reward = 1.0 if uniform(own, REWARD, step, arm) < truth[arm] else 0.0
+                learn(memory, shared, arm, reward, parameters)
+                total += best[replication, offset] - truth[arm]
+                if mark < record.times.size and record.times[mark] == step:
+                    record.regret[replication, mark] = total
+                    record.correct[replication, mark] = truth[arm] == best[replication, offset]
+                    mark += 1
+                if record.arms.size > 0:
+                    record.arms[replication, step - 1] = arm
+                    record.rewards[replication, step - 1] = reward
+            record.total[replication] = total
+
+    return play
+
+
+@functools.cache
+def starter(kernels: Kernels) -> Callable[..., None]:
+    """Return start(state), which writes the state before the first step."""
+    start_arm = kernels.start
+
+    def start(state: State) -> None:
+        replications, _, arms = state.memory.shape
+        for replication in range(replications):
+            for arm in range(arms):
+                start_arm(state.memory[replication], state.shared[replication], arm, state.parameters[replication])
+
+    return start
+
+
+@functools.cache
+def count_switches() -> Callable[..., None]:
+    """Return the compiled `add_switches`."""
+    return compiled(add_switches)
+
+
+@kernel
+def add_switches(
+    means: np.ndarray, best: np.ndarray, steps: int, incumbent: np.ndarray, switches: np.ndarray
+) -> None:
+    """Add how often the best arm changes; an incumbent that ties with the best one stays.
+
+    `incumbent` holds the best arm of each replication before the block, -1 before the first step.
+    """
+    for replication in range(len(means)):
+        holder = incumbent[replication]
+        for step in range(steps):
+            largest = best[replication, step]
+            if holder < 0 or means[replication, step, holder] < largest:
+                if holder >= 0:
+                    switches[replication] += 1
+                holder = 0
+                while means[replication, step, holder] < largest:
+                    holder += 1
+        incumbent[replication] = holder
