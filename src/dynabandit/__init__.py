@@ -4,11 +4,12 @@ from dynabandit import checks, environments, estimators, policies
 from dynabandit.bandit import Bandit
 from dynabandit.environments import Environment, environment
 from dynabandit.policies import Policy, policy
+from dynabandit.results import Results, Run
 from dynabandit.simulation import Simulation, compare, simulate
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Bandit", "Environment", "Policy", "Simulation",
+    "Bandit", "Environment", "Policy", "Results", "Run", "Simulation",
     "checks", "compare", "environment", "environments", "estimators", "policies", "policy", "simulate",
 ]  # fmt: skip

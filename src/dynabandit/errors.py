@@ -1,12 +1,13 @@
 """Checks of arguments; each error names the argument, the value and what would be valid."""
 
 import difflib
+import importlib
 import math
 import operator
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["arguments", "integer", "nearest", "number", "unknown"]
+__all__ = ["arguments", "extra", "integer", "nearest", "number", "unknown"]
 
 
 def nearest(value: object, known: Iterable[str]) -> str:
@@ -55,3 +56,16 @@ def arguments(what: str, given: Iterable[str], known: Iterable[str]) -> None:
             raise TypeError(
                 f"{what} has no parameter {name!r}.{nearest(name, names)} Its parameters: {', '.join(names)}"
             )
+
+
+def extra(module: str, name: str) -> Any:
+    """Import a module of an optional dependency, or say which extra to install."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != module.split(".")[0]:
+            raise
+        raise ModuleNotFoundError(
+            f"this needs {module.split('.')[0]}, which is not installed: pip install 'dynabandit[{name}]'",
+            name=error.name,
+        ) from None

@@ -1,0 +1,175 @@
+"""Results: what an experiment found, in memory and as Parquet."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynabandit.errors import extra
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+__all__ = ["Results", "Run"]
+
+REPLICATIONS = "replications.parquet"
+RUNS = "runs.parquet"
+METADATA = "metadata.json"
+KEYS = ("experiment", "environment", "arms", "environment_parameters", "label", "policy", "parameters")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One policy on one environment, over all replications."""
+
+    experiment: str
+    environment: str
+    arms: int
+    environment_parameters: dict[str, Any]
+    label: str
+    policy: str
+    parameters: dict[str, Any]
+    horizon: int
+    seed: int
+    times: np.ndarray = field(repr=False)
+    """The recorded steps; the last one is the horizon."""
+    regret: np.ndarray = field(repr=False)
+    """Cumulative regret, replications x times."""
+    correct: np.ndarray = field(repr=False)
+    """Share of replications that played a best arm, at each of the times."""
+
+    @property
+    def total_regret(self) -> np.ndarray:
+        """The regret at the horizon, one number a replication; paired between runs on the same paths."""
+        return self.regret[:, -1]
+
+    @property
+    def replications(self) -> int:
+        """How many replications there are."""
+        return len(self.regret)
+
+    def keys(self) -> dict[str, Any]:
+        """Return what tells this run from the others; parameters as JSON, which sorts and compares."""
+        values = {key: getattr(self, key) for key in KEYS}
+        return {
+            key: json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
+            for key, value in values.items()
+        }
+
+
+class Results:
+    """All runs of an experiment, with what it takes to make them again.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> results = db.Results([], metadata={"seed": 1})
+    >>> len(results)
+    0
+    """
+
+    def __init__(self, runs: Iterable[Run], metadata: dict[str, Any] | None = None) -> None:
+        self.runs = tuple(runs)
+        self.metadata = dict(metadata or {})
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self.runs)
+
+    def __repr__(self) -> str:
+        experiments = len({run.experiment for run in self.runs})
+        return f"Results({len(self.runs)} runs of {experiments} experiments)"
+
+    def select(self, **criteria: Any) -> "Results":
+        """Return the runs whose attributes equal the criteria, such as ``experiment="two-arms", arms=2``."""
+        kept = (run for run in self.runs if all(getattr(run, key) == value for key, value in criteria.items()))
+        return Results(kept, self.metadata)
+
+    def one(self, **criteria: Any) -> Run:
+        """Return the only run that fits the criteria."""
+        found = self.select(**criteria).runs
+        if len(found) != 1:
+            raise LookupError(f"expected one run with {criteria}, found {len(found)}")
+        return found[0]
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """Return a table with one row a replication: keys, total regret and the regret at the recorded times."""
+        pyarrow = extra("pyarrow", "lab")
+        columns: dict[str, list[Any]] = {name: [] for name in (*KEYS, "horizon", "seed", "replication")}
+        for run in self.runs:
+            keys = {**run.keys(), "horizon": run.horizon, "seed": run.seed}
+            for name, value in keys.items():
+                columns[name] += [value] * run.replications
+            columns["replication"] += range(run.replications)
+        columns["total_regret"] = [float(value) for run in self.runs for value in run.total_regret]
+        columns["regret"] = [row for run in self.runs for row in run.regret]
+        return pyarrow.table(columns, schema=_schema(pyarrow, per_run=False))
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return the table of `to_arrow` as a pandas data frame."""
+        extra("pandas", "lab")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Return the table of `to_arrow` as a polars data frame."""
+        return extra("polars", "lab").from_arrow(self.to_arrow())
+
+    def save(self, folder: str | Path) -> None:
+        """Write the results into a folder: two Parquet files and the metadata."""
+        pyarrow, parquet = extra("pyarrow", "lab"), extra("pyarrow.parquet", "lab")
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        per_run: dict[str, list[Any]] = {
+            **{name: [run.keys()[name] for run in self.runs] for name in KEYS},
+            **{
+                name: [getattr(run, name) for run in self.runs]
+                for name in ("horizon", "seed", "replications", "times", "correct")
+            },
+        }
+        runs = pyarrow.table(per_run, schema=_schema(pyarrow, per_run=True))
+        parquet.write_table(self.to_arrow(), folder / REPLICATIONS, compression="zstd")
+        parquet.write_table(runs, folder / RUNS, compression="zstd")
+        (folder / METADATA).write_text(
+            json.dumps(self.metadata, indent=2, sort_keys=True) + "\n", encoding="utf-8"
+        )
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Results":
+        """Read what `save` wrote."""
+        parquet = extra("pyarrow.parquet", "lab")
+        folder = Path(folder)
+        if not (folder / RUNS).exists():
+            raise FileNotFoundError(f"no results in {folder}: it has no {RUNS}")
+        regrets = iter(parquet.read_table(folder / REPLICATIONS, columns=["regret"])["regret"].to_numpy())
+        runs = []
+        for row in parquet.read_table(folder / RUNS).to_pylist():
+            count = row.pop("replications")
+            row["environment_parameters"] = json.loads(row["environment_parameters"])
+            row["parameters"] = json.loads(row["parameters"])
+            row["times"] = np.array(row["times"], dtype=np.int64)
+            row["correct"] = np.array(row["correct"], dtype=float)
+            runs.append(Run(**row, regret=np.stack([next(regrets) for _ in range(count)])))
+        return cls(runs, json.loads((folder / METADATA).read_text(encoding="utf-8")))
+
+
+def _schema(pyarrow: Any, *, per_run: bool) -> Any:
+    text, whole = pyarrow.string(), pyarrow.int64()
+    fields = [(name, whole if name == "arms" else text) for name in KEYS]
+    fields += [("horizon", whole), ("seed", pyarrow.uint64())]
+    if per_run:
+        fields += [
+            ("replications", whole),
+            ("times", pyarrow.list_(whole)),
+            ("correct", pyarrow.list_(pyarrow.float64())),
+        ]
+    else:
+        number = pyarrow.float64()
+        fields += [("replication", whole), ("total_regret", number), ("regret", pyarrow.list_(number))]
+    return pyarrow.schema(fields)
