@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = ["Results", "Run"]
+__all__ = ["Coverage", "Results", "Run", "SamplePath"]
 
 REPLICATIONS = "replications.parquet"
 RUNS = "runs.parquet"
+PATHS = "paths.parquet"
 METADATA = "metadata.json"
 KEYS = ("experiment", "environment", "arms", "environment_parameters", "label", "policy", "parameters")
 
@@ -62,6 +63,29 @@ class Run:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class SamplePath:
+    """A trajectory of an environment's means, thinned for a figure."""
+
+    environment: str
+    arms: int
+    replication: int
+    times: np.ndarray = field(repr=False)
+    means: np.ndarray = field(repr=False)
+    """Mean rewards, times x arms."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How often a mean reward lay above the adaptive mean plus the bonus of the appendix."""
+
+    mean: float
+    step_size: float
+    observations: int
+    streams: int
+    exceeded: int
+
+
 class Results:
     """All runs of an experiment, with what it takes to make them again.
 
@@ -73,9 +97,17 @@ class Results:
     0
     """
 
-    def __init__(self, runs: Iterable[Run], metadata: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        runs: Iterable[Run],
+        metadata: dict[str, Any] | None = None,
+        paths: Iterable[SamplePath] = (),
+        coverage: Iterable[Coverage] = (),
+    ) -> None:
         self.runs = tuple(runs)
         self.metadata = dict(metadata or {})
+        self.paths = tuple(paths)
+        self.coverage = tuple(coverage)
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -90,7 +122,7 @@ class Results:
     def select(self, **criteria: Any) -> "Results":
         """Return the runs whose attributes equal the criteria, such as ``experiment="two-arms", arms=2``."""
         kept = (run for run in self.runs if all(getattr(run, key) == value for key, value in criteria.items()))
-        return Results(kept, self.metadata)
+        return Results(kept, self.metadata, self.paths, self.coverage)
 
     def one(self, **criteria: Any) -> Run:
         """Return the only run that fits the criteria."""
@@ -156,7 +188,26 @@ class Results:
             row["times"] = np.array(row["times"], dtype=np.int64)
             row["correct"] = np.array(row["correct"], dtype=float)
             runs.append(Run(**row, regret=np.stack([next(regrets) for _ in range(count)])))
-        return cls(runs, json.loads((folder / METADATA).read_text(encoding="utf-8")))
+        paths = [
+            SamplePath(**{**row, "times": np.array(row["times"]), "means": np.array(row["means"])})
+            for row in parquet.read_table(folder / PATHS).to_pylist()
+        ]
+        metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
+        coverage = [Coverage(**one) for one in metadata.pop("coverage")]
+        return cls(runs, metadata, paths, coverage)
+
+
+def _path_schema(pyarrow: Any) -> Any:
+    text, whole, number = pyarrow.string(), pyarrow.int64(), pyarrow.float64()
+    return pyarrow.schema(
+        [
+            ("environment", text),
+            ("arms", whole),
+            ("replication", whole),
+            ("times", pyarrow.list_(whole)),
+            ("means", pyarrow.list_(pyarrow.list_(number))),
+        ]
+    )
 
 
 def _schema(pyarrow: Any, *, per_run: bool) -> Any:

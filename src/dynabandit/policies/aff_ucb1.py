@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.errors import number
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import Stream
 from dynabandit.policies import adaptive
@@ -18,6 +19,7 @@ SLOTS = (*adaptive.SLOTS, "index", "fresh", "spread")
 INDEX = SLOTS.index("index")
 FRESH = SLOTS.index("fresh")  # the bonus right after a play
 SPREAD = SLOTS.index("spread")  # sqrt(s^2 / w), the bonus of an idle arm before it grows
+VARIANCE_FLOOR = 4
 LARGEST_TABLE = 1 << 16
 
 
@@ -60,7 +62,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
     state = adaptive.observe(memory, arm, reward, parameters)
     memory[INDEX, arm] = state.mean
     memory[FRESH, arm] = adaptive.hoeffding(state)
-    memory[SPREAD, arm] = math.sqrt(state.variance / state.w)
+    memory[SPREAD, arm] = math.sqrt(max(state.variance, parameters[VARIANCE_FLOOR]) / state.w)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +70,14 @@ class AffUCB1(adaptive.Adaptive):
     """UCB on the adaptive mean; the bonus of an idle arm grows like idle^(1/K).
 
     As printed in the paper, the bonus of an idle arm is proportional to its estimated standard deviation. An
-    arm whose burn-in gave equal rewards only has none, and gets no bonus at all.
+    arm whose burn-in gave equal rewards only has none, and gets no bonus at all. `variance_floor` mends that.
 
     Parameters
     ----------
     step_size, floor, loss
         Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+    variance_floor
+        The least variance in the bonus of an idle arm, in [0, 1]; 0 is the paper's formula.
     burn_in
         How often each arm is played at first, so that a variance can be estimated; 10 in the paper.
 
@@ -93,3 +97,11 @@ class AffUCB1(adaptive.Adaptive):
     kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, table=table)
 
     burn_in: int = 10
+    variance_floor: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        number("variance_floor", self.variance_floor, 0.0, 1.0)
+
+    def numbers(self, arms: int) -> np.ndarray:
+        return np.append(super().numbers(arms), self.variance_floor)
