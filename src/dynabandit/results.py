@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -168,9 +168,11 @@ class Results:
         runs = pyarrow.table(per_run, schema=_schema(pyarrow, per_run=True))
         parquet.write_table(self.to_arrow(), folder / REPLICATIONS, compression="zstd")
         parquet.write_table(runs, folder / RUNS, compression="zstd")
-        (folder / METADATA).write_text(
-            json.dumps(self.metadata, indent=2, sort_keys=True) + "\n", encoding="utf-8"
-        )
+        paths = [{**vars(path), "times": path.times.tolist(), "means": path.means.tolist()} for path in self.paths]
+        parquet.write_table(pyarrow.Table.from_pylist(paths, schema=_path_schema(pyarrow)), folder / PATHS)
+        metadata = {**self.metadata, "coverage": [asdict(one) for one in self.coverage]}
+        text = json.dumps(metadata, indent=2, sort_keys=True) + "\n"
+        (folder / METADATA).write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, folder: str | Path) -> "Results":
