@@ -68,7 +68,7 @@ class ExponentialClock(Environment):
 
     References
     ----------
-    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (26).
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (27).
     """
 
     name: ClassVar[str] = "exponential-clock"

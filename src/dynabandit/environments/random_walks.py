@@ -19,7 +19,7 @@ DEVIATION = 0
 
 @kernel
 def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> None:
-    # mu_0 of Case 3 from its stationary law, z_0 of Case 4 as in equation (28): both uniform on (0, 1)
+    # mu_0 of Case 3 from its stationary law, z_0 of Case 4 as in equation (29): both uniform on (0, 1)
     state[POSITION, arm] = uniform(source, START, 0, arm)
 
 
@@ -35,7 +35,7 @@ def innovation(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, s
 
 @kernel
 def reflect(x: float) -> float:
-    """The function f of equation (27)."""
+    """The function f of equation (28)."""
     x = abs(x) % 2.0
     return x if x <= 1.0 else 1.0 - (x - 1.0)
 
@@ -121,7 +121,7 @@ class LogisticWalk(ReflectedWalk):
 
     References
     ----------
-    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (28).
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (29).
     """
 
     name: ClassVar[str] = "logistic-walk"
@@ -147,7 +147,7 @@ class Case3(ReflectedWalk):
 
     References
     ----------
-    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (27).
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (28).
     """
 
     name: ClassVar[str] = "case-3"
@@ -172,7 +172,7 @@ class Case4(LogisticWalk):
 
     References
     ----------
-    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (28).
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (29).
     """
 
     name: ClassVar[str] = "case-4"

@@ -83,7 +83,7 @@ def observe(state: State, reward: float, tuned: Tuning) -> State:
     forgetting, m, w, k, m_dot, w_dot, mean, variance, _, _ = state
     error = mean - reward
 
-    # Equation (8): the derivative of the one-step-ahead loss with respect to the past forgetting factors
+    # Equation (9): the derivative of the one-step-ahead loss with respect to the past forgetting factors
     slope = (m_dot - w_dot * mean) / w if w > 0.0 else 0.0
     if tuned.likelihood > 0.0:
         p = min(max(mean, PROBABILITY_FLOOR), 1.0 - PROBABILITY_FLOOR)
@@ -91,20 +91,21 @@ def observe(state: State, reward: float, tuned: Tuning) -> State:
     else:
         gradient = 2.0 * error * slope
 
-    # Equations (6) and (7)
+    # Equations (7) and (8)
     new_m_dot = forgetting * m_dot + m
     new_w_dot = forgetting * w_dot + w
-    # Equations (4) and (5), and k_t of section 2
+    # Equations (4), (5) and (12)
     new_m = forgetting * m + reward
     new_w = forgetting * w + 1.0
     new_k = forgetting * forgetting * k + 1.0
-    # Equation (9) in its recursive form; undefined, and left alone, while one observation has all the weight
+    # Equations (11) and (13); undefined, and left alone, while one observation has all the weight
     v = w * (1.0 - k / (w * w)) if w > 0.0 else 0.0
     new_v = new_w * (1.0 - new_k / (new_w * new_w))
     new_variance = variance
     if new_v > NO_SPREAD:
         new_variance = (forgetting * v * variance + (new_w - 1.0) / new_w * error * error) / new_v
 
+    # Equation (6), truncated
     step = tuned.step_size
     if tuned.scaled > 0.0:
         step /= new_variance if new_variance > 0.0 else BERNOULLI_VARIANCE

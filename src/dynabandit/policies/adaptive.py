@@ -49,7 +49,7 @@ def log_forgetting(state: adaptive_forgetting.State) -> float:
 
 @kernel
 def discount(log_forgetting: float, idle: int, arms: int) -> float:
-    """The factor lambda^(idle/|A|) of equations (12) to (14)."""
+    """The factor lambda^(idle/|A|) of equations (16) and (17)."""
     return math.exp(log_forgetting * idle / arms)
 
 

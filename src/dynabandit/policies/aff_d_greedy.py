@@ -53,7 +53,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
     if threshold == AS_STEP_SIZE:
         threshold = state.step
     memory[INDEX, arm] = state.mean
-    memory[RESTLESS, arm] = 1.0 if state.change >= threshold else 0.0
+    memory[RESTLESS, arm] = 1.0 if state.change > 0.0 and state.change >= threshold else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class AffDGreedy(adaptive.Adaptive):
     step_size, floor, loss
         Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
     threshold
-        The paper's d, in [0, 1]. By default it is the step size, as the paper suggests; with the
+        The paper's d, in (0, 1]. By default it is the step size, as the paper suggests; with the
         variance-scaled step size, the step size that the latest update used.
     burn_in
         How often each arm is played at first.
@@ -93,7 +93,7 @@ class AffDGreedy(adaptive.Adaptive):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.threshold is not None:
-            number("threshold", self.threshold, 0.0, 1.0)
+            number("threshold", self.threshold, 0.0, 1.0, open_low=True)
 
     def numbers(self, arms: int) -> np.ndarray:
         threshold = AS_STEP_SIZE if self.threshold is None else self.threshold

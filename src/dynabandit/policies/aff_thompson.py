@@ -24,7 +24,7 @@ PRIOR_B = 5
 
 @kernel
 def posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray) -> tuple[float, float]:
-    """Equations (23) and (24), on the discounted m~ and w~ of (12) and (13)."""
+    """Equations (24) and (25), on the discounted m~ and w~ of (16) and (17)."""
     factor = adaptive.discount(memory[LOG_FORGETTING, arm], idle, now.arms)
     m = memory[M, arm]
     return parameters[PRIOR_A] + factor * m, parameters[PRIOR_B] + factor * (memory[W, arm] - m)

@@ -50,7 +50,7 @@ def score(
     table: np.ndarray,
     source: Stream,
 ) -> float:
-    # Equation (11)
+    # Equation (15)
     if idle == 0:
         return memory[INDEX, arm] + memory[FRESH, arm]
     factor = table[idle] if idle < table.size else growth(idle, now.arms)

@@ -43,7 +43,7 @@ def printed_score(
 
 @kernel
 def printed_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    # Equations (12) to (15): w~^2 / k~ = (lambda^n w)^2 / (lambda^2n k) = w^2 / k. The discount cancels, so the
+    # Equations (16) to (19): w~^2 / k~ = (lambda^n w)^2 / (lambda^2n k) = w^2 / k. The discount cancels, so the
     # bonus of an idle arm stands still and the whole index can be computed here, once.
     state = adaptive.observe(memory, arm, reward, parameters)
     memory[INDEX, arm] = state.mean + adaptive.hoeffding(state)

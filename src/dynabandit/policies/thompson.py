@@ -34,7 +34,7 @@ def optimistic(draw: float, a: float, b: float) -> float:
 
 @kernel
 def posterior(memory: np.ndarray, arm: int, parameters: np.ndarray) -> tuple[float, float]:
-    """The Beta posterior of equations (19) and (20)."""
+    """The Beta posterior of equations (20) and (21)."""
     total = memory[TOTAL, arm]
     return parameters[0] + total, parameters[1] + memory[PLAYS, arm] - total
 

@@ -1,0 +1,181 @@
+"""Every policy against the literal transcription of its definition, on the same rewards and randomness.
+
+The oracle is driven along the very history that the kernels made. At every step after the burn-in, every
+arm's score must agree, and the chosen arm must be one that the oracle puts first. Scores are compared to a
+relative 1e-7: the oracle adds the paper's sums in another order. Two scores closer than that count as a tie.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import dynabandit as db
+import oracle
+from dynabandit.kernels.compilation import compiled
+from dynabandit.kernels.draws import beta
+from dynabandit.kernels.streams import SCORE, stream
+from dynabandit.policies.base import Policy
+from dynabandit.policies.decision import make_choose
+
+TOLERANCE = 1e-7
+PAPER = [name for name in db.policies.POLICIES if name not in ("uniform", "best-arm")]
+GREEDY = ("eps-greedy", "aff-d-greedy")
+
+
+def parameters_of(name: str) -> st.SearchStrategy[dict[str, Any]]:
+    step_size = st.sampled_from([0.0001, 0.001, 0.01, 0.2, "variance-scaled"])
+    adaptive = {"step_size": step_size, "floor": st.sampled_from([0.0, 0.6])}
+    prior = {"prior": st.sampled_from([(2.0, 2.0), (1.0, 3.0), (0.5, 0.5)])}
+    memory = {"memory": st.sampled_from([1.0, 5.0, 7.5, 1000.0])}
+    own: dict[str, dict[str, st.SearchStrategy[Any]]] = {
+        "eps-greedy": {"epsilon": st.sampled_from([0.0, 0.3, 1.0])},
+        "ucb": {},
+        "ts": prior,
+        "ots": prior,
+        "d-ucb": {"discount": st.sampled_from([0.5, 0.9, 0.999, 1.0])},
+        "sw-ucb": {"window": st.sampled_from([1, 2, 7, 1000])},
+        "dts": prior | memory,
+        "aff-d-greedy": adaptive | {"threshold": st.sampled_from([None, 0.0005, 1.0])},
+        "aff-ucb1": adaptive | {"burn_in": st.sampled_from([1, 3])},
+        "aff-ucb2": adaptive,
+        "aff-ucb2-growing": adaptive,
+        "aff-ts": adaptive | prior,
+        "aff-ots": adaptive | prior,
+        "aff-dts1": adaptive | prior | memory | {"burn_in": st.sampled_from([1, 3])},
+        "aff-dts2": adaptive | prior | memory,
+    }
+    return st.fixed_dictionaries(own[name])
+
+
+class Table:
+    """One policy driven by hand, with every array in sight."""
+
+    def __init__(self, policy: Policy, arms: int, seed: int, *, interpreted: bool) -> None:
+        self.policy, self.arms, self.source = policy, arms, stream(seed)
+        self.numbers = policy.numbers(arms)
+        self.table = policy.kernels.table(arms, 20)  # shorter than the run, so that both branches are used
+        self.memory = np.zeros((len(policy.slots), arms))
+        self.shared = np.zeros(policy.shared_size())
+        self.last, self.scores = np.zeros(arms, dtype=np.int64), np.zeros(arms)
+        choose, learn = make_choose(policy.kernels), policy.kernels.learn
+        self.choose = choose if interpreted else compiled(choose)
+        self.learn = learn if interpreted else compiled(learn)
+        for arm in range(arms):
+            policy.kernels.start(self.memory, self.shared, arm, self.numbers)
+
+    def play(self, rewards: np.ndarray) -> Iterator[tuple[int, int, float]]:
+        """Yield (step, arm, reward) of the whole run; the caller looks at the scores in between."""
+        for step, values in enumerate(rewards, start=1):
+            if step <= self.policy.burn_in * self.arms:
+                arm = (step - 1) % self.arms
+            else:
+                arm = int(
+                    self.choose(
+                        self.memory,
+                        self.shared,
+                        self.last,
+                        self.scores,
+                        step,
+                        self.numbers,
+                        self.table,
+                        self.source,
+                    )
+                )
+            self.last[arm] = step
+            yield step, arm, float(values[arm])
+            self.learn(self.memory, self.shared, arm, float(values[arm]), self.numbers)
+
+
+def agrees_with_oracle(policy: Policy, arms: int, steps: int, seed: int, *, interpreted: bool) -> None:
+    drawn = np.random.default_rng(seed)
+    means = np.repeat(drawn.random((4, arms)) * [[1.0], [0.3], [0.0], [1.0]], -(-steps // 4), axis=0)[:steps]
+    rewards = (drawn.random((steps, arms)) < means).astype(float)
+    table = Table(policy, arms, seed, interpreted=interpreted)
+    history: list[tuple[int, float]] = []
+    for step, arm, reward in table.play(rewards):
+        if step > policy.burn_in * arms:
+
+            def draw(a: float, b: float, of: int, step: int = step) -> float:
+                return beta(a, b, table.source, SCORE, step, of)
+
+            expected = oracle.index(policy.name, history, arms, given_parameters(policy), draw)
+            np.testing.assert_allclose(table.scores, expected, rtol=TOLERANCE, atol=TOLERANCE)
+            first = max(expected)
+            best = [a for a in range(arms) if expected[a] == first or first - expected[a] < TOLERANCE]
+            if policy.name in GREEDY:
+                greedy_choice(policy, table, history, expected, best, arm)
+            else:
+                assert arm in best
+        history.append((arm, reward))
+
+
+def given_parameters(policy: Policy) -> dict[str, Any]:
+    return {name: value for name, value in policy.parameters.items() if value is not None}
+
+
+def greedy_choice(
+    policy: Policy,
+    table: Table,
+    history: list[tuple[int, float]],
+    expected: list[float],
+    best: list[int],
+    arm: int,
+) -> None:
+    """A greedy policy leaves the best arms only where its own rule says so."""
+    if policy.name == "eps-greedy":
+        assert arm in best or policy.parameters["epsilon"] > 0.0
+        return
+    leader = best[0]
+    if len(best) == 1 and not oracle.explores(history, table.arms, given_parameters(policy), leader):
+        assert arm == leader
+
+
+@pytest.mark.parametrize("name", PAPER)
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_compiled_policy_agrees_with_its_oracle_step_for_step(name: str, data: st.DataObject) -> None:
+    policy = db.policy(name, **data.draw(parameters_of(name)))
+    arms, seed = data.draw(st.integers(2, 5)), data.draw(st.integers(0, 2**32))
+    agrees_with_oracle(policy, arms, steps=60, seed=seed, interpreted=False)
+
+
+@pytest.mark.parametrize("name", PAPER)
+@settings(max_examples=5, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_interpreted_policy_agrees_with_its_oracle_step_for_step(name: str, data: st.DataObject) -> None:
+    policy = db.policy(name, **data.draw(parameters_of(name)))
+    arms, seed = data.draw(st.integers(2, 4)), data.draw(st.integers(0, 2**32))
+    agrees_with_oracle(policy, arms, steps=40, seed=seed, interpreted=True)
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_policy_agrees_with_its_oracle_on_a_long_run(name: str) -> None:
+    tuned = db.policy(name).tuned(switches=3, horizon=150)
+    agrees_with_oracle(tuned, arms=3, steps=150, seed=42, interpreted=False)
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_burn_in_is_that_of_the_notes(name: str) -> None:
+    assert db.policy(name).burn_in == oracle.burn_in(name)
+
+
+def test_bernoulli_loss_agrees_with_the_oracle_inside_a_policy() -> None:
+    agrees_with_oracle(db.policy("aff-ts", loss="bernoulli", step_size=0.01), 3, 80, seed=3, interpreted=False)
+
+
+def test_a_long_idle_arm_of_d_ucb_keeps_its_order_past_the_underflow_of_its_count() -> None:
+    # 0.5^1100 underflows. The arm that waited longest must come first, and nothing may become NaN.
+    policy = db.policy("d-ucb", discount=0.5)
+    table = Table(policy, 3, seed=1, interpreted=False)
+    for arm in (0, 1, *[2] * 1500):
+        table.learn(table.memory, table.shared, arm, 1.0, table.numbers)
+    table.choose(
+        table.memory, table.shared, table.last, table.scores, 1503, table.numbers, table.table, table.source
+    )
+    assert not np.isnan(table.scores).any()
+    assert table.scores[0] >= table.scores[1] > table.scores[2]
+    assert math.isfinite(table.scores[2])
