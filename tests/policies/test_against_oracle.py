@@ -17,7 +17,7 @@ import dynabandit as db
 import oracle
 from dynabandit.kernels.compilation import compiled
 from dynabandit.kernels.draws import beta
-from dynabandit.kernels.streams import SCORE, stream
+from dynabandit.kernels.streams import EXPLORE, EXPLORED_ARM, SCORE, TIE, stream, uniform
 from dynabandit.policies.base import Policy
 from dynabandit.policies.decision import make_choose
 
@@ -107,7 +107,7 @@ def agrees_with_oracle(policy: Policy, arms: int, steps: int, seed: int, *, inte
             first = max(expected)
             best = [a for a in range(arms) if expected[a] == first or first - expected[a] < TOLERANCE]
             if policy.name in GREEDY:
-                greedy_choice(policy, table, history, expected, best, arm)
+                assert arm == greedy_choice(policy, table, history, best, step)
             else:
                 assert arm in best
         history.append((arm, reward))
@@ -118,20 +118,15 @@ def given_parameters(policy: Policy) -> dict[str, Any]:
 
 
 def greedy_choice(
-    policy: Policy,
-    table: Table,
-    history: list[tuple[int, float]],
-    expected: list[float],
-    best: list[int],
-    arm: int,
-) -> None:
-    """A greedy policy leaves the best arms only where its own rule says so."""
+    policy: Policy, table: Table, history: list[tuple[int, float]], best: list[int], step: int
+) -> int:
+    """Return the arm of a greedy policy: a best one, unless its own rule or a coin sends it elsewhere."""
+    leader = best[int(uniform(table.source, TIE, step, 0) * len(best))]
     if policy.name == "eps-greedy":
-        assert arm in best or policy.parameters["epsilon"] > 0.0
-        return
-    leader = best[0]
-    if len(best) == 1 and not oracle.explores(history, table.arms, given_parameters(policy), leader):
-        assert arm == leader
+        explores = uniform(table.source, EXPLORE, step, 0) < policy.parameters["epsilon"]
+    else:
+        explores = oracle.explores(history, table.arms, given_parameters(policy), leader)
+    return int(uniform(table.source, EXPLORED_ARM, step, 0) * table.arms) if explores else leader
 
 
 @pytest.mark.parametrize("name", PAPER)

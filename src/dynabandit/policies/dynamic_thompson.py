@@ -34,9 +34,9 @@ ROUNDING = 1.0 - 1e-9
 def bounded(a: float, b: float, reward: float, memory_size: float) -> tuple[float, float]:
     """Take in a reward so that a + b stays at C = `memory_size` once it is there (section 3.3.2)."""
     if a + b < memory_size * ROUNDING:
-        return a + reward, b + 1.0 - reward
+        return a + reward, b + (1.0 - reward)
     shrink = memory_size / (memory_size + 1.0)
-    return (a + reward) * shrink, (b + 1.0 - reward) * shrink
+    return (a + reward) * shrink, (b + (1.0 - reward)) * shrink
 
 
 @kernel
