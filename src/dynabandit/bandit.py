@@ -15,7 +15,7 @@ from dynabandit.kernels.compilation import compiled
 from dynabandit.kernels.streams import LARGEST_STEP, stream
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.policies.base import Kernels
-from dynabandit.policies.decision import make_choose
+from dynabandit.policies.decision import SCRATCH_ROWS, make_choose
 
 __all__ = ["Arm", "Arms", "Bandit"]
 
@@ -118,7 +118,7 @@ class Bandit:
         self._index = {self._names[column]: int(column) for column in self._columns}
         self._numbers = self._policy.numbers(len(self._columns))
         self._table = self._policy.kernels.table(len(self._columns), TABLE_HORIZON)
-        self._scores = np.empty(len(self._columns))
+        self._scratch = np.empty((SCRATCH_ROWS, len(self._columns)))
         self._source = stream(self._seed)
 
     @property
@@ -158,7 +158,7 @@ class Bandit:
                 self._memory if whole else np.ascontiguousarray(self._memory[:, columns]),
                 self._shared,
                 self._last if whole else self._last[columns],
-                self._scores,
+                self._scratch,
                 step,
                 self._numbers,
                 self._table,

@@ -16,7 +16,7 @@ from dynabandit.environments.still import Fixed, Piecewise
 from dynabandit.estimators import Estimator
 from dynabandit.kernels.streams import stream
 from dynabandit.policies import Policy
-from dynabandit.policies.decision import make_choose
+from dynabandit.policies.decision import SCRATCH_ROWS, make_choose
 from dynabandit.simulation import Simulation, compare, simulate
 
 __all__ = ["check_environment", "check_estimator", "check_policy"]
@@ -159,7 +159,7 @@ def _check_interpreted(policy: Policy, world: Environment, run: Simulation) -> N
     tuned = policy.tuned(int((np.diff(best) != 0).sum()), horizon)
     numbers, table = tuned.numbers(ARMS), kernels.table(ARMS, horizon)
     memory, shared = np.zeros((len(policy.slots), ARMS)), np.zeros(tuned.shared_size())
-    last, scores = np.zeros(ARMS, dtype=np.int64), np.zeros(ARMS)
+    last, scratch = np.zeros(ARMS, dtype=np.int64), np.zeros((SCRATCH_ROWS, ARMS))
     choose = make_choose(kernels)
     for arm in range(ARMS):
         kernels.start(memory, shared, arm, numbers)
@@ -167,9 +167,9 @@ def _check_interpreted(policy: Policy, world: Environment, run: Simulation) -> N
         kernels.reveal(memory, means[step - 1])
         expected = int(run.arms[0, step - 1])
         if step > policy.burn_in * ARMS:
-            arm = int(choose(memory, shared, last, scores, step, numbers, table, stream(5)))
+            arm = int(choose(memory, shared, last, scratch, step, numbers, table, stream(5)))
             _hold(arm == expected, f"interpreted, step {step} chooses arm {arm}; compiled, arm {expected}")
-            _hold(not np.isnan(scores).any(), f"a score is NaN at step {step}: {scores}")
+            _hold(not np.isnan(scratch[0]).any(), f"a score is NaN at step {step}: {scratch[0]}")
         last[expected] = step
         kernels.learn(memory, shared, expected, float(run.rewards[0, step - 1]), numbers)
 

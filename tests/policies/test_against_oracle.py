@@ -3,6 +3,7 @@
 The oracle is driven along the very history that the kernels made. At every step after the burn-in, every
 arm's score must agree, and the chosen arm must be one that the oracle puts first. Scores are compared to a
 relative 1e-7: the oracle adds the paper's sums in another order. Two scores closer than that count as a tie.
+Thompson policies draw every arm here; tests/kernels/test_contest.py shows that the contest has the same law.
 """
 
 import math
@@ -19,7 +20,7 @@ from dynabandit.kernels.compilation import compiled
 from dynabandit.kernels.draws import beta
 from dynabandit.kernels.streams import EXPLORE, EXPLORED_ARM, SCORE, TIE, stream, uniform
 from dynabandit.policies.base import Policy
-from dynabandit.policies.decision import make_choose
+from dynabandit.policies.decision import SCRATCH_ROWS, make_choose
 
 TOLERANCE = 1e-7
 PAPER = [name for name in db.policies.POLICIES if name not in ("uniform", "best-arm")]
@@ -60,8 +61,8 @@ class Table:
         self.table = policy.kernels.table(arms, 20)  # shorter than the run, so that both branches are used
         self.memory = np.zeros((len(policy.slots), arms))
         self.shared = np.zeros(policy.shared_size())
-        self.last, self.scores = np.zeros(arms, dtype=np.int64), np.zeros(arms)
-        choose, learn = make_choose(policy.kernels), policy.kernels.learn
+        self.last, self.scratch = np.zeros(arms, dtype=np.int64), np.zeros((SCRATCH_ROWS, arms))
+        choose, learn = make_choose(policy.kernels, contest=False), policy.kernels.learn
         self.choose = choose if interpreted else compiled(choose)
         self.learn = learn if interpreted else compiled(learn)
         for arm in range(arms):
@@ -78,7 +79,7 @@ class Table:
                         self.memory,
                         self.shared,
                         self.last,
-                        self.scores,
+                        self.scratch,
                         step,
                         self.numbers,
                         self.table,
@@ -103,7 +104,7 @@ def agrees_with_oracle(policy: Policy, arms: int, steps: int, seed: int, *, inte
                 return beta(a, b, table.source, SCORE, step, of)
 
             expected = oracle.index(policy.name, history, arms, given_parameters(policy), draw)
-            np.testing.assert_allclose(table.scores, expected, rtol=TOLERANCE, atol=TOLERANCE)
+            np.testing.assert_allclose(table.scratch[0], expected, rtol=TOLERANCE, atol=TOLERANCE)
             first = max(expected)
             best = [a for a in range(arms) if expected[a] == first or first - expected[a] < TOLERANCE]
             if policy.name in GREEDY:
@@ -169,8 +170,8 @@ def test_a_long_idle_arm_of_d_ucb_keeps_its_order_past_the_underflow_of_its_coun
     for arm in (0, 1, *[2] * 1500):
         table.learn(table.memory, table.shared, arm, 1.0, table.numbers)
     table.choose(
-        table.memory, table.shared, table.last, table.scores, 1503, table.numbers, table.table, table.source
+        table.memory, table.shared, table.last, table.scratch, 1503, table.numbers, table.table, table.source
     )
-    assert not np.isnan(table.scores).any()
-    assert table.scores[0] >= table.scores[1] > table.scores[2]
-    assert math.isfinite(table.scores[2])
+    assert not np.isnan(table.scratch[0]).any()
+    assert table.scratch[0][0] >= table.scratch[0][1] > table.scratch[0][2]
+    assert math.isfinite(table.scratch[0][2])

@@ -12,7 +12,7 @@ from dynabandit.kernels.streams import stream
 from dynabandit.policies import adaptive
 from dynabandit.policies.aff_ucb2 import LARGEST_BONUS
 from dynabandit.policies.base import Policy
-from dynabandit.policies.decision import largest, make_choose
+from dynabandit.policies.decision import SCRATCH_ROWS, largest, make_choose
 
 ALPHA = 1e-6  # the chance that a sound test of a law fails, were its seed drawn anew
 
@@ -24,7 +24,7 @@ class Played:
         self.policy, self.numbers = policy, policy.numbers(arms)
         self.memory = np.zeros((len(policy.slots), arms))
         self.shared = np.zeros(policy.shared_size())
-        self.last, self.scores = np.zeros(arms, dtype=np.int64), np.zeros(arms)
+        self.last, self.scratch = np.zeros(arms, dtype=np.int64), np.zeros((SCRATCH_ROWS, arms))
         self.table = policy.kernels.table(arms, 100)
         for arm in range(arms):
             policy.kernels.start(self.memory, self.shared, arm, self.numbers)
@@ -36,9 +36,9 @@ class Played:
 
     def scores_at(self, step: int) -> np.ndarray:
         make_choose(self.policy.kernels)(
-            self.memory, self.shared, self.last, self.scores, step, self.numbers, self.table, stream(1)
+            self.memory, self.shared, self.last, self.scratch, step, self.numbers, self.table, stream(1)
         )
-        return self.scores.copy()
+        return self.scratch[0].copy()
 
 
 def test_ties_are_broken_uniformly_over_all_tied_arms() -> None:
@@ -133,6 +133,6 @@ def test_the_chosen_arms_and_scores_are_the_same_compiled_and_interpreted() -> N
         )
         interpreted = played.scores_at(9)
         compiled(make_choose(played.policy.kernels))(
-            played.memory, played.shared, played.last, played.scores, 9, played.numbers, played.table, stream(1)
+            played.memory, played.shared, played.last, played.scratch, 9, played.numbers, played.table, stream(1)
         )
-        assert (interpreted == played.scores).all(), name
+        assert (interpreted == played.scratch[0]).all(), name

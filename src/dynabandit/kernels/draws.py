@@ -10,9 +10,10 @@ import math
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import Stream, normal_pair, uniform_pair, words
 
-__all__ = ["beta", "gamma"]
+__all__ = ["BELOW_ONE", "beta", "gamma"]
 
 SMALLEST_SHAPE = 1e-12  # stands for 0: a Beta posterior whose data was forgotten is then a fair coin
+BELOW_ONE = 1.0 - 2.0**-53  # the largest draw: 1 itself would have no tail beyond it
 BOOST = 255  # the attempt that is kept for the boost of small shapes
 
 
@@ -48,13 +49,13 @@ def beta(a: float, b: float, source: Stream, role: int, step: int, arm: int) -> 
     """
     x, y = gamma_pair(a, b, source, role, step, arm)
     if a >= 1.0 and b >= 1.0:
-        return x / (x + y)
+        return min(x / (x + y), BELOW_ONE)
     boost_a, boost_b = boosts(a, b, source, role, step, arm)
     difference = (math.log(x) + boost_a) - (math.log(y) + boost_b)
     if difference < 0.0:
         ratio = math.exp(difference)
         return ratio / (1.0 + ratio)
-    return 1.0 / (1.0 + math.exp(-difference))
+    return min(1.0 / (1.0 + math.exp(-difference)), BELOW_ONE)
 
 
 @kernel

@@ -8,6 +8,7 @@ import numpy as np
 from dynabandit.estimators import adaptive_forgetting
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.elementary import exp_negative
 from dynabandit.policies.base import Policy
 
 __all__ = ["CONFIDENCE", "SLOTS", "Adaptive", "discount", "hoeffding", "log_forgetting", "observe", "start"]
@@ -50,7 +51,7 @@ def log_forgetting(state: adaptive_forgetting.State) -> float:
 @kernel
 def discount(log_forgetting: float, idle: int, arms: int) -> float:
     """The factor lambda^(idle/|A|) of equations (16) and (17)."""
-    return math.exp(log_forgetting * idle / arms)
+    return exp_negative(log_forgetting * idle / arms)
 
 
 @dataclass(frozen=True, kw_only=True)

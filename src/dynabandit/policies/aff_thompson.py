@@ -6,11 +6,9 @@ from typing import ClassVar
 import numpy as np
 
 from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.draws import beta
-from dynabandit.kernels.streams import SCORE, Stream
 from dynabandit.policies import adaptive
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.thompson import check_prior, optimistic
+from dynabandit.policies.thompson import check_prior
 
 __all__ = ["AffOTS", "AffTS"]
 
@@ -28,34 +26,6 @@ def posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.
     factor = adaptive.discount(memory[LOG_FORGETTING, arm], idle, now.arms)
     m = memory[M, arm]
     return parameters[PRIOR_A] + factor * m, parameters[PRIOR_B] + factor * (memory[W, arm] - m)
-
-
-@kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    a, b = posterior(memory, arm, idle, now, parameters)
-    return beta(a, b, source, SCORE, now.step, arm)
-
-
-@kernel
-def optimistic_score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    a, b = posterior(memory, arm, idle, now, parameters)
-    return optimistic(beta(a, b, source, SCORE, now.step, arm), a, b)
 
 
 @kernel
@@ -90,7 +60,7 @@ class AffTS(adaptive.Adaptive):
 
     name: ClassVar[str] = "aff-ts"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=adaptive.start, score=score, learn=learn)
+    kernels: ClassVar[Kernels] = Kernels(start=adaptive.start, learn=learn, posterior=posterior)
 
     prior: tuple[float, float] = (2.0, 2.0)
 
@@ -129,4 +99,4 @@ class AffOTS(AffTS):
     """
 
     name: ClassVar[str] = "aff-ots"
-    kernels: ClassVar[Kernels] = Kernels(start=adaptive.start, score=optimistic_score, learn=learn)
+    kernels: ClassVar[Kernels] = Kernels(start=adaptive.start, learn=learn, posterior=posterior, optimistic=True)

@@ -23,6 +23,14 @@ class Now(NamedTuple):
 
 
 @kernel
+def no_score(
+    memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray, table: np.ndarray, source: Stream
+) -> float:
+    """Score all arms alike."""
+    return 0.0
+
+
+@kernel
 def no_context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
     """Compute nothing that is common to all arms."""
     return 0.0
@@ -55,10 +63,14 @@ class Kernels(NamedTuple):
 
     start: Callable[..., None]
     """start(memory, shared, arm, parameters): write the state of an arm nothing is known about."""
-    score: Callable[..., float]
-    """score(memory, arm, idle, now, parameters, table, source): the arm with the largest score is chosen."""
     learn: Callable[..., None]
     """learn(memory, shared, arm, reward, parameters): take in a reward."""
+    score: Callable[..., float] = no_score
+    """score(memory, arm, idle, now, parameters, table, source): the arm with the largest score is chosen."""
+    posterior: Callable[..., tuple[float, float]] | None = None
+    """posterior(memory, arm, idle, now, parameters): instead of `score`, the Beta law of a score to be drawn."""
+    optimistic: bool = False
+    """Whether a draw from `posterior` below its mean is replaced by that mean."""
     context: Callable[..., float] = no_context
     """context(shared, step, parameters): what all scores of this step have in common."""
     explore: Callable[..., bool] = never_explore

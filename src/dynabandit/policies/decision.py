@@ -6,40 +6,157 @@ from collections.abc import Callable
 import numpy as np
 
 from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import EXPLORED_ARM, TIE, Stream, uniform
+from dynabandit.kernels.contest import GROUP, LOSES, challenge, contested, prefixes
+from dynabandit.kernels.draws import beta
+from dynabandit.kernels.streams import EXPLORED_ARM, SCORE, TIE, Stream, uniform
 from dynabandit.policies.base import Kernels, Now
 
-__all__ = ["make_choose"]
+__all__ = ["SCRATCH_ROWS", "largest", "make_choose"]
+
+SCRATCH_ROWS = 5
+FEW = 8  # up to so many arms, drawing them all is cheaper than a contest
 
 
-def make_choose(kernels: Kernels) -> Callable[..., int]:
-    """Return choose(memory, shared, last, scores, step, parameters, table, source), the next arm.
+def make_choose(kernels: Kernels, *, contest: bool = True) -> Callable[..., int]:
+    """Return choose(memory, shared, last, scratch, step, parameters, table, source), the next arm.
 
-    `last` holds the step of each arm's latest play, `scores` is scratch and holds the scores afterwards.
+    `last` holds the step of each arm's latest play; `scratch` is an array (SCRATCH_ROWS, arms) whose first row
+    holds the scores afterwards. Without `contest`, a Thompson policy draws every arm: slow, for tests.
     """
-    context, score, explore = kernels.context, kernels.score, kernels.explore
+    context, explore = kernels.context, kernels.explore
+    if kernels.posterior is None:
+        fill = make_indices(kernels)
+    else:
+        fill = make_contest(kernels) if contest else make_draws(kernels)
 
     @kernel
     def choose(
         memory: np.ndarray,
         shared: np.ndarray,
         last: np.ndarray,
-        scores: np.ndarray,
+        scratch: np.ndarray,
         step: int,
         parameters: np.ndarray,
         table: np.ndarray,
         source: Stream,
     ) -> int:
-        arms = last.size
-        now = Now(step, arms, context(shared, step, parameters))
-        for arm in range(arms):
-            scores[arm] = score(memory, arm, step - 1 - last[arm], now, parameters, table, source)
-        leader = largest(scores, step, source)
+        now = Now(step, last.size, context(shared, step, parameters))
+        fill(memory, last, scratch, now, parameters, table, source)
+        leader = largest(scratch[0], step, source)
         if explore(memory, leader, step - 1 - last[leader], now, parameters, source):
-            return int(uniform(source, EXPLORED_ARM, step, 0) * arms)
+            return int(uniform(source, EXPLORED_ARM, step, 0) * last.size)
         return leader
 
     return choose
+
+
+def make_indices(kernels: Kernels) -> Callable[..., None]:
+    """Return fill(memory, last, scratch, now, parameters, table, source) for a policy with a `score`."""
+    score = kernels.score
+
+    @kernel
+    def fill(
+        memory: np.ndarray,
+        last: np.ndarray,
+        scratch: np.ndarray,
+        now: Now,
+        parameters: np.ndarray,
+        table: np.ndarray,
+        source: Stream,
+    ) -> None:
+        for arm in range(last.size):
+            scratch[0, arm] = score(memory, arm, now.step - 1 - last[arm], now, parameters, table, source)
+
+    return fill
+
+
+def make_draws(kernels: Kernels) -> Callable[..., None]:
+    """Return fill for a policy with a `posterior`: a draw for every arm."""
+    posterior, optimistic = kernels.posterior, kernels.optimistic
+    assert posterior is not None
+
+    @kernel
+    def fill(
+        memory: np.ndarray,
+        last: np.ndarray,
+        scratch: np.ndarray,
+        now: Now,
+        parameters: np.ndarray,
+        table: np.ndarray,
+        source: Stream,
+    ) -> None:
+        for arm in range(last.size):
+            a, b = posterior(memory, arm, now.step - 1 - last[arm], now, parameters)
+            draw = beta(a, b, source, SCORE, now.step, arm)
+            scratch[0, arm] = max(draw, a / (a + b)) if optimistic else draw
+
+    return fill
+
+
+def make_contest(kernels: Kernels) -> Callable[..., None]:
+    """Return fill for a policy with a `posterior`, where many arms that cannot have the largest draw get none.
+
+    The arm with the largest posterior mean is drawn first; see `dynabandit.kernels.contest` for the rest.
+    """
+    posterior, optimistic, draw_all = kernels.posterior, kernels.optimistic, make_draws(kernels)
+    assert posterior is not None
+
+    @kernel
+    def fill(
+        memory: np.ndarray,
+        last: np.ndarray,
+        scratch: np.ndarray,
+        now: Now,
+        parameters: np.ndarray,
+        table: np.ndarray,
+        source: Stream,
+    ) -> None:
+        score, shape_a, shape_b, mean, prefix = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
+        arms = last.size
+        if arms <= FEW:
+            draw_all(memory, last, scratch, now, parameters, table, source)
+            return
+        for arm in range(arms):
+            a, b = posterior(memory, arm, now.step - 1 - last[arm], now, parameters)
+            shape_a[arm] = a
+            shape_b[arm] = b
+            mean[arm] = a / (a + b)
+        favourite = 0
+        for arm in range(arms):
+            if mean[arm] > mean[favourite]:
+                favourite = arm
+        write_prefixes(prefix, now.step, source)
+        first = beta(shape_a[favourite], shape_b[favourite], source, SCORE, now.step, favourite)
+        if optimistic:
+            first = max(first, mean[favourite])
+        best = first
+        for start in range(0, arms, GROUP):
+            end = min(start + GROUP, arms)
+            for arm in range(start, end):
+                open_ = contested(shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm])
+                score[arm] = 1.0 if open_ else LOSES
+            highest = best
+            for arm in range(start, end):
+                if score[arm] > 0.0 and arm != favourite:
+                    score[arm] = challenge(
+                        shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm], source, SCORE, now.step, arm
+                    )
+                    highest = max(highest, score[arm])
+                if optimistic:  # a loser still scores its mean, which can tie with the favourite's
+                    score[arm] = max(score[arm], mean[arm])
+            best = highest
+        score[favourite] = first
+
+    return fill
+
+
+@kernel
+def write_prefixes(prefix: np.ndarray, step: int, source: Stream) -> None:
+    """Write the first bits of every arm's uniform number."""
+    for eighth in range((prefix.size + 7) // 8):
+        eight = prefixes(source, SCORE, step, eighth)
+        for i in range(min(8, prefix.size - 8 * eighth)):
+            prefix[8 * eighth + i] = eight[i]
 
 
 @kernel

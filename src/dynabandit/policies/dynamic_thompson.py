@@ -9,8 +9,6 @@ import numpy as np
 from dynabandit.errors import number
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.draws import beta
-from dynabandit.kernels.streams import SCORE, Stream
 from dynabandit.policies import adaptive
 from dynabandit.policies.base import Kernels, Now, Policy
 from dynabandit.policies.thompson import check_prior
@@ -47,16 +45,8 @@ def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarr
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    return beta(memory[A, arm], memory[B, arm], source, SCORE, now.step, arm)
+def posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray) -> tuple[float, float]:
+    return memory[A, arm], memory[B, arm]
 
 
 @kernel
@@ -72,16 +62,10 @@ def aff_start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.n
 
 
 @kernel
-def aff_score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    return beta(memory[AFF_A, arm], memory[AFF_B, arm], source, SCORE, now.step, arm)
+def aff_posterior(
+    memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray
+) -> tuple[float, float]:
+    return memory[AFF_A, arm], memory[AFF_B, arm]
 
 
 @kernel
@@ -136,7 +120,7 @@ class DTS(Policy):
 
     name: ClassVar[str] = "dts"
     slots: ClassVar[tuple[str, ...]] = ("a", "b")
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn)
+    kernels: ClassVar[Kernels] = Kernels(start=start, learn=learn, posterior=posterior)
 
     burn_in: int = 0
     memory: float = 10.0
@@ -205,7 +189,7 @@ class AffDTS1(AffDTS):
     """
 
     name: ClassVar[str] = "aff-dts1"
-    kernels: ClassVar[Kernels] = Kernels(start=aff_start, score=aff_score, learn=variance_learn)
+    kernels: ClassVar[Kernels] = Kernels(start=aff_start, learn=variance_learn, posterior=aff_posterior)
 
     burn_in: int = 10
 
@@ -237,4 +221,4 @@ class AffDTS2(AffDTS):
     """
 
     name: ClassVar[str] = "aff-dts2"
-    kernels: ClassVar[Kernels] = Kernels(start=aff_start, score=aff_score, learn=weight_learn)
+    kernels: ClassVar[Kernels] = Kernels(start=aff_start, learn=weight_learn, posterior=aff_posterior)

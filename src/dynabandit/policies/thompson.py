@@ -7,12 +7,10 @@ import numpy as np
 
 from dynabandit.errors import number
 from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.draws import beta
-from dynabandit.kernels.streams import SCORE, Stream
 from dynabandit.policies import averaging
 from dynabandit.policies.base import Kernels, Now
 
-__all__ = ["OTS", "TS", "check_prior", "optimistic"]
+__all__ = ["OTS", "TS", "check_prior"]
 
 TOTAL = averaging.SLOTS.index("total")
 PLAYS = averaging.SLOTS.index("plays")
@@ -27,44 +25,10 @@ def check_prior(prior: tuple[float, float]) -> None:
 
 
 @kernel
-def optimistic(draw: float, a: float, b: float) -> float:
-    """Never score below the posterior mean (section 3.3.1)."""
-    return max(draw, a / (a + b))
-
-
-@kernel
-def posterior(memory: np.ndarray, arm: int, parameters: np.ndarray) -> tuple[float, float]:
+def posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray) -> tuple[float, float]:
     """The Beta posterior of equations (20) and (21)."""
     total = memory[TOTAL, arm]
     return parameters[0] + total, parameters[1] + memory[PLAYS, arm] - total
-
-
-@kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    a, b = posterior(memory, arm, parameters)
-    return beta(a, b, source, SCORE, now.step, arm)
-
-
-@kernel
-def optimistic_score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    a, b = posterior(memory, arm, parameters)
-    return optimistic(beta(a, b, source, SCORE, now.step, arm), a, b)
 
 
 @kernel
@@ -97,7 +61,7 @@ class TS(averaging.Averaging):
 
     name: ClassVar[str] = "ts"
     slots: ClassVar[tuple[str, ...]] = averaging.SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, score=score, learn=learn)
+    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=learn, posterior=posterior)
 
     burn_in: int = 0
     prior: tuple[float, float] = (2.0, 2.0)
@@ -134,4 +98,4 @@ class OTS(TS):
     """
 
     name: ClassVar[str] = "ots"
-    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, score=optimistic_score, learn=learn)
+    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=learn, posterior=posterior, optimistic=True)

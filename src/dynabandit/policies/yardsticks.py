@@ -22,19 +22,6 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 
 @kernel
-def same_score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    return 0.0
-
-
-@kernel
 def reveal(memory: np.ndarray, truth: np.ndarray) -> None:
     memory[TRUTH, :] = truth
 
@@ -74,7 +61,7 @@ class Uniform(averaging.Averaging):
 
     name: ClassVar[str] = "uniform"
     slots: ClassVar[tuple[str, ...]] = averaging.SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, score=same_score, learn=learn)
+    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=learn)
 
 
 @dataclass(frozen=True, kw_only=True)

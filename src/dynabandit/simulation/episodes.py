@@ -41,10 +41,10 @@ def episodes(kernels: Kernels) -> Callable[..., None]:
 
 
 def make_episodes(kernels: Kernels) -> Callable[..., None]:
-    """Return play(state, record, table, scores, means, best, first, steps, burn_in, cursor, source).
+    """Return play(state, record, table, scratch, means, best, first, steps, burn_in, cursor, source).
 
     It plays `steps` steps from step `first` on, one replication after the other. `source` belongs to the
-    first replication, `cursor` is the first of `record.times` not before this block, `scores` is scratch.
+    first replication, `cursor` is the first of `record.times` not before this block, `scratch` is for `choose`.
     """
     choose = make_choose(kernels)
     learn, reveal = kernels.learn, kernels.reveal
@@ -54,7 +54,7 @@ def make_episodes(kernels: Kernels) -> Callable[..., None]:
         state: State,
         record: Record,
         table: np.ndarray,
-        scores: np.ndarray,
+        scratch: np.ndarray,
         means: np.ndarray,
         best: np.ndarray,
         first: int,
@@ -79,7 +79,7 @@ def make_episodes(kernels: Kernels) -> Callable[..., None]:
                 if step <= burn_in * arms:
                     arm = (step - 1) % arms
                 else:
-                    arm = choose(memory, shared, last, scores, step, parameters, table, own)
+                    arm = choose(memory, shared, last, scratch, step, parameters, table, own)
                 last[arm] = step
                 reward = 1.0 if uniform(own, REWARD, step, arm) < truth[arm] else 0.0
                 learn(memory, shared, arm, reward, parameters)

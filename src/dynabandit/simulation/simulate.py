@@ -14,6 +14,7 @@ from dynabandit.environments.base import path_writer
 from dynabandit.errors import integer, unknown
 from dynabandit.kernels.streams import LARGEST_REPLICATION, Stream, stream
 from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.policies.decision import SCRATCH_ROWS
 from dynabandit.simulation.episodes import Record, State, count_switches, episodes, starter
 
 __all__ = ["Simulation", "compare", "simulate"]
@@ -302,7 +303,7 @@ def _run_task(
     source = work.source._replace(replication=work.source.replication + low)
     means = np.empty((count, min(steps, work.horizon), arms))
     best = np.empty((count, means.shape[1]))
-    scores = np.empty(arms)
+    scratch = np.empty((SCRATCH_ROWS, arms))
     switches = _switches(work, source, means, best)
     states = {label: _start(policy, arms, switches, work.horizon) for label, policy in work.policies.items()}
     tables = {label: policy.kernels.table(arms, work.horizon) for label, policy in work.policies.items()}
@@ -313,7 +314,7 @@ def _run_task(
         cursor = int(np.searchsorted(work.times, first))
         for label, policy in work.policies.items():
             episodes(policy.kernels)(
-                states[label], rows[label], tables[label], scores, means, best,
+                states[label], rows[label], tables[label], scratch, means, best,
                 first, length, policy.burn_in, cursor, source,
             )  # fmt: skip
         if not advance(count * length):
