@@ -164,7 +164,8 @@ def _check_interpreted(policy: Policy, world: Environment, run: Simulation) -> N
     for arm in range(ARMS):
         kernels.start(memory, shared, arm, numbers)
     for step in range(1, horizon + 1):
-        kernels.reveal(memory, means[step - 1])
+        for arm in range(ARMS):
+            kernels.reveal(memory, arm, means[step - 1, arm])
         expected = int(run.arms[0, step - 1])
         if step > policy.burn_in * ARMS:
             arm = int(choose(memory, shared, last, scratch, step, numbers, table, stream(5)))

@@ -15,7 +15,7 @@ __all__ = ["CONFIDENCE", "SLOTS", "Adaptive", "discount", "hoeffding", "log_forg
 
 SLOTS = adaptive_forgetting.State._fields
 CONFIDENCE = -math.log(0.05) / 2.0  # the appendix bounds the error with probability 0.05
-LOG_ZERO = -1e300  # log 0 for a product with an idle time: 0 steps give 0, one step gives exp(-1e300) = 0
+LOG_ZERO = -1e30  # log 0 for a product with an idle time: 0 steps give 0, one step gives exp(-1e30 / arms) = 0
 
 
 @kernel

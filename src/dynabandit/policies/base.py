@@ -45,7 +45,7 @@ def never_explore(
 
 
 @kernel
-def ignore_truth(memory: np.ndarray, truth: np.ndarray) -> None:
+def ignore_truth(memory: np.ndarray, arm: int, mean: float) -> None:
     """Look away from the true means, as every honest policy does."""
 
 
@@ -76,7 +76,7 @@ class Kernels(NamedTuple):
     explore: Callable[..., bool] = never_explore
     """explore(memory, leader, idle, now, parameters, source): leave the leader for an arm at random?"""
     reveal: Callable[..., None] = ignore_truth
-    """reveal(memory, truth): for yardsticks that are told the true means before each decision."""
+    """reveal(memory, arm, mean): for yardsticks that are told the true means before each decision."""
     table: Callable[[int, int], np.ndarray] = no_table
     """table(arms, horizon): numbers that depend on the number of arms only, computed once."""
 

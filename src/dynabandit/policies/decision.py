@@ -44,7 +44,7 @@ def make_choose(kernels: Kernels, *, contest: bool = True) -> Callable[..., int]
         fill(memory, last, scratch, now, parameters, table, source)
         leader = largest(scratch[0], step, source)
         if explore(memory, leader, step - 1 - last[leader], now, parameters, source):
-            return int(uniform(source, EXPLORED_ARM, step, 0) * last.size)
+            return min(int(uniform(source, EXPLORED_ARM, step, 0) * last.size), last.size - 1)
         return leader
 
     return choose
@@ -173,7 +173,7 @@ def largest(scores: np.ndarray, step: int, source: Stream) -> int:
         elif scores[arm] == best:
             ties += 1
     if ties > 1:
-        skip = int(uniform(source, TIE, step, 0) * ties)
+        skip = min(int(uniform(source, TIE, step, 0) * ties), ties - 1)
         for arm in range(leader, scores.size):
             if scores[arm] == best:
                 if skip == 0:

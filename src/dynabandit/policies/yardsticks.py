@@ -22,8 +22,8 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 
 @kernel
-def reveal(memory: np.ndarray, truth: np.ndarray) -> None:
-    memory[TRUTH, :] = truth
+def reveal(memory: np.ndarray, arm: int, mean: float) -> None:
+    memory[TRUTH, arm] = mean
 
 
 @kernel

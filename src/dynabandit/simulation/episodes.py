@@ -11,7 +11,7 @@ from dynabandit.kernels.streams import REWARD, Stream, uniform
 from dynabandit.policies.base import Kernels
 from dynabandit.policies.decision import make_choose
 
-__all__ = ["Record", "State", "count_switches", "episodes", "make_episodes", "starter"]
+__all__ = ["Record", "State", "count_switches", "episodes", "make_episodes", "start"]
 
 
 class State(NamedTuple):
@@ -75,7 +75,8 @@ def make_episodes(kernels: Kernels) -> Callable[..., None]:
             for offset in range(steps):
                 step = first + offset
                 truth = means[replication, offset]
-                reveal(memory, truth)
+                for arm in range(arms):
+                    reveal(memory, arm, truth[arm])
                 if step <= burn_in * arms:
                     arm = (step - 1) % arms
                 else:
@@ -96,18 +97,11 @@ def make_episodes(kernels: Kernels) -> Callable[..., None]:
     return play
 
 
-@functools.cache
-def starter(kernels: Kernels) -> Callable[..., None]:
-    """Return start(state), which writes the state before the first step."""
-    start_arm = kernels.start
-
-    def start(state: State) -> None:
-        replications, _, arms = state.memory.shape
-        for replication in range(replications):
-            for arm in range(arms):
-                start_arm(state.memory[replication], state.shared[replication], arm, state.parameters[replication])
-
-    return start
+def start(kernels: Kernels, state: State) -> None:
+    """Write the state before the first step; all arms are alike then."""
+    for memory, shared, _, parameters in zip(*state, strict=True):
+        kernels.start(memory, shared, 0, parameters)
+        memory[:, 1:] = memory[:, :1]
 
 
 @functools.cache

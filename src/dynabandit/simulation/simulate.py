@@ -15,7 +15,7 @@ from dynabandit.errors import integer, unknown
 from dynabandit.kernels.streams import LARGEST_REPLICATION, Stream, stream
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.policies.decision import SCRATCH_ROWS
-from dynabandit.simulation.episodes import Record, State, count_switches, episodes, starter
+from dynabandit.simulation.episodes import Record, State, count_switches, episodes, start
 
 __all__ = ["Simulation", "compare", "simulate"]
 
@@ -352,5 +352,5 @@ def _start(policy: Policy, arms: int, switches: np.ndarray, horizon: int) -> Sta
         last=np.zeros((len(tuned), arms), dtype=np.int64),
         parameters=np.stack([one.numbers(arms) for one in tuned]),
     )
-    starter(policy.kernels)(state)
+    start(policy.kernels, state)
     return state

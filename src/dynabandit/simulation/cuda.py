@@ -1,0 +1,296 @@
+"""The simulator on a GPU: one warp a replication, its arms spread over the lanes.
+
+Nothing of an algorithm is written here. A warp calls the very functions that make up a policy or an environment; this
+module only says which lane calls what, and finds the largest score across lanes.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba import cuda
+
+from dynabandit.environments.base import Kernels as EnvironmentKernels
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.contest import GROUP, LOSES, challenge, contested, prefixes
+from dynabandit.kernels.draws import beta
+from dynabandit.kernels.streams import EXPLORED_ARM, REWARD, SCORE, TIE, Stream, uniform
+from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.decision import FEW
+from dynabandit.simulation.episodes import add_switches
+
+__all__ = ["LANES", "best_writer", "path_kernel", "play_kernel", "switch_kernel"]
+
+LANES = GROUP
+FULL = 0xFFFFFFFF
+
+if numba.config.ENABLE_CUDASIM:  # Numba's simulator has no warps: a block of one warp meets in shared memory
+
+    def meet() -> None:
+        """Wait for the other lanes."""
+        cuda.syncthreads()
+
+    def best_of_lanes(value: float, index: int) -> tuple[float, int]:
+        """Return the largest value of all lanes, and the smallest index that has it."""
+        values = cuda.shared.array(LANES, numba.float64)
+        indices = cuda.shared.array(LANES, numba.int64)
+        values[cuda.threadIdx.x] = value
+        indices[cuda.threadIdx.x] = index
+        cuda.syncthreads()
+        for lane in range(LANES):
+            if values[lane] > value or (values[lane] == value and indices[lane] < index):
+                value, index = values[lane], indices[lane]
+        cuda.syncthreads()
+        return value, index
+
+    def sum_of_lanes(count: int) -> int:
+        """Return the sum over all lanes."""
+        counts = cuda.shared.array(LANES, numba.int64)
+        counts[cuda.threadIdx.x] = count
+        cuda.syncthreads()
+        total = counts.sum()
+        cuda.syncthreads()
+        return int(total)
+
+else:
+
+    @kernel
+    def meet() -> None:
+        """Wait for the other lanes."""
+        cuda.syncwarp()
+
+    @kernel
+    def best_of_lanes(value: float, index: int) -> tuple[float, int]:
+        """Return the largest value of all lanes, and the smallest index that has it."""
+        for distance in (16, 8, 4, 2, 1):
+            other = cuda.shfl_xor_sync(FULL, value, distance)
+            whose = cuda.shfl_xor_sync(FULL, index, distance)
+            if other > value or (other == value and whose < index):
+                value = other
+                index = whose
+        return value, index
+
+    @kernel
+    def sum_of_lanes(count: int) -> int:
+        """Return the sum over all lanes."""
+        for distance in (16, 8, 4, 2, 1):
+            count += cuda.shfl_xor_sync(FULL, count, distance)
+        return count
+
+
+@kernel
+def largest(scores: np.ndarray, lane: int, step: int, source: Stream) -> int:
+    """Do what `policies.decision.largest` does, with the lanes of a warp."""
+    best = -np.inf
+    arm_of_best = scores.size
+    ties = 0
+    for arm in range(lane, scores.size, LANES):
+        if scores[arm] > best:
+            best = scores[arm]
+            arm_of_best = arm
+            ties = 1
+        elif scores[arm] == best:
+            ties += 1
+    top, leader = best_of_lanes(best, arm_of_best)
+    total = sum_of_lanes(ties if best == top else 0)
+    if total > 1:
+        skip = min(int(uniform(source, TIE, step, 0) * total), total - 1)
+        meet()
+        for arm in range(leader, scores.size):
+            if scores[arm] == top:
+                if skip == 0:
+                    return arm
+                skip -= 1
+    return leader
+
+
+def make_indices(kernels: Kernels) -> Callable[..., None]:
+    """Return fill(memory, last, scratch, lane, now, parameters, table, source) for a policy with a `score`."""
+    score = kernels.score
+
+    @kernel
+    def fill(
+        memory: np.ndarray,
+        last: np.ndarray,
+        scratch: np.ndarray,
+        lane: int,
+        now: Now,
+        parameters: np.ndarray,
+        table: np.ndarray,
+        source: Stream,
+    ) -> None:
+        for arm in range(lane, last.size, LANES):
+            scratch[0, arm] = score(memory, arm, now.step - 1 - last[arm], now, parameters, table, source)
+
+    return fill
+
+
+def make_contest(kernels: Kernels) -> Callable[..., None]:
+    """Do what `policies.decision.make_contest` does, a group of arms at a time."""
+    posterior, optimistic = kernels.posterior, kernels.optimistic
+    assert posterior is not None
+
+    @kernel
+    def fill(
+        memory: np.ndarray,
+        last: np.ndarray,
+        scratch: np.ndarray,
+        lane: int,
+        now: Now,
+        parameters: np.ndarray,
+        table: np.ndarray,
+        source: Stream,
+    ) -> None:
+        arms = last.size
+        score, shape_a, shape_b, mean, prefix = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
+        largest_mean = -1.0
+        favourite = arms
+        for arm in range(lane, arms, LANES):
+            a, b = posterior(memory, arm, now.step - 1 - last[arm], now, parameters)
+            shape_a[arm] = a
+            shape_b[arm] = b
+            mean[arm] = a / (a + b)
+            if mean[arm] > largest_mean:
+                largest_mean = mean[arm]
+                favourite = arm
+        if arms <= FEW:
+            if lane < arms:
+                drawn = beta(shape_a[lane], shape_b[lane], source, SCORE, now.step, lane)
+                score[lane] = max(drawn, mean[lane]) if optimistic else drawn
+            return
+        for eighth in range(lane, (arms + 7) // 8, LANES):
+            eight = prefixes(source, SCORE, now.step, eighth)
+            for i in range(min(8, arms - 8 * eighth)):
+                prefix[8 * eighth + i] = eight[i]
+        largest_mean, favourite = best_of_lanes(largest_mean, favourite)
+        meet()
+        first = beta(shape_a[favourite], shape_b[favourite], source, SCORE, now.step, favourite)
+        if optimistic:
+            first = max(first, largest_mean)
+        best = first
+        for start in range(0, arms, GROUP):
+            arm = start + lane
+            value = LOSES
+            if arm < arms:
+                a, b, m = shape_a[arm], shape_b[arm], mean[arm]
+                if arm != favourite and contested(a, b, m, best, prefix[arm]):
+                    value = challenge(a, b, m, best, prefix[arm], source, SCORE, now.step, arm)
+                score[arm] = max(value, m) if optimistic else value
+            best, _ = best_of_lanes(max(best, value), 0)
+        if lane == favourite % LANES:
+            score[favourite] = first
+
+    return fill
+
+
+@functools.cache
+def play_kernel(kernels: Kernels) -> Any:
+    """Return the CUDA kernel that plays a block of steps, the counterpart of `episodes.make_episodes`."""
+    fill = make_indices(kernels) if kernels.posterior is None else make_contest(kernels)
+    context, explore, learn, reveal = kernels.context, kernels.explore, kernels.learn, kernels.reveal
+
+    @cuda.jit
+    def play(
+        all_memory, all_shared, all_last, all_parameters, table, all_scratch, means, best,
+        first, steps, burn_in, times, cursor, totals, regret, correct, kept_arms, kept_rewards,
+        seed_low, seed_high, first_replication,
+    ):  # fmt: skip
+        replication = cuda.blockIdx.x
+        lane = cuda.threadIdx.x
+        memory, shared, last = all_memory[replication], all_shared[replication], all_last[replication]
+        parameters, scratch = all_parameters[replication], all_scratch[replication]
+        source = Stream(seed_low, seed_high, first_replication + replication)
+        arms = last.size
+        total = totals[replication]
+        mark = cursor
+        for offset in range(steps):
+            step = first + offset
+            truth = means[replication, offset]
+            for arm in range(lane, arms, LANES):
+                reveal(memory, arm, truth[arm])
+            if step <= burn_in * arms:
+                chosen = (step - 1) % arms
+            else:
+                now = Now(step, arms, context(shared, step, parameters))
+                fill(memory, last, scratch, lane, now, parameters, table, source)
+                meet()
+                chosen = largest(scratch[0], lane, step, source)
+                if explore(memory, chosen, step - 1 - last[chosen], now, parameters, source):
+                    chosen = min(int(uniform(source, EXPLORED_ARM, step, 0) * arms), arms - 1)
+            meet()
+            gap = best[replication, offset] - truth[chosen]
+            total += gap
+            if lane == 0:
+                last[chosen] = step
+                reward = 1.0 if uniform(source, REWARD, step, chosen) < truth[chosen] else 0.0
+                learn(memory, shared, chosen, reward, parameters)
+                if mark < times.size and times[mark] == step:
+                    regret[replication, mark] = total
+                    correct[replication, mark] = gap == 0.0
+                if kept_arms.size > 0:
+                    kept_arms[replication, step - 1] = chosen
+                    kept_rewards[replication, step - 1] = reward
+            if mark < times.size and times[mark] == step:
+                mark += 1
+            meet()
+        if lane == 0:
+            totals[replication] = total
+
+    return play
+
+
+@functools.cache
+def path_kernel(kernels: EnvironmentKernels) -> Any:
+    """Return the CUDA kernel that writes a block of means, a thread for each replication and arm."""
+    start, advance = kernels
+
+    @cuda.jit
+    def write(state, parameters, table, means, first, steps, seed_low, seed_high, first_replication):
+        cell = cuda.grid(1)
+        arms = means.shape[2]
+        replication = cell // arms
+        arm = cell % arms
+        if replication < means.shape[0]:
+            source = Stream(seed_low, seed_high, first_replication + replication)
+            states = state[replication]
+            if first == 1:
+                start(states, arm, parameters, table, source)
+            for step in range(steps):
+                means[replication, step, arm] = advance(states, arm, first + step, parameters, table, source)
+
+    return write
+
+
+@functools.cache
+def best_writer() -> Any:
+    """Return the CUDA kernel that writes the largest mean of each step."""
+
+    @cuda.jit
+    def write(means, best, steps):
+        replication = cuda.blockIdx.x
+        lane = cuda.threadIdx.x
+        for step in range(steps):
+            value = 0.0
+            for arm in range(lane, means.shape[2], LANES):
+                value = max(value, means[replication, step, arm])
+            value, _ = best_of_lanes(value, 0)
+            if lane == 0:
+                best[replication, step] = value
+
+    return write
+
+
+@functools.cache
+def switch_kernel() -> Any:
+    """Return the CUDA kernel that counts the switches of the best arm, a thread for each replication."""
+
+    @cuda.jit
+    def count(means, best, steps, incumbent, switches):
+        replication = cuda.grid(1)
+        if replication < means.shape[0]:
+            one = slice(replication, replication + 1)
+            add_switches(means[one], best[one], steps, incumbent[one], switches[one])
+
+    return count
