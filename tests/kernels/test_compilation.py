@@ -237,6 +237,73 @@ def test_a_user_without_a_home_folder_can_compile(project: Project) -> None:
     assert project.run(NUMBA_CACHE_DIR="", XDG_CACHE_HOME="", HOME="")[0] == 11.0
 
 
+CLOSURES = """
+    import math
+    import os
+    import sys
+    import numpy as np
+    from dynabandit.kernels.compilation import compiled, kernel
+
+    def make_inner(n):
+        @kernel
+        def inner(values, x):  # too long to be inlined
+            total = 0.0
+            for i in range(values.size):
+                if values[i] > x:
+                    values[i] = math.sin(x) * math.exp(math.cos(x)) + n
+                elif values[i] > 0.5 * x:
+                    values[i] -= math.log(x + values[i]) * n
+                for j in range(i):
+                    values[i] += values[j] * math.sqrt(x + j) + math.atan2(values[j], x)
+                    if values[j] < n:
+                        values[j] += math.tanh(values[i]) * math.exp(-x) + math.cos(n)
+                total += values[i]
+            return total
+        return inner
+
+    def make_outer(n):
+        inner = make_inner(n)
+        @kernel
+        def outer(values, x):
+            return inner(values, x) + 10.0 * inner(values, x + 1.0) + 100.0 * inner(values, x + 2.0)
+        return outer
+
+    def call(n):
+        outer = make_outer(float(n))
+        start = np.linspace(0.0, 3.0, 5)
+        assert np.isclose(compiled(outer)(start.copy(), 3.0), outer(start.copy(), 3.0)), n
+
+    if sys.argv[1] == "fork":
+        for n in sys.argv[2:]:
+            if os.fork() == 0:
+                call(n)
+                os._exit(0)
+            assert os.wait()[1] == 0
+    for n in sys.argv[2:]:
+        call(n)
+"""
+
+
+def run_closures(folder: Path, *arguments: str) -> None:
+    """Compile closures in a process of its own; it fails where one does not do what its source says."""
+    (folder / "closures.py").write_text(textwrap.dedent(CLOSURES))
+    settings = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(SOURCES)}
+    subprocess.run([sys.executable, str(folder / "closures.py"), *arguments], env=settings, check=True)
+
+
+@needs_compiler
+def test_closures_that_different_processes_compiled_are_not_mistaken_for_each_other(tmp_path: Path) -> None:
+    run_closures(tmp_path, "call", "1")
+    run_closures(tmp_path, "call", "2")
+    run_closures(tmp_path, "call", "1", "2")
+
+
+@needs_compiler
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_closures_that_forked_processes_compiled_are_not_mistaken_for_each_other(tmp_path: Path) -> None:
+    run_closures(tmp_path, "fork", "1", "2")
+
+
 def test_the_cache_folder_is_the_one_that_the_environment_names(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

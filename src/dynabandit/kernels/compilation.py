@@ -4,11 +4,17 @@ A function marked with `kernel` is plain Python and stays callable as such. Comp
 `compiled` turns such a function into CPU machine code and keeps the result on disk, in a folder named by a
 fingerprint of everything that the function calls. Numba's own cache looks at one file's time stamp and
 would go on running an old algorithm after an edit in a function that it captured.
+
+Numba tells compiled functions of one name apart by a number that it counts up from 1 in each process. Two
+closures that different processes compiled can thus share a symbol, and a process that loads both from the
+cache would silently run one in place of the other. Here every process starts counting at a number of its own.
 """
 
 import hashlib
 import inspect
+import itertools
 import os
+import secrets
 import shutil
 import sys
 import threading
@@ -20,14 +26,30 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core.bytecode import FunctionIdentity
 from numba.extending import register_jitable
 
 __all__ = ["cache_folder", "compiled", "fingerprint", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+CACHE_FORMAT = 2
 KEEP_UNUSED_DAYS = 30
 _lock = threading.Lock()
+
+# A later Numba may count in another way; then nothing is cached, which costs time but no truth
+_counts_as_known = isinstance(getattr(FunctionIdentity, "_unique_ids", None), itertools.count)
+
+
+def _count_from_own_number() -> None:
+    """Make the symbols that this process compiles differ from those of every other process."""
+    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
+
+
+if _counts_as_known:
+    _count_from_own_number()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_count_from_own_number)
 
 
 def kernel(function: Function) -> Function:
@@ -38,10 +60,12 @@ def kernel(function: Function) -> Function:
 def compiled(function: Function) -> Function:
     """Compile for the CPU on first call, without the interpreter lock, cached on disk by fingerprint."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    if not _counts_as_known:
+        return cast(Function, numba.njit(**options)(function))
     with _lock:
         before = numba.config.CACHE_DIR
         try:
-            folder = cache_folder() / fingerprint(function)[:32]
+            folder = cache_folder() / f"{CACHE_FORMAT}-{fingerprint(function)[:32]}"
             _prepare(folder)
             numba.config.CACHE_DIR = str(folder)
             return cast(Function, numba.njit(cache=True, **options)(function))
