@@ -148,6 +148,15 @@ def test_the_best_arm_has_no_regret_and_is_always_correct() -> None:
     assert (simulation.correct == 1.0).all()
 
 
+@pytest.mark.parametrize("parameters", [{"threshold": 0.0}, {"step_size": 0.0}])
+def test_a_threshold_of_zero_always_explores(parameters: dict[str, float]) -> None:
+    # Algorithm 1 explores where |lambda_{t-1} - lambda_{t-2}| >= d, and no change is below 0
+    world = db.environment("fixed", means=[0.1, 0.9])
+    simulation = db.simulate(db.policy("aff-d-greedy", **parameters), world, horizon=4000, seed=4, keep="arms")
+    assert simulation.arms is not None
+    assert_share((simulation.arms[0, 2:] == 0).sum(), 3998, 0.5)
+
+
 def test_ties_count_as_correct() -> None:
     world = db.environment("fixed", means=[0.5, 0.5, 0.1])
     simulation = db.simulate("uniform", world, horizon=300, replications=4, seed=1, times=300, keep="arms")
