@@ -49,7 +49,7 @@ def environment(name: str | Environment, **parameters: Any) -> Environment:
         if parameters:
             raise TypeError(f"parameters {sorted(parameters)} go with an environment's name, not with {name!r}")
         return name
-    if name not in ENVIRONMENTS:
+    if not isinstance(name, str) or name not in ENVIRONMENTS:
         raise unknown("environment", name, ENVIRONMENTS)
     kind = ENVIRONMENTS[name]
     known = {field.name: field for field in fields(kind) if field.init}

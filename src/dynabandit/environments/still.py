@@ -58,7 +58,7 @@ def mean_rewards(argument: str, values: Sequence[Any] | np.ndarray) -> np.ndarra
     wrong = np.argwhere(~((array >= 0.0) & (array <= 1.0)))
     if len(wrong):
         row, arm = wrong[0]
-        raise ValueError(f"{argument}[{row}][{arm}] must be in [0, 1], got {array[row, arm]!r}")
+        raise ValueError(f"{argument}[{row}][{arm}] must be in [0, 1], got {float(array[row, arm])!r}")
     return array
 
 
