@@ -15,7 +15,7 @@ History = Sequence[tuple[int, float]]  # (arm, reward) of steps 1..t-1, arms cou
 Draw = Callable[[float, float, int], float]  # (alpha, beta, arm) -> one Beta(alpha, beta) variate
 
 PROBABILITY_CLIP = 1e-6  # keeps the Bernoulli log-likelihood finite
-NO_SPREAD = 1e-12  # a v_t below this counts as a single effective observation
+NO_SPREAD = 1e-12  # a v_t or s^2_t up to this is rounding: one observation, or equal ones
 VANISHED = 1e-250  # below this a squared, discounted weight is no longer trustworthy in a float
 
 
@@ -76,14 +76,19 @@ def mean_slope(ys: Sequence[float], forgettings: Sequence[float]) -> float:
 
 
 def variance_of(ys: Sequence[float], forgettings: Sequence[float]) -> float:
-    """s^2_t, (10), and 0 while v_t leaves nothing to divide by."""
-    factors = weights(forgettings, len(ys))
-    w, k = math.fsum(factors), math.fsum(factor**2 for factor in factors)
-    v = w * (1 - k / w**2)
-    if v < NO_SPREAD:
-        return 0.0
-    mean = mean_of(ys, forgettings)
-    return dot(factors, [(y - mean) ** 2 for y in ys]) / v
+    """s^2_t, (10), at the latest t whose v_t is positive, and 0 where there is none.
+
+    One observation says nothing about a variance. Where forgetting leaves just one, v_t is 0 and (10) divides
+    by it; the notes update s^2 at positive v only, so that its last value stands.
+    """
+    for t in range(len(ys), 0, -1):
+        factors = weights(forgettings, t)
+        w, k = math.fsum(factors), math.fsum(factor**2 for factor in factors)
+        v = w * (1 - k / w**2)
+        if v > NO_SPREAD:
+            mean = mean_of(ys[:t], forgettings)
+            return dot(factors, [(y - mean) ** 2 for y in ys[:t]]) / v
+    return 0.0
 
 
 def gradient(ys: Sequence[float], forgettings: Sequence[float], loss: str) -> float:
@@ -103,7 +108,8 @@ def gradient(ys: Sequence[float], forgettings: Sequence[float], loss: str) -> fl
 def step_size_at(ys: Sequence[float], forgettings: Sequence[float], step_size: float | str) -> float:
     """eta, or eta_4(t) = 0.0001 / s^2_t of section 4.3.1 with s^2_t = 1/4 where it vanishes (notes)."""
     if step_size == "variance-scaled":
-        return 0.0001 / (variance_of(ys, forgettings) or 0.25)
+        variance = variance_of(ys, forgettings)
+        return 0.0001 / (variance if variance > NO_SPREAD else 0.25)
     if isinstance(step_size, str):
         raise ValueError(f"unknown step size {step_size!r}")
     return float(step_size)
@@ -194,7 +200,8 @@ def number(parameters: Mapping[str, object], key: str, default: float) -> float:
 def aff_path_of(history: History, arm: int, parameters: Mapping[str, object]) -> list[Aff]:
     """Section 2.1: an arm's estimator moves only at its own plays, its own rewards are its whole stream."""
     step_size = cast("float | str", parameters.get("step_size", 0.001))
-    return aff_path(rewards_of(history, arm), step_size, number(parameters, "floor", 0.0))
+    loss = cast(str, parameters.get("loss", "squared-error"))
+    return aff_path(rewards_of(history, arm), step_size, number(parameters, "floor", 0.0), loss)
 
 
 # --- Section 3: the policies --------------------------------------------------------------------------------
@@ -382,15 +389,21 @@ def dynamic_posterior(
 
 
 def explores(history: History, arms: int, parameters: Mapping[str, object], leader: int) -> bool:
-    """Alg. 1: |lambda_{t-1} - lambda_{t-2}| >= d in global time, so 0 unless the leader was just played."""
+    """Alg. 1: |lambda_{t-1} - lambda_{t-2}| >= d in global time, so 0 unless the leader was just played.
+
+    Without a `threshold`, d is the step size (section 3.1) with which the leader's lambda last moved.
+    """
     assert 0 <= leader < arms
-    step_size = parameters.get("step_size", 0.001)
-    default = 0.001 if isinstance(step_size, str) else cast(float, step_size)
-    threshold = number(parameters, "threshold", default)
+    path = aff_path_of(history, leader, parameters)
+    rewards = rewards_of(history, leader)
     change = 0.0
     if len(history) > 0 and history[-1][0] == leader:
-        state = aff_path_of(history, leader, parameters)[-1]
-        change = abs(state.forgetting - state.previous_forgetting)
+        change = abs(path[-1].forgetting - path[-1].previous_forgetting)
+    threshold = cast("float | None", parameters.get("threshold"))
+    if threshold is None:
+        step_size = cast("float | str", parameters.get("step_size", 0.001))
+        forgettings = [state.forgetting for state in path[1:-1]]  # lambda_1..lambda_{t-1}, behind the start
+        threshold = step_size_at(rewards, forgettings, step_size)
     return change >= threshold
 
 

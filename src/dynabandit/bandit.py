@@ -211,7 +211,7 @@ class Bandit:
             "format": FORMAT,
             "version": VERSION,
             "policy": self._policy.name,
-            "parameters": self._policy.parameters,
+            "parameters": _plain(self._policy.parameters),
             "seed": self._seed,
             "step": self._step,
             "arms": [
@@ -234,6 +234,8 @@ class Bandit:
                 policy = make_policy(content["policy"], **content["parameters"])
             elif policy.name != content["policy"]:
                 raise ValueError(f"it holds policy {content['policy']!r}, not {policy.name!r}")
+            elif _plain(policy.parameters) != content["parameters"]:
+                raise ValueError(f"it holds parameters {content['parameters']}, not {policy.parameters}")
             names = [arm["name"] for arm in content["arms"]]
             bandit = cls(policy, [str(i) for i in range(len(names))], seed=content["seed"])
             bandit._names = names
@@ -277,6 +279,15 @@ def _check_name(name: Any, taken: Container[str]) -> None:
         raise ValueError(f"arms must have different names, got {name!r} twice")
 
 
+def _plain(value: Any) -> Any:
+    """Return parameters as JSON would give them back: no numbers of NumPy, and lists for tuples."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(inner) for inner in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def _to_json(value: float) -> float | str:
     """Infinity has no place in JSON; a string has."""
     return value if math.isfinite(value) else str(value)
@@ -291,7 +302,7 @@ def _read(text: str) -> dict[str, Any]:
     """Parse and verify what `to_json` wrote."""
     try:
         content = json.loads(text)
-    except (TypeError, ValueError) as error:
+    except (RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"text must be what Bandit.to_json wrote, but is no JSON: {error}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"text must be what Bandit.to_json wrote, with format {FORMAT!r}")

@@ -25,9 +25,14 @@ def unknown(kind: str, value: object, known: Iterable[str]) -> ValueError:
 def number(argument: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
     """Return `value` as a float in [low, high] (or (low, high]), or raise an error that says so."""
     valid = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
+    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):  # NumPy's strings have it
         raise TypeError(f"{argument} must be {valid}, got {value!r}")
-    result = float(value)
+    try:
+        result = float(value)
+    except OverflowError:
+        result = math.inf
+    except (TypeError, ValueError):  # such as an array of several numbers
+        raise TypeError(f"{argument} must be {valid}, got {value!r}") from None
     inside = low < result <= high if open_low else low <= result <= high
     if not inside or math.isinf(result):
         raise ValueError(f"{argument} must be {valid}, got {value!r}")

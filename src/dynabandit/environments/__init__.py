@@ -1,6 +1,6 @@
 """Environments: time in, the mean reward of each arm out."""
 
-from dataclasses import MISSING
+from dataclasses import MISSING, fields
 from typing import Any
 
 from dynabandit.environments.base import Environment, Kernels
@@ -49,10 +49,10 @@ def environment(name: str | Environment, **parameters: Any) -> Environment:
         if parameters:
             raise TypeError(f"parameters {sorted(parameters)} go with an environment's name, not with {name!r}")
         return name
-    if name not in ENVIRONMENTS:
+    if not isinstance(name, str) or name not in ENVIRONMENTS:
         raise unknown("environment", name, ENVIRONMENTS)
     kind = ENVIRONMENTS[name]
-    known = {key: field for key, field in kind.__dataclass_fields__.items() if field.init}
+    known = {field.name: field for field in fields(kind) if field.init}
     arguments(f"environment {name!r}", parameters, known)
     missing = [key for key, field in known.items() if field.default is MISSING and key not in parameters]
     if missing:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -42,8 +42,10 @@ def renew(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, four: 
     state[MEAN, arm] = low + (parameters[HIGH, arm] - low) * level
     # A step has a change with probability 1 - exp(-theta), so P(no change in n steps) = exp(-theta n)
     rate = parameters[RATE, arm]
-    wait = math.ceil(-math.log(clock) / rate) if rate > 0.0 else NEVER
-    state[NEXT_CHANGE, arm] = step + max(wait, 1.0)
+    exponential = -math.log(clock)
+    # Compiled code counts in 64 bits: a wait beyond NEVER would come out negative
+    wait = exponential / rate if rate > exponential / NEVER else NEVER
+    state[NEXT_CHANGE, arm] = step + max(math.ceil(wait), 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +80,7 @@ class ExponentialClock(Environment):
     rates: Sequence[float]
     low: Sequence[float]
     high: Sequence[float]
-    arms: int = 0
+    arms: int = cast(int, None)  # as many as rates
 
     def __post_init__(self) -> None:
         limits = {"rates": math.inf, "low": 1.0, "high": 1.0}
@@ -96,7 +98,7 @@ class ExponentialClock(Environment):
         for i, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
             if low > high:
                 raise ValueError(f"low[{i}] must not be above high[{i}], got {low!r} and {high!r}")
-        if self.arms == 0:
+        if cast("int | None", self.arms) is None:
             object.__setattr__(self, "arms", len(self.rates))
         integer("arms", self.arms, 2)
 

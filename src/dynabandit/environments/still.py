@@ -58,7 +58,7 @@ def mean_rewards(argument: str, values: Sequence[Any] | np.ndarray) -> np.ndarra
     wrong = np.argwhere(~((array >= 0.0) & (array <= 1.0)))
     if len(wrong):
         row, arm = wrong[0]
-        raise ValueError(f"{argument}[{row}][{arm}] must be in [0, 1], got {array[row, arm]!r}")
+        raise ValueError(f"{argument}[{row}][{arm}] must be in [0, 1], got {float(array[row, arm])!r}")
     return array
 
 
@@ -90,7 +90,7 @@ class Fixed(Environment):
     means: Sequence[float]
 
     def __post_init__(self) -> None:
-        if isinstance(self.means, (str, bytes)) or not hasattr(self.means, "__len__") or len(self.means) < 2:
+        if isinstance(self.means, (str, bytes)) or np.ndim(self.means) != 1 or len(self.means) < 2:
             raise ValueError(f"means must hold the mean rewards of at least 2 arms, got {self.means!r}")
         means = tuple(number(f"means[{arm}]", mean, 0.0, 1.0) for arm, mean in enumerate(self.means))
         object.__setattr__(self, "means", means)
@@ -175,6 +175,8 @@ class Piecewise(Environment):
 
     def __post_init__(self) -> None:
         means = mean_rewards("means", self.means)
+        if np.ndim(self.starts) != 1:
+            raise TypeError(f"starts must be a list with the first step of each segment, got {self.starts!r}")
         starts = tuple(integer(f"starts[{i}]", start, 1, LARGEST_STEP) for i, start in enumerate(self.starts))
         if len(starts) != len(means) or starts[0] != 1 or any(np.diff(starts) <= 0):
             raise ValueError(

@@ -16,7 +16,8 @@ VARIANCE_SCALE = 0.0001  # eta_4(t) = 0.0001 / s_t^2, section 4.3.1
 BERNOULLI_VARIANCE = 0.25  # the largest variance of a reward in [0, 1] stands in while s_t^2 is 0
 LOSSES = ("squared-error", "bernoulli")
 PROBABILITY_FLOOR = 1e-6  # keeps the Bernoulli likelihood of an impossible reward finite
-NO_SPREAD = 1e-12  # below this, v_t is rounding and one observation holds all the weight
+NO_SPREAD = 1e-12  # up to this, v_t is rounding and one observation holds all the weight
+NO_VARIANCE = 1e-12  # up to this, s_t^2 is rounding: equal rewards such as 0.1 do not give exactly 0
 
 
 class State(NamedTuple):
@@ -108,7 +109,7 @@ def observe(state: State, reward: float, tuned: Tuning) -> State:
     # Equation (6), truncated
     step = tuned.step_size
     if tuned.scaled > 0.0:
-        step /= new_variance if new_variance > 0.0 else BERNOULLI_VARIANCE
+        step /= new_variance if new_variance > NO_VARIANCE else BERNOULLI_VARIANCE
     new_forgetting = min(max(forgetting - step * gradient, tuned.floor), 1.0)
     return State(
         new_forgetting, new_m, new_w, new_k, new_m_dot, new_w_dot,

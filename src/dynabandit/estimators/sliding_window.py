@@ -12,10 +12,12 @@ __all__ = ["SlidingWindow"]
 
 @kernel
 def retract(state: sample_mean.State, reward: float) -> sample_mean.State:
-    """Take one reward out again; an empty window is exactly empty, whatever was rounded before."""
-    if state.plays <= 1.0:
+    """Take one reward out again; what was rounded before moves no mean out of [0, 1]."""
+    plays = state.plays - 1.0
+    if plays <= 0.0:
         return sample_mean.State(0.0, 0.0, 0.0)
-    return sample_mean.State(state.total - reward, state.squares - reward * reward, state.plays - 1.0)
+    total = min(max(state.total - reward, 0.0), plays)
+    return sample_mean.State(total, max(state.squares - reward * reward, 0.0), plays)
 
 
 class SlidingWindow(Estimator):

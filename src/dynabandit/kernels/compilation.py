@@ -4,11 +4,17 @@ A function marked with `kernel` is plain Python and stays callable as such. Comp
 `compiled` turns such a function into CPU machine code and keeps the result on disk, in a folder named by a
 fingerprint of everything that the function calls. Numba's own cache looks at one file's time stamp and
 would go on running an old algorithm after an edit in a function that it captured.
+
+Numba tells compiled functions of one name apart by a number that it counts up from 1 in each process. Two
+closures that different processes compiled can thus share a symbol, and a process that loads both from the
+cache would silently run one in place of the other. Here every process starts counting at a number of its own.
 """
 
 import hashlib
 import inspect
+import itertools
 import os
+import secrets
 import shutil
 import sys
 import threading
@@ -19,14 +25,31 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
+from numba.core.bytecode import FunctionIdentity
 from numba.extending import register_jitable
 
 __all__ = ["cache_folder", "compiled", "fingerprint", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+CACHE_FORMAT = 2
 KEEP_UNUSED_DAYS = 30
 _lock = threading.Lock()
+
+# A later Numba may count in another way; then nothing is cached, which costs time but no truth
+_counts_as_known = isinstance(getattr(FunctionIdentity, "_unique_ids", None), itertools.count)
+
+
+def _count_from_own_number() -> None:
+    """Make the symbols that this process compiles differ from those of every other process."""
+    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
+
+
+if _counts_as_known:
+    _count_from_own_number()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_count_from_own_number)
 
 
 def kernel(function: Function) -> Function:
@@ -37,14 +60,16 @@ def kernel(function: Function) -> Function:
 def compiled(function: Function) -> Function:
     """Compile for the CPU on first call, without the interpreter lock, cached on disk by fingerprint."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-    folder = cache_folder() / fingerprint(function)[:32]
+    if not _counts_as_known:
+        return cast(Function, numba.njit(**options)(function))
     with _lock:
         before = numba.config.CACHE_DIR
         try:
+            folder = cache_folder() / f"{CACHE_FORMAT}-{fingerprint(function)[:32]}"
             _prepare(folder)
             numba.config.CACHE_DIR = str(folder)
             return cast(Function, numba.njit(cache=True, **options)(function))
-        except (OSError, RuntimeError):  # nowhere to write: compile for this process alone
+        except (OSError, RuntimeError):  # nowhere to write, or no home: compile for this process alone
             return cast(Function, numba.njit(**options)(function))
         finally:
             numba.config.CACHE_DIR = before
@@ -79,59 +104,77 @@ def fingerprint(*functions: Callable[..., Any]) -> str:
     >>> fingerprint(fingerprint) == fingerprint(fingerprint)
     True
     """
-    digest = hashlib.sha256()
-    seen: set[int] = set()
+    walk = _Walk()
+    for function in functions:
+        walk.visit(function)
+    return walk.digest.hexdigest()
 
-    def add(text: object) -> None:
-        digest.update(repr(text).encode())
-        digest.update(b"\0")
 
-    def visit(value: Any) -> None:
+class _Walk:
+    """Feeds all that a function refers to into one hash, each function once."""
+
+    def __init__(self) -> None:
+        self.digest = hashlib.sha256()
+        self._seen: set[int] = set()
+
+    def _add(self, text: object) -> None:
+        self.digest.update(repr(text).encode())
+        self.digest.update(b"\0")
+
+    def visit(self, value: Any, mentioned: tuple[str, ...] = ()) -> None:
+        """Add a value; `mentioned` are the names in the code that refers to it."""
         value = getattr(value, "py_func", value)  # a Numba dispatcher stands for its function
         if isinstance(value, FunctionType):
-            if id(value) not in seen:
-                seen.add(id(value))
-                visit_code(value.__code__, value.__globals__)
-                for inner in (*(value.__defaults__ or ()), *_cells(value)):
-                    visit(inner)
-        elif isinstance(value, type):
-            add((value.__qualname__, getattr(value, "_fields", ())))
+            if id(value) not in self._seen:
+                self._seen.add(id(value))
+                self._visit_function(value)
+        elif isinstance(value, (ModuleType, type)):
+            if isinstance(value, type):
+                self._add((value.__qualname__, getattr(value, "_fields", ())))
+            self._visit_members(value, mentioned, set())
         elif isinstance(value, (bool, int, float, complex, str, bytes, type(None))):
-            add(value)
+            self._add(value)
         elif isinstance(value, (tuple, list)):
             for inner in value:
-                visit(inner)
-        elif not isinstance(value, ModuleType):
-            add(getattr(value, "__qualname__", type(value).__qualname__))
+                self.visit(inner)
+        elif isinstance(value, np.ndarray):  # Numba bakes a global array into the code
+            self._add((value.dtype.str, value.shape, value.tobytes()))
+        else:
+            self._add(getattr(value, "__qualname__", type(value).__qualname__))
 
-    def visit_code(code: CodeType, names: dict[str, Any]) -> None:
-        add(code.co_code)
-        add(code.co_varnames)
+    def _visit_function(self, function: FunctionType) -> None:
+        self._visit_code(function.__code__, function.__globals__)
+        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()):
+            self.visit(default)
+        for cell in function.__closure__ or ():
+            self.visit(cell.cell_contents, function.__code__.co_names)
+
+    def _visit_code(self, code: CodeType, names: dict[str, Any]) -> None:
+        self._add(code.co_code)
+        self._add(code.co_varnames)
         for constant in code.co_consts[_docstrings(code) :]:
             if isinstance(constant, CodeType):
-                visit_code(constant, names)
+                self._visit_code(constant, names)
             else:
-                add(constant)
+                self._add(constant)
         for name in code.co_names:
-            add(name)
-            value = names.get(name)
-            if isinstance(value, ModuleType):  # module.attribute: look at every name that it could be
-                for attribute in code.co_names:
-                    visit(getattr(value, attribute, None))
-            else:
-                visit(value)
+            self._add(name)
+            self.visit(names.get(name), code.co_names)
 
-    for function in functions:
-        visit(function)
-    return digest.hexdigest()
+    def _visit_members(self, owner: ModuleType | type, mentioned: tuple[str, ...], owners: set[int]) -> None:
+        """Bytecode has a.b.c as separate names: add all that these names could mean below `owner`."""
+        owners.add(id(owner))
+        for name in mentioned:
+            member = getattr(owner, name, None)
+            if not isinstance(member, (ModuleType, type)):
+                self.visit(member)
+            elif id(member) not in owners:
+                self._visit_members(member, mentioned, owners)
 
 
 def _docstrings(code: CodeType) -> int:
     """Return 1 where the first constant of `code` is its docstring, else 0."""
     if sys.version_info >= (3, 13):
         return int(bool(code.co_flags & inspect.CO_HAS_DOCSTRING))
-    return int(bool(code.co_consts) and isinstance(code.co_consts[0], str))
-
-
-def _cells(function: FunctionType) -> list[Any]:
-    return [cell.cell_contents for cell in function.__closure__ or ()]
+    inner = code.co_name.startswith("<")  # a comprehension has no docstring, and may begin with any constant
+    return int(not inner and bool(code.co_consts) and isinstance(code.co_consts[0], str))

@@ -1,5 +1,6 @@
 """Policies: beliefs about the arms in, the chosen arm out."""
 
+from dataclasses import fields
 from typing import Any
 
 from dynabandit.errors import arguments, unknown
@@ -63,7 +64,7 @@ def policy(name: str | Policy, **parameters: Any) -> Policy:
         if parameters:
             raise TypeError(f"parameters {sorted(parameters)} go with a policy's name, not with {name!r}")
         return name
-    if name not in POLICIES:
+    if not isinstance(name, str) or name not in POLICIES:
         raise unknown("policy", name, POLICIES)
-    arguments(f"policy {name!r}", parameters, POLICIES[name].__dataclass_fields__)
+    arguments(f"policy {name!r}", parameters, [field.name for field in fields(POLICIES[name])])
     return POLICIES[name](**parameters)

@@ -14,9 +14,11 @@ from dynabandit.policies.base import Kernels, Now
 
 __all__ = ["AffDGreedy"]
 
-SLOTS = (*adaptive.SLOTS, "index", "restless")
+SLOTS = (*adaptive.SLOTS, "index", "limit")
+CHANGE = SLOTS.index("change")
 INDEX = SLOTS.index("index")
-RESTLESS = SLOTS.index("restless")  # 1 where the latest reward moved lambda by the threshold or more
+LIMIT = SLOTS.index("limit")  # d, or the step size that stands for it
+STEP_SIZE = 0
 THRESHOLD = 4
 AS_STEP_SIZE = -1.0
 
@@ -25,6 +27,8 @@ AS_STEP_SIZE = -1.0
 def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
     adaptive.start(memory, shared, arm, parameters)
     memory[INDEX, arm] = math.inf
+    threshold = parameters[THRESHOLD]
+    memory[LIMIT, arm] = parameters[STEP_SIZE] if threshold == AS_STEP_SIZE else threshold
 
 
 @kernel
@@ -43,17 +47,16 @@ def score(
 @kernel
 def explore(memory: np.ndarray, leader: int, idle: int, now: Now, parameters: np.ndarray, source: Stream) -> bool:
     # Algorithm 1 compares lambda at the latest two steps: it cannot have moved for an arm that was not played
-    return idle == 0 and memory[RESTLESS, leader] > 0.0
+    change = memory[CHANGE, leader] if idle == 0 else 0.0
+    return change >= memory[LIMIT, leader]
 
 
 @kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
     state = adaptive.observe(memory, arm, reward, parameters)
-    threshold = parameters[THRESHOLD]
-    if threshold == AS_STEP_SIZE:
-        threshold = state.step
     memory[INDEX, arm] = state.mean
-    memory[RESTLESS, arm] = 1.0 if state.change > 0.0 and state.change >= threshold else 0.0
+    if parameters[THRESHOLD] == AS_STEP_SIZE:
+        memory[LIMIT, arm] = state.step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +71,8 @@ class AffDGreedy(adaptive.Adaptive):
     step_size, floor, loss
         Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
     threshold
-        The paper's d, in (0, 1]. By default it is the step size, as the paper suggests; with the
-        variance-scaled step size, the step size that the latest update used.
+        The paper's d, in [0, 1]; 0 always explores. By default it is the step size, as the paper suggests;
+        with the variance-scaled step size, the step size that the latest update used.
     burn_in
         How often each arm is played at first.
 
@@ -93,7 +96,7 @@ class AffDGreedy(adaptive.Adaptive):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.threshold is not None:
-            number("threshold", self.threshold, 0.0, 1.0, open_low=True)
+            number("threshold", self.threshold, 0.0, 1.0)
 
     def numbers(self, arms: int) -> np.ndarray:
         threshold = AS_STEP_SIZE if self.threshold is None else self.threshold

@@ -1,7 +1,7 @@
 """The simulator on a GPU: one warp a replication, its arms spread over the lanes.
 
-Nothing of an algorithm is written here. A warp calls the very functions that make up a policy or an environment; this
-module only says which lane calls what, and finds the largest score across lanes.
+Nothing of an algorithm is written here. A warp calls the very functions that make up a policy or an environment;
+this module only says which lane calls what, and finds the largest score across lanes.
 """
 
 import functools

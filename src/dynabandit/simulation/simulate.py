@@ -19,7 +19,7 @@ from dynabandit.simulation.episodes import Record, State, count_switches, episod
 
 __all__ = ["Simulation", "compare", "simulate"]
 
-Policies = Iterable[Policy | str] | Mapping[str, Policy | str]
+Policies = Policy | str | Iterable[Policy | str] | Mapping[str, Policy | str]
 Progress = Callable[[int, int], None]
 
 BLOCK_CELLS = 1 << 17  # means in a block: 1 MB, so that every policy reads them from the cache
@@ -76,7 +76,7 @@ def simulate(
     replications: int = 1,
     seed: int = 0,
     times: int | Sequence[int] | np.ndarray = 200,
-    keep: Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     first_replication: int = 0,
     threads: int | None = None,
     block: int | None = None,
@@ -107,7 +107,7 @@ def compare(
     replications: int = 1,
     seed: int = 0,
     times: int | Sequence[int] | np.ndarray = 200,
-    keep: Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     first_replication: int = 0,
     threads: int | None = None,
     block: int | None = None,
@@ -166,6 +166,7 @@ def compare(
                 f"horizon must be at least {policy.burn_in * world.arms}, the burn-in of {label!r} "
                 f"({policy.burn_in} for each of {world.arms} arms), got {horizon}"
             )
+    keep = (keep,) if isinstance(keep, str) else tuple(keep)
     for name in keep:
         if name not in KEPT:
             raise unknown("thing to keep", name, KEPT)
@@ -211,7 +212,10 @@ def _labelled(policies: Policies) -> dict[str, Policy]:
     if isinstance(policies, Mapping):
         named = {str(label): make_policy(policy) for label, policy in policies.items()}
     else:
-        listed = [make_policy(policy) for policy in ([policies] if isinstance(policies, str) else policies)]
+        several = [policies] if isinstance(policies, (str, Policy)) else policies
+        if not isinstance(several, Iterable):
+            raise TypeError(f"policies must be policies or their names, got {policies!r}")
+        listed = [make_policy(policy) for policy in several]
         named = {policy.label: policy for policy in listed}
         if len(named) < len(listed):
             raise ValueError("policies holds the same policy twice: give them labels of your own, as a mapping")
@@ -226,7 +230,12 @@ def _times(times: int | Sequence[int] | np.ndarray, horizon: int) -> np.ndarray:
         count = min(integer("times", times, 1), horizon)
         return np.round(np.arange(1, count + 1) * (horizon / count)).astype(np.int64)
     marks = np.asarray(times)
-    rises = marks.size > 0 and np.issubdtype(marks.dtype, np.integer) and bool(np.all(np.diff(marks) > 0))
+    rises = (
+        marks.ndim == 1
+        and marks.size > 0
+        and np.issubdtype(marks.dtype, np.integer)
+        and bool(np.all(np.diff(marks) > 0))
+    )
     if not rises or marks[0] < 1 or marks[-1] != horizon:
         raise ValueError(
             f"times must be whole numbers that rise from at least 1 to the horizon {horizon}, got {times}"
@@ -239,7 +248,11 @@ def _cores() -> int:
 
 
 def _progress(report: Progress | None) -> Progress:
-    return report or (lambda done, total: None)
+    if report is None:
+        return lambda done, total: None
+    if not callable(report):
+        raise TypeError(f"progress must be a function of the steps done and their total, got {report!r}")
+    return report
 
 
 class _Work(NamedTuple):

@@ -1,0 +1,103 @@
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import example, given, strategies as st
+from scipy import stats
+
+from dynabandit.kernels.compilation import compiled, kernel
+from dynabandit.kernels.draws import beta, gamma
+from dynabandit.kernels.streams import SCORE, stream
+from laws import assert_law, assert_mean, assert_share, size
+
+SHAPES = [1e-3, 0.03, 0.5, 0.999, 1.0, 1.5, 2.0, 40.0, 1e3, 1e6]
+PAIRS = [*product([1e-3, 0.3, 1.0, 2.0, 50.0, 1e6], repeat=2), (0.999, 1.0), (1.0, 0.999)]
+BELOW = [0.0, 5e-324, 1e-300, 1e-12, 1e-6]
+ANY_SHAPE = st.one_of(st.sampled_from([*BELOW, *SHAPES, 1e12, 1e100, 1e300]), st.floats(0.0, 1e300))
+
+
+@kernel
+def fill_gamma(out: np.ndarray, shape: float, source: object) -> None:
+    for i in range(out.size):
+        out[i] = gamma(shape, source, SCORE, i, 3)
+
+
+@kernel
+def fill_beta(out: np.ndarray, a: float, b: float, source: object) -> None:
+    for i in range(out.size):
+        out[i] = beta(a, b, source, SCORE, i, 3)
+
+
+COMPILED_GAMMA = compiled(fill_gamma)
+COMPILED_BETA = compiled(fill_beta)
+
+
+def gammas(shape: float, count: int) -> np.ndarray:
+    out = np.empty(count)
+    COMPILED_GAMMA(out, shape, stream(1))
+    return out
+
+
+def betas(a: float, b: float, count: int) -> np.ndarray:
+    out = np.empty(count)
+    COMPILED_BETA(out, a, b, stream(2))
+    return out
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_gamma_draws_have_the_gamma_law(shape: float) -> None:
+    assert_law(gammas(shape, size(50_000)), stats.gamma(shape).cdf)
+
+
+@pytest.mark.parametrize(("a", "b"), PAIRS)
+def test_beta_draws_have_the_beta_law(a: float, b: float) -> None:
+    assert_law(betas(a, b, size(50_000)), stats.beta(a, b).cdf)
+
+
+@pytest.mark.parametrize(("a", "b"), [*product([0.3, 1.0, 2.0, 50.0], repeat=2)])
+def test_beta_draws_have_the_mean_of_their_law(a: float, b: float) -> None:
+    assert_mean(betas(a, b, size(50_000)), a / (a + b))
+
+
+@pytest.mark.parametrize("shape", [0.0, 1e-300, 1e-12])
+def test_a_beta_law_without_any_weight_is_a_fair_coin(shape: float) -> None:
+    sample = betas(shape, shape, size(20_000))
+    assert ((sample < 1e-9) | (sample > 1.0 - 1e-9)).all()
+    assert_share((sample > 0.5).sum(), sample.size, 0.5)
+
+
+def test_a_beta_law_with_all_its_weight_on_one_side_is_there() -> None:
+    assert (betas(0.0, 1.0, 1000) < 1e-9).all()
+    assert (betas(1.0, 0.0, 1000) > 1.0 - 1e-9).all()
+
+
+@given(ANY_SHAPE, ANY_SHAPE, st.integers(0, 1000), st.integers(0, 99))
+@example(0.0, 0.0, 1, 0)
+@example(1e-12, 1e-12, 1, 0)
+@example(1e300, 1e300, 1, 0)
+def test_a_beta_draw_is_a_probability_whatever_the_shapes(a: float, b: float, step: int, arm: int) -> None:
+    draw = beta(a, b, stream(3), SCORE, step, arm)
+    assert 0.0 <= draw <= 1.0
+    assert not math.isnan(draw)
+
+
+@given(ANY_SHAPE, st.integers(0, 1000))
+@example(0.0, 1)
+def test_a_gamma_draw_is_finite_and_not_negative_whatever_the_shape(shape: float, step: int) -> None:
+    draw = gamma(shape, stream(3), SCORE, step, 0)
+    assert 0.0 <= draw < math.inf
+
+
+@pytest.mark.parametrize(("a", "b"), [*product([0.0, 1e-12, 1e-3, 0.5, 2.0, 1e6], repeat=2)])
+def test_compiled_beta_draws_are_the_interpreted_ones_bit_for_bit(a: float, b: float) -> None:
+    interpreted = np.empty(50)
+    fill_beta(interpreted, a, b, stream(2))
+    assert (interpreted == betas(a, b, 50)).all()
+
+
+@pytest.mark.parametrize("shape", [0.0, 1e-12, *SHAPES])
+def test_compiled_gamma_draws_are_the_interpreted_ones_bit_for_bit(shape: float) -> None:
+    interpreted = np.empty(50)
+    fill_gamma(interpreted, shape, stream(1))
+    assert (interpreted == gammas(shape, 50)).all()

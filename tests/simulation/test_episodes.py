@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from hypothesis.extra import numpy as arrays
+
+import dynabandit as db
+import oracle
+from dynabandit.simulation.episodes import add_switches, count_switches
+
+# Few levels make many ties
+PATHS = arrays.arrays(
+    float, st.tuples(st.integers(1, 40), st.integers(2, 4)), elements=st.sampled_from([0.0, 0.25, 0.5, 1.0])
+)
+
+
+def switches(path: np.ndarray, block: int) -> int:
+    incumbent, count = np.full(1, -1), np.zeros(1, dtype=np.int64)
+    for first in range(0, len(path), block):
+        means = path[np.newaxis, first : first + block].copy()
+        count_switches()(means, means.max(axis=2), means.shape[1], incumbent, count)
+    return int(count[0])
+
+
+@given(PATHS, st.integers(1, 50))
+def test_switches_are_those_of_the_definition_whatever_the_block(path: np.ndarray, block: int) -> None:
+    assert switches(path, block) == oracle.switches(path.tolist())
+
+
+@pytest.mark.parametrize(
+    ("path", "count"),
+    [
+        ([[0.1, 0.2], [0.1, 0.2]], 0),
+        ([[0.1, 0.2], [0.2, 0.1]], 1),
+        ([[0.1, 0.2], [0.2, 0.2], [0.1, 0.2]], 0),  # a tie keeps the incumbent
+        ([[0.1, 0.2], [0.2, 0.2], [0.2, 0.1], [0.1, 0.2]], 2),
+        ([[0.5, 0.5, 0.1], [0.1, 0.1, 0.1]], 0),
+    ],
+)
+def test_switches_of_small_paths(path: list[list[float]], count: int) -> None:
+    assert switches(np.array(path), block=1) == oracle.switches(path) == count
+
+
+def test_replications_are_counted_one_by_one() -> None:
+    paths = np.stack([np.tile([[0.1, 0.2], [0.2, 0.1]], (n, 1))[:4] for n in (2, 2)])
+    paths[1] = paths[1, 0]
+    incumbent, count = np.full(2, -1), np.zeros(2, dtype=np.int64)
+    add_switches(paths, paths.max(axis=2), 4, incumbent, count)
+    assert count.tolist() == [3, 0]
+
+
+@given(st.integers(1, 10**6), st.data())
+def test_tuned_parameters_are_those_of_the_paper(horizon: int, data: st.DataObject) -> None:
+    count = data.draw(st.integers(0, horizon - 1))
+    assert db.policy("d-ucb").tuned(count, horizon).discount == oracle.tuned_discount(count, horizon)
+    window = min(oracle.tuned_window(count, horizon), horizon)  # no path holds more
+    assert db.policy("sw-ucb").tuned(count, horizon).window == window
+
+
+@pytest.mark.parametrize("name", ["d-ucb", "sw-ucb"])
+@pytest.mark.parametrize("world", ["case-1", "case-3"])
+def test_a_run_tunes_itself_from_the_switches_of_its_own_path(name: str, world: str) -> None:
+    horizon = 400
+    environment = db.environment(world, arms=10)
+    tuned = db.simulate(name, environment, horizon=horizon, replications=4, seed=2, keep="arms", block=37)
+    assert tuned.arms is not None
+    counts = set()
+    for replication in range(4):
+        path = environment.path(horizon, seed=2, replication=replication)
+        count = oracle.switches(path.tolist())
+        counts.add(count)
+        by_hand = {"discount": oracle.tuned_discount(count, horizon)}
+        if name == "sw-ucb":
+            by_hand = {"window": oracle.tuned_window(count, horizon)}
+        explicit = db.simulate(
+            db.policy(name, **by_hand),
+            environment,
+            horizon=horizon,
+            seed=2,
+            first_replication=replication,
+            keep="arms",
+        )
+        assert explicit.arms is not None
+        assert (tuned.arms[replication] == explicit.arms[0]).all()
+    assert len(counts) > 1
+
+
+@pytest.mark.parametrize("name", ["d-ucb", "sw-ucb"])
+def test_a_given_parameter_is_not_tuned(name: str) -> None:
+    given_one = {"d-ucb": {"discount": 0.9}, "sw-ucb": {"window": 30}}[name]
+    policy = db.policy(name, **given_one)
+    assert not policy.needs_tuning
+    assert policy.tuned(5, 1000) == policy
+    assert db.policy(name).needs_tuning

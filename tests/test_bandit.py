@@ -1,0 +1,390 @@
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import dynabandit as db
+from dynabandit import Bandit
+from dynabandit.bandit import TABLE_HORIZON, VERSION, _checksum
+from dynabandit.kernels.compilation import compiled
+from dynabandit.policies import POLICIES
+from dynabandit.policies.aff_ucb1 import growth
+
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "d-ucb": {"discount": 0.98},
+    "sw-ucb": {"window": 25},
+    "aff-ucb1": {"burn_in": 2},
+    "aff-dts1": {"burn_in": 2, "step_size": 0.05},
+    "aff-d-greedy": {"step_size": "variance-scaled"},
+}
+NAMES = [name for name in POLICIES if name != "best-arm"]
+COLOURS = ["red", "green", "blue"]
+each_policy = pytest.mark.parametrize("name", NAMES)
+
+
+def make(name: str, seed: int = 7) -> Bandit:
+    return Bandit(name, arms=COLOURS, seed=seed, **PARAMETERS.get(name, {}))
+
+
+def play(bandit: Bandit, steps: int) -> list[str]:
+    """Play with rewards that follow from the step and the arm alone."""
+    choices = []
+    for _ in range(steps):
+        arm = bandit.choose()
+        bandit.reward(arm, (bandit.step * 7 + len(arm)) % 5 / 4)
+        choices.append(arm)
+    return choices
+
+
+# --- The same decisions as a simulation ---------------------------------------------------------------------
+
+
+@each_policy
+def test_fed_the_same_rewards_it_chooses_as_the_simulator_does(name: str) -> None:
+    policy = db.policy(name, **PARAMETERS.get(name, {}))
+    world = db.environment("case-1", arms=3)
+    run = db.simulate(policy, world, horizon=300, seed=5, keep=("arms", "rewards"))
+    assert run.arms is not None
+    assert run.rewards is not None
+    bandit = Bandit(policy, arms=["0", "1", "2"], seed=5)
+    for arm, reward in zip(run.arms[0], run.rewards[0], strict=True):
+        assert bandit.choose() == str(arm)
+        bandit.reward(str(arm), int(reward))
+
+
+@pytest.mark.parametrize("arms", [2, 3, 50])
+def test_numbers_beyond_a_table_are_those_that_a_longer_table_holds(arms: int) -> None:
+    table = POLICIES["aff-ucb1"].kernels.table(arms, 4 * TABLE_HORIZON)
+    fast = compiled(growth)
+    assert [fast(idle, arms) for idle in range(table.size)] == table.tolist()
+
+
+def test_the_seed_decides_and_is_known() -> None:
+    first, second = Bandit("ts", arms=COLOURS), Bandit("ts", arms=COLOURS)
+    assert first.seed != second.seed
+    assert play(Bandit("ts", arms=COLOURS, seed=first.seed), 50) == play(first, 50)
+
+
+# --- What it tells ------------------------------------------------------------------------------------------
+
+
+def test_the_table_of_arms_tells_mean_variance_size_idle_steps_and_plays() -> None:
+    bandit = Bandit("ucb", arms=["a", "b"], seed=1)
+    assert bandit.arms["a"].plays == bandit.arms["a"].idle == 0
+    assert math.isnan(bandit.arms["a"].mean)
+    for value in (1.0, 0.0):
+        assert bandit.choose() == ("a" if value else "b")
+        bandit.reward("a" if value else "b", value)
+    a, b = bandit.arms["a"], bandit.arms["b"]
+    assert (a.mean, a.variance, a.forgetting, a.effective_size, a.idle, a.plays) == (1.0, 0.0, 1.0, 1.0, 1, 1)
+    assert (b.mean, b.idle, b.plays) == (0.0, 0, 1)
+    assert list(bandit.arms) == ["a", "b"]
+
+
+def test_the_table_of_arms_is_readable() -> None:
+    bandit = make("aff-ots")
+    play(bandit, 30)
+    header, *rows = repr(bandit.arms).splitlines()
+    assert header.split() == ["arm", "mean", "variance", "forgetting", "effective", "size", "idle", "plays"]
+    assert [row.split()[0] for row in rows] == COLOURS
+    assert sum(int(row.split()[-1]) for row in rows) == 30
+    assert len({len(line) for line in (header, *rows)}) == 1
+    assert repr(bandit) == "Bandit(aff-ots, arms [red, green, blue], step 30)"
+
+
+@each_policy
+def test_every_policy_tells_a_mean_that_lies_between_its_rewards(name: str) -> None:
+    bandit = make(name)
+    play(bandit, 60)
+    for arm in bandit.arms.values():
+        assert 0.0 <= arm.mean <= 1.0
+        assert 0.0 <= arm.variance <= 1.0
+        assert 0.0 <= arm.forgetting <= 1.0
+        assert 0.0 < arm.effective_size <= 70.0
+    assert sum(arm.plays for arm in bandit.arms.values()) == bandit.step == 60
+
+
+# --- Stop and go on -----------------------------------------------------------------------------------------
+
+
+@each_policy
+def test_it_goes_on_bit_for_bit_from_json_at_every_step(name: str) -> None:
+    whole, parts = make(name), make(name)
+    for _ in range(40):
+        parts = Bandit.from_json(parts.to_json())
+        assert play(parts, 1) == play(whole, 1)
+    assert parts.to_json() == whole.to_json()
+    assert parts.arms == whole.arms
+
+
+@each_policy
+def test_json_has_no_words_of_its_own_for_infinity(name: str) -> None:
+    def refuse(word: str) -> float:
+        raise AssertionError(word)
+
+    text = make(name).to_json()
+    json.loads(text, parse_constant=refuse)
+    assert ("inf" in text) == bool(np.isinf(make(name)._memory).any())
+
+
+def test_arms_that_came_and_went_survive_json() -> None:
+    bandit = make("aff-ucb1")
+    play(bandit, 20)
+    bandit.remove_arm("green")
+    bandit.add_arm("violet")
+    play(bandit, 10)
+    bandit.remove_arm("red")
+    bandit.add_arm("green")
+    again = Bandit.from_json(bandit.to_json())
+    assert again.to_json() == bandit.to_json()
+    assert list(again.arms) == ["blue", "violet", "green"]
+    assert play(again, 50) == play(bandit, 50)
+
+
+def test_parameters_and_a_large_seed_survive_json() -> None:
+    bandit = Bandit("aff-ots", arms=["é", '"', "\\", "🎲", " "], seed=2**64 - 1, prior=(1, 3), step_size=0.1 + 0.2)
+    again = Bandit.from_json(bandit.to_json())
+    assert again.policy == bandit.policy
+    assert again.seed == bandit.seed
+    assert list(again.arms) == list(bandit.arms)
+
+
+def test_parameters_that_are_numbers_of_numpy_survive_json() -> None:
+    bandit = Bandit("sw-ucb", arms=COLOURS, seed=np.uint64(3), window=np.int64(9), burn_in=np.int32(2))
+    assert Bandit.from_json(bandit.to_json()).policy == bandit.policy
+    bandit = Bandit("aff-ts", arms=COLOURS, prior=(np.float32(0.5), np.int64(2)), step_size=np.float32(0.25))
+    assert Bandit.from_json(bandit.to_json()).policy == bandit.policy
+
+
+def changed(text: str, **changes: Any) -> str:
+    """Change what a bandit wrote, with a checksum that fits."""
+    content = {**json.loads(text), **changes}
+    content.pop("checksum")
+    content = {key: value for key, value in content.items() if value is not ...}
+    return json.dumps({**content, "checksum": _checksum(content)})
+
+
+TEXT = make("ucb").to_json()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "text must be what Bandit.to_json wrote, but is no JSON"),
+        ("{", "text must be what Bandit.to_json wrote, but is no JSON"),
+        pytest.param("[" * 100_000, "text must be what Bandit.to_json wrote, but is no JSON", id="deep"),
+        (None, "text must be what Bandit.to_json wrote, but is no JSON"),
+        ("[]", "text must be what Bandit.to_json wrote, with format 'dynabandit.bandit'"),
+        ("{}", "text must be what Bandit.to_json wrote, with format 'dynabandit.bandit'"),
+        (changed(TEXT, format="other"), "text must be what Bandit.to_json wrote, with format 'dynabandit.bandit'"),
+        (changed(TEXT, version=2), f"text has format version 2, but this release reads version {VERSION}"),
+        (changed(TEXT, version=...), f"text has format version None, but this release reads version {VERSION}"),
+        (TEXT.replace('"step": 0', '"step": 1'), "text is damaged: its checksum does not fit its content"),
+        (TEXT.replace("red", "rad"), "text is damaged: its checksum does not fit its content"),
+        (TEXT.replace('"checksum"', '"sum"'), "text is damaged: its checksum does not fit its content"),
+        (changed(TEXT, memory=...), "text must be what Bandit.to_json wrote, but cannot be read"),
+        (
+            changed(TEXT, memory=[[0.0]]),
+            r"but cannot be read: its state has shape \(1, 1\)",
+        ),
+        (changed(TEXT, policy="ucb3"), "cannot be read: unknown policy 'ucb3'. Did you mean 'ucb'"),
+        (changed(TEXT, parameters={"width": 1}), "cannot be read: policy 'ucb' has no parameter 'width'"),
+    ],
+)
+def test_json_of_another_version_or_damaged_is_refused(text: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Bandit.from_json(text)
+
+
+@given(st.integers(0, len(TEXT) - 1))
+def test_truncated_json_is_refused(length: int) -> None:
+    with pytest.raises(ValueError, match="text must be what"):
+        Bandit.from_json(TEXT[:length])
+
+
+@given(st.integers(0, len(TEXT) - 1), st.characters(max_codepoint=126))
+@settings(max_examples=300)
+def test_one_wrong_character_is_noticed_or_means_the_same(place: int, character: str) -> None:
+    text = TEXT[:place] + character + TEXT[place + 1 :]
+    try:
+        same = Bandit.from_json(text).to_json() == TEXT
+    except ValueError:
+        return
+    assert same
+
+
+def test_a_policy_of_your_own_is_given_again_and_must_be_the_same() -> None:
+    text = make("eps-greedy").to_json()
+    assert Bandit.from_json(text, policy=db.policy("eps-greedy")).to_json() == text
+    with pytest.raises(ValueError, match="it holds policy 'eps-greedy', not 'ucb'"):
+        Bandit.from_json(text, policy=db.policy("ucb"))
+    with pytest.raises(ValueError, match=r"it holds .*'epsilon': 0.1.*, not .*'epsilon': 0.2"):
+        Bandit.from_json(text, policy=db.policy("eps-greedy", epsilon=0.2))
+
+
+# --- Arms that come and go ----------------------------------------------------------------------------------
+
+
+@each_policy
+def test_a_removed_arm_is_not_chosen_and_a_new_one_is(name: str) -> None:
+    bandit = make(name)
+    play(bandit, 30)
+    bandit.remove_arm("red")
+    bandit.add_arm("violet")
+    choices = play(bandit, 200)
+    assert set(choices) <= {"green", "blue", "violet"}
+    assert "violet" in choices
+    assert list(bandit.arms) == ["green", "blue", "violet"]
+
+
+def test_a_new_arm_gets_its_burn_in_at_once() -> None:
+    bandit = make("aff-ucb1")
+    assert play(bandit, 6) == [*COLOURS, *COLOURS]
+    bandit.add_arm("violet")
+    assert play(bandit, 2) == ["violet", "violet"]
+    assert bandit.arms["violet"].idle == 0
+
+
+def test_a_name_used_again_starts_from_nothing() -> None:
+    bandit = make("ucb")
+    play(bandit, 30)
+    bandit.remove_arm("red")
+    bandit.add_arm("red")
+    assert bandit.arms["red"].plays == 0
+    assert math.isnan(bandit.arms["red"].mean)
+
+
+def test_two_arms_stay() -> None:
+    bandit = Bandit("ucb", arms=["a", "b"], seed=1)
+    before = bandit.to_json()
+    with pytest.raises(ValueError, match="cannot remove arm 'a': a bandit needs at least 2 arms"):
+        bandit.remove_arm("a")
+    assert bandit.to_json() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("red", ValueError, "arms must have different names, got 'red' twice"),
+        ("", TypeError, "an arm's name must be a string that is not empty, got ''"),
+        (3, TypeError, "an arm's name must be a string that is not empty, got 3"),
+    ],
+)
+def test_a_name_that_is_none_or_taken_is_refused(name: Any, error: type[Exception], message: str) -> None:
+    bandit = make("ucb")
+    before = bandit.to_json()
+    with pytest.raises(error, match=message):
+        bandit.add_arm(name)
+    assert bandit.to_json() == before
+
+
+# --- Rewards ------------------------------------------------------------------------------------------------
+
+
+@each_policy
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        (math.nan, ValueError),
+        (-0.1, ValueError),
+        (1.1, ValueError),
+        (math.inf, ValueError),
+        ("1", TypeError),
+        (None, TypeError),
+        (np.array([0.1, 0.2]), TypeError),
+    ],
+)
+def test_a_wrong_reward_is_refused_and_changes_nothing(name: str, value: Any, error: type[Exception]) -> None:
+    bandit = make(name)
+    play(bandit, 10)
+    arm = bandit.choose()
+    before = bandit.to_json()
+    with pytest.raises(error, match=r"reward must be a number in \[0, 1\], got "):
+        bandit.reward(arm, value)
+    assert bandit.to_json() == before
+
+
+@pytest.mark.parametrize(
+    ("arm", "message"),
+    [
+        ("gren", "unknown arm 'gren'. Did you mean 'green'\\? Arms: 'green', 'blue'"),
+        ("xyz", "unknown arm 'xyz'. Arms: 'green', 'blue'"),
+        ("red", "arm 'red' was removed. Arms: 'green', 'blue'"),
+        (0, "unknown arm 0. Arms: 'green', 'blue'"),
+    ],
+)
+def test_a_reward_for_an_unknown_or_removed_arm_is_refused(arm: Any, message: str) -> None:
+    bandit = make("ucb")
+    play(bandit, 10)
+    bandit.remove_arm("red")
+    before = bandit.to_json()
+    with pytest.raises(ValueError, match=message):
+        bandit.reward(arm, 1)
+    with pytest.raises(ValueError, match=message):
+        bandit.remove_arm(arm)
+    assert bandit.to_json() == before
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_, np.float32(1.0), np.int8(0), 1])
+def test_yes_and_no_and_numbers_of_numpy_are_rewards(value: Any) -> None:
+    bandit, twin = make("aff-ts"), make("aff-ts")
+    bandit.reward(bandit.choose(), value)
+    twin.reward(twin.choose(), float(value))
+    assert bandit.to_json() == twin.to_json()
+
+
+@each_policy
+def test_rewards_may_come_late_and_out_of_order(name: str) -> None:
+    bandit = make(name)
+    waiting: list[str] = []
+    for step in range(80):
+        waiting.append(bandit.choose())
+        if step % 7 == 6:
+            for arm in reversed(waiting):
+                bandit.reward(arm, len(arm) % 2)
+            waiting.clear()
+    assert bandit.step == sum(arm.plays for arm in bandit.arms.values()) == 80
+    assert all(0.0 <= arm.mean <= 1.0 for arm in bandit.arms.values())
+
+
+@each_policy
+def test_it_chooses_on_without_any_reward(name: str) -> None:
+    bandit = make(name)
+    assert {bandit.choose() for _ in range(200)} == set(COLOURS)
+
+
+# --- What cannot be a bandit --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"policy": "d-ucb"}, ValueError, "policy 'd-ucb' needs discount=...: only a simulation can tune it"),
+        ({"policy": "sw-ucb"}, ValueError, "policy 'sw-ucb' needs window=...: only a simulation can tune it"),
+        ({"policy": "best-arm"}, ValueError, "policy 'best-arm' needs to be told the true means"),
+        ({"policy": "aff-otss"}, ValueError, "unknown policy 'aff-otss'. Did you mean 'aff-ots'\\? Known: "),
+        (
+            {"policy": db.policy("ucb"), "burn_in": 2},
+            TypeError,
+            r"parameters \['burn_in'\] go with a ",
+        ),
+        ({"epsilonn": 0.1}, TypeError, "policy 'eps-greedy' has no parameter 'epsilonn'. Did you mean 'epsilon'"),
+        ({"arms": []}, ValueError, r"arms must be a list with at least 2 different names, got \[\]"),
+        ({"arms": ["a"]}, ValueError, r"arms must be a list with at least 2 different names, got \['a'\]"),
+        ({"arms": "ab"}, ValueError, "arms must be a list with at least 2 different names, got 'ab'"),
+        ({"arms": 2}, ValueError, "arms must be a list with at least 2 different names, got 2"),
+        ({"arms": ["a", "a"]}, ValueError, "arms must have different names, got 'a' twice"),
+        ({"arms": ["a", 1]}, TypeError, "an arm's name must be a string that is not empty, got 1"),
+        ({"arms": ["a", ""]}, TypeError, "an arm's name must be a string that is not empty, got ''"),
+        ({"seed": -1}, ValueError, "seed must be a whole number of at least 0 .*, got -1"),
+        ({"seed": 1.5}, TypeError, "seed must be a whole number of at least 0 .*, got 1.5"),
+    ],
+)
+def test_a_bandit_that_cannot_be_is_refused(
+    arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        Bandit(**{"policy": "eps-greedy", "arms": COLOURS, **arguments})

@@ -1,0 +1,78 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dynabandit as db
+
+SOURCES = Path(db.__file__).parents[1]
+# What only an extra, a test or a tool may load
+OPTIONAL = [
+    "fastapi", "httpx", "hypothesis", "jinja2", "matplotlib", "msgspec", "pandas", "playwright", "plotly",
+    "polars", "psutil", "pyarrow", "pytest", "rich", "scipy", "sqlalchemy", "starlette", "typer", "uvicorn",
+]  # fmt: skip
+
+IMPORT = """
+import json, sys
+from numba.core import event
+
+compiled = []
+class Recorder(event.Listener):
+    def on_start(self, event):
+        compiled.append(repr(event))
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Recorder())
+event.register("numba:compiler_lock", Recorder())
+before = set(sys.modules)  # Numba loads a part of SciPy where there is one
+import dynabandit
+if len(sys.argv) > 1:
+    dynabandit.simulate("uniform", "case-3", horizon=10)
+modules = sorted({name.split(".")[0] for name in set(sys.modules) - before})
+print(json.dumps({"compiled": compiled, "modules": modules}))
+"""
+
+
+def imported(cache: Path, *arguments: str) -> dict[str, Any]:
+    """Import the package in a fresh process, with Numba watched."""
+    settings = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(SOURCES)}
+    settings.pop("NUMBA_DISABLE_JIT", None)
+    command = [sys.executable, "-c", IMPORT, *arguments]
+    output = subprocess.run(command, env=settings, check=True, capture_output=True, text=True).stdout
+    return json.loads(output)
+
+
+def test_importing_compiles_nothing_and_loads_no_extra(tmp_path: Path) -> None:
+    seen = imported(tmp_path / "cache")
+    assert seen["compiled"] == []
+    assert not (tmp_path / "cache").exists()
+    assert "dynabandit" in seen["modules"]
+    assert set(OPTIONAL) & set(seen["modules"]) == set()
+
+
+def test_the_watch_would_see_a_compilation(tmp_path: Path) -> None:
+    assert imported(tmp_path / "cache", "simulate")["compiled"] != []
+    assert (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("module", [db, db.checks, db.environments, db.estimators, db.policies])
+def test_every_public_name_exists_once(module: Any) -> None:
+    assert len(module.__all__) == len(set(module.__all__))
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+
+
+def test_the_registries_hold_the_classes_that_are_exported() -> None:
+    for registry, module in ((db.policies.POLICIES, db.policies), (db.environments.ENVIRONMENTS, db.environments)):
+        for name, kind in registry.items():
+            assert kind.name == name
+            assert getattr(module, kind.__name__) is kind
+
+
+def test_the_version_is_one_of_numbers() -> None:
+    assert all(part.isdigit() for part in db.__version__.split("."))
