@@ -122,7 +122,9 @@ def greedy_choice(
     policy: Policy, table: Table, history: list[tuple[int, float]], best: list[int], step: int
 ) -> int:
     """Return the arm of a greedy policy: a best one, unless its own rule or a coin sends it elsewhere."""
-    leader = best[int(uniform(table.source, TIE, step, 0) * len(best))]
+    tied = np.flatnonzero(table.scratch[0] == table.scratch[0].max())
+    leader = int(tied[int(uniform(table.source, TIE, step, 0) * len(tied))])
+    assert leader in best
     if policy.name == "eps-greedy":
         explores = uniform(table.source, EXPLORE, step, 0) < policy.parameters["epsilon"]
     else:
