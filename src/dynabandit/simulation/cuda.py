@@ -192,16 +192,16 @@ def play_kernel(kernels: Kernels) -> Any:
     context, explore, learn, reveal = kernels.context, kernels.explore, kernels.learn, kernels.reveal
 
     @cuda.jit
-    def play(
+    def play(  # type: ignore[no-untyped-def]
         all_memory, all_shared, all_last, all_parameters, table, all_scratch, means, best,
-        first, steps, burn_in, times, cursor, totals, regret, correct, kept_arms, kept_rewards,
+        first, steps, burn_in, times, cursor, totals, regret, correct, kept_arms, kept_rewards, keep,
         seed_low, seed_high, first_replication,
     ):  # fmt: skip
         replication = cuda.blockIdx.x
         lane = cuda.threadIdx.x
         memory, shared, last = all_memory[replication], all_shared[replication], all_last[replication]
         parameters, scratch = all_parameters[replication], all_scratch[replication]
-        source = Stream(seed_low, seed_high, first_replication + replication)
+        source = Stream(int(seed_low), int(seed_high), int(first_replication + replication))
         arms = last.size
         total = totals[replication]
         mark = cursor
@@ -229,7 +229,7 @@ def play_kernel(kernels: Kernels) -> Any:
                 if mark < times.size and times[mark] == step:
                     regret[replication, mark] = total
                     correct[replication, mark] = gap == 0.0
-                if kept_arms.size > 0:
+                if keep:
                     kept_arms[replication, step - 1] = chosen
                     kept_rewards[replication, step - 1] = reward
             if mark < times.size and times[mark] == step:
@@ -247,13 +247,15 @@ def path_kernel(kernels: EnvironmentKernels) -> Any:
     start, advance = kernels
 
     @cuda.jit
-    def write(state, parameters, table, means, first, steps, seed_low, seed_high, first_replication):
+    def write(  # type: ignore[no-untyped-def]
+        state, parameters, table, means, first, steps, seed_low, seed_high, first_replication
+    ):
         cell = cuda.grid(1)
         arms = means.shape[2]
         replication = cell // arms
         arm = cell % arms
         if replication < means.shape[0]:
-            source = Stream(seed_low, seed_high, first_replication + replication)
+            source = Stream(int(seed_low), int(seed_high), int(first_replication + replication))
             states = state[replication]
             if first == 1:
                 start(states, arm, parameters, table, source)
@@ -268,7 +270,7 @@ def best_writer() -> Any:
     """Return the CUDA kernel that writes the largest mean of each step."""
 
     @cuda.jit
-    def write(means, best, steps):
+    def write(means, best, steps):  # type: ignore[no-untyped-def]
         replication = cuda.blockIdx.x
         lane = cuda.threadIdx.x
         for step in range(steps):
@@ -287,10 +289,16 @@ def switch_kernel() -> Any:
     """Return the CUDA kernel that counts the switches of the best arm, a thread for each replication."""
 
     @cuda.jit
-    def count(means, best, steps, incumbent, switches):
+    def count(means, best, steps, incumbent, switches):  # type: ignore[no-untyped-def]
         replication = cuda.grid(1)
         if replication < means.shape[0]:
-            one = slice(replication, replication + 1)
-            add_switches(means[one], best[one], steps, incumbent[one], switches[one])
+            end = replication + 1
+            add_switches(
+                means[replication:end],
+                best[replication:end],
+                steps,
+                incumbent[replication:end],
+                switches[replication:end],
+            )
 
     return count

@@ -1,30 +1,27 @@
 """Policies on an environment, over many replications and all cores."""
 
+import importlib.util
 import os
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
 from dynabandit.environments import Environment, environment as make_environment
-from dynabandit.environments.base import path_writer
 from dynabandit.errors import integer, unknown
-from dynabandit.kernels.streams import LARGEST_REPLICATION, Stream, stream
+from dynabandit.kernels.streams import LARGEST_REPLICATION, stream
 from dynabandit.policies import Policy, policy as make_policy
-from dynabandit.policies.decision import SCRATCH_ROWS
-from dynabandit.simulation.episodes import Record, State, count_switches, episodes, start
+from dynabandit.simulation import threads as on_threads
+from dynabandit.simulation.episodes import Record
+from dynabandit.simulation.work import Progress, Work
 
 __all__ = ["Simulation", "compare", "simulate"]
 
 Policies = Policy | str | Iterable[Policy | str] | Mapping[str, Policy | str]
-Progress = Callable[[int, int], None]
 
-BLOCK_CELLS = 1 << 17  # means in a block: 1 MB, so that every policy reads them from the cache
-MOST_REPLICATIONS = 16  # in a task
 KEPT = ("arms", "rewards")
+BACKENDS = ("cpu", "cuda", "auto")
+LARGE = 10**9  # arm-steps from which a GPU is worth its start
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +77,7 @@ def simulate(
     first_replication: int = 0,
     threads: int | None = None,
     block: int | None = None,
+    backend: str = "cpu",
     progress: Progress | None = None,
 ) -> Simulation:
     """Run one policy on one environment; `compare` documents the arguments.
@@ -95,7 +93,7 @@ def simulate(
     return compare(
         {chosen.label: chosen}, environment, horizon=horizon, replications=replications, seed=seed,
         times=times, keep=keep, first_replication=first_replication, threads=threads, block=block,
-        progress=progress,
+        backend=backend, progress=progress,
     )[chosen.label]  # fmt: skip
 
 
@@ -111,6 +109,7 @@ def compare(
     first_replication: int = 0,
     threads: int | None = None,
     block: int | None = None,
+    backend: str = "cpu",
     progress: Progress | None = None,
 ) -> dict[str, Simulation]:
     """Run several policies on the same paths of one environment.
@@ -141,6 +140,9 @@ def compare(
         How many threads, by default one for each core.
     block
         How many steps at a time, by default as many as suit the processor's cache.
+    backend
+        ``"cpu"``; ``"cuda"`` for an NVIDIA GPU, which makes the same choices; or ``"auto"`` for the GPU where one is
+        there and the work is large.
     progress
         Called now and then, by one thread at a time, as ``progress(done, total)`` with numbers of steps. An
         exception that it raises ends the run.
@@ -174,7 +176,8 @@ def compare(
     first_replication = integer("first_replication", first_replication, 0, LARGEST_REPLICATION + 1 - replications)
     marks = _times(times, horizon)
     threads = _cores() if threads is None else integer("threads", threads, 1)
-    work = _Work(world, named, horizon, stream(seed, first_replication), marks, _progress(progress))
+    block = None if block is None else integer("block", block, 1)
+    work = Work(world, named, horizon, stream(seed, first_replication), marks, _progress(progress))
     records = {
         label: Record(
             times=marks,
@@ -188,9 +191,12 @@ def compare(
         )
         for label in named
     }
-    size = max(1, min(MOST_REPLICATIONS, -(-replications // threads)))
-    steps = max(1, BLOCK_CELLS // (size * world.arms)) if block is None else integer("block", block, 1)
-    _run(work, records, replications, size, steps, threads)
+    if _device(backend, work, replications):
+        from dynabandit.simulation import device
+
+        device.run(work, records, replications, block)
+    else:
+        on_threads.run(work, records, replications, threads, block)
     return {
         label: Simulation(
             policy=policy,
@@ -243,6 +249,24 @@ def _times(times: int | Sequence[int] | np.ndarray, horizon: int) -> np.ndarray:
     return marks.astype(np.int64)
 
 
+def _device(backend: str, work: Work, replications: int) -> bool:
+    """Whether to run on a GPU; an error where one was asked for and there is none."""
+    if backend not in BACKENDS:
+        raise unknown("backend", backend, BACKENDS)
+    if backend == "cpu":
+        return False
+    if backend == "auto":
+        arm_steps = replications * work.horizon * work.environment.arms * len(work.policies)
+        if arm_steps < LARGE or importlib.util.find_spec("numba_cuda") is None:
+            return False
+    from dynabandit.simulation import device
+
+    missing = device.missing()
+    if missing and backend == "cuda":
+        raise RuntimeError(f"backend 'cuda' {missing}")
+    return not missing
+
+
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -253,117 +277,3 @@ def _progress(report: Progress | None) -> Progress:
     if not callable(report):
         raise TypeError(f"progress must be a function of the steps done and their total, got {report!r}")
     return report
-
-
-class _Work(NamedTuple):
-    """What every task of a run shares."""
-
-    environment: Environment
-    policies: dict[str, Policy]
-    horizon: int
-    source: Stream
-    times: np.ndarray
-    progress: Progress
-
-
-def _run(work: _Work, records: dict[str, Record], replications: int, size: int, steps: int, threads: int) -> None:
-    """Cut the replications into tasks and run them; an exception in one ends all."""
-    tasks = [(first, min(first + size, replications)) for first in range(0, replications, size)]
-    total = replications * work.horizon
-    done = 0
-    lock = threading.Lock()
-    stop = threading.Event()
-
-    def advance(amount: int) -> bool:
-        nonlocal done
-        with lock:
-            if not stop.is_set():
-                done += amount
-                work.progress(done, total)
-        return not stop.is_set()
-
-    def task(bounds: tuple[int, int]) -> None:
-        try:
-            if not stop.is_set():
-                _run_task(work, records, *bounds, steps, advance)
-        except BaseException:
-            stop.set()
-            raise
-
-    if threads == 1 or len(tasks) == 1:
-        for bounds in tasks:
-            task(bounds)
-        return
-    with ThreadPoolExecutor(threads, thread_name_prefix="dynabandit") as pool:
-        try:
-            for future in [pool.submit(task, bounds) for bounds in tasks]:
-                future.result()
-        except BaseException:
-            stop.set()
-            raise
-
-
-def _run_task(
-    work: _Work,
-    records: dict[str, Record],
-    low: int,
-    high: int,
-    steps: int,
-    advance: Callable[[int], bool],
-) -> None:
-    """Run replications low to high of every policy, block after block."""
-    arms, count = work.environment.arms, high - low
-    source = work.source._replace(replication=work.source.replication + low)
-    means = np.empty((count, min(steps, work.horizon), arms))
-    best = np.empty((count, means.shape[1]))
-    scratch = np.empty((SCRATCH_ROWS, arms))
-    switches = _switches(work, source, means, best)
-    states = {label: _start(policy, arms, switches, work.horizon) for label, policy in work.policies.items()}
-    tables = {label: policy.kernels.table(arms, work.horizon) for label, policy in work.policies.items()}
-    rows = {
-        label: Record(record.times, *(part[low:high] for part in record[1:])) for label, record in records.items()
-    }
-    for first, length in _blocks(work, source, means, best):
-        cursor = int(np.searchsorted(work.times, first))
-        for label, policy in work.policies.items():
-            episodes(policy.kernels)(
-                states[label], rows[label], tables[label], scratch, means, best,
-                first, length, policy.burn_in, cursor, source,
-            )  # fmt: skip
-        if not advance(count * length):
-            return
-
-
-def _blocks(work: _Work, source: Stream, means: np.ndarray, best: np.ndarray) -> Iterable[tuple[int, int]]:
-    """Fill `means` and `best` with one block of the paths after the other; yield first step and length."""
-    world = work.environment
-    write = path_writer(world.kernels)
-    state = np.zeros((len(means), len(world.slots), world.arms))
-    numbers, table = world.numbers(), world.table()
-    for first in range(1, work.horizon + 1, means.shape[1]):
-        length = min(means.shape[1], work.horizon + 1 - first)
-        write(state, numbers, table, means, best, first, length, source)
-        yield first, length
-
-
-def _switches(work: _Work, source: Stream, means: np.ndarray, best: np.ndarray) -> np.ndarray:
-    """Count the switches of the best arm on each path, where a policy wants to know."""
-    switches = np.zeros(len(means), dtype=np.int64)
-    if any(policy.needs_tuning for policy in work.policies.values()):
-        incumbent = np.full(len(means), -1)
-        for _, length in _blocks(work, source, means, best):
-            count_switches()(means, best, length, incumbent, switches)
-    return switches
-
-
-def _start(policy: Policy, arms: int, switches: np.ndarray, horizon: int) -> State:
-    """Return the state of some replications before the first step."""
-    tuned = [policy.tuned(int(count), horizon) for count in switches]
-    state = State(
-        memory=np.zeros((len(tuned), len(policy.slots), arms)),
-        shared=np.zeros((len(tuned), max(one.shared_size() for one in tuned))),
-        last=np.zeros((len(tuned), arms), dtype=np.int64),
-        parameters=np.stack([one.numbers(arms) for one in tuned]),
-    )
-    start(policy.kernels, state)
-    return state

@@ -1,0 +1,79 @@
+"""The simulator on a GPU: are its choices those of the processor, and how long does it take?
+
+python benchmarks/gpu.py [--check] [--time]
+"""
+
+import argparse
+import time
+
+import dynabandit as db
+
+WORLDS = {
+    "case-1": {"arms": 5},
+    "case-2": {"arms": 40},
+    "case-3": {"arms": 100},
+    "case-4": {"arms": 2},
+    "small-changes": {},
+    "fixed": {"means": [0.1, 0.5, 0.4]},
+}
+
+
+def check(horizon: int = 3000, replications: int = 8) -> None:
+    """Compare every policy's choices on both backends, step for step."""
+    for world, parameters in WORLDS.items():
+        environment = db.environment(world, **parameters)
+        policies = list(db.policies.POLICIES)
+        runs = {
+            backend: db.compare(
+                policies,
+                environment,
+                horizon=horizon,
+                replications=replications,
+                seed=7,
+                keep=("arms",),
+                backend=backend,
+            )
+            for backend in ("cpu", "cuda")
+        }
+        for name in policies:
+            here, there = runs["cpu"][name], runs["cuda"][name]
+            assert here.arms is not None
+            assert there.arms is not None
+            apart = (here.arms != there.arms).any(axis=1).sum()
+            off = abs(here.total_regret - there.total_regret).max()
+            print(
+                f"check {world:14s} {name:18s} replications apart: {apart} of {replications}, regret {off:.1e}",
+                flush=True,
+            )
+
+
+def measure(arms: int, horizon: int, replications: int, policies: list[str]) -> None:
+    """Print the seconds of a whole simulation, the path included, once everything is compiled."""
+    world = db.environment("case-3", arms=arms)
+    for name in policies:
+        began = time.perf_counter()
+        db.simulate(name, world, horizon=min(horizon, 20 * arms), replications=4, backend="cuda")
+        compilation = time.perf_counter() - began
+        best = float("inf")
+        for _ in range(2):
+            began = time.perf_counter()
+            sim = db.simulate(name, world, horizon=horizon, replications=replications, seed=1, backend="cuda")
+            best = min(best, time.perf_counter() - began)
+        rate = arms * horizon * replications / best / 1e9
+        print(
+            f"time {name:18s} K={arms} T={horizon} R={replications}: {best:.3f} s, {rate:.1f} G arm-steps/s, "
+            f"compiled in {compilation:.1f} s, mean regret {sim.total_regret.mean():.1f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--time", action="store_true")
+    parser.add_argument("--policies", nargs="*", default=["best-arm", "aff-ucb2", "ucb", "ts", "aff-ots"])
+    given = parser.parse_args()
+    if given.time:
+        measure(100, 10_000, 10_000, given.policies)
+    if given.check:
+        check()

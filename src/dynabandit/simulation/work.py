@@ -1,0 +1,44 @@
+"""What the backends of the simulator share."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from dynabandit.environments import Environment
+from dynabandit.kernels.streams import Stream
+from dynabandit.policies import Policy
+from dynabandit.simulation.episodes import State, start
+
+__all__ = ["Progress", "Work", "initial_state"]
+
+Progress = Callable[[int, int], None]
+
+
+class Work(NamedTuple):
+    """What is to be simulated, whatever the backend."""
+
+    environment: Environment
+    policies: dict[str, Policy]
+    horizon: int
+    source: Stream
+    times: np.ndarray
+    progress: Progress
+
+    @property
+    def needs_switches(self) -> bool:
+        """Whether a policy wants to know how often the best arm changes."""
+        return any(policy.needs_tuning for policy in self.policies.values())
+
+
+def initial_state(policy: Policy, arms: int, switches: np.ndarray, horizon: int) -> State:
+    """Return the state before the first step, of a replication for each number of switches."""
+    tuned = [policy.tuned(int(count), horizon) for count in switches]
+    state = State(
+        memory=np.zeros((len(tuned), len(policy.slots), arms)),
+        shared=np.zeros((len(tuned), max(one.shared_size() for one in tuned))),
+        last=np.zeros((len(tuned), arms), dtype=np.int64),
+        parameters=np.stack([one.numbers(arms) for one in tuned]),
+    )
+    start(policy.kernels, state)
+    return state
