@@ -189,7 +189,8 @@ def _check_bandit(policy: Policy, horizon: int) -> None:
         if step == horizon // 2:
             bandit = Bandit.from_json(bandit.to_json(), policy=policy)
     for name, arm in bandit.arms.items():
-        _hold(0.0 <= arm.mean <= 1.0 or arm.plays == 0, f"belief must give arm {name} a mean in [0, 1], got {arm}")
+        unknown = arm.plays == 0 or arm.effective_size == 0.0
+        _hold(0.0 <= arm.mean <= 1.0 or unknown, f"belief must give arm {name} a mean in [0, 1], got {arm}")
     bandit.remove_arm("0")
     bandit.add_arm("new")
     names = [bandit.choose() for _ in range(horizon)]
@@ -204,8 +205,10 @@ def check_environment(environment: Environment) -> None:
     >>> import dynabandit as db
     >>> db.checks.check_environment(db.environment("case-4", arms=3))
     """
-    kind, arms = type(environment), environment.arms
-    _hold(is_dataclass(environment), "an environment must be a dataclass derived from Environment")
+    kind = type(environment)
+    derived = is_dataclass(environment) and isinstance(environment, Environment)
+    _hold(derived, "an environment must be a dataclass derived from Environment")
+    arms = environment.arms
     _hold(isinstance(getattr(kind, "name", None), str) and kind.name, "the class must have a name")
     for part in ("Parameters", "Examples", "References"):
         _hold(part in (kind.__doc__ or ""), f"the docstring of {kind.__name__} must have a section {part}")
@@ -220,7 +223,10 @@ def check_environment(environment: Environment) -> None:
         (path[:short] == environment.path(short, seed=5)).all(), "a shorter path must be the same from the start"
     )
     other = environment.path(horizon, seed=5, replication=1)
-    run = simulate("best-arm", environment, horizon=horizon, replications=2, seed=5, block=7, keep=("arms",))
+    # One thread takes both replications block by block, so that one could leak into the other
+    run = simulate(
+        "best-arm", environment, horizon=horizon, replications=2, seed=5, threads=1, block=7, keep="arms"
+    )
     assert run.arms is not None
     for replication, one in enumerate((path, other)):
         played = one[np.arange(horizon), run.arms[replication]]

@@ -71,6 +71,10 @@ EDITS = {
         function("def f(x): return p.m.g(x)", p=module("", m=module(HELPER))),
         function("def f(x): return p.m.g(x)", p=module("", m=module(OTHER_HELPER))),
     ),
+    "a function that a module makes when asked": (
+        function("def f(x): return m.g(x)", m=module("def __getattr__(name): return h", h=module(HELPER).g)),
+        function("def f(x): return m.g(x)", m=module("def __getattr__(name): return h", h=module(OTHER_HELPER).g)),
+    ),
     "a module's constant": (
         function("def f(x): return x + m.N", m=module("N = 1.0")),
         function("def f(x): return x + m.N", m=module("N = 2.0")),
@@ -138,6 +142,12 @@ UNCHANGED = {
 def test_a_fingerprint_does_not_change_with(edit: str) -> None:
     before, after = UNCHANGED[edit]
     assert fingerprint(before) == fingerprint(after)
+
+
+def test_a_name_that_a_module_warns_of_or_cannot_import_does_not_matter() -> None:
+    refuse = "def __getattr__(name):\n  raise ImportError(name)"
+    assert fingerprint(function("def f(x): return x.str + np.sqrt(x)", np=np))
+    assert fingerprint(function("def f(x): return m.g(x)", m=module(refuse)))
 
 
 def test_functions_that_call_each_other_have_a_fingerprint() -> None:

@@ -19,6 +19,7 @@ import shutil
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -123,15 +124,16 @@ class _Walk:
 
     def visit(self, value: Any, mentioned: tuple[str, ...] = ()) -> None:
         """Add a value; `mentioned` are the names in the code that refers to it."""
+        if isinstance(value, (ModuleType, type)):
+            if isinstance(value, type):
+                self._add((value.__qualname__, getattr(value, "_fields", ())))
+            self._visit_members(value, mentioned, set())
+            return
         value = getattr(value, "py_func", value)  # a Numba dispatcher stands for its function
         if isinstance(value, FunctionType):
             if id(value) not in self._seen:
                 self._seen.add(id(value))
                 self._visit_function(value)
-        elif isinstance(value, (ModuleType, type)):
-            if isinstance(value, type):
-                self._add((value.__qualname__, getattr(value, "_fields", ())))
-            self._visit_members(value, mentioned, set())
         elif isinstance(value, (bool, int, float, complex, str, bytes, type(None))):
             self._add(value)
         elif isinstance(value, (tuple, list)):
@@ -165,11 +167,23 @@ class _Walk:
         """Bytecode has a.b.c as separate names: add all that these names could mean below `owner`."""
         owners.add(id(owner))
         for name in mentioned:
-            member = getattr(owner, name, None)
+            member = _member(owner, name)
             if not isinstance(member, (ModuleType, type)):
                 self.visit(member)
             elif id(member) not in owners:
                 self._visit_members(member, mentioned, owners)
+
+
+def _member(owner: ModuleType | type, name: str) -> Any:
+    """Return an attribute or None; a module that makes its attributes when asked may warn of them."""
+    if name in vars(owner):
+        return vars(owner)[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return getattr(owner, name, None)
+        except ImportError:
+            return None
 
 
 def _docstrings(code: CodeType) -> int:

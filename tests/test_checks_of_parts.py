@@ -1,0 +1,246 @@
+"""check_environment and check_estimator pass what is right, and catch what was made wrong on purpose."""
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from dynabandit.checks import check_environment, check_estimator
+from dynabandit.environments import Environment, Kernels
+from dynabandit.estimators import Belief, Estimator, SampleMean
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import PATH, Stream, uniform
+
+made = itertools.count()
+
+# --- Environments -------------------------------------------------------------------------------------------
+
+
+@kernel
+def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> None:
+    state[0, arm] = 0.5
+
+
+@kernel
+def any_mean(
+    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
+) -> float:
+    state[0, arm] = 0.9 * state[0, arm] + 0.1 * uniform(source, PATH, step, arm)
+    return state[0, arm]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HonestWorld(Environment):
+    """Parameters, Examples, References: what an environment must have."""
+
+    name: ClassVar[str] = "honest"
+    slots: ClassVar[tuple[str, ...]] = ("mean",)
+    kernels: ClassVar[Kernels] = Kernels(start, any_mean)
+
+
+def test_an_honest_environment_of_the_users_own_passes() -> None:
+    check_environment(HonestWorld(arms=3))
+
+
+@kernel
+def too_large(
+    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
+) -> float:
+    return 1.01 * uniform(source, PATH, step, arm)
+
+
+class MeansAboveOne(HonestWorld):
+    """Parameters, Examples, References."""
+
+    kernels = Kernels(start, too_large)
+
+
+@kernel
+def drift_in_the_parameters(
+    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
+) -> float:
+    parameters[0, arm] = (parameters[0, arm] + 0.1 * uniform(source, PATH, step, arm)) % 1.0
+    return parameters[0, arm]
+
+
+class LeaksBetweenReplications(HonestWorld):
+    """Parameters, Examples, References."""
+
+    kernels = Kernels(start, drift_in_the_parameters)
+
+
+@kernel
+def by_the_block(
+    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
+) -> float:
+    table[0, 0] += 1.0  # one call more for each arm and step of all replications
+    return table[0, 0] * 0.37 % 1.0
+
+
+class DependsOnTheBlock(HonestWorld):
+    """Parameters, Examples, References."""
+
+    kernels = Kernels(start, by_the_block)
+
+    def table(self) -> np.ndarray:
+        return np.zeros((1, 1))
+
+
+@kernel
+def overflowing_mean(
+    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
+) -> float:
+    return ((step + arm) * 6364136223846793005 % 1009) / 1009.0
+
+
+class MeansThatOverflow(HonestWorld):
+    """Parameters, Examples, References."""
+
+    kernels = Kernels(start, overflowing_mean)
+
+
+@kernel
+def mean_of_the_parameters(
+    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
+) -> float:
+    return parameters[0, arm] * 0.01 % 1.0
+
+
+class NewAtEveryCall(HonestWorld):
+    """Parameters, Examples, References."""
+
+    kernels = Kernels(start, mean_of_the_parameters)
+
+    def numbers(self) -> np.ndarray:
+        return np.full((1, self.arms), float(next(made)))
+
+
+class HasNoExamples(HonestWorld):
+    """Parameters, References."""
+
+
+BROKEN_ENVIRONMENTS: dict[type[HonestWorld], str] = {
+    MeansAboveOne: r"every mean must be in \[0, 1\]",
+    LeaksBetweenReplications: "the simulator must see the path that environment.path gives",
+    DependsOnTheBlock: "the simulator must see the path that environment.path gives",
+    MeansThatOverflow: "the path must be the same without compilation",
+    NewAtEveryCall: "the parameters must make an equal environment again",
+    HasNoExamples: "the docstring of HasNoExamples must have a section Examples",
+}
+
+
+@pytest.mark.parametrize(("kind", "message"), BROKEN_ENVIRONMENTS.items())
+def test_a_broken_environment_is_caught(kind: type[HonestWorld], message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_environment(kind(arms=3))
+
+
+def test_what_is_no_environment_is_caught() -> None:
+    with pytest.raises(AssertionError, match="an environment must be a dataclass derived from Environment"):
+        check_environment("case-3")  # type: ignore[arg-type]
+
+
+# --- Estimators ---------------------------------------------------------------------------------------------
+
+
+class Altered(SampleMean):
+    """A sample mean with one thing wrong."""
+
+    def __init__(self, **wrong: Any) -> None:
+        super().__init__()
+        self.wrong = wrong
+
+    @property
+    def belief(self) -> Belief:
+        right = super().belief
+        return right._replace(**{name: change(getattr(right, name)) for name, change in self.wrong.items()})
+
+
+class StartsAtZero(SampleMean):
+    @property
+    def mean(self) -> float:
+        return 0.0 if math.isnan(super().mean) else super().mean
+
+
+class WeighsTooMuch(SampleMean):
+    @property
+    def weight(self) -> float:
+        return 2.0 * super().weight
+
+
+class HasWeightAtOnce(SampleMean):
+    @property
+    def weight(self) -> float:
+        return super().weight + 1.0
+
+
+class ReturnsNothing(SampleMean):
+    def update(self, reward: float) -> Any:
+        super().update(reward)
+
+
+class TakesAnything(SampleMean):
+    def update(self, reward: float) -> Estimator:
+        self.state = self._observe(reward)
+        return self
+
+
+class RefusesTooLate(SampleMean):
+    def update(self, reward: float) -> Estimator:
+        self.state = self._observe(min(max(reward, 0.0), 1.0) if reward == reward else 0.0)
+        if not 0.0 <= reward <= 1.0:
+            raise ValueError(reward)
+        return self
+
+
+class IsNeverTheSame(SampleMean):
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift = 1e-6 * next(made)
+
+    @property
+    def belief(self) -> Belief:
+        right = super().belief
+        return right._replace(effective_size=max(1.0, right.effective_size - self.shift))
+
+
+BROKEN_ESTIMATORS: dict[str, tuple[Callable[[], Estimator], str]] = {
+    "starts at 0": (StartsAtZero, "mean must be NaN before the first reward"),
+    "starts with a weight": (HasWeightAtOnce, "weight must be 0 before the first reward"),
+    "weighs too much": (WeighsTooMuch, r"weight must be in \(0, 1\] after 1 rewards, got 2.0"),
+    "returns nothing": (ReturnsNothing, "update must return the estimator"),
+    "takes NaN": (TakesAnything, "update must refuse the reward nan"),
+    "refuses too late": (RefusesTooLate, "a refused reward nan must change nothing"),
+    "is never the same": (IsNeverTheSame, "two estimators fed the same rewards must agree"),
+    "is biased": (lambda: Altered(mean=lambda mean: 0.9 * mean), "mean of rewards that are all 1.0 must be 1.0"),
+    "leaves [0, 1]": (
+        lambda: Altered(mean=lambda mean: mean if mean in (0.0, 1.0) else mean + 1.0),
+        r"mean must stay in \[0, 1\], got 1",
+    ),
+    "has a variance of nothing": (
+        lambda: Altered(variance=lambda variance: variance + 0.1),
+        "variance of rewards that are all 0.0 must be 0",
+    ),
+    "has a negative variance": (
+        lambda: Altered(variance=lambda variance: -variance),
+        "variance must not be negative, got -",
+    ),
+    "forgets too little": (
+        lambda: Altered(forgetting=lambda forgetting: 1.1),
+        r"forgetting must stay in \[0, 1\], got 1.1",
+    ),
+    "counts too much": (
+        lambda: Altered(effective_size=lambda size: size + 1.0),
+        r"effective_size must be in \[1, 1\], got 2.0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), BROKEN_ESTIMATORS.values(), ids=BROKEN_ESTIMATORS.keys())
+def test_a_broken_estimator_is_caught(make: Callable[[], Estimator], message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_estimator(make)
