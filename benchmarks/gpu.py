@@ -47,21 +47,29 @@ def check(horizon: int = 3000, replications: int = 8) -> None:
             )
 
 
-def measure(arms: int, horizon: int, replications: int, policies: list[str]) -> None:
+def measure(arms: int, horizon: int, replications: int, policies: list[str], precision: str) -> None:
     """Print the seconds of a whole simulation, the path included, once everything is compiled."""
     world = db.environment("case-3", arms=arms)
     for name in policies:
         began = time.perf_counter()
-        db.simulate(name, world, horizon=min(horizon, 20 * arms), replications=4, backend="cuda")
+        db.simulate(name, world, horizon=min(horizon, 20 * arms), replications=4, backend="cuda", precision=precision)
         compilation = time.perf_counter() - began
         best = float("inf")
         for _ in range(2):
             began = time.perf_counter()
-            sim = db.simulate(name, world, horizon=horizon, replications=replications, seed=1, backend="cuda")
+            sim = db.simulate(
+                name,
+                world,
+                horizon=horizon,
+                replications=replications,
+                seed=1,
+                backend="cuda",
+                precision=precision,
+            )
             best = min(best, time.perf_counter() - began)
         rate = arms * horizon * replications / best / 1e9
         print(
-            f"time {name:18s} K={arms} T={horizon} R={replications}: {best:.3f} s, {rate:.1f} G arm-steps/s, "
+            f"time {precision} {name:18s} K={arms} T={horizon} R={replications}: {best:.3f} s, {rate:.1f} G arm-steps/s, "
             f"compiled in {compilation:.1f} s, mean regret {sim.total_regret.mean():.1f}",
             flush=True,
         )
@@ -74,6 +82,7 @@ if __name__ == "__main__":
     parser.add_argument("--policies", nargs="*", default=["best-arm", "aff-ucb2", "ucb", "ts", "aff-ots"])
     given = parser.parse_args()
     if given.time:
-        measure(100, 10_000, 10_000, given.policies)
+        for precision in ("single", "double"):
+            measure(100, 10_000, 10_000, given.policies, precision)
     if given.check:
         check()

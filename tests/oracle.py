@@ -151,9 +151,7 @@ def aff_path(
     return path
 
 
-def aff(
-    ys: Sequence[float], step_size: float | str = 0.001, floor: float = 0.0, loss: str = "squared-error"
-) -> Aff:
+def aff(ys: Sequence[float], step_size: float | str = 0.001, floor: float = 0.0, loss: str = "squared-error") -> Aff:
     """State after the last observation of the stream, section 2."""
     return aff_path(ys, step_size, floor, loss)[-1]
 

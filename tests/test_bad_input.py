@@ -43,11 +43,7 @@ PARAMETERS: list[tuple[str, str, Any, str]] = [
     *((name, "burn_in", 1.0, COUNT) for name in POLICIES),
     *((name, "burn_in", True, COUNT) for name in POLICIES),
     *((name, "step_size", -0.1, UNIT) for name in ADAPTIVE),
-    *(
-        (name, "step_size", "scaled", f"{UNIT} or 'variance-scaled'")
-        for name in POLICIES
-        if name.startswith("aff")
-    ),
+    *((name, "step_size", "scaled", f"{UNIT} or 'variance-scaled'") for name in POLICIES if name.startswith("aff")),
     *((name, "floor", 1.5, UNIT) for name in ADAPTIVE),
     *((name, "memory", 0, POSITIVE) for name in ("aff-dts1", "aff-dts2")),
 ]
@@ -106,8 +102,7 @@ MESSAGES: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: db.environment("case3"),
-        "unknown environment 'case3'. Did you mean 'case-3'? Known: "
-        + ", ".join(sorted(db.environments.ENVIRONMENTS)),
+        "unknown environment 'case3'. Did you mean 'case-3'? Known: " + ", ".join(sorted(db.environments.ENVIRONMENTS)),
     ),
     (
         lambda: db.environment({"case-3"}),  # type: ignore[arg-type]
@@ -180,9 +175,7 @@ def test_a_missing_extra_says_how_to_install_it() -> None:
     assert errors.extra("math", "lab") is math
 
 
-def test_an_extra_that_is_broken_inside_is_not_called_missing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
+def test_an_extra_that_is_broken_inside_is_not_called_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     (tmp_path / "broken_extra.py").write_text("import nowhere_inside")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="No module named 'nowhere_inside'"):

@@ -383,8 +383,6 @@ def test_it_chooses_on_without_any_reward(name: str) -> None:
         ({"seed": 1.5}, TypeError, "seed must be a whole number of at least 0 .*, got 1.5"),
     ],
 )
-def test_a_bandit_that_cannot_be_is_refused(
-    arguments: dict[str, Any], error: type[Exception], message: str
-) -> None:
+def test_a_bandit_that_cannot_be_is_refused(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         Bandit(**{"policy": "eps-greedy", "arms": COLOURS, **arguments})

@@ -89,9 +89,7 @@ class Bandit:
     True
     """
 
-    def __init__(
-        self, policy: Policy | str, arms: Sequence[str], seed: int | None = None, **parameters: Any
-    ) -> None:
+    def __init__(self, policy: Policy | str, arms: Sequence[str], seed: int | None = None, **parameters: Any) -> None:
         self._policy = _usable(make_policy(policy, **parameters))
         self._seed = integer("seed", secrets.randbits(64) if seed is None else seed, 0, 2**64 - 1)
         self._step = 0
@@ -216,9 +214,7 @@ class Bandit:
             "step": self._step,
             "arms": [
                 {"name": name, "active": bool(active), "last": int(last), "plays": int(plays)}
-                for name, active, last, plays in zip(
-                    self._names, self._active, self._last, self._plays, strict=True
-                )
+                for name, active, last, plays in zip(self._names, self._active, self._last, self._plays, strict=True)
             ],
             "memory": [[_to_json(value) for value in row] for row in self._memory.tolist()],
             "shared": [_to_json(value) for value in self._shared.tolist()],

@@ -144,9 +144,7 @@ def _check_reach(policy: Policy) -> None:
     run = simulate(policy, equal, horizon=start + STEPS, replications=100, seed=9, keep=("arms",))
     assert run.arms is not None
     counts = np.bincount(run.arms[:, start:].ravel(), minlength=ARMS)
-    _hold(
-        (counts > 0).all(), f"every one of {ARMS} equal arms must be chosen at times, but the counts are {counts}"
-    )
+    _hold((counts > 0).all(), f"every one of {ARMS} equal arms must be chosen at times, but the counts are {counts}")
 
 
 def _check_interpreted(policy: Policy, world: Environment, run: Simulation) -> None:
@@ -219,14 +217,10 @@ def check_environment(environment: Environment) -> None:
     _hold(((path >= 0.0) & (path <= 1.0)).all(), "every mean must be in [0, 1]")
     _hold((path == remade.path(horizon, seed=5)).all(), "the parameters must make an equal environment again")
     short = max(1, horizon // 2)
-    _hold(
-        (path[:short] == environment.path(short, seed=5)).all(), "a shorter path must be the same from the start"
-    )
+    _hold((path[:short] == environment.path(short, seed=5)).all(), "a shorter path must be the same from the start")
     other = environment.path(horizon, seed=5, replication=1)
     # One thread takes both replications block by block, so that one could leak into the other
-    run = simulate(
-        "best-arm", environment, horizon=horizon, replications=2, seed=5, threads=1, block=7, keep="arms"
-    )
+    run = simulate("best-arm", environment, horizon=horizon, replications=2, seed=5, threads=1, block=7, keep="arms")
     assert run.arms is not None
     for replication, one in enumerate((path, other)):
         played = one[np.arange(horizon), run.arms[replication]]

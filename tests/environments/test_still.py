@@ -102,9 +102,7 @@ def test_means_that_are_none_are_refused_by_fixed(
         (None, ValueError, r"means must have steps in rows .*, got shape \(\)"),
     ],
 )
-def test_a_path_outside_its_range_is_refused(
-    name: str, means: object, error: type[Exception], message: str
-) -> None:
+def test_a_path_outside_its_range_is_refused(name: str, means: object, error: type[Exception], message: str) -> None:
     starts = {"starts": [1, 5]} if name == "piecewise" else {}
     with pytest.raises(error, match=message):
         db.environment(name, means=means, **starts)

@@ -11,9 +11,7 @@ from dynabandit.kernels.compilation import compiled, kernel
 from laws import assert_mean, size
 
 BACKENDS = {"interpreted": observe, "compiled": compiled(observe)}
-REWARDS = st.lists(
-    st.integers(0, 1).map(float) | st.integers(0, 10).map(lambda n: n / 10), min_size=1, max_size=25
-)
+REWARDS = st.lists(st.integers(0, 1).map(float) | st.integers(0, 10).map(lambda n: n / 10), min_size=1, max_size=25)
 LOSSES = st.sampled_from(["squared-error", "bernoulli"])
 STEP_SIZES = st.sampled_from([0.0, 0.001, 0.01, 0.1, "variance-scaled"])
 FLOORS = st.sampled_from([0.0, 0.05, 0.6, 1.0])

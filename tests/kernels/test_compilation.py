@@ -328,9 +328,7 @@ def test_the_cache_folder_is_the_one_that_the_environment_names(
 
 
 @needs_compiler
-def test_compiling_leaves_the_cache_setting_of_numba_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_compiling_leaves_the_cache_setting_of_numba_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     before = numba.config.CACHE_DIR
     compiled(EDITS["a constant"][0])

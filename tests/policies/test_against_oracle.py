@@ -118,9 +118,7 @@ def given_parameters(policy: Policy) -> dict[str, Any]:
     return {name: value for name, value in policy.parameters.items() if value is not None}
 
 
-def greedy_choice(
-    policy: Policy, table: Table, history: list[tuple[int, float]], best: list[int], step: int
-) -> int:
+def greedy_choice(policy: Policy, table: Table, history: list[tuple[int, float]], best: list[int], step: int) -> int:
     """Return the arm of a greedy policy: a best one, unless its own rule or a coin sends it elsewhere."""
     tied = np.flatnonzero(table.scratch[0] == table.scratch[0].max())
     leader = int(tied[int(uniform(table.source, TIE, step, 0) * len(tied))])
@@ -171,9 +169,7 @@ def test_a_long_idle_arm_of_d_ucb_keeps_its_order_past_the_underflow_of_its_coun
     table = Table(policy, 3, seed=1, interpreted=False)
     for arm in (0, 1, *[2] * 1500):
         table.learn(table.memory, table.shared, arm, 1.0, table.numbers)
-    table.choose(
-        table.memory, table.shared, table.last, table.scratch, 1503, table.numbers, table.table, table.source
-    )
+    table.choose(table.memory, table.shared, table.last, table.scratch, 1503, table.numbers, table.table, table.source)
     assert not np.isnan(table.scratch[0]).any()
     assert table.scratch[0][0] >= table.scratch[0][1] > table.scratch[0][2]
     assert math.isfinite(table.scratch[0][2])

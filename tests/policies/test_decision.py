@@ -128,9 +128,7 @@ def test_a_sliding_window_longer_than_the_run_is_no_window() -> None:
 
 def test_the_chosen_arms_and_scores_are_the_same_compiled_and_interpreted() -> None:
     for name in db.policies.POLICIES:
-        played = (
-            Played(db.policy(name).tuned(1, 100), arms=3).feed(0, 1.0, 0.0).feed(1, 1.0, 1.0).feed(2, 0.0, 1.0)
-        )
+        played = Played(db.policy(name).tuned(1, 100), arms=3).feed(0, 1.0, 0.0).feed(1, 1.0, 1.0).feed(2, 0.0, 1.0)
         interpreted = played.scores_at(9)
         compiled(make_choose(played.policy.kernels))(
             played.memory, played.shared, played.last, played.scratch, 9, played.numbers, played.table, stream(1)

@@ -334,9 +334,7 @@ CASE_1 = db.environment("case-1")
         ({"environment": None}, ValueError, "unknown environment None"),
     ],
 )
-def test_a_run_that_cannot_be_is_refused(
-    arguments: dict[str, object], error: type[Exception], message: str
-) -> None:
+def test_a_run_that_cannot_be_is_refused(arguments: dict[str, object], error: type[Exception], message: str) -> None:
     good: dict[str, object] = {"policies": ["ucb"], "environment": CASE_1, "horizon": 30}
     with pytest.raises(error, match=message):
         db.compare(**{**good, **arguments})  # type: ignore[arg-type]

@@ -56,7 +56,5 @@ def environment(name: str | Environment, **parameters: Any) -> Environment:
     arguments(f"environment {name!r}", parameters, known)
     missing = [key for key, field in known.items() if field.default is MISSING and key not in parameters]
     if missing:
-        raise TypeError(
-            f"environment {name!r} needs {', '.join(missing)}: see dynabandit.environments.{kind.__name__}"
-        )
+        raise TypeError(f"environment {name!r} needs {', '.join(missing)}: see dynabandit.environments.{kind.__name__}")
     return kind(**parameters)

@@ -26,9 +26,7 @@ def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray
 
 
 @kernel
-def advance(
-    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
-) -> float:
+def advance(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> float:
     if step >= state[NEXT_CHANGE, arm]:
         renew(state, arm, step, parameters, words(source, PATH, step, arm, 0))
     return state[MEAN, arm]

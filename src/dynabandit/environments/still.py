@@ -52,9 +52,7 @@ def mean_rewards(argument: str, values: Sequence[Any] | np.ndarray) -> np.ndarra
     except (TypeError, ValueError) as error:
         raise TypeError(f"{argument} must be an array of numbers, each row of the same length: {error}") from None
     if array.ndim != 2 or array.shape[0] < 1 or array.shape[1] < 2:
-        raise ValueError(
-            f"{argument} must have steps in rows and at least 2 arms in columns, got shape {array.shape}"
-        )
+        raise ValueError(f"{argument} must have steps in rows and at least 2 arms in columns, got shape {array.shape}")
     wrong = np.argwhere(~((array >= 0.0) & (array <= 1.0)))
     if len(wrong):
         row, arm = wrong[0]
@@ -214,9 +212,7 @@ class SmallChanges(Piecewise):
 
     arms: int = 3
     starts: Sequence[int] = field(default=(1, 3000, 5000), init=False)
-    means: Sequence[Sequence[float]] = field(
-        default=((0.5, 0.3, 0.4), (0.5, 0.3, 0.8), (0.5, 0.3, 0.4)), init=False
-    )
+    means: Sequence[Sequence[float]] = field(default=((0.5, 0.3, 0.4), (0.5, 0.3, 0.8), (0.5, 0.3, 0.4)), init=False)
 
     def __post_init__(self) -> None:
         integer("arms", self.arms, 3, 3)

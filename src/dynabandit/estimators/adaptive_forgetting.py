@@ -36,9 +36,7 @@ class State(NamedTuple):
 
 
 SIZE = len(State._fields)
-START = State(
-    forgetting=1.0, m=0.0, w=0.0, k=0.0, m_dot=0.0, w_dot=0.0, mean=0.0, variance=0.0, change=0.0, step=0.0
-)
+START = State(forgetting=1.0, m=0.0, w=0.0, k=0.0, m_dot=0.0, w_dot=0.0, mean=0.0, variance=0.0, change=0.0, step=0.0)
 
 
 class Tuning(NamedTuple):

@@ -24,14 +24,15 @@ ROUNDS = 10
 def philox(c0: int, c1: int, c2: int, c3: int, k0: int, k1: int) -> tuple[int, int, int, int]:
     """Return four 32-bit words for a counter of four words and a key of two.
 
-    All words are Python integers in [0, 2**32). Products of two words may pass the sign bit of a compiled
-    64-bit integer; the masks that follow make the result the same as with unbounded integers.
+    All words are Python integers, of which the lowest 32 bits count. Products of two words may pass the sign bit of
+    a compiled 64-bit integer; the masks that follow make the result the same as with unbounded integers.
 
     Examples
     --------
     >>> [hex(word) for word in philox(0, 0, 0, 0, 0, 0)]
     ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
     """
+    c0, c1, c2, c3, k0, k1 = c0 & MASK, c1 & MASK, c2 & MASK, c3 & MASK, k0 & MASK, k1 & MASK
     for _ in range(ROUNDS):
         product_0 = MULTIPLIER_0 * c0
         product_1 = MULTIPLIER_1 * c2

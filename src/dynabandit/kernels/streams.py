@@ -54,7 +54,10 @@ def stream(seed: int, replication: int = 0) -> Stream:
 @kernel
 def words(source: Stream, role: int, step: int, arm: int, attempt: int) -> tuple[int, int, int, int]:
     """Return the four words of one key; `attempt` counts the tries of a rejection sampler."""
-    return philox(step, arm, source.replication, role + (attempt << 8), source.seed_low, source.seed_high)
+    # int() because a scalar of NumPy would warn of the products that Philox lets overflow
+    return philox(
+        int(step), int(arm), int(source.replication), role + (attempt << 8), int(source.seed_low), int(source.seed_high)
+    )
 
 
 @kernel
@@ -73,7 +76,7 @@ def uniform(source: Stream, role: int, step: int, arm: int) -> float:
 @kernel
 def unit(high: int, low: int) -> float:
     """Turn two words into a number in (0, 1); 52 bits and the half are exact in a double."""
-    return (((high << 20) | (low >> 12)) + 0.5) * TO_UNIT_52
+    return (float((high << 20) | (low >> 12)) + 0.5) * TO_UNIT_52
 
 
 @kernel
@@ -89,5 +92,5 @@ def normal_pair(four: tuple[int, int, int, int]) -> tuple[float, float]:
     The radius has 52 bits, so that the tail reaches past 8 standard deviations; the angle has 32.
     """
     radius = math.sqrt(-2.0 * math.log(unit(four[0], four[1])))
-    angle = (four[2] + 0.5) * TO_ANGLE_32
+    angle = (float(four[2]) + 0.5) * TO_ANGLE_32
     return radius * math.cos(angle), radius * math.sin(angle)

@@ -51,7 +51,7 @@ def log_forgetting(state: adaptive_forgetting.State) -> float:
 @kernel
 def discount(log_forgetting: float, idle: int, arms: int) -> float:
     """The factor lambda^(idle/|A|) of equations (16) and (17)."""
-    return exp_negative(log_forgetting * idle / arms)
+    return exp_negative(log_forgetting * (float(idle) / float(arms)))
 
 
 @dataclass(frozen=True, kw_only=True)

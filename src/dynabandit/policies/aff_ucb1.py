@@ -37,7 +37,7 @@ def table(arms: int, horizon: int) -> np.ndarray:
 
 @kernel
 def growth(idle: int, arms: int) -> float:
-    return float(idle) ** (1.0 / arms)
+    return float(idle) ** (1.0 / float(arms))
 
 
 @kernel

@@ -60,7 +60,7 @@ def growing_score(
     source: Stream,
 ) -> float:
     # With k~ discounted as w~ is, w~^2 / k~ = lambda^(idle/|A|) w^2 / k
-    exponent = min(-0.5 * memory[LOG_FORGETTING, arm] * idle / now.arms, LARGEST_EXPONENT)
+    exponent = min(-0.5 * memory[LOG_FORGETTING, arm] * (float(idle) / float(now.arms)), LARGEST_EXPONENT)
     return memory[INDEX, arm] + min(memory[BONUS, arm] * math.exp(exponent), LARGEST_BONUS)
 
 

@@ -37,9 +37,7 @@ def no_context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
 
 
 @kernel
-def never_explore(
-    memory: np.ndarray, leader: int, idle: int, now: Now, parameters: np.ndarray, source: Stream
-) -> bool:
+def never_explore(memory: np.ndarray, leader: int, idle: int, now: Now, parameters: np.ndarray, source: Stream) -> bool:
     """Stay with the best arm."""
     return False
 
@@ -93,6 +91,7 @@ class Policy:
     slots: ClassVar[tuple[str, ...]]
     kernels: ClassVar[Kernels]
     informed: ClassVar[bool] = False  # True for yardsticks that see the true means
+    needs_double: ClassVar[bool] = False  # True where single precision would overflow or underflow
 
     burn_in: int = 0
 

@@ -104,6 +104,8 @@ class DUCB(Policy):
     slots: ClassVar[tuple[str, ...]] = SLOTS
     kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
 
+    needs_double: ClassVar[bool] = True
+
     burn_in: int = 1
     discount: float | None = None
 

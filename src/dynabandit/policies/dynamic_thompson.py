@@ -62,16 +62,12 @@ def aff_start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.n
 
 
 @kernel
-def aff_posterior(
-    memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray
-) -> tuple[float, float]:
+def aff_posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray) -> tuple[float, float]:
     return memory[AFF_A, arm], memory[AFF_B, arm]
 
 
 @kernel
-def variance_learn(
-    memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray
-) -> None:
+def variance_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
     # C_t = 4 / s_t^2 - 1; without any variance, C is unbounded
     state = adaptive.observe(memory, arm, reward, parameters)
     size = 4.0 / state.variance - 1.0 if state.variance > 0.0 else math.inf

@@ -26,7 +26,7 @@ def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarr
 
 @kernel
 def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
-    return math.sqrt(2.0 * math.log(max(step - 1, 1)))
+    return math.sqrt(2.0 * math.log(float(max(step - 1, 1))))
 
 
 @kernel

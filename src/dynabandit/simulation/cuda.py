@@ -16,6 +16,7 @@ from dynabandit.environments.base import Kernels as EnvironmentKernels
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.contest import GROUP, LOSES, challenge, contested, prefixes
 from dynabandit.kernels.draws import beta
+from dynabandit.kernels.precision import single
 from dynabandit.kernels.streams import EXPLORED_ARM, REWARD, SCORE, TIE, Stream, uniform
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.decision import FEW
@@ -185,13 +186,44 @@ def make_contest(kernels: Kernels) -> Callable[..., None]:
     return fill
 
 
+def make_draws(kernels: Kernels) -> Callable[..., None]:
+    """Do what `policies.decision.make_draws` does; in single precision a GPU draws faster than it decides."""
+    posterior, optimistic = kernels.posterior, kernels.optimistic
+    assert posterior is not None
+
+    @kernel
+    def fill(
+        memory: np.ndarray,
+        last: np.ndarray,
+        scratch: np.ndarray,
+        lane: int,
+        now: Now,
+        parameters: np.ndarray,
+        table: np.ndarray,
+        source: Stream,
+    ) -> None:
+        for arm in range(lane, last.size, LANES):
+            a, b = posterior(memory, arm, now.step - 1 - last[arm], now, parameters)
+            drawn = beta(a, b, source, SCORE, now.step, arm)
+            scratch[0, arm] = max(drawn, a / (a + b)) if optimistic else drawn
+
+    return fill
+
+
+def jit(function: Callable[..., None], *, in_single: bool) -> Any:
+    """Compile for the GPU, in double precision or in fast single precision."""
+    return cuda.jit(single(function), fastmath=True) if in_single else cuda.jit(function)
+
+
 @functools.cache
-def play_kernel(kernels: Kernels) -> Any:
+def play_kernel(kernels: Kernels, *, in_single: bool) -> Any:
     """Return the CUDA kernel that plays a block of steps, the counterpart of `episodes.make_episodes`."""
-    fill = make_indices(kernels) if kernels.posterior is None else make_contest(kernels)
+    if kernels.posterior is None:
+        fill = make_indices(kernels)
+    else:
+        fill = make_draws(kernels) if in_single else make_contest(kernels)
     context, explore, learn, reveal = kernels.context, kernels.explore, kernels.learn, kernels.reveal
 
-    @cuda.jit
     def play(  # type: ignore[no-untyped-def]
         all_memory, all_shared, all_last, all_parameters, table, all_scratch, means, best,
         first, steps, burn_in, times, cursor, totals, regret, correct, kept_arms, kept_rewards, keep,
@@ -238,15 +270,14 @@ def play_kernel(kernels: Kernels) -> Any:
         if lane == 0:
             totals[replication] = total
 
-    return play
+    return jit(play, in_single=in_single)
 
 
 @functools.cache
-def path_kernel(kernels: EnvironmentKernels) -> Any:
+def path_kernel(kernels: EnvironmentKernels, *, in_single: bool) -> Any:
     """Return the CUDA kernel that writes a block of means, a thread for each replication and arm."""
     start, advance = kernels
 
-    @cuda.jit
     def write(  # type: ignore[no-untyped-def]
         state, parameters, table, means, first, steps, seed_low, seed_high, first_replication
     ):
@@ -262,14 +293,13 @@ def path_kernel(kernels: EnvironmentKernels) -> Any:
             for step in range(steps):
                 means[replication, step, arm] = advance(states, arm, first + step, parameters, table, source)
 
-    return write
+    return jit(write, in_single=in_single)
 
 
 @functools.cache
-def best_writer() -> Any:
+def best_writer(*, in_single: bool) -> Any:
     """Return the CUDA kernel that writes the largest mean of each step."""
 
-    @cuda.jit
     def write(means, best, steps):  # type: ignore[no-untyped-def]
         replication = cuda.blockIdx.x
         lane = cuda.threadIdx.x
@@ -281,7 +311,7 @@ def best_writer() -> Any:
             if lane == 0:
                 best[replication, step] = value
 
-    return write
+    return jit(write, in_single=in_single)
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 """The simulator on an NVIDIA GPU: batches of replications that fit its memory, block after block of steps."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numba
 import numpy as np
@@ -36,17 +37,16 @@ def missing() -> str:
     return "needs an NVIDIA GPU and its driver, but found none"
 
 
-def run(work: Work, records: dict[str, Record], replications: int, block: int | None) -> None:
+def run(work: Work, records: dict[str, Record], replications: int, block: int | None, in_single: bool) -> None:
     """Run all replications, as many at a time as the GPU's memory holds."""
     size = min(replications, _fitting(work, records))
     for low in range(0, replications, size):
         high = min(low + size, replications)
         rows = {
-            label: Record(record.times, *(part[low:high] for part in record[1:]))
-            for label, record in records.items()
+            label: Record(record.times, *(part[low:high] for part in record[1:])) for label, record in records.items()
         }
         source = work.source._replace(replication=work.source.replication + low)
-        _Batch(work, rows, source, high - low, block).run(low, replications)
+        _Batch(work, rows, source, high - low, block, in_single).run(low, replications)
 
 
 def _fitting(work: Work, records: dict[str, Record]) -> int:
@@ -64,9 +64,7 @@ def _fitting(work: Work, records: dict[str, Record]) -> int:
         each += sum(part[:1].nbytes for part in records[label][1:])
     fitting = int((SHARE_OF_MEMORY * free - BLOCK_BYTES) / each)
     if fitting < 1:
-        raise MemoryError(
-            f"arms must be fewer: one replication with {arms} arms takes {each} bytes, {free} are free"
-        )
+        raise MemoryError(f"arms must be fewer: one replication with {arms} arms takes {each} bytes, {free} are free")
     return fitting
 
 
@@ -74,29 +72,43 @@ class _Batch:
     """Some replications on the GPU."""
 
     def __init__(
-        self, work: Work, rows: dict[str, Record], source: Stream, replications: int, block: int | None
+        self,
+        work: Work,
+        rows: dict[str, Record],
+        source: Stream,
+        replications: int,
+        block: int | None,
+        in_single: bool,
     ) -> None:
         from numba import cuda
 
         from dynabandit.simulation import cuda as kernels
 
         self.work, self.rows, self.source, self.replications = work, rows, source, replications
-        self.kernels, self.to_device = kernels, cuda.to_device
+        self.kernels, self.in_single = kernels, in_single
+        self.float = np.float32 if in_single else np.float64
         arms = work.environment.arms
         fitting = max(1, BLOCK_BYTES // (8 * replications * arms))
         self.steps = min(work.horizon, fitting if block is None else block)
-        self.means = cuda.device_array((replications, self.steps, arms))
-        self.best = cuda.device_array((replications, self.steps))
-        self.numbers = cuda.to_device(work.environment.numbers())
-        self.table = cuda.to_device(_not_empty(work.environment.table()))
+        self.means = cuda.device_array((replications, self.steps, arms), self.float)
+        self.best = cuda.device_array((replications, self.steps), self.float)
+        self.numbers = self.send(work.environment.numbers())
+        self.table = self.send(work.environment.table())
         self.synchronize = cuda.synchronize
+
+    def send(self, array: np.ndarray, *, exact: bool = False) -> Any:
+        """Copy an array to the GPU, floats in the precision of the batch unless they are `exact`."""
+        from numba import cuda
+
+        kind = self.float if array.dtype == float and not exact else array.dtype
+        filled = array if array.size else np.zeros((1,) * array.ndim)  # a GPU has no empty arrays
+        return cuda.to_device(np.ascontiguousarray(filled, dtype=kind))
 
     def run(self, done: int, total: int) -> None:
         """Play all policies on all blocks of steps."""
         switches = self._switches()
         players = {
-            label: _Player(self, policy, self.rows[label], switches)
-            for label, policy in self.work.policies.items()
+            label: _Player(self, policy, self.rows[label], switches) for label, policy in self.work.policies.items()
         }
         for first, length in self._blocks():
             for player in players.values():
@@ -110,8 +122,11 @@ class _Batch:
     def _blocks(self) -> Iterator[tuple[int, int]]:
         """Fill the means with one block of the paths after the other; yield first step and length."""
         world = self.work.environment
-        state = self.to_device(np.zeros((self.replications, len(world.slots), world.arms)))
-        write, reduce = self.kernels.path_kernel(world.kernels), self.kernels.best_writer()
+        state = self.send(np.zeros((self.replications, len(world.slots), world.arms)))
+        write, reduce = (
+            self.kernels.path_kernel(world.kernels, in_single=self.in_single),
+            self.kernels.best_writer(in_single=self.in_single),
+        )
         grid = -(-self.replications * world.arms // THREADS)
         for first in range(1, self.work.horizon + 1, self.steps):
             length = min(self.steps, self.work.horizon + 1 - first)
@@ -124,7 +139,7 @@ class _Batch:
         switches = np.zeros(self.replications, dtype=np.int64)
         if not self.work.needs_switches:
             return switches
-        incumbent, counts = self.to_device(np.full(self.replications, -1)), self.to_device(switches)
+        incumbent, counts = self.send(np.full(self.replications, -1)), self.send(switches)
         grid = -(-self.replications // THREADS)
         for _, length in self._blocks():
             self.kernels.switch_kernel()[grid, THREADS](self.means, self.best, length, incumbent, counts)
@@ -137,16 +152,16 @@ class _Player:
     def __init__(self, batch: _Batch, policy: Policy, row: Record, switches: np.ndarray) -> None:
         arms, horizon = batch.work.environment.arms, batch.work.horizon
         self.batch, self.policy, self.row = batch, policy, row
-        self.state = [batch.to_device(part) for part in initial_state(policy, arms, switches, horizon)]
-        self.table = batch.to_device(_not_empty(policy.kernels.table(arms, horizon)))
-        self.scratch = batch.to_device(np.zeros((batch.replications, SCRATCH_ROWS, arms)))
-        self.record = [batch.to_device(_not_empty(part)) for part in row]
+        self.state = [batch.send(part) for part in initial_state(policy, arms, switches, horizon)]
+        self.table = batch.send(policy.kernels.table(arms, horizon))
+        self.scratch = batch.send(np.zeros((batch.replications, SCRATCH_ROWS, arms)))
+        self.record = [batch.send(part, exact=True) for part in row]
 
     def play(self, first: int, length: int) -> None:
         """Play a block of steps."""
         batch = self.batch
         cursor = int(np.searchsorted(batch.work.times, first))
-        batch.kernels.play_kernel(self.policy.kernels)[batch.replications, batch.kernels.LANES](
+        batch.kernels.play_kernel(self.policy.kernels, in_single=batch.in_single)[batch.replications, batch.kernels.LANES](
             *self.state, self.table, self.scratch, batch.means, batch.best,
             first, length, self.policy.burn_in, self.record[0], cursor, *self.record[1:],
             self.row.arms.size > 0, *batch.source,
@@ -157,8 +172,3 @@ class _Player:
         for here, there in zip(self.row[1:], self.record[1:], strict=True):
             if here.size:
                 here[...] = there.copy_to_host()
-
-
-def _not_empty(array: np.ndarray) -> np.ndarray:
-    """Return `array`, or one cell of it where it is empty: a GPU has no empty arrays."""
-    return array if array.size else np.zeros((1,) * array.ndim, dtype=array.dtype)

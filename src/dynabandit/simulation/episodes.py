@@ -111,9 +111,7 @@ def count_switches() -> Callable[..., None]:
 
 
 @kernel
-def add_switches(
-    means: np.ndarray, best: np.ndarray, steps: int, incumbent: np.ndarray, switches: np.ndarray
-) -> None:
+def add_switches(means: np.ndarray, best: np.ndarray, steps: int, incumbent: np.ndarray, switches: np.ndarray) -> None:
     """Add how often the best arm changes; an incumbent that ties with the best one stays.
 
     `incumbent` holds the best arm of each replication before the block, -1 before the first step.

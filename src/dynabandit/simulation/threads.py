@@ -73,13 +73,9 @@ def _run_task(
     best = np.empty((count, means.shape[1]))
     scratch = np.empty((SCRATCH_ROWS, arms))
     switches = _switches(work, source, means, best)
-    states = {
-        label: initial_state(policy, arms, switches, work.horizon) for label, policy in work.policies.items()
-    }
+    states = {label: initial_state(policy, arms, switches, work.horizon) for label, policy in work.policies.items()}
     tables = {label: policy.kernels.table(arms, work.horizon) for label, policy in work.policies.items()}
-    rows = {
-        label: Record(record.times, *(part[low:high] for part in record[1:])) for label, record in records.items()
-    }
+    rows = {label: Record(record.times, *(part[low:high] for part in record[1:])) for label, record in records.items()}
     for first, length in _blocks(work, source, means, best):
         cursor = int(np.searchsorted(work.times, first))
         for label, policy in work.policies.items():
