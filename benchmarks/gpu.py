@@ -69,8 +69,8 @@ def measure(arms: int, horizon: int, replications: int, policies: list[str], pre
             best = min(best, time.perf_counter() - began)
         rate = arms * horizon * replications / best / 1e9
         print(
-            f"time {precision} {name:18s} K={arms} T={horizon} R={replications}: {best:.3f} s, {rate:.1f} G arm-steps/s, "
-            f"compiled in {compilation:.1f} s, mean regret {sim.total_regret.mean():.1f}",
+            f"time {precision} {name:18s} K={arms} T={horizon} R={replications}: {best:.3f} s, "
+            f"{rate:.1f} G arm-steps/s, compiled in {compilation:.1f} s, mean regret {sim.total_regret.mean():.1f}",
             flush=True,
         )
 

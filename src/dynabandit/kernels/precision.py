@@ -1,11 +1,12 @@
 """Single precision from the same source: a kernel with every floating-point number in it made a float32.
 
-A Python number is a double to Numba, and one double makes a whole expression double. `single` rebuilds a kernel and
-all kernels that it calls with float32 constants, so that code for a GPU can be single precision throughout without
-a second copy of any algorithm.
+A Python number is a double to Numba, and one double makes a whole expression double. `single` rebuilds a kernel and all
+kernels that it calls with float32 constants, so that code for a GPU can be single precision throughout without a second
+copy of any algorithm.
 """
 
-import functools
+import builtins
+import dis
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -15,10 +16,12 @@ from dynabandit.kernels.compilation import kernel
 
 __all__ = ["single"]
 
+FOREIGN = ("math", "numpy", "numba", "numba_cuda", "builtins")
+_rebuilt: dict[FunctionType, Any] = {}
 
-@functools.cache
-def single(function: FunctionType) -> Any:
-    """Return `function` in single precision; what it calls through globals, closures and modules is rebuilt too.
+
+def single(function: Any) -> Any:
+    """Return a kernel in single precision; what it calls through globals, closures and modules is rebuilt too.
 
     Examples
     --------
@@ -26,49 +29,51 @@ def single(function: FunctionType) -> Any:
     >>> type(single(exp_negative)(np.float32(-1.0)))
     <class 'numpy.float32'>
     """
-    code = _single_code(function.__code__)
-    mentioned = _names(code)
-    names = {name: _single(function.__globals__[name], mentioned) for name in mentioned if name in function.__globals__}
-    names["float"] = np.float32
-    names["__builtins__"] = __builtins__
-    cells = tuple(CellType(_single(cell.cell_contents, mentioned)) for cell in function.__closure__ or ())
-    rebuilt = FunctionType(code, names, f"{function.__name__}_single", function.__defaults__, cells)
-    rebuilt.__module__ = function.__module__
-    rebuilt.__qualname__ = f"{function.__qualname__}_single"
-    return kernel(rebuilt)
+    if function not in _rebuilt:
+        code = _single_code(function.__code__)
+        names: dict[str, Any] = {"__builtins__": builtins, "float": np.float32, "__name__": function.__module__}
+        cells = tuple(CellType() for _ in function.__closure__ or ())
+        rebuilt = FunctionType(code, names, function.__name__, function.__defaults__, cells)
+        rebuilt.__module__ = function.__module__
+        rebuilt.__qualname__ = f"{function.__qualname__}_single"
+        _rebuilt[function] = kernel(rebuilt)
+        mentioned, attributes = _names(code)
+        for name in mentioned & set(function.__globals__):
+            names[name] = _single(function.__globals__[name], attributes)
+        for new, old in zip(cells, function.__closure__ or (), strict=True):
+            new.cell_contents = _single(old.cell_contents, attributes)
+    return _rebuilt[function]
 
 
 def _single_code(code: CodeType) -> CodeType:
     return code.replace(co_consts=tuple(_single(constant, set()) for constant in code.co_consts))
 
 
-def _names(code: CodeType) -> set[str]:
-    """Return every name that the code mentions, inner functions included."""
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found |= _names(constant)
-    return found
+def _names(code: CodeType) -> tuple[set[str], set[str]]:
+    """Return the globals and the attributes that the code mentions."""
+    mentioned: set[str] = set()
+    attributes: set[str] = set()
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            mentioned.add(instruction.argval)
+        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            attributes.add(instruction.argval)
+    return mentioned, attributes
 
 
-def _single(value: Any, mentioned: set[str]) -> Any:
-    """Return a value that code refers to in single precision."""
-    if isinstance(value, FunctionType) and value.__module__.split(".")[0] not in (
-        "math",
-        "numpy",
-        "numba",
-        "builtins",
-    ):
+def _single(value: Any, attributes: set[str]) -> Any:
+    """Return what code refers to in single precision; of a module, the attributes that the code mentions."""
+    if isinstance(value, FunctionType) and value.__module__.split(".")[0] not in FOREIGN:
         return single(value)
     if isinstance(value, float):
         return np.float32(value)
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return tuple(_single(inner, mentioned) for inner in value)
+        return tuple(_single(inner, attributes) for inner in value)
     if isinstance(value, CodeType):
         return _single_code(value)
-    if isinstance(value, ModuleType) and value.__name__.startswith("dynabandit."):
+    if isinstance(value, ModuleType) and value.__name__.split(".")[0] not in FOREIGN:
         twin = ModuleType(f"{value.__name__}_single")
-        for name in mentioned & set(vars(value)):
-            setattr(twin, name, _single(getattr(value, name), mentioned))
+        for name in attributes & set(vars(value)):
+            setattr(twin, name, _single(getattr(value, name), attributes))
         return twin
     return value

@@ -161,7 +161,8 @@ class _Player:
         """Play a block of steps."""
         batch = self.batch
         cursor = int(np.searchsorted(batch.work.times, first))
-        batch.kernels.play_kernel(self.policy.kernels, in_single=batch.in_single)[batch.replications, batch.kernels.LANES](
+        play = batch.kernels.play_kernel(self.policy.kernels, in_single=batch.in_single)
+        play[batch.replications, batch.kernels.LANES](
             *self.state, self.table, self.scratch, batch.means, batch.best,
             first, length, self.policy.burn_in, self.record[0], cursor, *self.record[1:],
             self.row.arms.size > 0, *batch.source,
