@@ -5,6 +5,7 @@ this module only says which lane calls what, and finds the largest score across 
 """
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,10 +23,12 @@ from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.decision import FEW
 from dynabandit.simulation.episodes import add_switches
 
-__all__ = ["LANES", "best_writer", "path_kernel", "play_kernel", "switch_kernel"]
+__all__ = ["LANES", "PARTS", "best_writer", "path_kernel", "play_kernel", "switch_kernel"]
 
 LANES = GROUP
+PARTS = 8  # warps that share the steps of a replication where steps are independent
 FULL = 0xFFFFFFFF
+LARGEST_INDEX = 0x7FFFFFFF
 
 if numba.config.ENABLE_CUDASIM:  # Numba's simulator has no warps: a block of one warp meets in shared memory
 
@@ -33,27 +36,26 @@ if numba.config.ENABLE_CUDASIM:  # Numba's simulator has no warps: a block of on
         """Wait for the other lanes."""
         cuda.syncthreads()
 
-    def best_of_lanes(value: float, index: int) -> tuple[float, int]:
-        """Return the largest value of all lanes, and the smallest index that has it."""
+    def gather(value: float) -> list[float]:
+        """Return the values of all lanes."""
         values = cuda.shared.array(LANES, numba.float64)
-        indices = cuda.shared.array(LANES, numba.int64)
         values[cuda.threadIdx.x] = value
-        indices[cuda.threadIdx.x] = index
         cuda.syncthreads()
-        for lane in range(LANES):
-            if values[lane] > value or (values[lane] == value and indices[lane] < index):
-                value, index = values[lane], indices[lane]
+        together = values.tolist()
         cuda.syncthreads()
-        return value, index
+        return list(together)
 
-    def sum_of_lanes(count: int) -> int:
-        """Return the sum over all lanes."""
-        counts = cuda.shared.array(LANES, numba.int64)
-        counts[cuda.threadIdx.x] = count
-        cuda.syncthreads()
-        total = counts.sum()
-        cuda.syncthreads()
-        return int(total)
+    def largest_of_lanes(value: float) -> float:
+        """Return the largest value of all lanes."""
+        return max(gather(value))
+
+    def count_lanes(condition: bool) -> int:
+        """Return in how many lanes the condition holds."""
+        return int(sum(gather(float(condition))))
+
+    def smallest_index(index: int, condition: bool) -> int:
+        """Return the smallest index of the lanes where the condition holds."""
+        return int(min(gather(float(index) if condition else math.inf)))
 
 else:
 
@@ -63,47 +65,53 @@ else:
         cuda.syncwarp()
 
     @kernel
-    def best_of_lanes(value: float, index: int) -> tuple[float, int]:
-        """Return the largest value of all lanes, and the smallest index that has it."""
+    def largest_of_lanes(value: float) -> float:
+        """Return the largest value of all lanes."""
         for distance in (16, 8, 4, 2, 1):
-            other = cuda.shfl_xor_sync(FULL, value, distance)
-            whose = cuda.shfl_xor_sync(FULL, index, distance)
-            if other > value or (other == value and whose < index):
-                value = other
-                index = whose
-        return value, index
+            value = max(value, cuda.shfl_xor_sync(FULL, value, distance))
+        return value
 
     @kernel
-    def sum_of_lanes(count: int) -> int:
-        """Return the sum over all lanes."""
+    def count_lanes(condition: bool) -> int:
+        """Return in how many lanes the condition holds."""
+        return cuda.popc(cuda.ballot_sync(FULL, condition))
+
+    @kernel
+    def smallest_index(index: int, condition: bool) -> int:
+        """Return the smallest index of the lanes where the condition holds."""
+        least = np.int32(index) if condition else np.int32(LARGEST_INDEX)
         for distance in (16, 8, 4, 2, 1):
-            count += cuda.shfl_xor_sync(FULL, count, distance)
-        return count
+            least = min(least, cuda.shfl_xor_sync(FULL, least, distance))
+        return int(least)
 
 
 @kernel
 def largest(scores: np.ndarray, lane: int, step: int, source: Stream) -> int:
     """Do what `policies.decision.largest` does, with the lanes of a warp."""
     best = -np.inf
-    arm_of_best = scores.size
-    ties = 0
+    mine = scores.size
+    alone = True
     for arm in range(lane, scores.size, LANES):
         if scores[arm] > best:
             best = scores[arm]
-            arm_of_best = arm
-            ties = 1
+            mine = arm
+            alone = True
         elif scores[arm] == best:
+            alone = False
+    top = largest_of_lanes(best)
+    leader = smallest_index(mine, best == top)
+    if count_lanes(best == top) == 1 and count_lanes(best == top and not alone) == 0:
+        return leader
+    ties = 0
+    for arm in range(leader, scores.size):
+        if scores[arm] == top:
             ties += 1
-    top, leader = best_of_lanes(best, arm_of_best)
-    total = sum_of_lanes(ties if best == top else 0)
-    if total > 1:
-        skip = min(int(uniform(source, TIE, step, 0) * total), total - 1)
-        meet()
-        for arm in range(leader, scores.size):
-            if scores[arm] == top:
-                if skip == 0:
-                    return arm
-                skip -= 1
+    skip = min(int(uniform(source, TIE, step, 0) * ties), ties - 1)
+    for arm in range(leader, scores.size):
+        if scores[arm] == top:
+            if skip == 0:
+                return arm
+            skip -= 1
     return leader
 
 
@@ -165,7 +173,9 @@ def make_contest(kernels: Kernels) -> Callable[..., None]:
             eight = prefixes(source, SCORE, now.step, eighth)
             for i in range(min(8, arms - 8 * eighth)):
                 prefix[8 * eighth + i] = eight[i]
-        largest_mean, favourite = best_of_lanes(largest_mean, favourite)
+        own_mean = largest_mean
+        largest_mean = largest_of_lanes(own_mean)
+        favourite = smallest_index(favourite, own_mean == largest_mean)
         meet()
         first = beta(shape_a[favourite], shape_b[favourite], source, SCORE, now.step, favourite)
         if optimistic:
@@ -179,7 +189,7 @@ def make_contest(kernels: Kernels) -> Callable[..., None]:
                 if arm != favourite and contested(a, b, m, best, prefix[arm]):
                     value = challenge(a, b, m, best, prefix[arm], source, SCORE, now.step, arm)
                 score[arm] = max(value, m) if optimistic else value
-            best, _ = best_of_lanes(max(best, value), 0)
+            best = largest_of_lanes(max(best, value))
         if lane == favourite % LANES:
             score[favourite] = first
 
@@ -301,13 +311,13 @@ def best_writer(*, in_single: bool) -> Any:
     """Return the CUDA kernel that writes the largest mean of each step."""
 
     def write(means, best, steps):  # type: ignore[no-untyped-def]
-        replication = cuda.blockIdx.x
+        replication = cuda.blockIdx.x // PARTS
         lane = cuda.threadIdx.x
-        for step in range(steps):
+        for step in range(cuda.blockIdx.x % PARTS, steps, PARTS):
             value = 0.0
             for arm in range(lane, means.shape[2], LANES):
                 value = max(value, means[replication, step, arm])
-            value, _ = best_of_lanes(value, 0)
+            value = largest_of_lanes(value)
             if lane == 0:
                 best[replication, step] = value
 

@@ -15,7 +15,7 @@ from dynabandit.simulation.work import Work, initial_state
 
 __all__ = ["missing", "run"]
 
-BLOCK_BYTES = 1 << 28
+BLOCK_BYTES = 1 << 30
 SHARE_OF_MEMORY = 0.6
 THREADS = 128
 
@@ -88,7 +88,7 @@ class _Batch:
         self.kernels, self.in_single = kernels, in_single
         self.float = np.float32 if in_single else np.float64
         arms = work.environment.arms
-        fitting = max(1, BLOCK_BYTES // (8 * replications * arms))
+        fitting = max(1, BLOCK_BYTES // (np.dtype(self.float).itemsize * replications * arms))
         self.steps = min(work.horizon, fitting if block is None else block)
         self.means = cuda.device_array((replications, self.steps, arms), self.float)
         self.best = cuda.device_array((replications, self.steps), self.float)
@@ -131,7 +131,7 @@ class _Batch:
         for first in range(1, self.work.horizon + 1, self.steps):
             length = min(self.steps, self.work.horizon + 1 - first)
             write[grid, THREADS](state, self.numbers, self.table, self.means, first, length, *self.source)
-            reduce[self.replications, self.kernels.LANES](self.means, self.best, length)
+            reduce[self.replications * self.kernels.PARTS, self.kernels.LANES](self.means, self.best, length)
             yield first, length
 
     def _switches(self) -> np.ndarray:
