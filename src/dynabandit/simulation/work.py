@@ -33,7 +33,8 @@ class Work(NamedTuple):
 
 def initial_state(policy: Policy, arms: int, switches: np.ndarray, horizon: int) -> State:
     """Return the state before the first step, of a replication for each number of switches."""
-    tuned = [policy.tuned(int(count), horizon) for count in switches]
+    counts, copies = (switches, 1) if policy.needs_tuning else (switches[:1], len(switches))
+    tuned = [policy.tuned(int(count), horizon) for count in counts]
     state = State(
         memory=np.zeros((len(tuned), len(policy.slots), arms)),
         shared=np.zeros((len(tuned), max(one.shared_size() for one in tuned))),
@@ -41,4 +42,4 @@ def initial_state(policy: Policy, arms: int, switches: np.ndarray, horizon: int)
         parameters=np.stack([one.numbers(arms) for one in tuned]),
     )
     start(policy.kernels, state)
-    return state
+    return State(*(np.repeat(part, copies, axis=0) for part in state))
