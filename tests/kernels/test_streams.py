@@ -10,7 +10,7 @@ from dynabandit.kernels import streams
 from dynabandit.kernels.compilation import compiled, kernel
 from dynabandit.kernels.philox import MASK
 from dynabandit.kernels.streams import PATH, REWARD, Stream, normal_pair, stream, uniform, uniform_pair, words
-from laws import assert_law, assert_uncorrelated, size
+from laws import assert_law, assert_mean, assert_uncorrelated, size
 
 ROLES = [streams.START, streams.PATH, streams.REWARD, streams.SCORE, streams.TIE, streams.EXPLORE]
 ROLES += [streams.EXPLORED_ARM]
@@ -74,6 +74,12 @@ def test_draws_along_every_part_of_the_key_have_their_laws(part: str) -> None:
     sample = draws(part, 250 if part == "role" else size(50_000))
     for column, law in enumerate((stats.uniform, stats.uniform, stats.norm, stats.norm)):
         assert_law(sample[:, column], law.cdf)
+
+
+def test_normal_numbers_have_the_moments_of_their_law() -> None:
+    for normal in draws("step", size(200_000, least=10_000))[:, 2:].T:
+        for power, moment in enumerate((0.0, 1.0, 0.0, 3.0), start=1):
+            assert_mean(normal**power, moment)
 
 
 @pytest.mark.parametrize("columns", [(0, 1), (2, 3)], ids=["uniform", "normal"])
