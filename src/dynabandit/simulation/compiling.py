@@ -1,0 +1,46 @@
+"""Compilation ahead of the first step, so that it can be spread over processes."""
+
+import numpy as np
+
+from dynabandit.kernels.compilation import is_kept
+from dynabandit.kernels.streams import stream
+from dynabandit.policies import Policy
+from dynabandit.simulation.episodes import Record, add_switches, count_switches, episodes, make_episodes
+from dynabandit.simulation.simulate import _start
+
+__all__ = ["compile_policy", "is_compiled"]
+
+ARMS = 2
+
+
+def is_compiled(policy: Policy) -> bool:
+    """Whether the machine code that a simulation of `policy` needs is on disk."""
+    return is_kept(make_episodes(policy.kernels)) and (not policy.needs_tuning or is_kept(add_switches))
+
+
+def compile_policy(policy: Policy) -> None:
+    """Compile what a simulation of `policy` needs, and keep it on disk.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> compile_policy(db.policy("ucb"))
+    """
+    none = np.zeros((1, 0))
+    means, best = np.zeros((1, 1, ARMS)), np.zeros((1, 1))
+    record = Record(
+        times=np.zeros(0, dtype=np.int64),
+        total=np.zeros(1),
+        regret=none,
+        correct=none.astype(np.uint8),
+        arms=none.astype(np.int32),
+        rewards=none.astype(np.uint8),
+    )
+    state = _start(policy, ARMS, np.zeros(1, dtype=np.int64), horizon=1)
+    table = policy.kernels.table(ARMS, 1)
+    # No step at all: the types of the arguments are what counts
+    episodes(policy.kernels)(
+        state, record, table, np.zeros(ARMS), means, best, 1, 0, policy.burn_in, 0, stream(0)
+    )
+    if policy.needs_tuning:
+        count_switches()(means, best, 0, np.full(1, -1), np.zeros(1, dtype=np.int64))
