@@ -40,7 +40,7 @@ class PlannedRun:
             seed=self.experiment.seed,
             times=self.experiment.recorded_times(),
             regret=np.concatenate([part["regret"] for part in parts]),
-            correct=sum(part["correct"] for part in parts) / self.experiment.replications,
+            correct=np.sum([part["correct"] for part in parts], axis=0) / self.experiment.replications,
         )
 
 
@@ -95,7 +95,9 @@ def make_plan(spec: Spec) -> Plan:
     runs: list[PlannedRun] = []
     for experiment in spec.experiments:
         environment = experiment.environment.make_environment()
-        tasks = [_shared_task(shared, experiment, environment, *batch) for batch in batches(experiment.replications)]
+        tasks = [
+            _shared_task(shared, experiment, environment, *batch) for batch in batches(experiment.replications)
+        ]
         for named in experiment.policies:
             policy = named.make_policy()
             keys = tuple(task.add(policy) for task in tasks)
@@ -103,9 +105,7 @@ def make_plan(spec: Spec) -> Plan:
             runs.append(PlannedRun(experiment, environment, policy, keys, code))
     return Plan(
         simulations=tuple(shared.values()),
-        paths=tuple(
-            PathTask(one, one.environment.make_environment(), {one.figure}) for one in spec.sample_paths
-        ),
+        paths=tuple(PathTask(one, one.environment.make_environment(), {one.figure}) for one in spec.sample_paths),
         coverage=tuple(CoverageTask(one, {one.figure}) for one in spec.coverage),
         runs=tuple(runs),
         figures=spec.figures,

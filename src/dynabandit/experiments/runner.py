@@ -5,7 +5,7 @@ import platform
 import shutil
 import time
 from collections.abc import Sequence
-from importlib.metadata import version
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +146,7 @@ def _write(results: Results, out: Path) -> None:
 
 def _metadata(spec: Spec, plan: Plan, jobs: int, seconds: float) -> dict[str, Any]:
     """What it takes to make the results again, and what it took; no Parquet file holds any of it."""
-    seeds = sorted({part.seed for part in (*spec.experiments, *spec.sample_paths, *spec.coverage)})
+    seeds = sorted({part.seed for part in spec.parts})
     code: dict[str, dict[str, str]] = {}
     for one in plan.runs:
         code.setdefault(one.experiment.id, {})[one.policy.label] = one.code
@@ -155,7 +155,7 @@ def _metadata(spec: Spec, plan: Plan, jobs: int, seconds: float) -> dict[str, An
         "spec": plain(spec.as_dict()),
         "seed": seeds[0] if len(seeds) == 1 else seeds,
         "code_versions": code,
-        "versions": {name: version(name) for name in ("dynabandit", "numpy", "numba")}
+        "versions": {name: import_module(name).__version__ for name in ("dynabandit", "numpy", "numba")}
         | {"python": platform.python_version()},
         "hardware": {
             "processor": _processor(),

@@ -13,7 +13,7 @@ from dynabandit.kernels.streams import LARGEST_REPLICATION, stream
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import check_horizon, recorded_times
 
-__all__ = ["CoverageSpec", "Experiment", "Named", "PathSpec", "Spec"]
+__all__ = ["CoverageSpec", "Experiment", "Named", "Part", "PathSpec", "Spec"]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # an id is also the name of files
 
@@ -47,7 +47,19 @@ class Named:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Experiment:
+class Part:
+    """What all parts of a spec have: a figure that they belong to, and a seed."""
+
+    figure: str
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        _name("figure", self.figure)
+        stream(self.seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment(Part):
     """Some policies on one environment.
 
     Parameters
@@ -79,16 +91,14 @@ class Experiment:
     figure: str = ""
     horizon: int = 10_000
     replications: int = 100
-    seed: int = 1
     times: int | tuple[int, ...] = 100
 
     def __post_init__(self) -> None:
         _name("id", self.id)
         _fill(self, title=_text("title", self.title) or self.id, figure=self.figure or self.id)
         _fill(self, policies=tuple(self.policies), times=_freeze(self.times))
-        _name("figure", self.figure)
+        super().__post_init__()
         integer("replications", self.replications, 1, LARGEST_REPLICATION)
-        stream(self.seed)
         policies = [one.make_policy() for one in self.policies]
         if not policies:
             raise ValueError("policies must hold at least one policy")
@@ -106,26 +116,23 @@ class Experiment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PathSpec:
+class PathSpec(Part):
     """Trajectories of an environment's means to look at, thinned to about `points` steps."""
 
     environment: Named
-    figure: str
     replications: int = 3
     horizon: int = 10_000
-    seed: int = 1
     points: int = 1000
 
     def __post_init__(self) -> None:
-        _name("figure", self.figure)
+        super().__post_init__()
         integer("replications", self.replications, 1, LARGEST_REPLICATION)
         integer("points", self.points, 1)
-        stream(self.seed)
         self.environment.make_environment().check_horizon(self.horizon)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoverageSpec:
+class CoverageSpec(Part):
     """How often a mean lies above the adaptive mean plus the bonus of the appendix, on still streams.
 
     Parameters
@@ -140,15 +147,13 @@ class CoverageSpec:
         How many streams for each mean and step size.
     """
 
-    figure: str
     means: tuple[float, ...]
     step_sizes: tuple[float, ...]
     observations: tuple[int, ...]
     streams: int = 20_000
-    seed: int = 1
 
     def __post_init__(self) -> None:
-        _name("figure", self.figure)
+        super().__post_init__()
         for key in ("means", "step_sizes", "observations"):
             _fill(self, **{key: _freeze(getattr(self, key))})
             if not isinstance(getattr(self, key), tuple) or not getattr(self, key):
@@ -162,7 +167,9 @@ class CoverageSpec:
         if any(np.diff(self.observations) <= 0):
             raise ValueError(f"observations must rise, got {self.observations}")
         integer("streams", self.streams, 1, LARGEST_REPLICATION)
-        stream(self.seed)
+
+
+AnyPart = TypeVar("AnyPart", bound=Part)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,10 +191,14 @@ class Spec:
             raise ValueError("there is nothing to run: no experiments, sample paths or coverage")
 
     @property
+    def parts(self) -> tuple[Part, ...]:
+        """Everything that there is to run."""
+        return (*self.experiments, *self.sample_paths, *self.coverage)
+
+    @property
     def figures(self) -> tuple[str, ...]:
         """The figures, in order of appearance."""
-        parts = (*self.experiments, *self.sample_paths, *self.coverage)
-        return tuple(dict.fromkeys(part.figure for part in parts))
+        return tuple(dict.fromkeys(part.figure for part in self.parts))
 
     def only(self, figures: Sequence[str]) -> "Spec":
         """Return the part that belongs to some figures; all of it where none is named."""
@@ -205,9 +216,9 @@ class Spec:
         self, *, replications: int | None = None, horizon: int | None = None, seed: int | None = None
     ) -> "Spec":
         """Return the spec with other numbers of replications and steps, or another seed."""
-        seeds = {} if seed is None else {"seed": seed}
-        lengths = {} if horizon is None else {"horizon": horizon}
-        counts = {} if replications is None else {"replications": replications}
+        seeds: dict[str, Any] = {} if seed is None else {"seed": seed}
+        lengths: dict[str, Any] = {} if horizon is None else {"horizon": horizon}
+        counts: dict[str, Any] = {} if replications is None else {"replications": replications}
         return replace(
             self,
             experiments=tuple(
@@ -226,7 +237,7 @@ class Spec:
         }
 
 
-def _plain(part: Experiment | PathSpec | CoverageSpec) -> dict[str, Any]:
+def _plain(part: Part) -> dict[str, Any]:
     values = asdict(part)
     if isinstance(part, (Experiment, PathSpec)):
         values["environment"] = _flat(part.environment)
@@ -239,10 +250,7 @@ def _flat(named: Named) -> dict[str, Any]:
     return {"name": named.name, **named.parameters}
 
 
-Part = TypeVar("Part", Experiment, PathSpec, CoverageSpec)
-
-
-def _of(figures: Iterable[str], parts: tuple[Part, ...]) -> tuple[Part, ...]:
+def _of(figures: Iterable[str], parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
     return tuple(part for part in parts if part.figure in figures)
 
 

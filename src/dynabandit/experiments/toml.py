@@ -117,14 +117,16 @@ class _Reader:
             return Experiment(**values)
 
     def paths(self, table: dict[str, Any], defaults: dict[str, Any], key: str) -> PathSpec:
-        shared = {name: defaults[name] for name in ("figure", "horizon", "seed") if name in defaults}
+        shared: dict[str, Any] = {
+            name: defaults[name] for name in ("figure", "horizon", "seed") if name in defaults
+        }
         values = self.values(table, shared, SAMPLE_PATHS, ("environment",), key)
         values["environment"] = self.environment(values["environment"], f"{key}.environment")
         with _at(self.file, key):
             return PathSpec(**values)
 
     def coverage(self, table: dict[str, Any], defaults: dict[str, Any], key: str) -> CoverageSpec:
-        shared = {name: defaults[name] for name in ("figure", "seed") if name in defaults}
+        shared: dict[str, Any] = {name: defaults[name] for name in ("figure", "seed") if name in defaults}
         needed = ("means", "step_sizes", "observations")
         values = self.values(table, shared, COVERAGE, needed, key)
         with _at(self.file, key):
@@ -139,9 +141,7 @@ class _Reader:
     def policies(self, value: Any, key: str) -> tuple[Named, ...]:
         if not isinstance(value, list):
             raise SpecError(f"{self.file}: {key}: must be a list of policies, got {value!r}")
-        return tuple(
-            named for index, entry in enumerate(value) for named in self.expand(entry, f"{key}[{index}]")
-        )
+        return tuple(named for index, entry in enumerate(value) for named in self.expand(entry, f"{key}[{index}]"))
 
     def expand(self, entry: Any, key: str) -> list[Named]:
         """Return the policies of one entry: one, or as many as its grid has points."""

@@ -14,7 +14,7 @@ class Watcher:
         """There is so much work ahead, for so many figures."""
 
     def running(self, title: str) -> None:
-        """This is what is being worked on."""
+        """Work on a unit begins; the title says what it is."""
 
     def advance(self, work: float) -> None:
         """So much more of the work is done."""

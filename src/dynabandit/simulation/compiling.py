@@ -39,8 +39,6 @@ def compile_policy(policy: Policy) -> None:
     state = _start(policy, ARMS, np.zeros(1, dtype=np.int64), horizon=1)
     table = policy.kernels.table(ARMS, 1)
     # No step at all: the types of the arguments are what counts
-    episodes(policy.kernels)(
-        state, record, table, np.zeros(ARMS), means, best, 1, 0, policy.burn_in, 0, stream(0)
-    )
+    episodes(policy.kernels)(state, record, table, np.zeros(ARMS), means, best, 1, 0, policy.burn_in, 0, stream(0))
     if policy.needs_tuning:
         count_switches()(means, best, 0, np.full(1, -1), np.zeros(1, dtype=np.int64))
