@@ -26,7 +26,7 @@ def summary(results: Results) -> list[dict[str, Any]]:
             {
                 "experiment": run.experiment,
                 "arms": run.arms,
-                "label": run.label,
+                "policy": run.label,
                 "mean": mean,
                 "low": mean - half,
                 "high": mean + half,

@@ -114,7 +114,7 @@ def print_summary(rows: Sequence[Mapping[str, Any]]) -> None:
         table.add_column(heading, justify="right", no_wrap=True)
     for row in shown:
         numbers = (f"{row[name]:.1f}" for name in ("mean", "low", "high"))
-        table.add_row(str(row["experiment"]), str(row["arms"]), str(row["label"]), *numbers)
+        table.add_row(str(row["experiment"]), str(row["arms"]), str(row["policy"]), *numbers)
     console(sys.stdout).print(table)
 
 

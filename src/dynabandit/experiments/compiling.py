@@ -44,8 +44,10 @@ def compile_ahead(
     todo: queue.SimpleQueue[Item] = queue.SimpleQueue()
     for item in items:
         todo.put(item)
-    workers = [_Worker(todo) for _ in range(min(jobs, MOST_WORKERS, len(items)) - 1)]
+    workers: list[_Worker] = []
     try:
+        while len(workers) < min(jobs, MOST_WORKERS, len(items)) - 1:
+            workers.append(_Worker(todo))
         for item in _take(todo):
             compile_item(item)
         for worker in workers:
@@ -137,5 +139,5 @@ class _Worker:
     def stop(self) -> None:
         """End the process, whatever it does."""
         self.process.kill()
-        self.process.communicate()
         self.thread.join()
+        self.process.communicate()

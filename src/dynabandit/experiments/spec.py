@@ -222,7 +222,7 @@ class Spec:
         return replace(
             self,
             experiments=tuple(
-                replace(one, **counts, **lengths, **seeds, times=_cut(one.times, horizon))
+                _changed(one, **counts, **lengths, **seeds, times=_cut(one.times, horizon))
                 for one in self.experiments
             ),
             sample_paths=tuple(replace(one, **lengths, **seeds) for one in self.sample_paths),
@@ -252,6 +252,13 @@ def _flat(named: Named) -> dict[str, Any]:
 
 def _of(figures: Iterable[str], parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
     return tuple(part for part in parts if part.figure in figures)
+
+
+def _changed(experiment: Experiment, **values: Any) -> Experiment:
+    try:
+        return replace(experiment, **values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{experiment.id}: {error}") from None
 
 
 def _cut(times: int | tuple[int, ...], horizon: int | None) -> int | tuple[int, ...]:

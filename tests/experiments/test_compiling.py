@@ -1,0 +1,79 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+import dynabandit as db
+from dynabandit.experiments import Watcher, compiling
+from dynabandit.experiments.compiling import compile_ahead
+
+POLICIES = ("d-ucb", "aff-ucb1", "ucb")
+COMPILE = """
+import dynabandit as db
+from dynabandit.experiments import Watcher
+from dynabandit.experiments.compiling import compile_ahead
+policies = [db.policy(name) for name in ("d-ucb", "aff-ucb1")]
+compile_ahead(policies, [db.environment("case-3")], False, jobs=2, watcher=Watcher())
+"""
+SIMULATE = """
+import dynabandit as db
+db.compare(["d-ucb", "aff-ucb1"], "case-3", horizon=100, replications=3)
+"""
+
+
+def python(code, cache):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    return {path.relative_to(cache) for path in cache.rglob("*.nbc")}
+
+
+def test_what_is_compiled_ahead_is_exactly_what_a_simulation_needs(tmp_path):
+    ahead = python(COMPILE, tmp_path)
+    assert len(ahead) == 2 + 2  # and the environment, and the counting of switches
+    assert python(SIMULATE, tmp_path) == ahead
+
+
+class Recorder(Watcher):
+    def __init__(self):
+        self.titles = []
+
+    def running(self, title):
+        self.titles.append(title)
+
+
+def test_what_is_on_disk_is_not_compiled_again():
+    db.simulate("ucb", "case-3", horizon=10)
+    watcher = Recorder()
+    compile_ahead([db.policy("ucb")], [db.environment("case-3", arms=7)], False, jobs=2, watcher=watcher)
+    assert watcher.titles == []
+
+
+def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch):
+    done = []
+    monkeypatch.setattr(compiling, "is_compiled", lambda policy: False)
+    monkeypatch.setattr(compiling, "compile_item", done.append)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    policies = [db.policy(name) for name in POLICIES]
+    compile_ahead(policies, [], False, jobs=2, watcher=Recorder())
+    assert len(done) >= len(policies) - 1  # one may have gone to the worker; it is compiled when it is needed
+
+
+def test_workers_end_when_this_process_is_interrupted(monkeypatch):
+    workers = []
+
+    class Spy(compiling._Worker):
+        def __init__(self, todo):
+            super().__init__(todo)
+            workers.append(self)
+
+    def interrupt(item):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compiling, "_Worker", Spy)
+    monkeypatch.setattr(compiling, "is_compiled", lambda policy: False)
+    monkeypatch.setattr(compiling, "compile_item", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        compile_ahead([db.policy(name) for name in POLICIES], [], False, jobs=3, watcher=Recorder())
+    assert len(workers) == 2
+    assert all(worker.process.returncode is not None for worker in workers)
