@@ -278,13 +278,13 @@ def interrupted(process):
 
 def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(tmp_path):
     out = tmp_path / "my out"
-    arguments = ["paper", "--only", "memory", "--fresh", "--out", str(out)]
+    arguments = ["paper", "--only", "memory", "--replications", "5000", "--fresh", "--out", str(out)]
     process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until(process, lambda: stored(out))
     process.send_signal(signal.SIGINT)
     assert interrupted(process) == (
         f"dynabandit: stopped. What is done is kept in {out}/store; "
-        f"go on with: dynabandit paper --only memory --out '{out}'"
+        f"go on with: dynabandit paper --only memory --replications 5000 --out '{out}'"
     )
     assert not list((out / "store").glob("*.partial"))
     assert not (out / "results").exists()
