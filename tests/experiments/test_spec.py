@@ -118,7 +118,7 @@ def test_defaults_fill_in_what_an_experiment_leaves_out():
     assert (a.title, spec.title) == ("a", "spec")
 
 
-def test_an_override_reaches_every_part_and_cuts_recorded_times():
+def test_an_override_reaches_every_part_it_concerns_and_cuts_recorded_times():
     spec = Spec(
         title="t",
         experiments=(
@@ -126,9 +126,9 @@ def test_an_override_reaches_every_part_and_cuts_recorded_times():
         ),
         sample_paths=(PathSpec(environment=Named("case-1"), figure="f"),),
         coverage=(CoverageSpec(figure="f", means=[0.5], step_sizes=[0.1], observations=[3]),),
-    ).override(replications=3, horizon=100, seed=9)
+    ).override(replications=5, horizon=100, seed=9)
     (experiment,) = spec.experiments
-    assert (experiment.replications, experiment.horizon, experiment.seed) == (3, 100, 9)
+    assert (experiment.replications, experiment.horizon, experiment.seed) == (5, 100, 9)
     assert experiment.times == (10, 100)
     assert (spec.sample_paths[0].replications, spec.sample_paths[0].horizon, spec.sample_paths[0].seed) == (
         3,

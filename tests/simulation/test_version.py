@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -82,3 +86,21 @@ def test_what_a_simulation_does_not_use_changes_nothing(monkeypatch):
     monkeypatch.setattr(UCB, "belief", lambda self, column, shared: None)
     monkeypatch.setattr(UCB, "__doc__", "Another text.")
     assert of("ucb") == before
+
+
+EVERY = """
+import dynabandit as db
+from dynabandit.kernels.compilation import fingerprint
+from dynabandit.simulation import code_version
+print(fingerprint(lambda word: word in {"a", "b", "c", "d", "e"}))
+for name in db.policies.POLICIES:
+    print(code_version(db.policy(name), db.environment("case-3"), 100))
+"""
+
+
+def test_a_version_is_the_same_in_every_process():
+    def versions(seed):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        return subprocess.check_output([sys.executable, "-c", EVERY], env=environment)
+
+    assert versions("1") == versions("2")

@@ -68,7 +68,8 @@ class Bar(Display):
             SpinnerColumn(),
             BarColumn(),
             TaskProgressColumn(),
-            TimeRemainingColumn(elapsed_when_finished=True),
+            TimeRemainingColumn(),
+            TextColumn("left,"),
             TextColumn("{task.description}", markup=False),
             console=self.console,
             transient=True,
@@ -107,7 +108,7 @@ def print_summary(rows: Sequence[Mapping[str, Any]]) -> None:
     if len(rows) > MOST_ROWS:
         shown = _best(rows)
         title += f"; the best {BEST} policies of each experiment"
-    table = Table(title=title, box=SIMPLE, title_justify="left")
+    table = Table(box=SIMPLE)
     for heading in ("experiment", "arms", "policy"):
         table.add_column(heading, justify="right" if heading == "arms" else "left", no_wrap=True)
     for heading in ("mean", "low", "high"):
@@ -115,7 +116,8 @@ def print_summary(rows: Sequence[Mapping[str, Any]]) -> None:
     for row in shown:
         numbers = (f"{row[name]:.1f}" for name in ("mean", "low", "high"))
         table.add_row(str(row["experiment"]), str(row["arms"]), str(row["policy"]), *numbers)
-    console(sys.stdout).print(table)
+    out = console(sys.stdout)
+    out.print(title, table, sep="\n")
 
 
 def _best(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
