@@ -13,25 +13,32 @@ COMPILE = """
 import dynabandit as db
 from dynabandit.experiments import Watcher
 from dynabandit.experiments.compiling import compile_ahead
-policies = [db.policy(name) for name in ("d-ucb", "aff-ucb1")]
+policies = [db.policy(name) for name in ("d-ucb", "aff-ucb1", "ucb")]
 compile_ahead(policies, [db.environment("case-3")], False, jobs=2, watcher=Watcher())
 """
 SIMULATE = """
 import dynabandit as db
-db.compare(["d-ucb", "aff-ucb1"], "case-3", horizon=100, replications=3)
+for simulation in db.compare(["d-ucb", "aff-ucb1", "ucb"], "case-3", horizon=100, replications=3).values():
+    print(simulation.policy.name, *(value.hex() for value in simulation.total_regret))
 """
 
 
 def python(code, cache):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    return subprocess.check_output([sys.executable, "-c", code], env=environment)
+
+
+def kept(cache):
     return {path.relative_to(cache) for path in cache.rglob("*.nbc")}
 
 
-def test_what_is_compiled_ahead_is_exactly_what_a_simulation_needs(tmp_path):
-    ahead = python(COMPILE, tmp_path)
-    assert len(ahead) == 2 + 2  # and the environment, and the counting of switches
-    assert python(SIMULATE, tmp_path) == ahead
+def test_what_several_processes_compile_ahead_is_exactly_what_a_simulation_needs(tmp_path):
+    python(COMPILE, tmp_path / "several")
+    ahead = kept(tmp_path / "several")
+    assert len(ahead) == len(POLICIES) + 2  # and the environment, and the counting of switches
+    together = python(SIMULATE, tmp_path / "several")
+    assert kept(tmp_path / "several") == ahead
+    assert together == python(SIMULATE, tmp_path / "one")
 
 
 class Recorder(Watcher):

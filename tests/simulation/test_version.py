@@ -90,9 +90,7 @@ def test_what_a_simulation_does_not_use_changes_nothing(monkeypatch):
 
 EVERY = """
 import dynabandit as db
-from dynabandit.kernels.compilation import fingerprint
 from dynabandit.simulation import code_version
-print(fingerprint(lambda word: word in {"a", "b", "c", "d", "e"}))
 for name in db.policies.POLICIES:
     print(code_version(db.policy(name), db.environment("case-3"), 100))
 """

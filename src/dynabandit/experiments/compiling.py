@@ -15,13 +15,12 @@ from typing import Any
 import numba
 
 from dynabandit.environments import Environment, environment as make_environment
-from dynabandit.environments.base import make_path_writer
-from dynabandit.experiments.coverage import add_exceeded, count_exceeded
+from dynabandit.environments.base import path_writer
+from dynabandit.experiments.coverage import compiled_count, count_exceeded
 from dynabandit.experiments.store import plain
 from dynabandit.experiments.watching import Watcher
-from dynabandit.kernels.compilation import is_kept
 from dynabandit.policies import Policy, policy as make_policy
-from dynabandit.simulation import compile_policy, is_compiled
+from dynabandit.simulation import compile_policy, is_compiled, is_kept
 
 __all__ = ["compile_ahead"]
 
@@ -69,9 +68,9 @@ def _items(policies: Iterable[Policy], environments: Iterable[Environment], cove
     items += [
         {"environment": world.name, "parameters": plain(world.parameters)}
         for world in worlds.values()
-        if not is_kept(make_path_writer(world.kernels))
+        if not is_kept(path_writer(world.kernels))
     ]
-    if coverage and not is_kept(add_exceeded):
+    if coverage and not is_kept(compiled_count()):
         items.append({"coverage": True})
     return items
 

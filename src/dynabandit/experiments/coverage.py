@@ -10,7 +10,7 @@ from dynabandit.kernels.compilation import compiled, kernel
 from dynabandit.kernels.streams import REWARD, Stream, stream, uniform
 from dynabandit.policies.adaptive import hoeffding
 
-__all__ = ["add_exceeded", "count_exceeded"]
+__all__ = ["add_exceeded", "compiled_count", "count_exceeded"]
 
 
 @kernel
@@ -40,7 +40,8 @@ def add_exceeded(
 
 
 @functools.cache
-def _compiled() -> Callable[..., None]:
+def compiled_count() -> Callable[..., None]:
+    """Return the compiled `add_exceeded`."""
     return compiled(add_exceeded)
 
 
@@ -56,5 +57,5 @@ def count_exceeded(
     """
     exceeded = np.zeros(len(observations), dtype=np.int64)
     marks = np.array(observations, dtype=np.int64)
-    _compiled()(exceeded, marks, float(mean), tuning(step_size), streams, number, stream(seed))
+    compiled_count()(exceeded, marks, float(mean), tuning(step_size), streams, number, stream(seed))
     return exceeded

@@ -1,21 +1,30 @@
 """Compilation ahead of the first step, so that it can be spread over processes."""
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
 import numpy as np
 
-from dynabandit.kernels.compilation import is_kept
 from dynabandit.kernels.streams import stream
 from dynabandit.policies import Policy
-from dynabandit.simulation.episodes import Record, add_switches, count_switches, episodes, make_episodes
+from dynabandit.simulation.episodes import Record, count_switches, episodes
 from dynabandit.simulation.simulate import _start
 
-__all__ = ["compile_policy", "is_compiled"]
+__all__ = ["compile_policy", "is_compiled", "is_kept"]
 
 ARMS = 2
 
 
 def is_compiled(policy: Policy) -> bool:
     """Whether the machine code that a simulation of `policy` needs is on disk."""
-    return is_kept(make_episodes(policy.kernels)) and (not policy.needs_tuning or is_kept(add_switches))
+    return is_kept(episodes(policy.kernels)) and (not policy.needs_tuning or is_kept(count_switches()))
+
+
+def is_kept(function: Callable[..., Any]) -> bool:
+    """Whether machine code of a function that `compiled` returned is on disk, from this process or another."""
+    folder = cast(Any, function).stats.cache_path
+    return folder is not None and any(Path(folder).glob("*.nbc"))
 
 
 def compile_policy(policy: Policy) -> None:
