@@ -10,7 +10,7 @@ from dynabandit.environments import Environment, Kernels as EnvironmentKernels
 from dynabandit.environments.base import make_path_writer
 from dynabandit.kernels.compilation import fingerprint
 from dynabandit.policies import Kernels as PolicyKernels, Policy
-from dynabandit.simulation.episodes import add_switches, make_episodes, starter
+from dynabandit.simulation.episodes import add_switches, make_episodes
 from dynabandit.simulation.simulate import _run_task
 
 __all__ = ["code_version", "path_version"]
@@ -42,7 +42,7 @@ def path_version(environment: Environment) -> str:
 
 @functools.cache
 def _engine_version() -> str:
-    return fingerprint(_run_task, starter.__wrapped__, add_switches)
+    return fingerprint(_run_task, add_switches)
 
 
 @functools.cache
