@@ -10,7 +10,7 @@ from dynabandit.kernels.streams import stream
 from dynabandit.policies import Policy
 from dynabandit.policies.decision import SCRATCH_ROWS
 from dynabandit.simulation.episodes import Record, count_switches, episodes
-from dynabandit.simulation.simulate import _start
+from dynabandit.simulation.work import initial_state
 
 __all__ = ["compile_policy", "is_compiled", "is_kept"]
 
@@ -46,7 +46,7 @@ def compile_policy(policy: Policy) -> None:
         arms=none.astype(np.int32),
         rewards=none.astype(np.uint8),
     )
-    state = _start(policy, ARMS, np.zeros(1, dtype=np.int64), horizon=1)
+    state = initial_state(policy, ARMS, np.zeros(1, dtype=np.int64), horizon=1)
     table, scratch = policy.kernels.table(ARMS, 1), np.zeros((SCRATCH_ROWS, ARMS))
     # No step at all: the types of the arguments are what counts
     episodes(policy.kernels)(state, record, table, scratch, means, best, 1, 0, policy.burn_in, 0, stream(0))

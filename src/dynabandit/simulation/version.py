@@ -11,7 +11,7 @@ from dynabandit.environments.base import make_path_writer
 from dynabandit.kernels.compilation import fingerprint
 from dynabandit.policies import Kernels as PolicyKernels, Policy
 from dynabandit.simulation.episodes import add_switches, make_episodes
-from dynabandit.simulation.simulate import _run_task
+from dynabandit.simulation.threads import _run_task
 
 __all__ = ["code_version", "path_version"]
 
