@@ -98,13 +98,12 @@ def test_colours_are_for_terminals_even_where_the_environment_forces_them():
     assert "\x1b" not in done.stdout + done.stderr
 
 
-def test_a_second_run_computes_nothing(whole):
-    out, _ = whole
-    results, files = parquet(out), stored(out)
-    again = command(*WHOLE, "--out", out)
-    assert again.returncode == 0
-    assert stored(out) == files
-    assert parquet(out) == results
+def test_a_second_run_computes_nothing(tmp_path):
+    assert command(*MEMORY, "--out", tmp_path).returncode == 0
+    results, files = parquet(tmp_path), stored(tmp_path)
+    assert command(*MEMORY, "--out", tmp_path).returncode == 0
+    assert stored(tmp_path) == files
+    assert parquet(tmp_path) == results
 
 
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(whole, tmp_path):
