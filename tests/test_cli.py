@@ -165,9 +165,7 @@ def test_a_spec_of_ones_own_runs_to_the_same_kind_of_report(tmp_path):
 def test_the_example_of_the_docs_runs(tmp_path):
     (example,) = re.findall(r"```toml\n(.*?)```", (DOCS / "specs.md").read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "my.toml").write_text(example, encoding="utf-8")
-    done = inside(
-        "run", tmp_path / "my.toml", "--out", tmp_path / "out", "--replications", "2", "--horizon", "100"
-    )
+    done = inside("run", tmp_path / "my.toml", "--out", tmp_path / "out", "--replications", "2", "--horizon", "100")
     assert done.exit_code == 0, done.output
     assert len(loads(example).experiments) == 2
 
@@ -379,9 +377,7 @@ def test_without_the_extra_it_says_what_to_install(module):
     code = f"import sys; sys.modules[{module!r}] = None; from dynabandit.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code, "list"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert (
-        done.stderr == f"dynabandit: this needs {module}, which is not installed: pip install 'dynabandit[lab]'\n"
-    )
+    assert done.stderr == f"dynabandit: this needs {module}, which is not installed: pip install 'dynabandit[lab]'\n"
 
 
 def test_without_pyarrow_it_says_so_before_it_runs(tmp_path):

@@ -19,9 +19,7 @@ def labels(identifier):
 
 
 def test_every_file_is_a_figure_and_every_figure_a_file():
-    names = {
-        entry.name for entry in files("dynabandit.experiments.paper").iterdir() if entry.name.endswith(".toml")
-    }
+    names = {entry.name for entry in files("dynabandit.experiments.paper").iterdir() if entry.name.endswith(".toml")}
     assert names == {f"{figure}.toml" for figure in FIGURES}
     assert set(paper().figures) == set(FIGURES)
 

@@ -34,9 +34,7 @@ app = typer.Typer(
 )
 
 Replications = Annotated[int | None, typer.Option(help="How many replications, instead of the spec's.")]
-Only = Annotated[
-    list[str] | None, typer.Option(metavar="FIGURE", help="Only this figure; give it again for more.")
-]
+Only = Annotated[list[str] | None, typer.Option(metavar="FIGURE", help="Only this figure; give it again for more.")]
 Seed = Annotated[int | None, typer.Option(help="The seed of all randomness, instead of the spec's.")]
 Jobs = Annotated[int | None, typer.Option(help="How many threads; by default one for each core.")]
 Quick = Annotated[bool, typer.Option("--quick", help=f"{QUICK} replications, for a first look.")]
@@ -100,9 +98,7 @@ def run(
 
 @app.command()
 def compare(
-    policies: Annotated[
-        list[str], typer.Argument(metavar="POLICY...", help="Such as ucb or aff-ots:step_size=0.01.")
-    ],
+    policies: Annotated[list[str], typer.Argument(metavar="POLICY...", help="Such as ucb or aff-ots:step_size=0.01.")],
     env: Annotated[str, typer.Option(help="Such as case-3 or reflected-walk:variance=0.01.")],
     arms: Annotated[int | None, typer.Option(help="How many arms; by default the environment's.")] = None,
     horizon: Annotated[int, typer.Option(help="How many steps.")] = 10_000,

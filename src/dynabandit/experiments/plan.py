@@ -95,9 +95,7 @@ def make_plan(spec: Spec) -> Plan:
     runs: list[PlannedRun] = []
     for experiment in spec.experiments:
         environment = experiment.environment.make_environment()
-        tasks = [
-            _shared_task(shared, experiment, environment, *batch) for batch in batches(experiment.replications)
-        ]
+        tasks = [_shared_task(shared, experiment, environment, *batch) for batch in batches(experiment.replications)]
         for named in experiment.policies:
             policy = named.make_policy()
             keys = tuple(task.add(policy) for task in tasks)

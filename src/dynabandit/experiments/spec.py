@@ -222,8 +222,7 @@ class Spec:
         return replace(
             self,
             experiments=tuple(
-                _changed(one, **counts, **lengths, **seeds, times=_cut(one.times, horizon))
-                for one in self.experiments
+                _changed(one, **counts, **lengths, **seeds, times=_cut(one.times, horizon)) for one in self.experiments
             ),
             sample_paths=tuple(replace(one, **lengths, **seeds) for one in self.sample_paths),
             coverage=tuple(replace(one, **seeds) for one in self.coverage),

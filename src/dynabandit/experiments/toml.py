@@ -117,9 +117,7 @@ class _Reader:
             return Experiment(**values)
 
     def paths(self, table: dict[str, Any], defaults: dict[str, Any], key: str) -> PathSpec:
-        shared: dict[str, Any] = {
-            name: defaults[name] for name in ("figure", "horizon", "seed") if name in defaults
-        }
+        shared: dict[str, Any] = {name: defaults[name] for name in ("figure", "horizon", "seed") if name in defaults}
         values = self.values(table, shared, SAMPLE_PATHS, ("environment",), key)
         values["environment"] = self.environment(values["environment"], f"{key}.environment")
         with _at(self.file, key):
@@ -156,9 +154,7 @@ class _Reader:
             if not isinstance(values, list) or not values:
                 raise SpecError(f"{self.file}: {key}.{GRID}.{name}: must be a list of values, got {values!r}")
         points = itertools.product(*grid.values())
-        choices = [
-            Named(named.name, {**named.parameters, **dict(zip(grid, point, strict=True))}) for point in points
-        ]
+        choices = [Named(named.name, {**named.parameters, **dict(zip(grid, point, strict=True))}) for point in points]
         with _at(self.file, key):
             for choice in choices:
                 _try(choice)

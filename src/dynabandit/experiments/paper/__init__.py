@@ -32,9 +32,7 @@ def paper() -> Spec:
     >>> paper().only(["memory"]).experiments[0].environment
     Named(name='case-1', parameters={'arms': 2})
     """
-    specs = [
-        loads((files(__name__) / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml") for name in FIGURES
-    ]
+    specs = [loads((files(__name__) / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml") for name in FIGURES]
     return Spec(
         title=TITLE,
         experiments=tuple(one for spec in specs for one in spec.experiments),
