@@ -1,5 +1,10 @@
 """Simulation: policies on environments, over replications and cores."""
 
-from dynabandit.simulation.simulate import Simulation, compare, simulate
+from dynabandit.simulation.compiling import compile_policy, is_compiled, is_kept
+from dynabandit.simulation.simulate import Simulation, check_horizon, compare, recorded_times, simulate
+from dynabandit.simulation.version import code_version, path_version
 
-__all__ = ["Simulation", "compare", "simulate"]
+__all__ = [
+    "Simulation", "check_horizon", "code_version", "compare", "compile_policy", "is_compiled", "is_kept",
+    "path_version", "recorded_times", "simulate",
+]  # fmt: skip

@@ -15,7 +15,7 @@ from dynabandit.simulation import threads as on_threads
 from dynabandit.simulation.episodes import Record
 from dynabandit.simulation.work import Progress, Work
 
-__all__ = ["Simulation", "compare", "simulate"]
+__all__ = ["Simulation", "check_horizon", "compare", "recorded_times", "simulate"]
 
 Policies = Policy | str | Iterable[Policy | str] | Mapping[str, Policy | str]
 
@@ -167,20 +167,14 @@ def compare(
     """
     world = make_environment(environment)
     named = _labelled(policies)
-    horizon = world.check_horizon(horizon)
-    for label, policy in named.items():
-        if horizon < policy.burn_in * world.arms:
-            raise ValueError(
-                f"horizon must be at least {policy.burn_in * world.arms}, the burn-in of {label!r} "
-                f"({policy.burn_in} for each of {world.arms} arms), got {horizon}"
-            )
+    horizon = check_horizon(horizon, world, named)
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     for name in keep:
         if name not in KEPT:
             raise unknown("thing to keep", name, KEPT)
     replications = integer("replications", replications, 1, LARGEST_REPLICATION)
     first_replication = integer("first_replication", first_replication, 0, LARGEST_REPLICATION + 1 - replications)
-    marks = _times(times, horizon)
+    marks = recorded_times(times, horizon)
     threads = _cores() if threads is None else integer("threads", threads, 1)
     block = None if block is None else integer("block", block, 1)
     work = Work(world, named, horizon, stream(seed, first_replication), marks, _progress(progress))
@@ -235,8 +229,26 @@ def _labelled(policies: Policies) -> dict[str, Policy]:
     return named
 
 
-def _times(times: int | Sequence[int] | np.ndarray, horizon: int) -> np.ndarray:
-    """Return the recorded steps."""
+def check_horizon(horizon: int, environment: Environment, policies: Mapping[str, Policy]) -> int:
+    """Return `horizon`, or raise an error where the environment ends before it or a burn-in after it."""
+    horizon = environment.check_horizon(horizon)
+    for label, policy in policies.items():
+        if horizon < policy.burn_in * environment.arms:
+            raise ValueError(
+                f"horizon must be at least {policy.burn_in * environment.arms}, the burn-in of {label!r} "
+                f"({policy.burn_in} for each of {environment.arms} arms), got {horizon}"
+            )
+    return horizon
+
+
+def recorded_times(times: int | Sequence[int] | np.ndarray, horizon: int) -> np.ndarray:
+    """Return the steps after which the regret is recorded; `times` as for `compare`.
+
+    Examples
+    --------
+    >>> recorded_times(4, horizon=10).tolist()
+    [2, 5, 8, 10]
+    """
     if np.ndim(times) == 0:
         count = min(integer("times", times, 1), horizon)
         return np.round(np.arange(1, count + 1) * (horizon / count)).astype(np.int64)

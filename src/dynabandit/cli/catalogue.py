@@ -1,0 +1,64 @@
+"""What there is to choose from, read off the classes and their docstrings."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any, NamedTuple
+
+__all__ = ["Entry", "Parameter", "entries"]
+
+
+class Parameter(NamedTuple):
+    """A parameter with its default, or several that are described together."""
+
+    name: str  # such as "window = None", or "step_size = 0.001, floor = 0.0"
+    description: str
+
+
+class Entry(NamedTuple):
+    """A policy or an environment."""
+
+    name: str
+    description: str
+    parameters: list[Parameter]
+
+
+def entries(registry: Mapping[str, type]) -> list[Entry]:
+    """Return an entry for each class of a registry.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> entry = entries(db.policies.POLICIES)[0]
+    >>> entry.name, [parameter.name for parameter in entry.parameters]
+    ('eps-greedy', ['epsilon = 0.1', 'burn_in = 1'])
+    """
+    return [
+        Entry(name, (inspect.getdoc(kind) or "").partition("\n\n")[0], _parameters(kind))
+        for name, kind in registry.items()
+    ]
+
+
+def _parameters(kind: Any) -> list[Parameter]:
+    left = {field.name: field for field in fields(kind) if field.init}
+    found = []
+    for names, description in _descriptions(inspect.getdoc(kind) or ""):
+        known = [_with_default(left.pop(name)) for name in names if name in left]
+        found += [Parameter(", ".join(known), description)] if known else []
+    return found + [Parameter(_with_default(field), "") for field in left.values()]
+
+
+def _with_default(field: Any) -> str:
+    return f"{field.name} (needed)" if field.default is MISSING else f"{field.name} = {field.default!r}"
+
+
+def _descriptions(text: str) -> list[tuple[list[str], str]]:
+    """Read the section ``Parameters`` of a docstring: names, and the first sentence about them."""
+    section = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+    found: list[tuple[list[str], list[str]]] = []
+    for line in section.splitlines():
+        if line.startswith(" "):
+            found[-1][1].append(line.strip())
+        else:
+            found.append(([name.strip() for name in line.split(",")], []))
+    return [(names, " ".join(lines).partition(". ")[0].rstrip(".")) for names, lines in found]

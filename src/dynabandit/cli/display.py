@@ -1,0 +1,140 @@
+"""What people see: progress while it runs, a table at the end."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from dynabandit.cli.catalogue import Entry
+from dynabandit.experiments import Watcher
+
+__all__ = ["Display", "console", "display", "print_catalogue", "print_summary"]
+
+PLAIN_WIDTH = 160  # of text that goes to a file
+MOST_ROWS = 40  # of a table; a longer one is cut down to the best of each experiment
+BEST = 3
+
+
+def console(stream: TextIO) -> Console:
+    """Return a console that writes control characters to a terminal only, whatever the environment says."""
+    terminal = stream.isatty()
+    return Console(
+        file=stream,
+        force_terminal=terminal,
+        width=None if terminal else PLAIN_WIDTH,
+        highlight=False,
+        markup=False,
+    )
+
+
+class Display(Watcher):
+    """Progress as it is wanted when nobody watches: a line for each finished figure."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.console = console(stream)
+        self.figures = 0
+        self.done = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def begin(self, work: float, figures: int) -> None:
+        self.figures = figures
+
+    def finished(self, figure: str) -> None:
+        self.done += 1
+        self.console.print(f"{figure}: simulated ({self.done} of {self.figures})", soft_wrap=True)
+
+    def note(self, message: str) -> None:
+        self.console.print(message, soft_wrap=True)
+
+
+class Bar(Display):
+    """Progress in a terminal: what is running, how much is done, how long it will take."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self.progress = Progress(
+            SpinnerColumn(),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            TextColumn("left,"),
+            TextColumn("{task.description}", markup=False),
+            console=self.console,
+            transient=True,
+        )
+        self.task = self.progress.add_task("looking at what is kept", total=None)
+
+    def __enter__(self) -> Self:
+        self.progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.progress.stop()
+
+    def begin(self, work: float, figures: int) -> None:
+        super().begin(work, figures)
+        self.progress.update(self.task, total=max(work, 1.0), completed=0.0 if work else 1.0)
+
+    def running(self, title: str) -> None:
+        self.progress.update(self.task, description=title)
+
+    def advance(self, work: float) -> None:
+        self.progress.advance(self.task, work)
+
+
+def display(stream: TextIO) -> Display:
+    """Return what suits the stream."""
+    return Bar(stream) if stream.isatty() else Display(stream)
+
+
+def print_summary(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print the mean total regret of each policy; of many, the best of each experiment."""
+    shown = rows
+    title = "Mean total regret, with a 95 % interval"
+    if len(rows) > MOST_ROWS:
+        shown = _best(rows)
+        title += f"; the best {BEST} policies of each experiment"
+    table = Table(box=SIMPLE)
+    for heading in ("experiment", "arms", "policy"):
+        table.add_column(heading, justify="right" if heading == "arms" else "left", no_wrap=True)
+    for heading in ("mean", "low", "high"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in shown:
+        numbers = (f"{row[name]:.1f}" for name in ("mean", "low", "high"))
+        table.add_row(str(row["experiment"]), str(row["arms"]), str(row["policy"]), *numbers)
+    out = console(sys.stdout)
+    out.print(title, table, sep="\n")
+
+
+def _best(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows with the least regret of each experiment, experiments in order of appearance."""
+    by_experiment: dict[Any, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_experiment.setdefault(row["experiment"], []).append(row)
+    return [row for group in by_experiment.values() for row in sorted(group, key=lambda one: one["mean"])[:BEST]]
+
+
+def print_catalogue(title: str, entries: Sequence[Entry]) -> None:
+    """Print names, descriptions and parameters."""
+    out = console(sys.stdout)
+    out.print(title, style="bold")
+    for entry in entries:
+        out.print(f"  {entry.name}", style="bold cyan", end="")
+        out.print(f"  {' '.join(entry.description.split())}", soft_wrap=True)
+        for name, description in entry.parameters:
+            out.print(f"      {name}" + (f": {description}" if description else ""), soft_wrap=True)
+    out.print()

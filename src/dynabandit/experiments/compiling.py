@@ -1,0 +1,142 @@
+"""Compilation spread over processes: Numba compiles one function at a time in each.
+
+A worker reads one item a line, compiles it into the cache on disk, and answers with a line. It ends when its
+input does, so it outlives no parent.
+"""
+
+import json
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import numba
+
+from dynabandit.environments import Environment, environment as make_environment
+from dynabandit.environments.base import path_writer
+from dynabandit.experiments.coverage import compiled_count, count_exceeded
+from dynabandit.experiments.store import plain
+from dynabandit.experiments.watching import Watcher
+from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.simulation import compile_policy, is_compiled, is_kept
+
+__all__ = ["compile_ahead"]
+
+Item = dict[str, Any]
+
+MOST_WORKERS = 8
+WORKER = "from dynabandit.experiments.compiling import serve; serve()"
+
+
+def compile_ahead(
+    policies: Iterable[Policy], environments: Iterable[Environment], coverage: bool, jobs: int, watcher: Watcher
+) -> None:
+    """Compile what is not on disk yet, in up to `jobs` processes, this one included."""
+    if numba.config.DISABLE_JIT:
+        return
+    items = _items(policies, environments, coverage)
+    if not items:
+        return
+    watcher.running(f"compiling {len(items)} algorithms")
+    todo: queue.SimpleQueue[Item] = queue.SimpleQueue()
+    for item in items:
+        todo.put(item)
+    workers: list[_Worker] = []
+    try:
+        while len(workers) < min(jobs, MOST_WORKERS, len(items)) - 1:
+            workers.append(_Worker(todo))
+        for item in _take(todo):
+            compile_item(item)
+        for worker in workers:
+            worker.join()
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+def _items(policies: Iterable[Policy], environments: Iterable[Environment], coverage: bool) -> list[Item]:
+    """List what is to be compiled, each algorithm once whatever its parameters."""
+    algorithms = {policy.kernels: policy for policy in policies}
+    worlds = {environment.kernels: environment for environment in environments}
+    items = [
+        {"policy": policy.name, "parameters": plain(policy.parameters)}
+        for policy in algorithms.values()
+        if not is_compiled(policy)
+    ]
+    items += [
+        {"environment": world.name, "parameters": plain(world.parameters)}
+        for world in worlds.values()
+        if not is_kept(path_writer(world.kernels))
+    ]
+    if coverage and not is_kept(compiled_count()):
+        items.append({"coverage": True})
+    return items
+
+
+def compile_item(item: Item) -> None:
+    """Compile one item of the list."""
+    if "policy" in item:
+        compile_policy(make_policy(item["policy"], **item["parameters"]))
+    elif "environment" in item:
+        make_environment(item["environment"], **item["parameters"]).path(horizon=1, seed=0)
+    else:
+        count_exceeded(0.5, 0.001, (1,), streams=1, number=0, seed=0)
+
+
+def serve() -> None:
+    """Be a worker."""
+    for line in sys.stdin:
+        compile_item(json.loads(line))
+        sys.stdout.write("done\n")
+        sys.stdout.flush()
+
+
+def _take(todo: "queue.SimpleQueue[Item]") -> Iterable[Item]:
+    while True:
+        try:
+            yield todo.get_nowait()
+        except queue.Empty:
+            return
+
+
+class _Worker:
+    """A process that compiles, and a thread that hands it one item after the other.
+
+    Should the process fail, what it was given is compiled when it is first needed.
+    """
+
+    def __init__(self, todo: "queue.SimpleQueue[Item]") -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", WORKER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,  # a Ctrl-C in the terminal is for the parent, which then stops the worker
+        )
+        self.thread = threading.Thread(target=self._feed, args=(todo,), daemon=True)
+        self.thread.start()
+
+    def _feed(self, todo: "queue.SimpleQueue[Item]") -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            for item in _take(todo):
+                self.process.stdin.write(json.dumps(item) + "\n")
+                self.process.stdin.flush()
+                if not self.process.stdout.readline():
+                    return
+        except OSError:  # the process is gone
+            return
+
+    def join(self) -> None:
+        """Wait until nothing is left to hand over and the last item is done."""
+        self.thread.join()
+
+    def stop(self) -> None:
+        """End the process, whatever it does."""
+        self.process.kill()
+        self.thread.join()
+        self.process.communicate()

@@ -1,0 +1,41 @@
+"""The paper as specs, one file a figure, in the order of the paper."""
+
+from importlib.resources import files
+
+from dynabandit.experiments.spec import Spec
+from dynabandit.experiments.toml import loads
+
+__all__ = ["FIGURES", "paper"]
+
+TITLE = "On adaptive estimation for dynamic Bernoulli bandits"
+FIGURES = (
+    "small-changes",
+    "sample-paths",
+    "two-arms-abrupt",
+    "two-arms-drift",
+    "many-arms-case-1",
+    "many-arms-case-2",
+    "many-arms-case-3",
+    "many-arms-case-4",
+    "step-size",
+    "discount-window",
+    "memory",
+    "bounds",
+)
+
+
+def paper() -> Spec:
+    """Return everything that the paper simulates.
+
+    Examples
+    --------
+    >>> paper().only(["memory"]).experiments[0].environment
+    Named(name='case-1', parameters={'arms': 2})
+    """
+    specs = [loads((files(__name__) / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml") for name in FIGURES]
+    return Spec(
+        title=TITLE,
+        experiments=tuple(one for spec in specs for one in spec.experiments),
+        sample_paths=tuple(one for spec in specs for one in spec.sample_paths),
+        coverage=tuple(one for spec in specs for one in spec.coverage),
+    )

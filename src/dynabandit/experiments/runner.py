@@ -1,0 +1,190 @@
+"""Runs a spec: what is kept is read, what is missing is computed and kept."""
+
+import os
+import platform
+import shutil
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from dynabandit.errors import integer
+from dynabandit.experiments.compiling import compile_ahead
+from dynabandit.experiments.plan import Plan, make_plan
+from dynabandit.experiments.spec import Spec
+from dynabandit.experiments.store import Arrays, Store, plain, writing
+from dynabandit.experiments.tasks import CoverageTask, PathTask, SimulationTask, Task
+from dynabandit.experiments.watching import Watcher
+from dynabandit.results import Results
+
+__all__ = ["RESULTS", "STORE", "run"]
+
+STORE = "store"
+RESULTS = "results"
+
+
+def run(
+    spec: Spec,
+    out: str | Path,
+    *,
+    jobs: int | None = None,
+    fresh: bool = False,
+    watcher: Watcher | None = None,
+) -> Results:
+    """Run a spec and write its results.
+
+    Every finished unit of work is kept in ``out/store`` under a hash of what was asked and of the code that
+    answers it. A run that was stopped, in whatever way, goes on from there when it is started again.
+
+    Parameters
+    ----------
+    spec
+        What to run.
+    out
+        The folder for everything that is written.
+    jobs
+        How many threads, by default one for each core.
+    fresh
+        Forget what is kept of this spec, and compute all of it.
+    watcher
+        Told of what is going on.
+
+    Returns
+    -------
+    Results
+        Also written to ``out/results``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dynabandit.experiments import Experiment, Named, Spec, run
+    >>> trial = Experiment(
+    ...     id="trial", environment=Named("case-1"), policies=(Named("ucb"),), horizon=50, replications=2
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run(Spec(title="A trial", experiments=(trial,)), folder)
+    Results(1 runs of 1 experiments)
+    """
+    jobs = _cores() if jobs is None else integer("jobs", jobs, 1)
+    watcher = watcher or Watcher()
+    began = time.monotonic()
+    out = Path(out)
+    plan, store = make_plan(spec), Store(out / STORE)
+    store.prepare()
+    if fresh:
+        store.forget(key for task in plan.tasks for key in task.requests)
+    found = _answer(plan, store, jobs, watcher)
+    results = Results(
+        (one.run(found) for one in plan.runs),
+        metadata=_metadata(spec, plan, jobs, time.monotonic() - began),
+        paths=plan.sample_paths(found),
+        coverage=plan.coverages(found),
+    )
+    _write(results, out)
+    return results
+
+
+def _answer(plan: Plan, store: Store, jobs: int, watcher: Watcher) -> dict[str, Arrays]:
+    """Return the answers to all requests, computing those that are not kept."""
+    found: dict[str, Arrays] = {}
+    missing: list[tuple[Task, list[str]]] = []
+    for task in plan.tasks:
+        kept = {key: store.load(key) for key in task.requests}
+        found.update({key: arrays for key, arrays in kept.items() if arrays is not None})
+        missing.append((task, [key for key, arrays in kept.items() if arrays is None]))
+    for path in store.damaged:
+        watcher.note(f"{path} is damaged; it was set aside under this name and is computed again")
+    work = [(task, keys) for task, keys in missing if keys]
+    waiting = {figure: sum(figure in task.figures for task, _ in work) for figure in plan.figures}
+    watcher.begin(sum(task.cost(keys) for task, keys in work), len(waiting))
+    _finish(waiting, watcher)
+    _compile(work, jobs, watcher)
+    for task, keys in work:
+        watcher.running(task.title)
+        for key, arrays in task.compute(keys, jobs, watcher.advance).items():
+            store.save(key, arrays, task.requests[key])
+            found[key] = arrays
+        for figure in task.figures:
+            waiting[figure] -= 1
+        _finish(waiting, watcher)
+    return found
+
+
+def _compile(work: Sequence[tuple[Task, list[str]]], jobs: int, watcher: Watcher) -> None:
+    """Compile all that the work needs, before the first unit asks for it."""
+    simulated = [(task, keys) for task, keys in work if isinstance(task, SimulationTask)]
+    policies = [task.policies[key] for task, keys in simulated for key in keys]
+    worlds = [task.environment for task, _ in work if isinstance(task, SimulationTask | PathTask)]
+    coverage = any(isinstance(task, CoverageTask) for task, _ in work)
+    compile_ahead(policies, worlds, coverage, jobs, watcher)
+
+
+def _finish(waiting: dict[str, int], watcher: Watcher) -> None:
+    """Tell of the figures that wait for nothing any more."""
+    for figure in [figure for figure, count in waiting.items() if count == 0]:
+        del waiting[figure]
+        watcher.finished(figure)
+
+
+def _write(results: Results, out: Path) -> None:
+    """Write the results beside the old ones, then take their place: a stop in between leaves no mixture."""
+    new, old = out / f"{RESULTS}.new", out / f"{RESULTS}.old"
+    with writing(out):
+        for leftover in (new, old):
+            shutil.rmtree(leftover, ignore_errors=True)
+        try:
+            results.save(new)
+        except BaseException:
+            shutil.rmtree(new, ignore_errors=True)
+            raise
+        if (out / RESULTS).exists():
+            (out / RESULTS).rename(old)
+        new.rename(out / RESULTS)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _metadata(spec: Spec, plan: Plan, jobs: int, seconds: float) -> dict[str, Any]:
+    """What it takes to make the results again, and what it took; no Parquet file holds any of it."""
+    seeds = sorted({part.seed for part in spec.parts})
+    code: dict[str, dict[str, str]] = {}
+    for one in plan.runs:
+        code.setdefault(one.experiment.id, {})[one.policy.label] = one.code
+    return {
+        "title": spec.title,
+        "spec": plain(spec.as_dict()),
+        "seed": seeds[0] if len(seeds) == 1 else seeds,
+        "code_versions": code,
+        "versions": {name: import_module(name).__version__ for name in ("dynabandit", "numpy", "numba")}
+        | {"python": platform.python_version()},
+        "hardware": {
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+            "memory_bytes": _memory(),
+            "system": platform.platform(),
+        },
+        "jobs": jobs,
+        "wall_seconds": round(seconds, 3),
+    }
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _processor() -> str:
+    """Return the processor's name; Linux keeps it in a file of its own."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _memory() -> int | None:
+    """Return the size of the machine's memory in bytes, where the system tells."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None

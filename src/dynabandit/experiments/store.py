@@ -1,0 +1,172 @@
+"""Results on disk, each under a hash of what was asked; a file that is not whole never counts."""
+
+import errno
+import hashlib
+import io
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Arrays", "StorageError", "Store", "address", "plain", "writing"]
+
+Arrays = dict[str, np.ndarray]
+
+MAGIC = "dynabandit-result-1"
+SUFFIX = ".result"
+DAMAGED = ".damaged"
+PARTIAL = ".partial"
+LEFT_BEHIND = 3600.0  # seconds after which a partial file belongs to no process that still runs
+
+
+class StorageError(OSError):
+    """A folder that cannot be written; the message says which and why."""
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: tuples and arrays as lists."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    return [plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def address(request: Mapping[str, Any]) -> str:
+    """Return the hash under which the answer to a request is kept; 10 and 10.0 ask for the same.
+
+    Examples
+    --------
+    >>> address({"memory": 10, "seed": 1}) == address({"seed": 1, "memory": 10.0})
+    True
+    """
+    text = json.dumps(_numbers(plain(request)), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _numbers(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_numbers(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+class Store:
+    """A folder of results, one file each.
+
+    Parameters
+    ----------
+    folder
+        Where the files are. It is made when the first result is saved, or by `prepare`.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.damaged: list[Path] = []
+        """Files that failed their checksum and were set aside."""
+
+    def path(self, key: str) -> Path:
+        """Return where the result with this address is kept."""
+        return self.folder / f"{key}{SUFFIX}"
+
+    def prepare(self) -> None:
+        """Make the folder, check that it can be written, and drop what a killed process left behind."""
+        with writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            oldest = time.time() - LEFT_BEHIND
+            for partial in self.folder.glob(f"*{PARTIAL}"):
+                if partial.stat().st_mtime < oldest:
+                    partial.unlink(missing_ok=True)
+            tempfile.TemporaryFile(dir=self.folder).close()
+
+    def load(self, key: str) -> Arrays | None:
+        """Return a result, or None where there is none; a damaged file is renamed and counts as none."""
+        path = self.path(key)
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            return _decode(content, key)
+        except ValueError:
+            aside = path.with_suffix(DAMAGED)
+            with writing(self.folder):
+                os.replace(path, aside)
+            self.damaged.append(aside)
+            return None
+
+    def save(self, key: str, arrays: Arrays, request: Mapping[str, Any]) -> None:
+        """Keep a result; it is there in full, even after a crash of the machine, or not at all."""
+        content = _encode(arrays, key, request)
+        with writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self.folder, prefix=f"{key[:16]}-", suffix=PARTIAL)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(name, self.path(key))
+            except BaseException:
+                Path(name).unlink(missing_ok=True)
+                raise
+            _sync(self.folder)
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Delete some results."""
+        with writing(self.folder):
+            for key in keys:
+                self.path(key).unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Turn what the system says about a failed write into a message that names the folder."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            reason = f"{reason} (no room for another file)"
+        raise StorageError(f"cannot write into {folder}: {reason}") from error
+
+
+def _encode(arrays: Arrays, key: str, request: Mapping[str, Any]) -> bytes:
+    """A line with the checksum of all that follows, a line that says what it is, then the arrays."""
+    body = io.BytesIO()
+    about = {"address": key, "arrays": list(arrays), "request": plain(request)}
+    body.write(json.dumps(about, sort_keys=True).encode() + b"\n")
+    for array in arrays.values():
+        np.save(body, array, allow_pickle=False)
+    content = body.getvalue()
+    return f"{MAGIC} {hashlib.sha256(content).hexdigest()}\n".encode() + content
+
+
+def _decode(content: bytes, key: str) -> Arrays:
+    head, _, rest = content.partition(b"\n")
+    if head != f"{MAGIC} {hashlib.sha256(rest).hexdigest()}".encode():
+        raise ValueError("the checksum does not fit")
+    body = io.BytesIO(rest)
+    about = json.loads(body.readline())
+    if about["address"] != key:
+        raise ValueError("the file holds another result than its name says")
+    return {name: np.load(body, allow_pickle=False) for name in about["arrays"]}
+
+
+def _sync(folder: Path) -> None:
+    """Make a rename last; only POSIX systems can open a folder for that."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

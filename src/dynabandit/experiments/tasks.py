@@ -1,0 +1,218 @@
+"""The units that the work is cut into; each answers several requests, so that they share what they can."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from dynabandit.environments import Environment
+from dynabandit.experiments.coverage import add_exceeded, count_exceeded
+from dynabandit.experiments.spec import CoverageSpec, PathSpec
+from dynabandit.experiments.store import Arrays, address
+from dynabandit.kernels.compilation import fingerprint
+from dynabandit.policies import Policy
+from dynabandit.simulation import code_version, compare, path_version, recorded_times
+
+__all__ = ["BATCH", "CoverageTask", "PathTask", "SimulationTask", "Task", "batches"]
+
+Advance = Callable[[float], None]
+
+BATCH = 25  # replications of a unit: seconds of work, and what a kill can cost at most
+STEP_COST = 5.0  # what a step costs beside its arms, in arms; only for the time left
+
+
+class Task(Protocol):
+    """A unit of work. A request is what an address is the hash of."""
+
+    figures: set[str]
+    """The figures that wait for it."""
+
+    @property
+    def title(self) -> str:
+        """What to say while it runs."""
+
+    @property
+    def requests(self) -> dict[str, dict[str, Any]]:
+        """From address to request."""
+
+    def cost(self, keys: Sequence[str]) -> float:
+        """Return about how much work some of the requests are, in updates of an arm."""
+
+    def compute(self, keys: Sequence[str], threads: int, advance: Advance) -> dict[str, Arrays]:
+        """Answer some of the requests; `advance` is told of the work done in between."""
+
+
+def batches(replications: int) -> Iterator[tuple[int, int]]:
+    """Yield the first replication and the size of each batch.
+
+    Examples
+    --------
+    >>> list(batches(60))
+    [(0, 25), (25, 25), (50, 10)]
+    """
+    for first in range(0, replications, BATCH):
+        yield first, min(BATCH, replications - first)
+
+
+@dataclass
+class SimulationTask:
+    """A batch of replications of all policies that want the same paths."""
+
+    environment: Environment
+    horizon: int
+    seed: int
+    times: np.ndarray
+    first: int
+    count: int
+    figures: set[str] = field(default_factory=set)
+    policies: dict[str, Policy] = field(default_factory=dict)
+    requests: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        last = self.first + self.count
+        return f"{self.environment.name}, {self.environment.arms} arms, replications {self.first + 1} to {last}"
+
+    def add(self, policy: Policy) -> str:
+        """Take in a policy, unless it is there already, and return the address of its result."""
+        request = {
+            "environment": self.environment.name,
+            "environment_parameters": self.environment.parameters,
+            "horizon": self.horizon,
+            "seed": self.seed,
+            "times": self.times,
+            "first_replication": self.first,
+            "replications": self.count,
+            "policy": policy.name,
+            "parameters": policy.parameters,
+            "code": code_version(policy, self.environment, self.horizon),
+        }
+        key = address(request)
+        self.policies[key] = policy
+        self.requests[key] = request
+        return key
+
+    def cost(self, keys: Sequence[str]) -> float:
+        return self.count * self.horizon * (self.environment.arms + STEP_COST) * len(keys)
+
+    def compute(self, keys: Sequence[str], threads: int, advance: Advance) -> dict[str, Arrays]:
+        total, before = self.cost(keys), 0.0
+
+        def progress(done: int, steps: int) -> None:
+            nonlocal before
+            now = total * done / steps
+            advance(now - before)
+            before = now
+
+        found = compare(
+            {key: self.policies[key] for key in keys},
+            self.environment,
+            horizon=self.horizon,
+            replications=self.count,
+            seed=self.seed,
+            times=self.times,
+            first_replication=self.first,
+            threads=threads,
+            progress=progress,
+        )
+        return {
+            key: {"regret": one.regret, "correct": np.rint(one.correct * self.count).astype(np.int64)}
+            for key, one in found.items()
+        }
+
+
+@dataclass
+class PathTask:
+    """The sample paths of one environment."""
+
+    spec: PathSpec
+    environment: Environment
+    figures: set[str]
+    replications: dict[str, int] = field(default_factory=dict)
+    requests: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for replication in range(self.spec.replications):
+            request = {
+                "environment": self.environment.name,
+                "environment_parameters": self.environment.parameters,
+                "horizon": self.spec.horizon,
+                "seed": self.spec.seed,
+                "times": self.times,
+                "replication": replication,
+                "code": path_version(self.environment),
+            }
+            key = address(request)
+            self.replications[key] = replication
+            self.requests[key] = request
+
+    @property
+    def times(self) -> np.ndarray:
+        return recorded_times(self.spec.points, self.spec.horizon)
+
+    @property
+    def title(self) -> str:
+        return f"{self.environment.name}, {self.environment.arms} arms, sample paths"
+
+    def cost(self, keys: Sequence[str]) -> float:
+        return float(self.spec.horizon * self.environment.arms * len(keys))
+
+    def compute(self, keys: Sequence[str], threads: int, advance: Advance) -> dict[str, Arrays]:
+        found = {}
+        for key in keys:
+            path = self.environment.path(self.spec.horizon, self.spec.seed, self.replications[key])
+            found[key] = {"means": path[self.times - 1]}
+            advance(self.cost([key]))
+        return found
+
+
+@dataclass
+class CoverageTask:
+    """The coverage of the bound, for every mean and step size."""
+
+    spec: CoverageSpec
+    figures: set[str]
+    points: dict[str, tuple[int, float]] = field(default_factory=dict)
+    requests: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        code = fingerprint(add_exceeded)
+        for index, mean in enumerate(self.spec.means):
+            for step_size in self.spec.step_sizes:
+                request = {
+                    "mean": mean,
+                    "number": index,
+                    "step_size": step_size,
+                    "observations": self.spec.observations,
+                    "streams": self.spec.streams,
+                    "seed": self.spec.seed,
+                    "code": code,
+                }
+                key = address(request)
+                self.points[key] = (index, step_size)
+                self.requests[key] = request
+
+    @property
+    def title(self) -> str:
+        return "coverage of the bound"
+
+    def cost(self, keys: Sequence[str]) -> float:
+        return float(self.spec.streams * self.spec.observations[-1] * len(keys))
+
+    def compute(self, keys: Sequence[str], threads: int, advance: Advance) -> dict[str, Arrays]:
+        spec = self.spec
+
+        def count(key: str) -> Arrays:
+            index, step_size = self.points[key]
+            arguments = (spec.means[index], step_size, spec.observations, spec.streams, index, spec.seed)
+            exceeded = count_exceeded(*arguments)
+            advance(self.cost([key]))
+            return {"exceeded": exceeded}
+
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="dynabandit")
+        try:
+            return dict(zip(keys, pool.map(count, keys), strict=True))
+        finally:
+            pool.shutdown(cancel_futures=True)

@@ -1,0 +1,54 @@
+"""Compilation ahead of the first step, so that it can be spread over processes."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from dynabandit.kernels.streams import stream
+from dynabandit.policies import Policy
+from dynabandit.policies.decision import SCRATCH_ROWS
+from dynabandit.simulation.episodes import Record, count_switches, episodes
+from dynabandit.simulation.work import initial_state
+
+__all__ = ["compile_policy", "is_compiled", "is_kept"]
+
+ARMS = 2
+
+
+def is_compiled(policy: Policy) -> bool:
+    """Whether the machine code that a simulation of `policy` needs is on disk."""
+    return is_kept(episodes(policy.kernels)) and (not policy.needs_tuning or is_kept(count_switches()))
+
+
+def is_kept(function: Callable[..., Any]) -> bool:
+    """Whether machine code of a function that `compiled` returned is on disk, from this process or another."""
+    folder = cast(Any, function).stats.cache_path
+    return folder is not None and any(Path(folder).glob("*.nbc"))
+
+
+def compile_policy(policy: Policy) -> None:
+    """Compile what a simulation of `policy` needs, and keep it on disk.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> compile_policy(db.policy("ucb"))
+    """
+    none = np.zeros((1, 0))
+    means, best = np.zeros((1, 1, ARMS)), np.zeros((1, 1))
+    record = Record(
+        times=np.zeros(0, dtype=np.int64),
+        total=np.zeros(1),
+        regret=none,
+        correct=none.astype(np.uint8),
+        arms=none.astype(np.int32),
+        rewards=none.astype(np.uint8),
+    )
+    state = initial_state(policy, ARMS, np.zeros(1, dtype=np.int64), horizon=1)
+    table, scratch = policy.kernels.table(ARMS, 1), np.zeros((SCRATCH_ROWS, ARMS))
+    # No step at all: the types of the arguments are what counts
+    episodes(policy.kernels)(state, record, table, scratch, means, best, 1, 0, policy.burn_in, 0, stream(0))
+    if policy.needs_tuning:
+        count_switches()(means, best, 0, np.full(1, -1), np.zeros(1, dtype=np.int64))

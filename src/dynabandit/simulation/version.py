@@ -1,0 +1,78 @@
+"""The version of a simulation's code: while it stands still, so do the results."""
+
+import functools
+import hashlib
+from collections.abc import Iterable
+
+import numpy as np
+
+from dynabandit.environments import Environment, Kernels as EnvironmentKernels
+from dynabandit.environments.base import make_path_writer
+from dynabandit.kernels.compilation import fingerprint
+from dynabandit.policies import Kernels as PolicyKernels, Policy
+from dynabandit.simulation.episodes import add_switches, make_episodes
+from dynabandit.simulation.threads import _run_task
+
+__all__ = ["code_version", "path_version"]
+
+
+def code_version(policy: Policy, environment: Environment, horizon: int) -> str:
+    """Return a hash of all code and all numbers that decide how `policy` fares on `environment`.
+
+    It changes with any edit of the algorithm, of the environment or of the simulator that could change a
+    result, and with nothing else: not with comments, messages, or parts that a simulation does not use.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> world = db.environment("case-1")
+    >>> code_version(db.policy("ucb"), world, 100) == code_version(db.policy("ucb"), world, 100)
+    True
+    """
+    parts = [_engine_version(), path_version(environment), _policy_version(policy.kernels)]
+    return _digest([*parts, *_policy_numbers(policy, environment, horizon)])
+
+
+def path_version(environment: Environment) -> str:
+    """Return the part of `code_version` that decides the paths of an environment."""
+    # What the kernels are given; some of it stands in no parameter, such as the rates of Case 1
+    given = [len(environment.slots), environment.numbers(), environment.table()]
+    return _digest([_environment_version(environment.kernels), *given])
+
+
+@functools.cache
+def _engine_version() -> str:
+    return fingerprint(_run_task, add_switches)
+
+
+@functools.cache
+def _policy_version(kernels: PolicyKernels) -> str:
+    return fingerprint(make_episodes(kernels), kernels.start)
+
+
+@functools.cache
+def _environment_version(kernels: EnvironmentKernels) -> str:
+    return fingerprint(make_path_writer(kernels))
+
+
+def _policy_numbers(policy: Policy, environment: Environment, horizon: int) -> list[object]:
+    arms = environment.arms
+    numbers: list[object] = [len(policy.slots), policy.burn_in, policy.kernels.table(arms, horizon)]
+    counts = [0]
+    if policy.needs_tuning:
+        numbers.append(fingerprint(type(policy).tuned))
+        counts += [2**power for power in range(horizon.bit_length())]
+    for count in counts:
+        tuned = policy.tuned(count, horizon)
+        numbers += [tuned.numbers(arms), tuned.shared_size()]
+    return numbers
+
+
+def _digest(parts: Iterable[object]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            digest.update(f"{part.dtype} {part.shape} ".encode() + part.tobytes())
+        else:
+            digest.update(f"{part!r} ".encode())
+    return digest.hexdigest()

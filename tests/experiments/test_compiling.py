@@ -1,0 +1,86 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+import dynabandit as db
+from dynabandit.experiments import Watcher, compiling
+from dynabandit.experiments.compiling import compile_ahead
+
+POLICIES = ("d-ucb", "aff-ucb1", "ucb")
+COMPILE = """
+import dynabandit as db
+from dynabandit.experiments import Watcher
+from dynabandit.experiments.compiling import compile_ahead
+policies = [db.policy(name) for name in ("d-ucb", "aff-ucb1", "ucb")]
+compile_ahead(policies, [db.environment("case-3")], False, jobs=2, watcher=Watcher())
+"""
+SIMULATE = """
+import dynabandit as db
+for simulation in db.compare(["d-ucb", "aff-ucb1", "ucb"], "case-3", horizon=100, replications=3).values():
+    print(simulation.policy.name, *(value.hex() for value in simulation.total_regret))
+"""
+
+
+def python(code, cache):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    return subprocess.check_output([sys.executable, "-c", code], env=environment)
+
+
+def kept(cache):
+    return {path.relative_to(cache) for path in cache.rglob("*.nbc")}
+
+
+def test_what_several_processes_compile_ahead_is_exactly_what_a_simulation_needs(tmp_path):
+    python(COMPILE, tmp_path / "several")
+    ahead = kept(tmp_path / "several")
+    assert len(ahead) == len(POLICIES) + 2  # and the environment, and the counting of switches
+    together = python(SIMULATE, tmp_path / "several")
+    assert kept(tmp_path / "several") == ahead
+    assert together == python(SIMULATE, tmp_path / "one")
+
+
+class Recorder(Watcher):
+    def __init__(self):
+        self.titles = []
+
+    def running(self, title):
+        self.titles.append(title)
+
+
+def test_what_is_on_disk_is_not_compiled_again():
+    db.simulate("ucb", "case-3", horizon=10)
+    watcher = Recorder()
+    compile_ahead([db.policy("ucb")], [db.environment("case-3", arms=7)], False, jobs=2, watcher=watcher)
+    assert watcher.titles == []
+
+
+def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch):
+    done = []
+    monkeypatch.setattr(compiling, "is_compiled", lambda policy: False)
+    monkeypatch.setattr(compiling, "compile_item", done.append)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    policies = [db.policy(name) for name in POLICIES]
+    compile_ahead(policies, [], False, jobs=2, watcher=Recorder())
+    assert len(done) >= len(policies) - 1  # one may have gone to the worker; it is compiled when it is needed
+
+
+def test_workers_end_when_this_process_is_interrupted(monkeypatch):
+    workers = []
+
+    class Spy(compiling._Worker):
+        def __init__(self, todo):
+            super().__init__(todo)
+            workers.append(self)
+
+    def interrupt(item):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compiling, "_Worker", Spy)
+    monkeypatch.setattr(compiling, "is_compiled", lambda policy: False)
+    monkeypatch.setattr(compiling, "compile_item", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        compile_ahead([db.policy(name) for name in POLICIES], [], False, jobs=3, watcher=Recorder())
+    assert len(workers) == 2
+    assert all(worker.process.returncode is not None for worker in workers)

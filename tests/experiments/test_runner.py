@@ -1,0 +1,245 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dynabandit as db
+from dynabandit.experiments import CoverageSpec, Experiment, Named, PathSpec, Spec, Watcher, run, tasks
+from dynabandit.experiments.plan import make_plan
+from dynabandit.kernels.streams import REWARD, stream, uniform
+
+SMALL = {"horizon": 40, "replications": 30, "seed": 3, "times": 4}
+WORLD = Named("case-1", {"arms": 3})
+FIRST = Experiment(id="first", environment=WORLD, policies=(Named("ucb"), Named("d-ucb")), **SMALL)
+SECOND = Experiment(id="second", environment=WORLD, policies=(Named("ucb"), Named("aff-ots")), **SMALL)
+PATHS = PathSpec(environment=WORLD, figure="paths", replications=2, horizon=40, seed=3, points=20)
+BOUND = CoverageSpec(figure="bound", means=(0.3, 0.5), step_sizes=(0.01,), observations=(2, 20), streams=400)
+SPEC = Spec(title="Small", experiments=(FIRST, SECOND), sample_paths=(PATHS,), coverage=(BOUND,))
+PARQUET = ("replications.parquet", "runs.parquet", "paths.parquet")
+
+
+class Recorder(Watcher):
+    def __init__(self):
+        self.work = 0.0
+        self.advanced = 0.0
+        self.titles, self.figures, self.notes = [], [], []
+
+    def begin(self, work, figures):
+        self.work = work
+
+    def running(self, title):
+        if not title.startswith("compiling"):
+            self.titles.append(title)
+
+    def advance(self, work):
+        self.advanced += work
+
+    def finished(self, figure):
+        self.figures.append(figure)
+
+    def note(self, message):
+        self.notes.append(message)
+
+
+@pytest.fixture
+def compared(monkeypatch):
+    """The policies of each call of `compare`, which still does its work."""
+    calls = []
+
+    def spy(policies, environment, **arguments):
+        calls.append((sorted(policy.label for policy in policies.values()), arguments["first_replication"]))
+        return db.compare(policies, environment, **arguments)
+
+    monkeypatch.setattr(tasks, "compare", spy)
+    return calls
+
+
+def parquet(folder):
+    return {name: (folder / "results" / name).read_bytes() for name in PARQUET}
+
+
+def test_a_run_is_what_compare_gives(tmp_path):
+    results = run(SPEC, tmp_path)
+    expected = db.compare(["ucb", "d-ucb"], db.environment("case-1", arms=3), **SMALL)
+    assert [(one.experiment, one.label) for one in results] == [
+        ("first", "ucb"), ("first", "d-ucb"), ("second", "ucb"), ("second", "aff-ots"),
+    ]  # fmt: skip
+    for label, simulation in expected.items():
+        one = results.one(experiment="first", label=label)
+        np.testing.assert_array_equal(one.regret, simulation.regret)
+        np.testing.assert_array_equal(one.times, simulation.times)
+        np.testing.assert_allclose(one.correct, simulation.correct, rtol=0, atol=1e-15)
+    aff_ots = results.one(label="aff-ots")
+    assert (aff_ots.policy, aff_ots.environment, aff_ots.arms) == ("aff-ots", "case-1", 3)
+    assert aff_ots.parameters == {**db.policy("aff-ots").parameters, "prior": [2.0, 2.0]}
+
+
+def test_experiments_on_the_same_paths_share_one_pass_and_no_policy_runs_twice(tmp_path, compared):
+    run(SPEC, tmp_path)
+    assert compared == [(["aff-ots", "d-ucb", "ucb"], 0), (["aff-ots", "d-ucb", "ucb"], 25)]
+
+
+def test_the_paper_shares_its_paths_and_runs_equal_policies_once():
+    from dynabandit.experiments import paper
+
+    plan = make_plan(paper().override(replications=10))
+    assert len(plan.simulations) == 13  # small changes, and four cases with three numbers of arms
+    asked = sum(len(run.addresses) for run in plan.runs)
+    computed = sum(len(task.requests) for task in plan.simulations)
+    # Shared with Case 3 of as many arms: five default step sizes, tuned d-ucb and sw-ucb; with Case 1: aff-ots
+    assert asked - computed == 3 * (5 + 2) + 1
+
+
+def test_a_second_run_computes_nothing(tmp_path, compared):
+    run(SPEC, tmp_path)
+    before = parquet(tmp_path)
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "store").iterdir()}
+    compared.clear()
+    watcher = Recorder()
+    run(SPEC, tmp_path, watcher=watcher)
+    assert compared == []
+    assert (watcher.work, watcher.titles) == (0, [])
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "store").iterdir()} == files
+    assert parquet(tmp_path) == before
+
+
+def test_fresh_forgets_what_is_asked_for_and_nothing_else(tmp_path, compared):
+    run(SPEC, tmp_path)
+    everything = parquet(tmp_path)
+    compared.clear()
+    run(SPEC.only(["second"]), tmp_path, fresh=True)
+    assert compared == [(["aff-ots", "ucb"], 0), (["aff-ots", "ucb"], 25)]
+    compared.clear()
+    run(SPEC, tmp_path)
+    assert compared == []
+    assert parquet(tmp_path) == everything
+
+
+def test_more_replications_compute_only_the_new_ones(tmp_path, compared):
+    run(SPEC.override(replications=25), tmp_path)
+    compared.clear()
+    run(SPEC.override(replications=50), tmp_path)
+    assert compared == [(["aff-ots", "d-ucb", "ucb"], 25)]
+
+
+@pytest.mark.parametrize("change", [{"seed": 4}, {"horizon": 41}])
+def test_another_seed_or_horizon_is_another_request(tmp_path, compared, change):
+    run(SPEC, tmp_path)
+    compared.clear()
+    run(SPEC.override(**change), tmp_path)
+    assert len(compared) == 2
+
+
+def test_a_new_policy_runs_alone(tmp_path, compared):
+    run(SPEC, tmp_path)
+    compared.clear()
+    more = replace(SECOND, policies=(*SECOND.policies, Named("aff-ots", {"step_size": 0.01})))
+    run(replace(SPEC, experiments=(FIRST, more)), tmp_path)
+    assert compared == [(["aff-ots(step_size=0.01)"], 0), (["aff-ots(step_size=0.01)"], 25)]
+
+
+def test_results_do_not_depend_on_jobs_or_on_where_a_run_was_stopped(tmp_path):
+    run(SPEC, tmp_path / "whole", jobs=1)
+    run(SPEC, tmp_path / "stopped", jobs=2)
+    for path in sorted((tmp_path / "stopped" / "store").iterdir())[::2]:
+        path.unlink()
+    run(SPEC, tmp_path / "stopped", jobs=2)
+    assert parquet(tmp_path / "whole") == parquet(tmp_path / "stopped")
+
+
+def test_a_stop_between_units_keeps_what_was_done(tmp_path, compared):
+    class Stopper(Watcher):
+        def running(self, title):
+            if "26 to 30" in title:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(SPEC, tmp_path, watcher=Stopper())
+    assert not (tmp_path / "results").exists()
+    compared.clear()
+    run(SPEC, tmp_path)
+    assert compared == [(["aff-ots", "d-ucb", "ucb"], 25)]
+
+
+def test_a_damaged_file_is_computed_again_and_the_user_is_told(tmp_path, compared):
+    run(SPEC, tmp_path)
+    before = parquet(tmp_path)
+    (key,) = [run.addresses[1] for run in make_plan(SPEC).runs if run.policy.label == "d-ucb"]
+    path = tmp_path / "store" / f"{key}.result"
+    path.write_bytes(path.read_bytes()[:-5])
+    compared.clear()
+    watcher = Recorder()
+    run(SPEC, tmp_path, watcher=watcher)
+    assert compared == [(["d-ucb"], 25)]
+    assert len(watcher.notes) == 1
+    assert "is damaged" in watcher.notes[0]
+    assert path.with_suffix(".damaged").exists()
+    assert parquet(tmp_path) == before
+
+
+def test_progress_adds_up_and_every_figure_finishes_once(tmp_path):
+    watcher = Recorder()
+    run(SPEC, tmp_path, watcher=watcher)
+    assert watcher.advanced == pytest.approx(watcher.work)
+    assert sorted(watcher.figures) == ["bound", "first", "paths", "second"]
+    assert "case-1, 3 arms, replications 26 to 30" in watcher.titles
+
+
+def test_sample_paths_are_the_very_paths_of_the_simulation(tmp_path):
+    results = run(SPEC, tmp_path)
+    assert [path.replication for path in results.paths] == [0, 1]
+    for path in results.paths:
+        whole = db.environment("case-1", arms=3).path(horizon=40, seed=3, replication=path.replication)
+        assert path.times.tolist() == list(range(2, 41, 2))
+        np.testing.assert_array_equal(path.means, whole[path.times - 1])
+
+
+def test_coverage_counts_what_a_literal_loop_counts(tmp_path):
+    counted = {(one.mean, one.observations): one.exceeded for one in run(SPEC, tmp_path).coverage}
+    for number, mean in enumerate(BOUND.means):
+        expected = dict.fromkeys(BOUND.observations, 0)
+        for index in range(BOUND.streams):
+            estimate = db.estimators.AdaptiveForgetting(step_size=0.01)
+            for step in range(1, 21):
+                estimate.update(float(uniform(stream(BOUND.seed, index), REWARD, step, number) < mean))
+                if step in expected:
+                    bonus = np.sqrt(-np.log(0.05) / (2.0 * estimate.effective_size))
+                    expected[step] += mean - estimate.mean >= bonus
+        assert {count: counted[mean, count] for count in BOUND.observations} == expected
+    assert sum(counted.values()) > 0
+
+
+def test_metadata_says_what_it_takes_to_run_it_again(tmp_path):
+    results = run(SPEC, tmp_path)
+    metadata = json.loads((tmp_path / "results" / "metadata.json").read_text(encoding="utf-8"))
+    assert metadata["title"] == "Small"
+    assert metadata["seed"] == [1, 3]
+    assert [one["id"] for one in metadata["spec"]["experiments"]] == ["first", "second"]
+    assert set(metadata["versions"]) == {"python", "numpy", "numba", "dynabandit"}
+    assert set(metadata["hardware"]) == {"processor", "cores", "memory_bytes", "system"}
+    assert metadata["wall_seconds"] > 0.0
+    assert len(metadata["code_versions"]["second"]["aff-ots"]) == 64
+    assert db.Results.load(tmp_path / "results").metadata == results.metadata
+
+
+def test_old_results_stay_when_new_ones_cannot_be_written(tmp_path, monkeypatch):
+    run(SPEC, tmp_path)
+    before = parquet(tmp_path)
+
+    def full(results, folder):
+        folder.mkdir()
+        (folder / "replications.parquet").write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(db.Results, "save", full)
+    with pytest.raises(OSError, match="cannot write into"):
+        run(SPEC.override(seed=9), tmp_path)
+    assert parquet(tmp_path) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results", "store"]
+
+
+def test_jobs_must_be_positive(tmp_path):
+    with pytest.raises(ValueError, match="jobs must be a whole number of at least 1, got 0"):
+        run(SPEC, tmp_path / "out", jobs=0)
+    assert not (tmp_path / "out").exists()
