@@ -1,0 +1,1 @@
+"""Analysis: results in, statistics, verdicts, figures and a report out."""
