@@ -1,1 +1,42 @@
 """Analysis: results in, statistics, verdicts, figures and a report out."""
+
+import json
+from pathlib import Path
+
+from dynabandit.analysis import drawing, figures, report, verdicts
+from dynabandit.analysis.tables import summary
+from dynabandit.analysis.verdicts import judge, reference
+from dynabandit.results import Results
+
+__all__ = ["judge", "publish", "reference", "summary"]
+
+
+def publish(results: Results, folder: str | Path, *, paper: bool) -> Path:
+    """Write the report, the figures and, for the paper, the verdicts.
+
+    Parameters
+    ----------
+    results
+        What was found; claims whose experiments are missing are listed as not run.
+    folder
+        Where ``report.html``, ``figures/`` and ``claims.json`` go.
+    paper
+        Whether these are the paper's experiments. For others there are no claims to judge.
+
+    Returns
+    -------
+    Path
+        The report.
+    """
+    folder = Path(folder)
+    pictures = folder / "figures"
+    pictures.mkdir(parents=True, exist_ok=True)
+    chosen = figures.of_paper(results) if paper else figures.every(results)
+    drawn = {figure.id: drawing.draw(figure, pictures)[1] for figure in chosen}
+    judged = judge(results) if paper else None
+    if judged is not None:
+        text = json.dumps(verdicts.as_json(judged, results), indent=2, ensure_ascii=False, allow_nan=False)
+        (folder / "claims.json").write_text(text + "\n", encoding="utf-8")
+    path = folder / "report.html"
+    path.write_text(report.render(results, chosen, drawn, judged), encoding="utf-8")
+    return path

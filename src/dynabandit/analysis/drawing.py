@@ -44,22 +44,28 @@ RATIO_TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0,
 
 def draw(figure: Figure, folder: Path) -> tuple[Path, Path]:
     """Write a figure into a folder, and return the paths of the SVG and the PNG file."""
-    matplotlib, canvas = extra("matplotlib", "lab"), extra("matplotlib.figure", "lab")
+    matplotlib, artist = extra("matplotlib", "lab"), extra("matplotlib.figure", "lab")
+    vector, raster = (
+        extra("matplotlib.backends.backend_svg", "lab"),
+        extra("matplotlib.backends.backend_agg", "lab"),
+    )
     panels = [panel for block in figure.blocks for panel in block.panels]
     layout = figure.layout
     heights = [max((_height(panels[one]) for one in row if one >= 0), default=1.0) for row in layout]
     columns = len(layout[0])
+    size = (PANEL_WIDTH * max(columns, 1.5), sum(heights) + 0.5)
     svg, png = folder / f"{figure.stem}.svg", folder / f"{figure.stem}.png"
     with matplotlib.rc_context(SETTINGS):
-        width = PANEL_WIDTH * columns if columns > 1 else 1.5 * PANEL_WIDTH
-        sheet = canvas.Figure(figsize=(width, sum(heights) + 0.5), layout="constrained")
+        sheet = artist.Figure(figsize=size, dpi=RESOLUTION, layout="constrained")
         places = sheet.subplot_mosaic(layout, height_ratios=heights, empty_sentinel=-1)
         for index, panel in enumerate(panels):
             _draw_panel(places[index], panel)
         _legend(sheet, [places[index] for index, panel in enumerate(panels) if _shared(panel, figure)], columns)
-        sheet.savefig(svg, metadata={"Date": None, "Title": figure.title})
-        sheet.set_layout_engine("none")  # it is laid out already, and that takes as long as drawing
-        sheet.savefig(png, dpi=RESOLUTION)
+        # Laid out once for both files; savefig would lay out and draw twice for each
+        sheet.draw_without_rendering()
+        sheet.set_layout_engine("none")
+        raster.FigureCanvasAgg(sheet).print_png(png)
+        vector.FigureCanvasSVG(sheet).print_svg(svg, metadata={"Date": None, "Title": figure.title})
     return svg, png
 
 
@@ -107,12 +113,17 @@ def _draw_lines(axes: "Axes", panel: Lines) -> None:
             markevery=(spacing * (index % 11 + 1) // 12, spacing) if len(line.x) > MOST_MARKERS else 1,
             label=line.name,
         )
-    if panel.share:
+    if panel.bounded:
         axes.set_ylim(-0.02, 1.02)
     else:
         axes.set_ylim(bottom=0)
-        axes.yaxis.set_major_formatter(_thousands)
+    if panel.percent or not panel.bounded:
+        axes.yaxis.set_major_formatter(_percent if panel.percent else _thousands)
     axes.xaxis.set_major_formatter(_thousands)
+
+
+def _percent(value: float, _: object = None) -> str:
+    return f"{100.0 * value:g} %"
 
 
 def _thousands(value: float, _: object = None) -> str:

@@ -23,6 +23,13 @@ CHANGES = (3000.0, 5000.0)
 ABRUPT = (1, 2)
 FIELD = ("small-changes", *(case(number, arms) for number in lookup.CASES for arms in lookup.ARMS))
 """The experiments that all the paper's policies take part in."""
+IDS = (
+    "small-changes", "sample-paths-case-1", "sample-paths-case-2", "two-arms-abrupt", "sample-paths-case-3",
+    "sample-paths-case-4", "two-arms-drift", "many-arms-case-1", "many-arms-case-2", "many-arms-case-3",
+    "many-arms-case-4", "step-size-greedy", "step-size-ucb", "step-size-thompson", "discount-window", "memory",
+    "bounds", "aff-ucb2-growing", "aff-ucb1-floor",
+)  # fmt: skip
+"""A figure keeps its number when only some are asked for."""
 SYMBOLS = {"step_size": "η", "discount": "λ", "window": "W", "memory": "C"}
 
 
@@ -45,6 +52,8 @@ class Figure:
     columns: int = 2
     wide: tuple[int, ...] = ()
     """Blocks that take a row of their own on paper; the panels of the others then stand side by side."""
+    experiments: tuple[str, ...] = ()
+    """The experiments whose total regret is shown."""
     number: int = 0
 
     @property
@@ -73,8 +82,15 @@ def of_paper(results: Results) -> list[Figure]:
         small_changes, sample_paths_abrupt, two_arms_abrupt, sample_paths_drift, two_arms_drift, many_arms,
         step_size, discount_window, memory, bounds, growing, floor,
     )  # fmt: skip
-    found = (figure for make in makers for figure in make(results) if figure.blocks)
-    return [replace(figure, number=number) for number, figure in enumerate(found, start=1)]
+    found = (figure for make in makers for figure in _complete(make, results) if figure.blocks)
+    return [replace(figure, number=IDS.index(figure.id) + 1) for figure in found]
+
+
+def _complete(make: Callable[[Results], Iterator[Figure]], results: Results) -> list[Figure]:
+    try:
+        return list(make(results))
+    except lookup.Missing:
+        return []  # the report says of each claim what it misses
 
 
 def every(results: Results) -> list[Figure]:
@@ -144,7 +160,7 @@ def caption(results: Results, *experiments: str) -> str:
     return (
         f"Mean cumulative regret over {replications(results, *experiments)} with 95 % bands, and total regret: "
         "box from quartile to quartile with the median, whiskers to the last point within 1.5 quartile ranges, "
-        "the mean as a diamond. Dashed and hollow: standard; solid and filled: adaptive."
+        "the mean as a diamond or a dashed line. Dashed and hollow: standard; solid and filled: adaptive."
     )
 
 
@@ -160,7 +176,9 @@ def small_changes(results: Results) -> Iterator[Figure]:
         blocks.insert(0, Block("Mean rewards", (panels.paths("Mean rewards", truth[0], steps=True),)))
     text = caption(results, experiment) + " The shares are averaged over 50 steps."
     wide = (0, 2) if truth else (1,)
-    yield Figure(experiment, "A small number of changes", text, tuple(blocks), wide=wide)
+    yield Figure(
+        experiment, "A small number of changes", text, tuple(blocks), wide=wide, experiments=(experiment,)
+    )
 
 
 def sample_paths(results: Results, number: int) -> Iterator[Figure]:
@@ -186,7 +204,8 @@ def sample_paths_drift(results: Results) -> Iterator[Figure]:
 def two_arms(results: Results, identity: str, heading: str, numbers: Sequence[int]) -> Iterator[Figure]:
     found = [number for number in numbers if present(results, case(number, 2))]
     blocks = tuple(compared(results, case(number, 2), f"Case {number}") for number in found)
-    yield Figure(identity, heading, caption(results, *(case(number, 2) for number in found)), blocks)
+    experiments = tuple(case(number, 2) for number in found)
+    yield Figure(identity, heading, caption(results, *experiments), blocks, experiments=experiments)
 
 
 def two_arms_abrupt(results: Results) -> Iterator[Figure]:
@@ -201,8 +220,10 @@ def many_arms(results: Results) -> Iterator[Figure]:
     for number in lookup.CASES:
         found = [arms for arms in lookup.MANY if present(results, case(number, arms))]
         blocks = tuple(compared(results, case(number, arms), f"{arms} arms") for arms in found)
-        text = caption(results, *(case(number, arms) for arms in found))
-        yield Figure(f"many-arms-case-{number}", f"Case {number} with many arms", text, blocks)
+        experiments = tuple(case(number, arms) for arms in found)
+        text = caption(results, *experiments)
+        heading = f"Case {number} with many arms"
+        yield Figure(f"many-arms-case-{number}", heading, text, blocks, experiments=experiments)
 
 
 def settings(results: Results, experiment: str, policy: str, parameter: str, values: Sequence[Any]) -> Block:
@@ -278,7 +299,7 @@ def bounds(results: Results) -> Iterator[Figure]:
             means = np.array([one.mean for one in found])
             lines.append(Line(f"{count:,} observations", look, means, value, low, high))
         heading = f"Step size {size:g}"
-        panel = Lines(heading, "mean reward", "share beyond the bound", tuple(lines), level=0.05)
+        panel = Lines(heading, "mean reward", "share beyond the bound", tuple(lines), percent=True, level=0.05)
         blocks.append(Block(heading, (panel,)))
     text = "Share of streams in which the mean reward lies above the adaptive mean plus the bonus; dashed: 5 %."
     yield Figure("bounds", "The bounds of the appendix", text, tuple(blocks), columns=3)

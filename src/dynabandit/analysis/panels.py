@@ -63,8 +63,10 @@ class Lines:
     x: str
     y: str
     lines: tuple[Line, ...]
-    share: bool = False
-    """Whether y is a share from 0 to 1."""
+    bounded: bool = False
+    """Whether y goes from 0 to 1."""
+    percent: bool = False
+    """Whether y is a share, best read in percent."""
     level: float | None = None
     """A horizontal line to compare with."""
     changes: tuple[float, ...] = ()
@@ -161,7 +163,9 @@ def shares(title: str, series: Sequence[Series], changes: tuple[float, ...] = ()
         counts = np.diff(np.append(cuts, len(times)))
         share = np.add.reduceat(one.run.correct, cuts) / counts
         lines.append(Line(one.name, one.style, times[np.minimum(cuts + width, len(times)) - 1], share))
-    return Lines(title, "step", "share of correct selections", tuple(lines), share=True, changes=changes)
+    return Lines(
+        title, "step", "share of correct selections", tuple(lines), bounded=True, percent=True, changes=changes
+    )
 
 
 def paths(title: str, path: SamplePath, *, steps: bool) -> Lines:
@@ -170,7 +174,7 @@ def paths(title: str, path: SamplePath, *, steps: bool) -> Lines:
         Line(f"Arm {arm + 1}", ARM_STYLES[arm % len(ARM_STYLES)], path.times, path.means[:, arm], steps=steps)
         for arm in range(path.arms)
     )
-    return Lines(title, "step", "mean reward", lines, share=True, markers=False)
+    return Lines(title, "step", "mean reward", lines, bounded=True, markers=False)
 
 
 def thinned(count: int, most: int = MOST_POINTS) -> np.ndarray:
