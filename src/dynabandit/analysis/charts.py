@@ -168,12 +168,17 @@ def _x_axis(panel: Panel) -> dict[str, Any]:
     if isinstance(panel, Intervals):
         ticks = [0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10]
         return {"type": "log", "tickvals": ticks, "ticktext": [str(tick) for tick in ticks]}
-    return {"tickformat": ",", "nticks": 6, **({"rangemode": "tozero"} if isinstance(panel, Boxes) else {})}
+    return {
+        "tickformat": ",~g",
+        "nticks": 6,
+        "tickangle": 0,
+        **({"rangemode": "tozero"} if isinstance(panel, Boxes) else {}),
+    }
 
 
 def _y_axis(panel: Panel) -> dict[str, Any]:
     if isinstance(panel, Lines):
-        form = {"tickformat": "~p" if panel.percent else ""}
+        form = {"tickformat": "~p" if panel.percent else "" if panel.bounded else ","}
         return {
             **_axis(panel.y),
             **form,

@@ -12,7 +12,7 @@ from dynabandit.analysis.statistics import LEVEL
 from dynabandit.analysis.words import METHODS
 from dynabandit.results import Results
 
-__all__ = ["FAILS", "HOLDS", "NOT_RUN", "PARTLY", "Verdict", "as_json", "judge", "reference"]
+__all__ = ["FAILS", "HOLDS", "NOT_RUN", "PARTLY", "Verdict", "as_json", "judge", "judge_one", "reference"]
 
 HOLDS, PARTLY, FAILS, NOT_RUN = "holds", "holds in part", "does not hold", "not run"
 FEWEST = 2  # replications; with one there is no interval
@@ -51,10 +51,11 @@ def judge(results: Results) -> list[Verdict]:
     >>> len(nothing), nothing[0].verdict, nothing[0].reason
     (21, 'not run', 'small-changes was not run')
     """
-    return [_judge(claim, results) for claim in CLAIMS]
+    return [judge_one(claim, results) for claim in CLAIMS]
 
 
-def _judge(claim: Claim, results: Results) -> Verdict:
+def judge_one(claim: Claim, results: Results) -> Verdict:
+    """Judge one claim."""
     missing = [one for one in claim.experiments if not present(results, one)]
     if missing:
         return Verdict(claim, (), f"{', '.join(missing)} {'was' if len(missing) == 1 else 'were'} not run")

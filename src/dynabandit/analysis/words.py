@@ -18,8 +18,8 @@ METHODS = {
     RATIO: "bootstrap over replications",
     DEVIATION: "bootstrap over replications, paired",
     SHARE: "Wilson's interval, as if a replication were one observation",
-    SENSITIVITY: "bootstrap over replications, paired",
-    RELATIVE: "bootstrap over replications, paired",
+    SENSITIVITY: "bootstrap over replications, paired, of the values with the largest and the smallest mean",
+    RELATIVE: "bootstrap over replications, paired, of the same values",
     ORDER: "bootstrap over replications",
     RATE: "Clopper and Pearson's interval",
 }

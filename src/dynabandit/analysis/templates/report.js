@@ -49,6 +49,9 @@
     const spec = specification(chart);
     const size = height(spec, chart.clientWidth);
     chart.style.minHeight = `${size}px`;
+    if (chart.clientWidth < 500) {
+      for (const axis of Object.keys(spec.layout)) if (axis.startsWith("xaxis")) spec.layout[axis].nticks = 4;
+    }
     const layout = { ...spec.layout, height: size, font: { color: ink(), family: getComputedStyle(document.body).fontFamily, size: 12 } };
     Plotly.newPlot(chart, spec.data, layout, { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"] })
       .then(() => follow(chart));
