@@ -32,7 +32,7 @@ def publish(results: Results, folder: str | Path, *, paper: bool) -> Path:
     pictures = folder / "figures"
     pictures.mkdir(parents=True, exist_ok=True)
     chosen = figures.of_paper(results) if paper else figures.every(results)
-    drawn = {figure.id: drawing.draw(figure, pictures)[1] for figure in chosen}
+    drawn = {figure.stem: drawing.draw(figure, pictures)[1] for figure in chosen}
     judged = judge(results) if paper else None
     if judged is not None:
         text = json.dumps(verdicts.as_json(judged, results), indent=2, ensure_ascii=False, allow_nan=False)

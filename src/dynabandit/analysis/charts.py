@@ -14,6 +14,7 @@ GREY = "rgba(128, 128, 128, 0.8)"
 GRID = "rgba(128, 128, 128, 0.22)"
 NOTHING = "rgba(0, 0, 0, 0)"
 LINES_HEIGHT, PATHS_HEIGHT, ROW_HEIGHT, GAP = 300, 190, 24, 64  # pixels
+LONG = 20  # characters
 LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 MARGINS = {"l": 56, "r": 12, "t": 8, "b": 44}
 
@@ -75,7 +76,7 @@ def _band(line: Line) -> dict[str, Any]:
         "mode": "lines",
         "hoverinfo": "skip",
         "legendgroup": line.name,
-        "name": line.name,
+        "name": _plain(line.name),
         "showlegend": False,
     }
 
@@ -89,7 +90,7 @@ def _curve(line: Line, panel: Lines) -> dict[str, Any]:
         "y": _short(line.y),
         "mode": "lines+markers" if panel.markers else "lines",
         "line": {"color": line.style.colour, "dash": line.style.dash, "width": 2},
-        "name": line.name,
+        "name": _plain(line.name),
         "legendgroup": line.name,
         "showlegend": True,
     }
@@ -109,7 +110,7 @@ def _curve(line: Line, panel: Lines) -> dict[str, Any]:
 def _boxes(panel: Boxes) -> Iterator[dict[str, Any]]:
     for box in panel.boxes:
         colour = box.style.colour
-        common = {"legendgroup": box.name, "name": box.short, "showlegend": False}
+        common = {"legendgroup": box.name, "name": _plain(box.short), "showlegend": False}
         yield {
             "type": "box",
             "orientation": "h",
@@ -186,7 +187,8 @@ def _y_axis(panel: Panel) -> dict[str, Any]:
         }
     rows = [box.short for box in panel.boxes] if isinstance(panel, Boxes) else [row.name for row in panel.rows]
     order = {"type": "category", "categoryorder": "array", "categoryarray": rows, "autorange": "reversed"}
-    return {**_axis(""), **order, "showgrid": False, "tickfont": {"size": 11}, "dtick": 1}
+    ticks = {"tickvals": rows, "ticktext": [_wrapped(row) for row in rows], "tickfont": {"size": 11}}
+    return {**_axis(""), **order, **ticks, "showgrid": False}
 
 
 def _shapes(panel: Panel, number: str) -> Iterator[dict[str, Any]]:
@@ -220,6 +222,12 @@ def _short(values: Iterable[Any]) -> list[float | None]:
 def _transparent(colour: str, opacity: float) -> str:
     red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
     return f"rgba({red}, {green}, {blue}, {opacity})"
+
+
+def _wrapped(text: str) -> str:
+    """Break a long label before its parameters, to leave room for the plot on a phone."""
+    name, bracket, rest = text.partition("(")
+    return _plain(text) if len(text) < LONG or not bracket else f"{_plain(name)}<br>({_plain(rest)}"
 
 
 def _plain(text: str) -> str:

@@ -1,6 +1,7 @@
 """The figures there are: those of the paper in its order, those beyond it, and one for any experiment."""
 
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -101,7 +102,7 @@ def every(results: Results) -> list[Figure]:
         block = Block("", (panels.regret("Cumulative regret", series), panels.totals("Total regret", series)))
         share = Block("", (panels.shares("Share of correct selections", series),))
         caption = f"Means over {runs[0].replications:,} replications with 95 % bands, and boxes of total regret."
-        identity = f"experiment-{number}"
+        identity = re.sub(r"[^a-z0-9]+", "-", heading.lower())[:60].strip("-")
         figures.append(Figure(identity, heading, caption, (block, share), number=number, wide=(1,)))
     return figures
 

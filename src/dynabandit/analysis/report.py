@@ -72,7 +72,7 @@ def render(
     figures
         What to show.
     pictures
-        From a figure's id to its PNG file, for print and for readers without scripts.
+        From a figure's stem to its PNG file, for print and for readers without scripts.
     judged
         The verdicts on the paper's claims, or None for experiments of your own.
     """
@@ -88,7 +88,7 @@ def render(
     environment.globals.update(glyph=glyph, mark=MARKS.get, evidence=EVIDENCE.get)
     page = environment.get_template("paper.html" if judged is not None else "experiments.html")
     rows = tables.summary(results)
-    drawn = {figure.id: _drawn(figure, pictures[figure.id], rows) for figure in figures}
+    drawn = {figure.id: _drawn(figure, pictures[figure.stem], rows) for figure in figures}
     context = {
         "figures": drawn,
         "plotly": offline.get_plotlyjs(),
@@ -99,31 +99,32 @@ def render(
         "rows": rows,
     }
     if judged is None:
-        return str(page.render(**context, experiments=_experiments(results)))
+        return str(page.render(**context, experiments=_experiments(results, figures, pictures)))
     return str(page.render(**context, **_paper(results, judged)))
 
 
 def _drawn(figure: Figure, picture: Path, rows: list[dict[str, Any]]) -> Drawn:
     image = "data:image/png;base64," + base64.b64encode(picture.read_bytes()).decode()
     charts = [
-        {"id": f"{figure.id}-{index}", "title": block.title, **chart(block)}
+        {"id": f"chart-{figure.stem}-{index}", "title": block.title, **chart(block)}
         for index, block in enumerate(figure.blocks, start=1)
     ]
     numbers = [row for row in rows if row["experiment"] in figure.experiments]
     return Drawn(figure, image, charts, numbers)
 
 
-def _experiments(results: Results) -> list[dict[str, Any]]:
+def _experiments(results: Results, figures: list[Figure], pictures: dict[str, Path]) -> list[dict[str, Any]]:
     """Return what was run, one entry for each figure of `figures.every`."""
     return [
         {
             "heading": heading,
+            "drawn": _drawn(figure, pictures[figure.stem], []),
             "horizon": runs[0].horizon,
             "replications": runs[0].replications,
             "seed": runs[0].seed,
             "rows": tables.summary(Results(runs)),
         }
-        for heading, runs in groups(results).items()
+        for figure, (heading, runs) in zip(figures, groups(results).items(), strict=True)
     ]
 
 
