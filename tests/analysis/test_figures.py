@@ -149,7 +149,7 @@ def test_plotly_accepts_every_chart(results: Results) -> None:
 
 def test_hiding_a_policy_hides_curve_band_and_box(results: Results) -> None:
     made = chart(figures.of_paper(results)[3].blocks[0])
-    for name in ("UCB", "AFF-OTS"):
+    for name in ("UCB", "AFF-OTS", "ε-Greedy (best ε = 0.1, by hindsight)"):
         kinds = [trace["type"] for trace in made["data"] if trace["legendgroup"] == name]
         assert kinds.count("box") == 1
         assert kinds.count("scatter") >= 2

@@ -90,6 +90,12 @@ def test_markup_in_names_is_text(tmp_path: Path, open_page: Open) -> None:
     assert visit.page.evaluate("document.querySelectorAll('img:not(.static)').length") == 0
 
 
+def test_data_in_the_page_cannot_end_their_script_element() -> None:
+    text = report.embedded({"name": "</script><!-- & -->"})
+    assert not set("<>&") & set(text)
+    assert json.loads(text) == {"name": "</script><!-- & -->"}
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_report_renders_without_errors_and_without_network(
     results: Results, published: Path, open_page: Open, scheme: str

@@ -13,7 +13,7 @@ __all__ = ["chart"]
 GREY = "rgba(128, 128, 128, 0.8)"
 GRID = "rgba(128, 128, 128, 0.22)"
 NOTHING = "rgba(0, 0, 0, 0)"
-LINES_HEIGHT, PATHS_HEIGHT, ROW_HEIGHT, GAP = 300, 190, 24, 64  # pixels
+LINES_HEIGHT, PATHS_HEIGHT, ROW_HEIGHT, TALL_ROW, GAP = 300, 190, 24, 32, 64  # pixels
 LONG = 20  # characters
 LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 MARGINS = {"l": 56, "r": 12, "t": 8, "b": 44}
@@ -49,7 +49,12 @@ def chart(block: Block) -> dict[str, Any]:
 def _height(panel: Panel) -> int:
     if isinstance(panel, Lines):
         return LINES_HEIGHT if panel.markers else PATHS_HEIGHT
-    return ROW_HEIGHT * (1 + len(panel.boxes if isinstance(panel, Boxes) else panel.rows))
+    rows = _rows(panel)
+    return (TALL_ROW if any("<br>" in _wrapped(row) for row in rows) else ROW_HEIGHT) * (1 + len(rows))
+
+
+def _rows(panel: Boxes | Intervals) -> list[str]:
+    return [box.short for box in panel.boxes] if isinstance(panel, Boxes) else [row.name for row in panel.rows]
 
 
 def _traces(panel: Panel) -> Iterator[dict[str, Any]]:
@@ -185,7 +190,7 @@ def _y_axis(panel: Panel) -> dict[str, Any]:
             **form,
             **({"range": [-0.02, 1.02]} if panel.bounded else {"rangemode": "tozero"}),
         }
-    rows = [box.short for box in panel.boxes] if isinstance(panel, Boxes) else [row.name for row in panel.rows]
+    rows = _rows(panel)
     order = {"type": "category", "categoryorder": "array", "categoryarray": rows, "autorange": "reversed"}
     ticks = {"tickvals": rows, "ticktext": [_wrapped(row) for row in rows], "tickfont": {"size": 11}}
     return {**_axis(""), **order, **ticks, "showgrid": False}
