@@ -144,9 +144,7 @@ def holding() -> World:
     world.put("case-2-arms-2", dict.fromkeys(("eps-greedy", *STANDARD, *ADAPTIVE), 500.0))
     for policy in ("eps-greedy", *STANDARD, "aff-ucb2"):
         world.deviations["case-2-arms-2", policy, None] = 0.2 if policy == "aff-ucb2" else 0.1
-    world.put(
-        "case-3-arms-2", {**dict.fromkeys(("eps-greedy", *STANDARD), 1000.0), **dict.fromkeys(ADAPTIVE, 500.0)}
-    )
+    world.put("case-3-arms-2", {**dict.fromkeys(("eps-greedy", *STANDARD), 1000.0), **dict.fromkeys(ADAPTIVE, 500.0)})
     world.put("case-4-arms-2", {**dict.fromkeys(("eps-greedy", *STANDARD, *ADAPTIVE), 500.0), "ts": 1000.0})
     many = {
         "eps-greedy": 2600.0, "ucb": 2400.0, "ts": 2200.0, "ots": 2000.0, "d-ucb": 5000.0, "sw-ucb": 4500.0,

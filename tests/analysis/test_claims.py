@@ -256,9 +256,7 @@ def test_the_sentence_of_a_rule_names_the_numbers_that_the_code_uses(claim: Clai
         for end in (word.low, word.high):
             if abs(end) == float("inf"):
                 continue
-            assert f"{end:g}" in numbers or (end == 0.5 and "half" in claim.rule), (
-                f"{end:g} is not in: {claim.rule}"
-            )
+            assert f"{end:g}" in numbers or (end == 0.5 and "half" in claim.rule), f"{end:g} is not in: {claim.rule}"
 
 
 def test_words_are_all_used_and_all_explained() -> None:

@@ -10,9 +10,7 @@ from fakes import fake_run, holding
 
 
 def test_eps_greedy_stands_for_its_best_epsilon() -> None:
-    runs = [
-        fake_run("x", "eps-greedy", [mean, mean], parameters={"epsilon": e}) for e, mean in ((0.1, 3), (0.2, 1))
-    ]
+    runs = [fake_run("x", "eps-greedy", [mean, mean], parameters={"epsilon": e}) for e, mean in ((0.1, 3), (0.2, 1))]
     assert lookup.series(Results(runs), "x")["eps-greedy"].parameters == {"epsilon": 0.2}
 
 

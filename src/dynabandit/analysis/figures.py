@@ -177,9 +177,7 @@ def small_changes(results: Results) -> Iterator[Figure]:
         blocks.insert(0, Block("Mean rewards", (panels.paths("Mean rewards", truth[0], steps=True),)))
     text = caption(results, experiment) + " The shares are averaged over 50 steps."
     wide = (0, 2) if truth else (1,)
-    yield Figure(
-        experiment, "A small number of changes", text, tuple(blocks), wide=wide, experiments=(experiment,)
-    )
+    yield Figure(experiment, "A small number of changes", text, tuple(blocks), wide=wide, experiments=(experiment,))
 
 
 def sample_paths(results: Results, number: int) -> Iterator[Figure]:

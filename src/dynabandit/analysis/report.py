@@ -60,9 +60,7 @@ class Column:
     counts: dict[int, str]
 
 
-def render(
-    results: Results, figures: list[Figure], pictures: dict[str, Path], judged: list[Verdict] | None
-) -> str:
+def render(results: Results, figures: list[Figure], pictures: dict[str, Path], judged: list[Verdict] | None) -> str:
     """Return the page.
 
     Parameters

@@ -194,9 +194,7 @@ class Settings:
 
     def runs(self, results: Results) -> list[Run]:
         """Return its runs, one a value."""
-        return [
-            lookup.setting(results, self.experiment, self.policy, self.parameter, value) for value in self.values
-        ]
+        return [lookup.setting(results, self.experiment, self.policy, self.parameter, value) for value in self.values]
 
     @property
     def text(self) -> str:
