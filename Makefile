@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit interpreted paper bench clean
+.PHONY: setup test lint unit interpreted browser paper bench clean
 
 setup: $(READY)
 
@@ -28,8 +28,18 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-unit: $(READY)
+unit: $(READY) browser
 	$(BIN)/pytest -n 2 --durations=10
+
+# Pages are tested in any Chrome or Chromium; root gets Debian's where there is none
+browser:
+	@for name in chromium chromium-browser google-chrome google-chrome-stable chrome; do \
+	  command -v $$name >/dev/null && exit 0; done; \
+	[ -e "/Applications/Google Chrome.app" ] || [ -e /Applications/Chromium.app ] && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing Chromium for the tests of pages"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
+	else echo "NO BROWSER: the tests of pages will be SKIPPED; install Chrome or Chromium to run them"; fi
 
 # The same unit tests without any compiled code
 interpreted: $(READY)

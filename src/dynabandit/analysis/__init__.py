@@ -1,35 +1,42 @@
-"""Analysis: results in; statistics, figures, verdicts and a report out."""
+"""Analysis: results in, statistics, verdicts, figures and a report out."""
 
-import math
+import json
 from pathlib import Path
-from typing import Any
 
+from dynabandit.analysis import drawing, figures, report, verdicts
+from dynabandit.analysis.tables import summary
+from dynabandit.analysis.verdicts import judge, reference
 from dynabandit.results import Results
 
-__all__ = ["publish", "summary"]
+__all__ = ["judge", "publish", "reference", "summary"]
 
 
-def publish(results: Results, folder: Path, *, paper: bool) -> Path:
-    """Write a report into a folder and return its path."""
+def publish(results: Results, folder: str | Path, *, paper: bool) -> Path:
+    """Write the report, the figures and, for the paper, the verdicts.
+
+    Parameters
+    ----------
+    results
+        What was found; claims whose experiments are missing are listed as not run.
+    folder
+        Where ``report.html``, ``figures/`` and ``claims.json`` go.
+    paper
+        Whether these are the paper's experiments. For others there are no claims to judge.
+
+    Returns
+    -------
+    Path
+        The report.
+    """
+    folder = Path(folder)
+    pictures = folder / "figures"
+    pictures.mkdir(parents=True, exist_ok=True)
+    chosen = figures.of_paper(results) if paper else figures.every(results)
+    drawn = {figure.stem: drawing.draw(figure, pictures)[1] for figure in chosen}
+    judged = judge(results) if paper else None
+    if judged is not None:
+        text = json.dumps(verdicts.as_json(judged, results), indent=2, ensure_ascii=False, allow_nan=False)
+        (folder / "claims.json").write_text(text + "\n", encoding="utf-8")
     path = folder / "report.html"
-    path.write_text(f"<!doctype html><title>dynabandit</title><p>{results!r}</p>\n", encoding="utf-8")
+    path.write_text(report.render(results, chosen, drawn, judged), encoding="utf-8")
     return path
-
-
-def summary(results: Results) -> list[dict[str, Any]]:
-    """Return the mean total regret of every run with a 95 % interval."""
-    rows = []
-    for run in results:
-        mean = float(run.total_regret.mean())
-        half = 1.96 * float(run.total_regret.std()) / math.sqrt(run.replications)
-        rows.append(
-            {
-                "experiment": run.experiment,
-                "arms": run.arms,
-                "policy": run.label,
-                "mean": mean,
-                "low": mean - half,
-                "high": mean + half,
-            }
-        )
-    return rows

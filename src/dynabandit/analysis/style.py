@@ -1,0 +1,68 @@
+"""How policies look: one colour, dash and marker each, in every figure.
+
+The colours are those of Okabe and Ito, and of Tol for the rest; readers with any of the usual colour
+deficiencies can tell them apart. An adaptive policy has the colour of its standard policy: dashed and hollow is
+standard, solid and filled is adaptive.
+"""
+
+import colorsys
+from typing import NamedTuple
+
+__all__ = ["ARM_STYLES", "Style", "style", "variant"]
+
+
+class Style(NamedTuple):
+    """A look, in Plotly's words; `drawing` translates it for Matplotlib."""
+
+    colour: str
+    dash: str = "solid"
+    marker: str = "circle"
+    filled: bool = True
+
+
+ORANGE, BLUE, SKY, GREEN, RED, PURPLE = "#E69F00", "#0072B2", "#56B4E9", "#009E73", "#D55E00", "#CC79A7"
+GREY = "#868686"
+
+STYLES = {
+    "eps-greedy": Style(ORANGE, "dash", "square", filled=False),
+    "aff-d-greedy": Style(ORANGE, "solid", "square"),
+    "ucb": Style(BLUE, "dash", "circle", filled=False),
+    "aff-ucb1": Style(BLUE, "solid", "circle"),
+    "aff-ucb1-floor": Style(BLUE, "longdash", "star"),
+    "aff-ucb2": Style(SKY, "solid", "triangle-up"),
+    "aff-ucb2-growing": Style(SKY, "longdash", "star"),
+    "ts": Style(GREEN, "dash", "diamond", filled=False),
+    "aff-ts": Style(GREEN, "solid", "diamond"),
+    "ots": Style(RED, "dash", "triangle-down", filled=False),
+    "aff-ots": Style(RED, "solid", "triangle-down"),
+    "d-ucb": Style(PURPLE, "dot", "x", filled=False),
+    "sw-ucb": Style(PURPLE, "dashdot", "pentagon", filled=False),
+    "dts": Style("#999933", "dash", "hexagon", filled=False),
+    "aff-dts1": Style("#999933", "solid", "hexagon"),
+    "aff-dts2": Style("#44AA99", "solid", "cross"),
+    "uniform": Style(GREY, "dot", "circle", filled=False),
+    "best-arm": Style(GREY, "dash", "square", filled=False),
+}
+UNKNOWN = (
+    Style("#AA4499", "solid", "star"),
+    Style("#88CCEE", "solid", "pentagon"),
+    Style("#DDCC77", "solid", "hexagon"),
+    Style("#CC6677", "solid", "cross"),
+)
+ARM_STYLES = (Style("#4477AA"), Style("#EE6677", "dash"), Style("#228833", "dot"), Style("#AA3377", "dashdot"))
+VARIANTS = (("solid", "circle"), ("dash", "square"), ("dashdot", "triangle-up"), ("dot", "diamond"))
+
+
+def style(policy: str) -> Style:
+    """Return the look of a policy; one that is not ours takes a spare look by its name."""
+    return STYLES.get(policy) or UNKNOWN[sum(policy.encode()) % len(UNKNOWN)]
+
+
+def variant(policy: str, index: int, count: int) -> Style:
+    """Return the look of one of several settings of a policy: its hue, from dark to light."""
+    base = style(policy)
+    hue, _, saturation = colorsys.rgb_to_hls(*(int(base.colour[i : i + 2], 16) / 255 for i in (1, 3, 5)))
+    step = index / max(count - 1, 1)
+    shade = colorsys.hls_to_rgb(hue, 0.34 + 0.34 * step, min(saturation, 0.85))
+    dash, marker = VARIANTS[index % len(VARIANTS)]
+    return Style("#" + "".join(f"{round(255 * part):02X}" for part in shade), dash, marker, base.filled)
