@@ -19,7 +19,7 @@ from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.decision import SCRATCH_ROWS, largest, make_contest, make_draws
 
 ALPHA = 1e-6
-KINDS = ("flat", "sharp", "mixed", "tiny", "wild", "small a", "small b", "one sharp", "one far ahead")
+KINDS = ("flat", "sharp", "mixed", "tiny", "wild", "small a", "small b", "one sharp", "one far ahead", "empty")
 
 
 @kernel
@@ -69,6 +69,12 @@ def shapes(kind: str, arms: int) -> np.ndarray:
         return np.stack([rng.uniform(0.01, 1.0, arms), rng.uniform(1.0, 20.0, arms)])
     if kind == "small b":
         return np.stack([rng.uniform(1.0, 3.0, arms), rng.uniform(0.3, 1.0, arms)])
+    if kind == "empty":  # what AFF-DTS2 holds after a forgetting factor of 0, among arms that learnt something
+        shapes = 0.5 + rng.random((2, arms)) * 5.0
+        shapes[:, 0] = 0.0
+        shapes[0, 1] = 0.0
+        shapes[:, 5] = 0.0
+        return shapes
     alike = np.full((2, arms), 3.0)
     alike[:, 0] = 300.0 if kind == "one sharp" else (900.0, 100.0)
     return alike

@@ -139,6 +139,14 @@ class _Walk:
         elif isinstance(value, (tuple, list)):
             for inner in value:
                 self.visit(inner)
+        elif isinstance(value, dict):
+            self.visit(list(value.items()))
+        elif isinstance(value, (set, frozenset)):  # in an order of its own in each process
+            self._add(sorted(map(repr, value)))
+        elif isinstance(value, range):
+            self._add(value)
+        elif isinstance(value, np.generic):
+            self._add((value.dtype.str, value.tobytes()))
         elif isinstance(value, np.ndarray):  # Numba bakes a global array into the code
             self._add((value.dtype.str, value.shape, value.tobytes()))
         else:
@@ -158,7 +166,7 @@ class _Walk:
             if isinstance(constant, CodeType):
                 self._visit_code(constant, names)
             else:
-                self._add(constant)
+                self.visit(constant)
         for name in code.co_names:
             self._add(name)
             self.visit(names.get(name), code.co_names)

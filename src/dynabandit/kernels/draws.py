@@ -10,7 +10,7 @@ import math
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import Stream, normal_pair, uniform_pair, words
 
-__all__ = ["BELOW_ONE", "beta", "gamma"]
+__all__ = ["BELOW_ONE", "beta", "gamma", "not_empty"]
 
 SMALLEST_SHAPE = 1e-12  # stands for 0: a Beta posterior whose data was forgotten is then a fair coin
 BELOW_ONE = 1.0 - 2.0**-53  # the largest draw: 1 itself would have no tail beyond it
@@ -56,6 +56,12 @@ def beta(a: float, b: float, source: Stream, role: int, step: int, arm: int) -> 
         ratio = math.exp(difference)
         return ratio / (1.0 + ratio)
     return min(1.0 / (1.0 + math.exp(-difference)), BELOW_ONE)
+
+
+@kernel
+def not_empty(shapes: tuple[float, float]) -> tuple[float, float]:
+    """Return shapes of a Beta law that exists: a posterior that forgot everything, Beta(0, 0), is a fair coin."""
+    return max(shapes[0], SMALLEST_SHAPE), max(shapes[1], SMALLEST_SHAPE)
 
 
 @kernel

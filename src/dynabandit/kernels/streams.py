@@ -23,7 +23,7 @@ REWARD = 3  # the reward of the chosen arm
 SCORE = 4  # a policy's draw for an arm
 TIE = 5  # which of several best arms
 EXPLORE = 6  # whether to leave the best arm
-EXPLORED_ARM = 7  # for which other
+EXPLORED_ARM = 7  # and for which arm
 
 LARGEST_STEP = MASK  # a step is one word of a key, and so is a replication
 LARGEST_REPLICATION = MASK

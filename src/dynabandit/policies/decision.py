@@ -7,7 +7,7 @@ import numpy as np
 
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.contest import GROUP, LOSES, challenge, contested, prefixes
-from dynabandit.kernels.draws import beta
+from dynabandit.kernels.draws import beta, not_empty
 from dynabandit.kernels.streams import EXPLORED_ARM, SCORE, TIE, Stream, uniform
 from dynabandit.policies.base import Kernels, Now
 
@@ -86,7 +86,7 @@ def make_draws(kernels: Kernels) -> Callable[..., None]:
         source: Stream,
     ) -> None:
         for arm in range(last.size):
-            a, b = posterior(memory, arm, now.step - 1 - last[arm], now, parameters)
+            a, b = not_empty(posterior(memory, arm, now.step - 1 - last[arm], now, parameters))
             draw = beta(a, b, source, SCORE, now.step, arm)
             scratch[0, arm] = max(draw, a / (a + b)) if optimistic else draw
 
@@ -117,7 +117,7 @@ def make_contest(kernels: Kernels) -> Callable[..., None]:
             draw_all(memory, last, scratch, now, parameters, table, source)
             return
         for arm in range(arms):
-            a, b = posterior(memory, arm, now.step - 1 - last[arm], now, parameters)
+            a, b = not_empty(posterior(memory, arm, now.step - 1 - last[arm], now, parameters))
             shape_a[arm] = a
             shape_b[arm] = b
             mean[arm] = a / (a + b)

@@ -16,7 +16,7 @@ from numba import cuda
 from dynabandit.environments.base import Kernels as EnvironmentKernels
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.contest import GROUP, LOSES, challenge, contested, prefixes
-from dynabandit.kernels.draws import beta
+from dynabandit.kernels.draws import beta, not_empty
 from dynabandit.kernels.precision import single
 from dynabandit.kernels.streams import EXPLORED_ARM, REWARD, SCORE, TIE, Stream, uniform
 from dynabandit.policies.base import Kernels, Now
@@ -157,7 +157,7 @@ def make_contest(kernels: Kernels) -> Callable[..., None]:
         largest_mean = -1.0
         favourite = arms
         for arm in range(lane, arms, LANES):
-            a, b = posterior(memory, arm, now.step - 1 - last[arm], now, parameters)
+            a, b = not_empty(posterior(memory, arm, now.step - 1 - last[arm], now, parameters))
             shape_a[arm] = a
             shape_b[arm] = b
             mean[arm] = a / (a + b)
@@ -213,7 +213,7 @@ def make_draws(kernels: Kernels) -> Callable[..., None]:
         source: Stream,
     ) -> None:
         for arm in range(lane, last.size, LANES):
-            a, b = posterior(memory, arm, now.step - 1 - last[arm], now, parameters)
+            a, b = not_empty(posterior(memory, arm, now.step - 1 - last[arm], now, parameters))
             drawn = beta(a, b, source, SCORE, now.step, arm)
             scratch[0, arm] = max(drawn, a / (a + b)) if optimistic else drawn
 
