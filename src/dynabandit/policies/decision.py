@@ -9,7 +9,7 @@ from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import EXPLORED_ARM, TIE, Stream, uniform
 from dynabandit.policies.base import Kernels, Now
 
-__all__ = ["make_choose"]
+__all__ = ["make_choose", "make_count_choices"]
 
 
 def make_choose(kernels: Kernels) -> Callable[..., int]:
@@ -40,6 +40,29 @@ def make_choose(kernels: Kernels) -> Callable[..., int]:
         return leader
 
     return choose
+
+
+def make_count_choices(choose: Callable[..., int]) -> Callable[..., None]:
+    """Return a function that counts the choices of other replications, which differ in their luck alone."""
+
+    @kernel
+    def count_choices(
+        memory: np.ndarray,
+        shared: np.ndarray,
+        last: np.ndarray,
+        scores: np.ndarray,
+        step: int,
+        parameters: np.ndarray,
+        table: np.ndarray,
+        source: Stream,
+        counts: np.ndarray,
+        draws: int,
+    ) -> None:
+        for draw in range(draws):
+            other = Stream(source.seed_low, source.seed_high, source.replication + 1 + draw)
+            counts[choose(memory, shared, last, scores, step, parameters, table, other)] += 1
+
+    return count_choices
 
 
 @kernel
