@@ -5,7 +5,7 @@ import functools
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -163,9 +163,14 @@ class Bandit:
         return Arm(*belief, idle=idle, plays=int(self._plays[column]), paused=bool(self._paused[column]))
 
     @property
-    def names(self) -> list[str]:
+    def names(self) -> Sequence[str]:
         """The name of every column, removed arms included; the place of an arm never changes."""
-        return list(self._names)
+        return self._names
+
+    @property
+    def active(self) -> Collection[str]:
+        """The names of the arms that were not removed."""
+        return self._index.keys()
 
     def choose(self) -> str:
         """Return the arm to play now."""
@@ -254,12 +259,8 @@ class Bandit:
 
     def swapped(self, policy: Policy | str, rewards: Iterable[tuple[int, float]], **parameters: Any) -> "Bandit":
         """Return a bandit that goes on from this step with another policy, warmed by (column, reward) pairs."""
-        other = copy.copy(self)
+        other = self.copy()
         other._policy = _usable(make_policy(policy, **parameters))
-        for name in ("_active", "_paused", "_last", "_plays"):
-            setattr(other, name, getattr(self, name).copy())
-        other._names = list(self._names)
-        other._shares = copy.deepcopy(self._shares)
         other._forget()
         for column, value in rewards:
             other.reward_column(column, value)
@@ -315,6 +316,16 @@ class Bandit:
         if name in self._names:
             raise ValueError(f"arm {name!r} was removed. Arms: {known}")
         raise ValueError(f"unknown arm {name!r}.{nearest(name, self._index)} Arms: {known}")
+
+    def copy(self) -> "Bandit":
+        """Return a bandit that goes on from here by itself."""
+        other = copy.copy(self)
+        for name in ("_active", "_paused", "_last", "_plays", "_memory", "_shared"):
+            setattr(other, name, getattr(self, name).copy())
+        other._names = list(self._names)
+        other._shares = copy.deepcopy(self._shares)
+        other._prepare()
+        return other
 
     def to_json(self) -> str:
         """Return all there is to know as JSON; `from_json` goes on from it bit for bit."""
