@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from service.harness import ManualClock, Running, running
 
 from dynabandit.service.stores import open_store
+from service.harness import ManualClock, Running, running
 
 
 @pytest.fixture(scope="session")

@@ -31,8 +31,8 @@ class ServerProcess:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if "http://" not in line:
-            assert self.process.stderr is not None
-            raise RuntimeError(f"the server did not start: {line} {self.process.stderr.read()}")
+            problem = self.process.communicate()[1]
+            raise RuntimeError(f"the server did not start: {line} {problem}")
         self.url = line.split()[-1]
 
     def kill(self) -> None:

@@ -4,10 +4,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from service.harness import assert_replay_agrees, running, talking
 
 from dynabandit.client import ServiceError
 from dynabandit.service.stores import open_store
+from service.harness import assert_replay_agrees, running, talking
 
 ARMS = ["red", "green", "blue"]
 

@@ -33,6 +33,8 @@ NDJSON = "application/x-ndjson"
 PARQUET = "application/vnd.apache.parquet"
 LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]", "testserver"})
 
+HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 413: {"Connection": "close"}}  # what is left is not read
+
 encode = msgspec.json.Encoder().encode
 log = structlog.get_logger("dynabandit.service")
 
@@ -280,11 +282,10 @@ def _response(content: Any, status: int = 200) -> Response:
 
 def _problem(service: Service, error: Exception) -> Response:
     """Return the answer to a call that failed."""
-    headers = {}
+    headers: dict[str, str] = {}
     if isinstance(error, Refused):
         status, problem = error.status, error.problem
-        if status == 401:
-            headers = {"WWW-Authenticate": "Bearer"}
+        headers = HEADERS.get(status, {})
     elif isinstance(error, msgspec.ValidationError):
         status, problem = 422, str(error)
     elif isinstance(error, (msgspec.DecodeError, RecursionError)):

@@ -17,7 +17,7 @@ from dynabandit.service.service import Service
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.verify import verify as verify_store
 
-__all__ = ["app"]
+__all__ = ["Server", "app"]
 
 DEFAULT_STORE = "sqlite:///dynabandit.db"
 SWITCH_SECONDS = 0.0005  # the writer's thread must not wait long for its turn
@@ -43,10 +43,12 @@ def serve(
     try:
         opened.prepare()
         if needs_keys and not any(key.revoked is None for key in opened.api_keys()):
+            opened.close()
             _fail(f"host {host} needs API keys, and the store has none: dynabandit keys create --role admin")
     except StoreFailed as error:
         if not opened.shared:
             _fail(str(error))
+        opened.rollback()
         structlog.get_logger("dynabandit.service").warning("store not available yet", problem=str(error))
     sys.setswitchinterval(SWITCH_SECONDS)
     _write_logs()
@@ -60,10 +62,10 @@ def serve(
         server_header=False,
         timeout_graceful_shutdown=10,
     )
-    _Server(config).run()
+    Server(config).run()
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """A server that says where it listens: port 0 asks the system for a free one."""
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
