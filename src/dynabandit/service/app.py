@@ -19,7 +19,7 @@ from dynabandit.service import export, types
 from dynabandit.service.errors import Differs, Refused, StoreFailed
 from dynabandit.service.keys import ROLES
 from dynabandit.service.names import clean_name
-from dynabandit.service.openapi import Endpoint, document
+from dynabandit.service.openapi import Endpoint, Query, document
 from dynabandit.service.service import Service
 from dynabandit.service.writer import RETRY_SECONDS, Overloaded
 
@@ -34,6 +34,18 @@ PARQUET = "application/vnd.apache.parquet"
 LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]", "testserver"})
 
 HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 413: {"Connection": "close"}}  # what is left is not read
+
+DELETED = Query("deleted", words=("false", "true"))
+AFTER_NAME = Query("after")
+LIMIT_BANDITS = Query("limit", 100, 1, 1000)
+AFTER = Query("after", 0, 0, 2**62)
+LIMIT_EVENTS = Query("limit", 1000, 1, MOST_EVENTS)
+ID = Query("id")
+EVENT_FORMAT = Query("format", words=("json", "ndjson"))
+EXPORT_FORMAT = Query("format", words=("ndjson", "parquet"))
+DRAWS = Query("draws", 200, 1, 100_000)
+CONFIRM = Query("confirm", required=True)
+ERASE = Query("erase", words=("false", "true"))
 
 encode = msgspec.json.Encoder().encode
 log = structlog.get_logger("dynabandit.service")
@@ -56,9 +68,8 @@ async def create(service: Service, request: Request, body: types.Create) -> Answ
 
 
 async def list_bandits(service: Service, request: Request, body: None) -> Answer:
-    query = _query(request, "deleted", "after", "limit")
-    deleted = _flag(query, "deleted")
-    return Answer(await service.bandits(deleted, query.get("after", ""), _number(query, "limit", 100, 1, 1000)))
+    query = _query(request, DELETED, AFTER_NAME, LIMIT_BANDITS)
+    return Answer(await service.bandits(query["deleted"] == "true", query["after"], query["limit"]))
 
 
 async def get_bandit(service: Service, request: Request, body: None) -> Answer:
@@ -93,23 +104,20 @@ async def set_policy(service: Service, request: Request, body: types.SetPolicy) 
 
 
 async def get_events(service: Service, request: Request, body: None) -> Answer | Response:
-    query = _query(request, "after", "limit", "id", "format")
-    after = _number(query, "after", 0, 0, 2**62)
-    name, identity = _path(request, "name"), query.get("id")
-    if _choice(query, "format", ("json", "ndjson")) == "json":
-        limit = _number(query, "limit", 1000, 1, MOST_EVENTS)
-        return Answer(await service.events(name, identity, after, limit))
+    query = _query(request, AFTER, LIMIT_EVENTS, ID, EVENT_FORMAT)
+    name, identity, after = _path(request, "name"), query["id"] or None, query["after"]
+    if query["format"] == "json":
+        return Answer(await service.events(name, identity, after, query["limit"]))
     await service.events(name, identity, 0, 1)  # 404 before the stream begins
     pieces = service.stream(lambda store: export.event_lines(store, name, identity, after))
     return StreamingResponse(pieces, media_type=NDJSON)
 
 
 async def get_export(service: Service, request: Request, body: None) -> Response:
-    query = _query(request, "format", "draws", "id")
-    draws = _number(query, "draws", 200, 1, 100_000)
-    name, identity = _path(request, "name"), query.get("id")
+    query = _query(request, EXPORT_FORMAT, DRAWS, ID)
+    name, identity, draws = _path(request, "name"), query["id"] or None, query["draws"]
     await service.events(name, identity, 0, 1)
-    if _choice(query, "format", ("ndjson", "parquet")) == "ndjson":
+    if query["format"] == "ndjson":
         pieces = service.stream(lambda store: export.decision_lines(store, name, identity, draws))
         return StreamingResponse(pieces, media_type=NDJSON)
     if not export.has_parquet():
@@ -119,11 +127,11 @@ async def get_export(service: Service, request: Request, body: None) -> Response
 
 
 async def delete(service: Service, request: Request, body: None) -> Answer:
-    query = _query(request, "confirm", "erase")
+    query = _query(request, CONFIRM, ERASE)
     name = _path(request, "name")
-    if _clean(query.get("confirm", " "), "confirm") != name:
+    if not query["confirm"] or _clean(query["confirm"], "confirm") != name:
         raise Refused(422, "confirm must repeat the name of the bandit")
-    return Answer(await service.delete(name, _flag(query, "erase")))
+    return Answer(await service.delete(name, query["erase"] == "true"))
 
 
 async def healthz(service: Service, request: Request, body: None) -> Answer:
@@ -167,7 +175,7 @@ ENDPOINTS: dict[str, tuple[Endpoint, Handler]] = {
         ),
         (
             Endpoint(
-                "GET", "/v1/bandits", "read", None, types.BanditList, query=("deleted:flag", "after", "limit:int")
+                "GET", "/v1/bandits", "read", None, types.BanditList, query=(DELETED, AFTER_NAME, LIMIT_BANDITS)
             ),
             list_bandits,
         ),
@@ -186,21 +194,21 @@ ENDPOINTS: dict[str, tuple[Endpoint, Handler]] = {
         (
             Endpoint(
                 "GET", "/v1/bandits/{name}/events", "read", None, types.Events, (404,),
-                query=("after:int", "limit:int", "id", "format"), media=(NDJSON,),
+                query=(AFTER, LIMIT_EVENTS, ID, EVENT_FORMAT), media=(NDJSON,),
             ),
             get_events,
         ),
         (
             Endpoint(
                 "GET", "/v1/bandits/{name}/export", "read", None, types.Exported, (404, 501),
-                query=("format", "draws:int", "id"), media=(NDJSON, PARQUET), answers_json=False,
+                query=(EXPORT_FORMAT, DRAWS, ID), media=(NDJSON, PARQUET), answers_json=False,
             ),
             get_export,
         ),
         (
             Endpoint(
                 "DELETE", "/v1/bandits/{name}", "admin", None, types.Deleted, (404,),
-                query=("confirm!", "erase:flag"),
+                query=(CONFIRM, ERASE),
             ),
             delete,
         ),
@@ -354,27 +362,29 @@ def _clean(name: str, what: str) -> str:
         raise Refused(422, str(error)) from None
 
 
-def _query(request: Request, *known: str) -> dict[str, str]:
-    query = dict(request.query_params)
-    for name in query:
-        if name not in known:
-            raise Refused(422, f"unknown parameter {name[:100]!r}. Known: {', '.join(known)}")
-    return query
+def _query(request: Request, *known: Query) -> dict[str, Any]:
+    """Return the value of each parameter, or refuse."""
+    given = dict(request.query_params)
+    values = {one.name: _value(one, given.pop(one.name)) if one.name in given else _default(one) for one in known}
+    if given:
+        names = ", ".join(one.name for one in known)
+        raise Refused(422, f"unknown parameter {next(iter(given))[:100]!r}. Known: {names}")
+    return values
 
 
-def _number(query: dict[str, str], name: str, default: int, low: int, high: int) -> int:
-    text = query.get(name, str(default))
-    if not (text.isascii() and text.isdigit() and len(text) < 20 and low <= int(text) <= high):
-        raise Refused(422, f"{name} must be a whole number from {low} to {high}, got {text[:100]!r}")
-    return int(text)
+def _default(query: Query) -> int | str:
+    return query.words[0] if query.words else query.default
 
 
-def _flag(query: dict[str, str], name: str) -> bool:
-    return _choice(query, name, ("false", "true")) == "true"
-
-
-def _choice(query: dict[str, str], name: str, known: tuple[str, ...]) -> str:
-    text = query.get(name, known[0])
-    if text not in known:
-        raise Refused(422, f"{name} must be one of {', '.join(known)}, got {text[:100]!r}")
+def _value(query: Query, text: str) -> int | str:
+    if query.words:
+        if text not in query.words:
+            raise Refused(422, f"{query.name} must be one of {', '.join(query.words)}, got {text[:100]!r}")
+        return text
+    if isinstance(query.default, int):
+        digits = text.isascii() and text.isdigit() and len(text) < 20
+        if not digits or not query.low <= int(text) <= query.high:
+            valid = f"a whole number from {query.low} to {query.high}"
+            raise Refused(422, f"{query.name} must be {valid}, got {text[:100]!r}")
+        return int(text)
     return text

@@ -1,8 +1,10 @@
 """Commands: serve, keys, verify."""
 
+import contextlib
 import ipaddress
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -88,18 +90,17 @@ def create_key(
         key, row = new_key(role, note)
     except ValueError as error:
         _fail(str(error))
-    opened = _open(store)
-    opened.prepare_tables()
-    opened.add_key(row)
+    with _tables(store) as opened:
+        opened.add_key(row)
     print(key)
 
 
 @keys_app.command("list")
 def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
     """List the API keys, without their secrets."""
-    opened = _open(store)
-    opened.prepare_tables()
-    for key in opened.api_keys():
+    with _tables(store) as opened:
+        keys = opened.api_keys()
+    for key in keys:
         state = "revoked" if key.revoked is not None else "valid"
         created = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(key.created))
         print(f"{key.id}  {key.role:<6}  {state:<7}  {created}  {key.note!r}")
@@ -108,9 +109,9 @@ def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
 @keys_app.command("revoke")
 def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A002 - what users see
     """Revoke an API key; a running service turns it away within a second or two."""
-    opened = _open(store)
-    opened.prepare_tables()
-    if not opened.revoke_key(id, time.time()):
+    with _tables(store) as opened:
+        found = opened.revoke_key(id, time.time())
+    if not found:
         _fail(f"there is no key {id!r}; dynabandit keys list shows them")
 
 
@@ -119,7 +120,8 @@ def verify(store: StoreOption = DEFAULT_STORE) -> None:
     """Replay every log and say where it first differs from what was answered."""
     if store.startswith("sqlite:///") and not Path(store.removeprefix("sqlite:///")).exists():
         _fail(f"store {store} does not exist")
-    verdicts = verify_store(_open(store))
+    with contextlib.closing(_open(store)) as opened:
+        verdicts = verify_store(opened)
     for one in verdicts:
         if one.problem is None:
             print(f"agrees   {one.name!r}: {one.events} events, {one.steps} steps, state {one.state_hash[:16]}")
@@ -134,6 +136,17 @@ def _open(url: str) -> Store:
         return open_store(url)
     except ValueError as error:
         _fail(str(error))
+
+
+@contextlib.contextmanager
+def _tables(url: str) -> Iterator[Store]:
+    """A store with its tables, beside a service that may be running on it."""
+    with contextlib.closing(_open(url)) as opened:
+        try:
+            opened.prepare_tables()
+            yield opened
+        except StoreFailed as error:
+            _fail(str(error))
 
 
 def _is_loopback(host: str) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 
 from dynabandit.service.types import Problem
 
-__all__ = ["Endpoint", "document"]
+__all__ = ["Endpoint", "Query", "document"]
 
 PROBLEMS = {
     400: "The body is no JSON.",
@@ -31,6 +31,27 @@ WITH_BODY = (400, 413, 415)
 
 
 @dataclass(frozen=True)
+class Query:
+    """A parameter after the question mark: a whole number, one of some words, or any text."""
+
+    name: str
+    default: int | str = ""
+    low: int = 0
+    high: int = 0
+    words: tuple[str, ...] = ()
+    required: bool = False
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """What the document says about it."""
+        if self.words:
+            return {"type": "string", "enum": list(self.words), "default": self.words[0]}
+        if isinstance(self.default, int):
+            return {"type": "integer", "minimum": self.low, "maximum": self.high, "default": self.default}
+        return {"type": "string"}
+
+
+@dataclass(frozen=True)
 class Endpoint:
     """A call of the API: who may make it, what it reads and what it answers."""
 
@@ -40,7 +61,7 @@ class Endpoint:
     body: type | None
     answer: type | None
     statuses: tuple[int, ...] = ()
-    query: tuple[str, ...] = ()  # name, name:int, name:flag; ! after one that must be there
+    query: tuple[Query, ...] = ()
     headers: tuple[str, ...] = ()
     media: tuple[str, ...] = ()  # other forms of the answer
     answers_json: bool = True
@@ -109,14 +130,14 @@ def _good(one: Endpoint, schema_of: dict[type, dict[str, Any]]) -> dict[str, Any
 
 
 def _parameters(one: Endpoint) -> list[dict[str, Any]]:
-    kinds = {"int": {"type": "integer", "minimum": 0}, "flag": {"type": "boolean"}, "": {"type": "string"}}
     found = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
         for name in re.findall(r"{(\w+)}", one.path)
     ]
-    for text in one.query:
-        name, _, kind = text.rstrip("!").partition(":")
-        found.append({"name": name, "in": "query", "required": text.endswith("!"), "schema": kinds[kind]})
+    found += [
+        {"name": query.name, "in": "query", "required": query.required, "schema": query.schema}
+        for query in one.query
+    ]
     for name in one.headers:
         schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
         found.append({"name": name, "in": "header", "required": False, "schema": schema})

@@ -26,7 +26,7 @@ Value = bool | int | float | str | None | list[float]  # of a policy's parameter
 class Create(Struct, forbid_unknown_fields=True, kw_only=True):
     """A bandit to create."""
 
-    arms: Annotated[list[Name], Meta(min_length=2, max_length=MOST_ARMS, description="Different names.")]
+    arms: Annotated[list[Name], Meta(min_length=2, max_length=MOST_ARMS, extra_json_schema={"uniqueItems": True})]
     policy: str = "aff-ots"
     parameters: Annotated[dict[str, Value], Meta(max_length=64)] = {}
     reward_window: Annotated[float, Meta(gt=0, le=LONGEST_WINDOW)] | None = msgspec.field(default=None)
