@@ -6,11 +6,12 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from dynabandit import saving
+from dynabandit.arms import Arm, Arms
 from dynabandit.errors import integer, nearest, number
 from dynabandit.kernels.compilation import compiled
 from dynabandit.kernels.streams import LARGEST_STEP, SHARE, stream, uniform
@@ -22,32 +23,6 @@ from dynabandit.shares import Shares
 __all__ = ["Arm", "Arms", "Bandit"]
 
 TABLE_HORIZON = 1024  # how far the tables of a policy reach; past it the same numbers are computed one by one
-
-
-class Arm(NamedTuple):
-    """What a bandit knows about one arm; the mean is NaN before the first reward."""
-
-    mean: float
-    variance: float
-    forgetting: float
-    effective_size: float
-    idle: int
-    plays: int
-    paused: bool = False
-
-
-class Arms(dict[str, Arm]):
-    """The arms of a bandit by name, shown as a table."""
-
-    def __repr__(self) -> str:
-        width = max(3, *(len(name) for name in self))
-        lines = [f"{'arm':<{width}}    mean  variance  forgetting  effective size    idle   plays"]
-        for name, arm in self.items():
-            lines.append(
-                f"{name:<{width}}  {arm.mean:6.3f}  {arm.variance:8.4f}  {arm.forgetting:10.4f}"
-                f"  {arm.effective_size:14.1f}  {arm.idle:6d}  {arm.plays:6d}"
-            )
-        return "\n".join(lines)
 
 
 @functools.cache

@@ -1,39 +1,42 @@
 """HTTP: reads a request, makes one call of the service, writes the answer."""
 
 import contextlib
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 import msgspec
-import structlog
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dynabandit.service import export, types
-from dynabandit.service.errors import Differs, Refused, StoreFailed
-from dynabandit.service.keys import ROLES
-from dynabandit.service.names import clean_name
+from dynabandit.service.errors import Refused
+from dynabandit.service.messages import (
+    JSON,
+    authorise,
+    cleaned,
+    header,
+    path_part,
+    plain,
+    problem,
+    query_values,
+    read_body,
+    response,
+)
 from dynabandit.service.openapi import Endpoint, Query, document
 from dynabandit.service.service import Service
-from dynabandit.service.writer import RETRY_SECONDS, Overloaded
 
 __all__ = ["ENDPOINTS", "make_app"]
 
 SMALL_BODY = 1 << 20
 LARGE_BODY = 1 << 26  # a hundred thousand arms with long names
 MOST_EVENTS = 10_000
-JSON = "application/json"
 NDJSON = "application/x-ndjson"
 PARQUET = "application/vnd.apache.parquet"
-LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]", "testserver"})
 
-HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 413: {"Connection": "close"}}  # what is left is not read
 
 DELETED = Query("deleted", words=("false", "true"))
 AFTER_NAME = Query("after")
@@ -47,9 +50,6 @@ DRAWS = Query("draws", 200, 1, 100_000)
 CONFIRM = Query("confirm", required=True)
 ERASE = Query("erase", words=("false", "true"))
 
-encode = msgspec.json.Encoder().encode
-log = structlog.get_logger("dynabandit.service")
-
 
 class Answer(NamedTuple):
     """A body and its status."""
@@ -62,25 +62,25 @@ Handler = Callable[[Service, Request, Any], Awaitable[Answer | Response]]
 
 
 async def create(service: Service, request: Request, body: types.Create) -> Answer:
-    body.arms = [_clean(arm, "an arm's name") for arm in body.arms]
-    status, state = await service.create(_path(request, "name"), body)
+    body.arms = [cleaned(arm, "an arm's name") for arm in body.arms]
+    status, state = await service.create(path_part(request, "name"), body)
     return Answer(state, status)
 
 
 async def list_bandits(service: Service, request: Request, body: None) -> Answer:
-    query = _query(request, DELETED, AFTER_NAME, LIMIT_BANDITS)
+    query = query_values(request, DELETED, AFTER_NAME, LIMIT_BANDITS)
     return Answer(await service.bandits(query["deleted"] == "true", query["after"], query["limit"]))
 
 
 async def get_bandit(service: Service, request: Request, body: None) -> Answer:
-    return Answer(await service.state(_path(request, "name")))
+    return Answer(await service.state(path_part(request, "name")))
 
 
 async def decide(service: Service, request: Request, body: types.Decide) -> Answer:
-    key = request.headers.get("idempotency-key")
+    key = header(request, b"idempotency-key")
     if key is not None and not (1 <= len(key) <= 255 and key.isascii() and key.isprintable()):
         raise Refused(422, "Idempotency-Key must have 1 to 255 printable ASCII characters")
-    return Answer(await service.decide(_path(request, "name"), body.count, key))
+    return Answer(await service.decide(path_part(request, "name"), body.count, key))
 
 
 async def reward(service: Service, request: Request, body: types.Reward) -> Answer:
@@ -92,20 +92,20 @@ async def rewards(service: Service, request: Request, body: types.Rewards) -> An
 
 
 async def add_arm(service: Service, request: Request, body: types.AddArm) -> Answer:
-    return Answer(await service.add_arm(_path(request, "name"), _clean(body.arm, "an arm's name")))
+    return Answer(await service.add_arm(path_part(request, "name"), cleaned(body.arm, "an arm's name")))
 
 
 async def change_arm(service: Service, request: Request, body: types.ChangeArm) -> Answer:
-    return Answer(await service.change_arm(_path(request, "name"), _path(request, "arm"), body))
+    return Answer(await service.change_arm(path_part(request, "name"), path_part(request, "arm"), body))
 
 
 async def set_policy(service: Service, request: Request, body: types.SetPolicy) -> Answer:
-    return Answer(await service.set_policy(_path(request, "name"), body))
+    return Answer(await service.set_policy(path_part(request, "name"), body))
 
 
 async def get_events(service: Service, request: Request, body: None) -> Answer | Response:
-    query = _query(request, AFTER, LIMIT_EVENTS, ID, EVENT_FORMAT)
-    name, identity, after = _path(request, "name"), query["id"] or None, query["after"]
+    query = query_values(request, AFTER, LIMIT_EVENTS, ID, EVENT_FORMAT)
+    name, identity, after = path_part(request, "name"), query["id"] or None, query["after"]
     if query["format"] == "json":
         return Answer(await service.events(name, identity, after, query["limit"]))
     await service.events(name, identity, 0, 1)  # 404 before the stream begins
@@ -114,8 +114,8 @@ async def get_events(service: Service, request: Request, body: None) -> Answer |
 
 
 async def get_export(service: Service, request: Request, body: None) -> Response:
-    query = _query(request, EXPORT_FORMAT, DRAWS, ID)
-    name, identity, draws = _path(request, "name"), query["id"] or None, query["draws"]
+    query = query_values(request, EXPORT_FORMAT, DRAWS, ID)
+    name, identity, draws = path_part(request, "name"), query["id"] or None, query["draws"]
     await service.events(name, identity, 0, 1)
     if query["format"] == "ndjson":
         pieces = service.stream(lambda store: export.decision_lines(store, name, identity, draws))
@@ -127,9 +127,9 @@ async def get_export(service: Service, request: Request, body: None) -> Response
 
 
 async def delete(service: Service, request: Request, body: None) -> Answer:
-    query = _query(request, CONFIRM, ERASE)
-    name = _path(request, "name")
-    if not query["confirm"] or _clean(query["confirm"], "confirm") != name:
+    query = query_values(request, CONFIRM, ERASE)
+    name = path_part(request, "name")
+    if not query["confirm"] or cleaned(query["confirm"], "confirm") != name:
         raise Refused(422, "confirm must repeat the name of the bandit")
     return Answer(await service.delete(name, query["erase"] == "true"))
 
@@ -230,35 +230,47 @@ def make_app(service: Service) -> ASGIApp:
         yield
         await service.stop()
 
-    routes: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = {}
-    for endpoint, handler in ENDPOINTS.values():
-        routes.setdefault(endpoint.path, {})[endpoint.method] = _bound(service, endpoint, handler)
-    app = Starlette(
-        routes=[Route(path, _by_method(methods), methods=list(methods)) for path, methods in routes.items()],
-        lifespan=lifespan,
-        exception_handlers={HTTPException: _http_problem},
-    )
+    bound = {one.id: _bound(service, one, handler) for one, handler in ENDPOINTS.values()}
+    rest = Starlette(lifespan=lifespan)
 
-    async def with_raw_path(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":  # a slash inside a name is data, so the path is cut before it is decoded
-            raw = scope.get("raw_path") or scope["path"].encode()
-            scope = {**scope, "path": raw.partition(b"?")[0].decode("latin-1"), "root_path": ""}
-        await app(scope, receive, send)
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await rest(scope, receive, send)
+            return
+        # A slash inside a name is data, so the path is cut before it is decoded
+        path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
+        found, methods = _find(path)
+        if found is None:
+            await plain(404, "there is nothing here")(scope, receive, send)
+            return
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        if method not in methods:
+            await plain(405, "this path has other methods", Allow=", ".join(methods))(scope, receive, send)
+            return
+        scope["path_params"] = found.groupdict()
+        answer = await bound[methods[method]](Request(scope, receive))
+        await answer(scope, receive, send)
 
-    return with_raw_path
+    return app
 
 
-def _by_method(
-    methods: dict[str, Callable[[Request], Awaitable[Response]]],
-) -> Callable[[Request], Awaitable[Response]]:
-    if len(methods) == 1:
-        return next(iter(methods.values()))
+def _patterns() -> list[tuple[re.Pattern[str], dict[str, str]]]:
+    """Return a pattern for each path, and the endpoint that each of its methods goes to."""
+    found: dict[str, dict[str, str]] = {}
+    for one, _ in ENDPOINTS.values():
+        found.setdefault(one.path, {})[one.method] = one.id
+    return [(re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", path)), methods) for path, methods in found.items()]
 
-    async def endpoint(request: Request) -> Response:
-        method = "GET" if request.method == "HEAD" else request.method
-        return await methods[method](request)
 
-    return endpoint
+PATTERNS = _patterns()
+
+
+def _find(path: str) -> tuple[re.Match[str] | None, dict[str, str]]:
+    for pattern, methods in PATTERNS:
+        found = pattern.fullmatch(path)
+        if found is not None:
+            return found, methods
+    return None, {}
 
 
 def _bound(service: Service, endpoint: Endpoint, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
@@ -272,119 +284,13 @@ def _bound(service: Service, endpoint: Endpoint, handler: Handler) -> Callable[[
         started = time.perf_counter()
         try:
             if endpoint.permission:
-                _authorise(service, request, endpoint.permission)
-            body = None if decoder is None else decoder.decode(await _body(request, limit))
+                authorise(service, request, endpoint.permission)
+            body = None if decoder is None else decoder.decode(await read_body(request, limit))
             answer = await handler(service, request, body)
-            response = answer if isinstance(answer, Response) else _response(*answer)
+            result = answer if isinstance(answer, Response) else response(*answer)
         except Exception as error:
-            response = _problem(service, error)
-        service.metrics.answered(method, path, response.status_code, time.perf_counter() - started)
-        return response
+            result = problem(service, error)
+        service.metrics.answered(method, path, result.status_code, time.perf_counter() - started)
+        return result
 
     return handle
-
-
-def _response(content: Any, status: int = 200) -> Response:
-    return Response(encode(content), status, media_type=JSON)
-
-
-def _problem(service: Service, error: Exception) -> Response:
-    """Return the answer to a call that failed."""
-    headers: dict[str, str] = {}
-    if isinstance(error, Refused):
-        status, problem = error.status, error.problem
-        headers = HEADERS.get(status, {})
-    elif isinstance(error, msgspec.ValidationError):
-        status, problem = 422, str(error)
-    elif isinstance(error, (msgspec.DecodeError, RecursionError)):
-        status, problem = 400, f"the body must be JSON: {error}"
-    elif isinstance(error, Overloaded):
-        service.metrics.turned_away.inc()
-        status, problem, headers = 429, "too many calls wait already", {"Retry-After": RETRY_SECONDS}
-    elif isinstance(error, StoreFailed):
-        status, problem, headers = 503, "the store is not available", {"Retry-After": RETRY_SECONDS}
-    elif isinstance(error, Differs):
-        log.error("log and replay disagree", bandit=error.bandit, sequence=error.sequence, problem=error.problem)
-        status, problem = 500, f"event {error.sequence} of this bandit's log and its replay disagree"
-    else:
-        log.error("call failed", exc_info=error)
-        status, problem = 500, "something went wrong; the log of the service says what"
-    response = _response(types.Problem(problem), status)
-    response.headers.update(headers)
-    return response
-
-
-async def _http_problem(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    response = _response(types.Problem(str(error.detail)), error.status_code)
-    response.headers.update(error.headers or {})
-    return response
-
-
-def _authorise(service: Service, request: Request, permission: str) -> None:
-    """Refuse a caller without the key for it, before anything is looked up."""
-    if service.needs_keys:
-        role = service.keyring.role(request.headers.get("authorization"))
-        if role is None:
-            raise Refused(401, "this needs a valid API key, as: Authorization: Bearer dyna_...")
-        if permission not in ROLES[role]:
-            raise Refused(403, f"this needs a key that may {permission}")
-    elif request.headers.get("host", "").rsplit(":", 1)[0] not in LOCAL_HOSTS:
-        # A page on the web can point a name of its own at this address, but cannot choose another Host header
-        raise Refused(421, "without API keys only requests to 127.0.0.1 or localhost are answered")
-
-
-async def _body(request: Request, limit: int) -> bytes:
-    """Return the body, or refuse one that is too large or not declared as JSON."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != JSON:  # browsers ask before they send this type to another site
-        raise Refused(415, f"Content-Type must be {JSON}, got {kind[:100]!r}")
-    size, chunks = 0, []
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > limit:
-            raise Refused(413, f"the body must have at most {limit} bytes")
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
-def _path(request: Request, part: str) -> str:
-    try:
-        return _clean(unquote(request.path_params[part], errors="strict"), part)
-    except UnicodeDecodeError:
-        raise Refused(422, f"{part} must be UTF-8, percent-encoded") from None
-
-
-def _clean(name: str, what: str) -> str:
-    try:
-        return clean_name(name, what)
-    except ValueError as error:
-        raise Refused(422, str(error)) from None
-
-
-def _query(request: Request, *known: Query) -> dict[str, Any]:
-    """Return the value of each parameter, or refuse."""
-    given = dict(request.query_params)
-    values = {one.name: _value(one, given.pop(one.name)) if one.name in given else _default(one) for one in known}
-    if given:
-        names = ", ".join(one.name for one in known)
-        raise Refused(422, f"unknown parameter {next(iter(given))[:100]!r}. Known: {names}")
-    return values
-
-
-def _default(query: Query) -> int | str:
-    return query.words[0] if query.words else query.default
-
-
-def _value(query: Query, text: str) -> int | str:
-    if query.words:
-        if text not in query.words:
-            raise Refused(422, f"{query.name} must be one of {', '.join(query.words)}, got {text[:100]!r}")
-        return text
-    if isinstance(query.default, int):
-        digits = text.isascii() and text.isdigit() and len(text) < 20
-        if not digits or not query.low <= int(text) <= query.high:
-            valid = f"a whole number from {query.low} to {query.high}"
-            raise Refused(422, f"{query.name} must be {valid}, got {text[:100]!r}")
-        return int(text)
-    return text

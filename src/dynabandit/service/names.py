@@ -18,7 +18,7 @@ def clean_name(name: str, what: str = "name") -> str:
 
     Examples
     --------
-    >>> clean_name("cafe\\u0301") == "caf\\xe9"
+    >>> clean_name("cafe\u0301") == "caf\xe9"
     True
     """
     clean = unicodedata.normalize("NFC", name)
