@@ -6,9 +6,11 @@ processes of their own on loopback addresses; 32 connections each send their nex
 
 import argparse
 import asyncio
+import functools
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -59,8 +61,10 @@ def floor_app() -> Starlette:
 class Caller(asyncio.Protocol):
     """One connection: asks for a decision, then tells its reward, and so on until the time is over."""
 
-    def __init__(self, until: float, latencies: list[float], done: "asyncio.Future[None]") -> None:
-        self.until, self.latencies, self.done = until, latencies, done
+    def __init__(
+        self, until: float, latencies: list[float], refused: list[int], done: "asyncio.Future[None]"
+    ) -> None:
+        self.until, self.latencies, self.refused, self.done = until, latencies, refused, done
         self.buffer = b""
         self.decide = _request("POST", "/v1/bandits/bench/decisions", b'{"count":1}')
 
@@ -82,9 +86,12 @@ class Caller(asyncio.Protocol):
             return
         now = time.perf_counter()
         self.buffer = b""
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(self.buffer.decode())
-        self.latencies.append(now - self.asked)
+        if head.startswith(b"HTTP/1.1 200"):
+            self.latencies.append(now - self.asked)
+        elif head.startswith((b"HTTP/1.1 429", b"HTTP/1.1 503")):
+            self.refused.append(1)
+        else:
+            raise RuntimeError(head.decode())
         if now >= self.until:
             self.transport.close()
             self.done.set_result(None)
@@ -100,18 +107,34 @@ def _request(method: str, path: str, body: bytes) -> bytes:
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-async def load(port: int, seconds: float) -> tuple[float, list[float]]:
-    """Return requests per second and their latencies."""
+async def load(port: int, seconds: float, connections: int = CONNECTIONS) -> tuple[float, list[float], int]:
+    """Return accepted requests per second, their latencies, and how many were turned away."""
     loop = asyncio.get_running_loop()
     latencies: list[float] = []
+    refused: list[int] = []
     start = time.perf_counter()
     waits = []
-    for _ in range(CONNECTIONS):
+    for _ in range(connections):
         done: asyncio.Future[None] = loop.create_future()
         waits.append(done)
-        await loop.create_connection(lambda done=done: Caller(start + seconds, latencies, done), "127.0.0.1", port)
+        make = functools.partial(Caller, start + seconds, latencies, refused, done)
+        await loop.create_connection(make, "127.0.0.1", port)
     await asyncio.gather(*waits)
-    return len(latencies) / (time.perf_counter() - start), sorted(latencies)
+    return len(latencies) / (time.perf_counter() - start), sorted(latencies), len(refused)
+
+
+def commit_seconds(folder: Path, commits: int = 200) -> float:
+    """Return the time of the smallest durable commit on this disk, which bounds what any store can do."""
+    connection = sqlite3.connect(folder / "disk.db", isolation_level=None)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("CREATE TABLE t (n INTEGER)")
+    begin = time.perf_counter()
+    for number in range(commits):
+        connection.execute("INSERT INTO t VALUES (?)", (number,))
+    taken = time.perf_counter() - begin
+    connection.close()
+    return taken / commits
 
 
 def start(*arguments: str) -> tuple[subprocess.Popen[str], int]:
@@ -151,12 +174,13 @@ def compare(folder: Path, seconds: float, rounds: int) -> dict[str, object]:
     floors, rates, latencies = [], [], []
     for _ in range(rounds):
         floors.append(asyncio.run(load(floor_port, seconds))[0])
-        rate, some = asyncio.run(load(port, seconds))
+        rate, some, _ = asyncio.run(load(port, seconds))
         rates.append(rate)
         latencies += some
     latencies.sort()
     p50, p99 = latencies[len(latencies) // 2], latencies[int(len(latencies) * 0.99)]
     batches = batch_rate(port)
+    busy, patient, refused = asyncio.run(load(port, seconds, 10 * CONNECTIONS))
     after = psutil.Process(service.pid).memory_info().rss
     stop(floor)
     stop(service)
@@ -168,6 +192,10 @@ def compare(folder: Path, seconds: float, rounds: int) -> dict[str, object]:
         "p99, ms": round(p99 * 1e3, 2),
         "p99 / p50 (under 10)": round(p99 / p50, 2),
         "rewards/s in batches of 100 (at least 20000)": round(batches),
+        "smallest commit of this disk, ms": round(commit_seconds(folder) * 1e3, 2),
+        "10 times the connections: accepted/s": round(busy),
+        "10 times the connections: turned away": refused,
+        "10 times the connections: p99 of accepted, ms": round(patient[int(len(patient) * 0.99)] * 1e3, 2),
         "requests served": len(latencies),
         "growth of memory meanwhile, MiB": round((after - before) / 2**20, 1),
     }
@@ -235,11 +263,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--folder", help="where the stores are made; by default the temporary directory")
     options = parser.parse_args()
     if options.floor:
         serve_floor()
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         results = compare(Path(folder), options.seconds, options.rounds)
         results |= recover(Path(folder), options.events)
     for name, value in results.items():

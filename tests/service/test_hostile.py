@@ -68,6 +68,33 @@ def test_malformed_bodies_get_4xx_and_leave_the_state_hash_alone(quiet):
     assert [one.name for one in client.bandits()] == ["b"]
 
 
+def test_calls_that_are_refused_for_what_they_mean_leave_the_state_hash_alone(server):
+    with talking(server.url) as (client, http):
+        client.create("b", ["red", "green"], seed=1)
+        client.change_arm("b", "red", min_share=0.6)
+        client.reward(client.decide("b", key="k").decision, 1)
+        decision = client.decide("b").decision
+        client.reward(decision, 1)
+        before = client.state("b").state_hash
+        refused = [
+            ("PATCH", "/v1/bandits/b/arms/green", {"min_share": 0.5}),
+            ("PATCH", "/v1/bandits/b/arms/red", {"max_share": 0.5}),
+            ("PATCH", "/v1/bandits/b/arms/red", {"paused": True, "retired": True}),
+            ("PATCH", "/v1/bandits/b/arms/none", {"paused": True}),
+            ("PUT", "/v1/bandits/b/policy", {"policy": "ucb", "parameters": {"nonsense": 1}}),
+            ("PUT", "/v1/bandits/b", {"arms": ["red", "blue"]}),
+            ("PUT", f"/v1/decisions/{decision}/reward", {"reward": 0}),
+            ("PUT", f"/v1/decisions/{decision}9/reward", {"reward": 0}),
+            ("DELETE", "/v1/bandits/b?confirm=c", None),
+        ]
+        for method, path, body in refused:
+            answer = http.request(method, path, json=body)
+            assert 400 <= answer.status_code < 500, (method, path, answer.text)
+        two = http.post("/v1/bandits/b/decisions", json={"count": 2}, headers={"Idempotency-Key": "k"})
+        assert two.status_code == 409
+        assert client.state("b").state_hash == before
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.binary(max_size=60) | st.recursive(st.none() | st.floats() | st.text(), st.lists).map(json.dumps))
 @example(body='{"reward": 1e400}')

@@ -32,10 +32,9 @@ SWEEP_PAGE = 500  # decisions whose window is looked at in one transaction
 class Desk:
     """The states of all bandits in use, and the rows of the batch at hand."""
 
-    def __init__(self, store: Store, clock: Clock, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self.store = store
         self.clock = clock
-        self._wall = wall
         self.states: dict[int, State] = {}
         self._names: dict[str, int] = {}
         self.clear()
@@ -130,7 +129,7 @@ class Desk:
         except (TypeError, ValueError) as error:
             raise Refused(422, str(error)) from None
         state = State(secrets.randbits(ID_BITS), self.store.rewards_before)
-        self.rows.append(state.add(CREATE, self.clock.now(), self._wall(), body=json.dumps(body)))
+        self.rows.append(state.add(CREATE, self.clock.now(), time.time(), body=json.dumps(body)))
         self.created.append((state.number, name))
         self.states[state.number] = state
         return 201, state
@@ -144,7 +143,7 @@ class Desk:
                     raise Refused(409, f"this Idempotency-Key was used for {len(before)} decisions, not {count}")
                 return _decisions(state, before)
         try:
-            now, wall = self._now(state), self._wall()
+            now, wall = self._now(state), time.time()
             rows = [state.decide(now, wall, key, str(count) if count > 1 and key is not None else None)]
         except ValueError as error:  # before the first choice: nothing has changed
             raise Refused(409, str(error)) from None
@@ -164,7 +163,7 @@ class Desk:
             self._close(state, step, found.arm)
             raise Refused(410, "the window of this decision has ended")
         if found.kind is None:
-            now, wall = self._now(state), self._wall()
+            now, wall = self._now(state), time.time()
             self.rows.append(state.add(REWARD, now, wall, settles=step, arm=found.arm, value=value))
             self._settled[number, step] = (REWARD, value)
         elif found.kind == CLOSE:
@@ -200,7 +199,7 @@ class Desk:
 
     def _close(self, state: State, step: int, column: int) -> None:
         value = state.settings.default_reward
-        now, wall = self._now(state), self._wall()
+        now, wall = self._now(state), time.time()
         self.rows.append(state.add(CLOSE, now, wall, settles=step, arm=column, value=value))
         self._settled[state.number, step] = (CLOSE, value)
 
@@ -245,7 +244,7 @@ class Desk:
             change_arm(state.bandit.copy(), body)
         except (TypeError, ValueError) as error:
             raise Refused(409, str(error)) from None
-        self.rows.append(state.add(ARM, self._now(state), self._wall(), body=json.dumps(body)))
+        self.rows.append(state.add(ARM, self._now(state), time.time(), body=json.dumps(body)))
 
     def set_policy(self, state: State, asked: types.SetPolicy) -> None:
         """Go on with another policy, warmed by all rewards so far; the same policy again changes nothing."""
@@ -257,11 +256,11 @@ class Desk:
         if fresh.policy == state.bandit.policy:
             return
         body = json.dumps({"policy": asked.policy, "parameters": asked.parameters})
-        self.rows.append(state.add(POLICY, self._now(state), self._wall(), body=body))
+        self.rows.append(state.add(POLICY, self._now(state), time.time(), body=body))
 
     def delete(self, state: State) -> None:
         """Delete a bandit; its log stays."""
-        self.rows.append(state.add(DELETE, self._now(state), self._wall()))
+        self.rows.append(state.add(DELETE, self._now(state), time.time()))
         self.deleted.append(state.number)
         self._names.pop(state.settings.name, None)
 

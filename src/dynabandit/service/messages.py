@@ -1,5 +1,8 @@
 """Reading requests and writing answers: what all endpoints share."""
 
+import functools
+import ipaddress
+import re
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,7 +24,6 @@ __all__ = ["JSON", "authorise", "cleaned", "header", "path_part", "plain", "prob
 
 JSON = "application/json"
 HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 413: {"Connection": "close"}}  # what is left is not read
-LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]", "testserver"})
 
 encode = msgspec.json.Encoder().encode
 log = structlog.get_logger("dynabandit.service")
@@ -75,9 +77,18 @@ def authorise(service: Service, request: Request, permission: str) -> None:
             raise Refused(401, "this needs a valid API key, as: Authorization: Bearer dyna_...")
         if permission not in ROLES[role]:
             raise Refused(403, f"this needs a key that may {permission}")
-    elif (header(request, b"host") or "").rsplit(":", 1)[0] not in LOCAL_HOSTS:
+    elif not _is_local(header(request, b"host") or ""):
         # A page on the web can point a name of its own at this address, but cannot choose another Host header
         raise Refused(421, "without API keys only requests to 127.0.0.1 or localhost are answered")
+
+
+@functools.lru_cache(maxsize=64)
+def _is_local(host: str) -> bool:
+    name = re.sub(r":\d+$", "", host).strip("[]")
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"
 
 
 async def read_body(request: Request, limit: int) -> bytes:

@@ -219,6 +219,8 @@ class Writer:
             self._metrics.committed(rows, time.perf_counter() - started)
         elif self._store.shared:
             self._store.commit(())
+        for number in desk.deleted:
+            desk.states.pop(number, None)
         desk.clear()
         for number in {row.bandit for row in rows}:
             self._snapshot_if_due(number)
@@ -261,7 +263,7 @@ class Writer:
             snapshot = self._desk.snapshot(number)
             self._store.save_snapshot(number, snapshot)
             self.saved_at[number] = snapshot.sequence
-        except StoreFailed as error:
+        except Exception as error:  # the calls of this batch are committed, and must be answered so
             log.warning("snapshot failed", problem=str(error))
             self._give_up()
 
@@ -277,9 +279,9 @@ class Writer:
                 self._store.save_time(self._desk.clock.now())
             for number in self._to_sweep():
                 self._sweep(number)
-        except (StoreFailed, ValueError, Differs) as error:
+        except Exception as error:  # this thread must outlive whatever goes wrong
             self._give_up()
-            log.error("store failed", problem=str(error), calls=0)
+            log.error("housekeeping failed", problem=str(error))
 
     def _to_sweep(self) -> list[int]:
         """Return the bandits that may have a decision whose window has ended."""

@@ -235,7 +235,7 @@ class Store:
 
     def save_time(self, now: float) -> None:
         """Write down the time of the service's clock; it never goes back."""
-        self.write([("UPDATE clock SET time = ? WHERE id = 1 AND time <= ?", (now, now))])
+        self.write([("UPDATE clock SET time = CASE WHEN time > ? THEN time ELSE ? END WHERE id = 1", (now, now))])
 
     def api_keys(self) -> list[KeyRow]:
         """Return all API keys."""

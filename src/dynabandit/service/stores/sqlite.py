@@ -1,7 +1,6 @@
 """SQLite: one file, one process that serves it, every commit synced to the disk before it is answered."""
 
 import contextlib
-import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
@@ -10,6 +9,11 @@ from typing import Any
 from dynabandit.service.errors import Conflict, StoreFailed
 from dynabandit.service.events import COLUMNS, Row
 from dynabandit.service.stores.base import Store
+
+try:
+    import fcntl
+except ImportError:  # Windows has none; there the primary key of the log is the only guard
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["SqliteStore", "connect"]
 
@@ -93,7 +97,7 @@ class SqliteStore(Store):
 
     def _claim_file(self) -> None:
         """Hold a lock as long as the process lives: two processes would each serve their own state."""
-        if self._claim is not None:
+        if self._claim is not None or fcntl is None:
             return
         claim = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
