@@ -36,7 +36,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Any other than 127.0.0.1 needs API keys.")] = "127.0.0.1",
     store: StoreOption = DEFAULT_STORE,
     require_keys: Annotated[bool, typer.Option(help="Ask for API keys on 127.0.0.1, too.")] = False,
-    most_waiting: Annotated[int, typer.Option(min=1, help="Calls that may wait; others get 429.")] = 512,
+    most_waiting: Annotated[int, typer.Option(min=1, help="Calls that may wait; others get 429.")] = 128,
     patience: Annotated[float, typer.Option(min=0.1, help="Seconds until a call gets 503.")] = 5.0,
 ) -> None:
     """Serve decisions over HTTP until stopped."""

@@ -49,7 +49,7 @@ class Service:
         store: Store,
         needs_keys: bool = False,
         clock: Clock | None = None,
-        most_waiting: int = 512,
+        most_waiting: int = 128,
         patience: float = 5.0,
     ) -> None:
         self.metrics = Metrics()

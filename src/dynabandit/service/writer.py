@@ -66,7 +66,7 @@ class Writer:
         Seconds after which a call that was not committed is answered with 503.
     """
 
-    def __init__(self, desk: Desk, metrics: Metrics, most_waiting: int = 512, patience: float = 5.0) -> None:
+    def __init__(self, desk: Desk, metrics: Metrics, most_waiting: int = 128, patience: float = 5.0) -> None:
         self._desk = desk
         self._store = desk.store
         self._metrics = metrics
