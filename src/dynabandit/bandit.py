@@ -167,29 +167,26 @@ class Bandit:
         if burning >= 0:
             return burning
         self._burning = False
-        chosen = _compiled(self._policy.kernels)[0](
-            self._memory if self._whole else np.ascontiguousarray(self._memory[:, self._columns]),
-            self._shared,
-            self._last if self._whole else self._last[self._columns],
-            self._scores,
-            step,
-            self._numbers,
-            self._table,
-            self._source,
-        )
-        return int(self._columns[chosen])
+        choose = _compiled(self._policy.kernels)[0]
+        if not self._whole:
+            return int(self._columns[choose(*self._seen(self._columns, step))])
+        everything = (self._memory, self._shared, self._last, self._scores)  # nothing to copy
+        return int(choose(*everything, step, self._numbers, self._table, self._source))
 
     def _pick_with_shares(self, shares: Shares, step: int) -> int:
         columns = shares.open(self._columns)
         place = shares.reserved(columns, uniform(self._source, SHARE, step, 0))
         column = int(columns[place]) if place >= 0 else self._burn_in(columns)
         if column < 0:
-            numbers, table, scores = self._sized(len(columns))
-            memory, last = np.ascontiguousarray(self._memory[:, columns]), self._last[columns]
-            choose = _compiled(self._policy.kernels)[0]
-            column = int(columns[choose(memory, self._shared, last, scores, step, numbers, table, self._source)])
+            column = int(columns[_compiled(self._policy.kernels)[0](*self._seen(columns, step))])
         shares.plays[column] += 1
         return column
+
+    def _seen(self, columns: np.ndarray, step: int) -> tuple[Any, ...]:
+        """Return what a decision among some of the columns looks at."""
+        numbers, table, scores = self._sized(len(columns))
+        memory = np.ascontiguousarray(self._memory[:, columns])
+        return memory, self._shared, self._last[columns], scores, step, numbers, table, self._source
 
     def _burn_in(self, columns: np.ndarray) -> int:
         """Return the column whose turn it is in the burn-in, or -1 after it."""
@@ -209,11 +206,7 @@ class Bandit:
         if burning >= 0:
             counts[np.searchsorted(columns, burning)] = draws
         else:
-            numbers, table, scores = self._sized(len(columns))
-            memory, last = np.ascontiguousarray(self._memory[:, columns]), self._last[columns]
-            _compiled_count(self._policy.kernels)(
-                memory, self._shared, last, scores, self._step + 1, numbers, table, self._source, counts, draws
-            )
+            _compiled_count(self._policy.kernels)(*self._seen(columns, self._step + 1), counts, draws)
         probabilities = counts / draws
         if self._shares is not None:
             probabilities = self._shares.mixed(columns, probabilities)

@@ -5,7 +5,7 @@ import contextlib
 import random
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
@@ -223,6 +223,15 @@ class Client(_Base):
             yield from page
             after = page[-1].sequence
 
+    def export(self, name: str, draws: int = 200) -> Iterator[types.Exported]:
+        """Return all decisions with rewards and propensities; a broken stream is not asked for again."""
+        with self._http.stream("GET", f"{_bandit(name)}/export", params={"draws": str(draws)}) as answer:
+            if not answer.is_success:
+                answer.read()
+                self._read(_Call("GET", "", types.Exported), answer, self._tries - 1)
+            for line in answer.iter_lines():
+                yield msgspec.json.decode(line, type=types.Exported)
+
     def delete(self, name: str, erase: bool = False) -> types.Deleted:
         """Delete a bandit; its log stays, unless `erase`."""
         return self._send(_delete(name, erase))
@@ -307,6 +316,15 @@ class AsyncClient(_Base):
     async def events(self, name: str, after: int = 0, limit: int = 1000) -> list[types.Event]:
         """Return a page of the log after a sequence number."""
         return (await self._send(_events(name, after, limit))).events
+
+    async def export(self, name: str, draws: int = 200) -> AsyncIterator[types.Exported]:
+        """Return all decisions with rewards and propensities; a broken stream is not asked for again."""
+        async with self._http.stream("GET", f"{_bandit(name)}/export", params={"draws": str(draws)}) as answer:
+            if not answer.is_success:
+                await answer.aread()
+                self._read(_Call("GET", "", types.Exported), answer, self._tries - 1)
+            async for line in answer.aiter_lines():
+                yield msgspec.json.decode(line, type=types.Exported)
 
     async def delete(self, name: str, erase: bool = False) -> types.Deleted:
         """Delete a bandit; its log stays, unless `erase`."""

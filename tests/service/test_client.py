@@ -64,6 +64,18 @@ def test_lost_answers_are_asked_for_again_and_nothing_happens_twice(server):
     relay.listener.close()
 
 
+def test_the_export_is_read_line_by_line(server):
+    with talking(server.url) as (client, _):
+        client.create("b", ARMS, seed=1)
+        made = client.decide_many("b", 5)
+        client.reward(made[0].decision, 1)
+        rows = list(client.export("b", draws=50))
+        assert [(row.decision, row.arm) for row in rows] == [(one.decision, one.arm) for one in made]
+        assert [row.reward for row in rows] == [1.0, None, None, None, None]
+        with pytest.raises(ServiceError, match="404"):
+            list(client.export("nobody"))
+
+
 def test_a_service_that_is_not_there_is_an_error_after_the_last_try():
     with db.Client("http://127.0.0.1:9", tries=2) as client, pytest.raises(ServiceError, match="in 2 tries"):
         client.decide("b")
@@ -83,6 +95,7 @@ def test_coroutines_do_the_same(server):
             assert (await client.state("b")).policy == "ucb"
             assert [one.name for one in await client.bandits()] == ["b"]
             assert len(await client.events("b")) == 6
+            assert [one.decision async for one in client.export("b")] == [decision.decision]
             assert (await client.delete("b")).log_kept
             with pytest.raises(ServiceError, match="404"):
                 await client.state("b")

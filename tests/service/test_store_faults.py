@@ -186,8 +186,8 @@ def test_ten_times_the_load_is_turned_away_with_bounded_memory_and_nothing_lost(
         before = memory.memory_info().rss
         answers = flood(server.url, callers, rounds)
         grown = memory.memory_info().rss - before
-        assert {answer.status_code for answer in answers} == {200, 429}
-        assert all("Retry-After" in answer.headers for answer in answers if answer.status_code == 429)
+        assert {200, 429} <= {answer.status_code for answer in answers} <= {200, 429, 503}
+        assert all("Retry-After" in answer.headers for answer in answers if answer.status_code != 200)
         served = [answer.json()["decisions"][0]["decision"] for answer in answers if answer.status_code == 200]
         assert len(set(served)) == len(served)
         assert client.state("b").step == 100 + len(served)
