@@ -8,7 +8,9 @@ would go on running an old algorithm after an edit in a function that it capture
 
 import hashlib
 import inspect
+import itertools
 import os
+import secrets
 import shutil
 import sys
 import threading
@@ -19,6 +21,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.bytecode import FunctionIdentity
 from numba.extending import register_jitable
 
 __all__ = ["cache_folder", "compiled", "fingerprint", "kernel"]
@@ -26,7 +29,14 @@ __all__ = ["cache_folder", "compiled", "fingerprint", "kernel"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 KEEP_UNUSED_DAYS = 30
+LAYOUT = 2  # of the cache; 1 had symbols that could clash
 _lock = threading.Lock()
+
+# Numba tells functions of one name apart by a number that counts from 1 in each process, and writes it into the
+# symbols of the code that it keeps on disk. Two policies that were compiled by two processes then hold different
+# functions under one symbol, and a third process that loads both runs one of them for the other, without a word.
+# Counting from a place of its own keeps the symbols of each process apart.
+FunctionIdentity._unique_ids = itertools.count(secrets.randbits(56))
 
 
 def kernel(function: Function) -> Function:
@@ -37,7 +47,7 @@ def kernel(function: Function) -> Function:
 def compiled(function: Function) -> Function:
     """Compile for the CPU on first call, without the interpreter lock, cached on disk by fingerprint."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-    folder = cache_folder() / fingerprint(function)[:32]
+    folder = cache_folder() / f"{fingerprint(function)[:32]}-{LAYOUT}"
     with _lock:
         before = numba.config.CACHE_DIR
         try:
