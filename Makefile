@@ -1,6 +1,8 @@
 # make paper   the paper from one command
 # make test    everything that must hold, set-up included
 # make bench   speed
+# make test-faults  the service under kill -9, power cuts, full disks and lost replicas, for long
+# make bench-serve  speed of the service
 # make setup   the virtual environment alone
 
 PYTHON ?= python3
@@ -8,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit interpreted browser paper bench clean
+.PHONY: setup test lint unit interpreted browser test-faults paper bench bench-serve clean
 
 setup: $(READY)
 
@@ -44,6 +46,13 @@ browser:
 # The same unit tests without any compiled code
 interpreted: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 tests/kernels tests/estimators tests/policies tests/environments
+
+# The same tests as in `unit`, with more kills, cuts, histories and replicas
+test-faults: $(READY)
+	DYNABANDIT_LONG_FAULTS=1 $(BIN)/pytest -n 2 tests/service --durations=10
+
+bench-serve: $(READY)
+	$(BIN)/python benchmarks/serve.py
 
 paper: $(READY)
 	$(BIN)/dynabandit paper

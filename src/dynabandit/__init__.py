@@ -13,3 +13,16 @@ __all__ = [
     "Bandit", "Environment", "Policy", "Results", "Run", "Simulation",
     "checks", "compare", "environment", "environments", "estimators", "policies", "policy", "simulate",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Import the clients of the service when they are asked for: they need the extra `serve`."""
+    if name in ("AsyncClient", "Client"):
+        from dynabandit.errors import extra
+
+        for module in ("httpx", "msgspec"):
+            extra(module, "serve")
+        from dynabandit import client
+
+        return getattr(client, name)
+    raise AttributeError(f"module 'dynabandit' has no attribute {name!r}")

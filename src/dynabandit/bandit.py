@@ -1,57 +1,38 @@
 """Bandit: named arms, one decision at a time."""
 
+import copy
 import functools
 import hashlib
 import json
-import math
 import secrets
-from collections.abc import Callable, Container, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
+from dynabandit import saving
+from dynabandit.arms import Arm, Arms
 from dynabandit.errors import integer, nearest, number
 from dynabandit.kernels.compilation import compiled
-from dynabandit.kernels.streams import LARGEST_STEP, stream
+from dynabandit.kernels.streams import LARGEST_STEP, SHARE, stream, uniform
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.policies.base import Kernels
-from dynabandit.policies.decision import SCRATCH_ROWS, make_choose
+from dynabandit.policies.decision import SCRATCH_ROWS, make_choose, make_count_choices
+from dynabandit.shares import Shares
 
 __all__ = ["Arm", "Arms", "Bandit"]
 
-FORMAT = "dynabandit.bandit"
-VERSION = 1
 TABLE_HORIZON = 1024  # how far the tables of a policy reach; past it the same numbers are computed one by one
-
-
-class Arm(NamedTuple):
-    """What a bandit knows about one arm; the mean is NaN before the first reward."""
-
-    mean: float
-    variance: float
-    forgetting: float
-    effective_size: float
-    idle: int
-    plays: int
-
-
-class Arms(dict[str, Arm]):
-    """The arms of a bandit by name, shown as a table."""
-
-    def __repr__(self) -> str:
-        width = max(3, *(len(name) for name in self))
-        lines = [f"{'arm':<{width}}    mean  variance  forgetting  effective size    idle   plays"]
-        for name, arm in self.items():
-            lines.append(
-                f"{name:<{width}}  {arm.mean:6.3f}  {arm.variance:8.4f}  {arm.forgetting:10.4f}"
-                f"  {arm.effective_size:14.1f}  {arm.idle:6d}  {arm.plays:6d}"
-            )
-        return "\n".join(lines)
 
 
 @functools.cache
 def _compiled(kernels: Kernels) -> tuple[Callable[..., int], Callable[..., None]]:
     return compiled(make_choose(kernels)), compiled(kernels.learn)
+
+
+@functools.cache
+def _compiled_count(kernels: Kernels) -> Callable[..., None]:
+    return compiled(make_count_choices(make_choose(kernels)))
 
 
 class Bandit:
@@ -102,22 +83,36 @@ class Bandit:
         self._names = list(arms)
         count = len(self._names)
         self._active = np.ones(count, dtype=bool)
-        self._memory = np.zeros((len(self._policy.slots), count))
-        self._shared = np.zeros(self._policy.shared_size())
+        self._paused = np.zeros(count, dtype=bool)
         self._last = np.zeros(count, dtype=np.int64)
         self._plays = np.zeros(count, dtype=np.int64)
+        self._shares: Shares | None = None  # None while no arm has a limit
+        self._forget()
+
+    def _forget(self) -> None:
+        """Start the policy's state anew: nothing is known about any arm."""
+        self._memory = np.zeros((len(self._policy.slots), len(self._names)))
+        self._shared = np.zeros(self._policy.shared_size())
         self._prepare()
-        for arm in range(count):
+        for arm in range(len(self._names)):
             self._policy.kernels.start(self._memory, self._shared, arm, self._numbers)
 
     def _prepare(self) -> None:
         """Compute what follows from the policy, the seed and the number of arms."""
-        self._columns = np.flatnonzero(self._active)
-        self._index = {self._names[column]: int(column) for column in self._columns}
-        self._numbers = self._policy.numbers(len(self._columns))
-        self._table = self._policy.kernels.table(len(self._columns), TABLE_HORIZON)
-        self._scratch = np.empty((SCRATCH_ROWS, len(self._columns)))
+        self._columns = np.flatnonzero(self._active & ~self._paused)
+        self._index = {self._names[column]: int(column) for column in np.flatnonzero(self._active)}
+        self._whole = len(self._columns) == len(self._names)
+        self._numbers, self._table, self._scratch = self._sized(len(self._columns))
         self._source = stream(self._seed)
+        self._burning = True
+
+    def _sized(self, arms: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        arms = max(arms, 1)
+        return (
+            self._policy.numbers(arms),
+            self._policy.kernels.table(arms, TABLE_HORIZON),
+            np.empty((SCRATCH_ROWS, arms)),
+        )
 
     @property
     def policy(self) -> Policy:
@@ -141,46 +136,114 @@ class Bandit:
 
     def _describe(self, column: int) -> Arm:
         belief = self._policy.belief(self._memory[:, column], self._shared)
-        return Arm(*belief, idle=self._step - int(self._last[column]), plays=int(self._plays[column]))
+        idle = self._step - int(self._last[column])
+        return Arm(*belief, idle=idle, plays=int(self._plays[column]), paused=bool(self._paused[column]))
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The name of every column, removed arms included; the place of an arm never changes."""
+        return self._names
+
+    @property
+    def active(self) -> Collection[str]:
+        """The names of the arms that were not removed."""
+        return self._index.keys()
 
     def choose(self) -> str:
         """Return the arm to play now."""
+        return self._names[self.choose_column()]
+
+    def choose_column(self) -> int:
+        """Return the column of the arm to play now, its place in `names`."""
         step = integer("step", self._step + 1, 1, LARGEST_STEP)
-        columns = self._columns
-        plays = self._plays[columns]
-        if plays.min() < self._policy.burn_in:
-            chosen = int(plays.argmin())
-        else:
-            whole = len(columns) == len(self._names)
-            chosen = _compiled(self._policy.kernels)[0](
-                self._memory if whole else np.ascontiguousarray(self._memory[:, columns]),
-                self._shared,
-                self._last if whole else self._last[columns],
-                self._scratch,
-                step,
-                self._numbers,
-                self._table,
-                self._source,
-            )
-        column = int(columns[chosen])
+        if len(self._columns) == 0:
+            raise ValueError("no arm can be chosen: every arm is paused")
+        column = self._pick(step) if self._shares is None else self._pick_with_shares(self._shares, step)
         self._step = step
         self._last[column] = step
         self._plays[column] += 1
-        return self._names[column]
+        return column
+
+    def _pick(self, step: int) -> int:
+        burning = self._burn_in(self._columns) if self._burning else -1
+        if burning >= 0:
+            return burning
+        self._burning = False
+        choose = _compiled(self._policy.kernels)[0]
+        if not self._whole:
+            return int(self._columns[choose(*self._seen(self._columns, step))])
+        everything = (self._memory, self._shared, self._last, self._scratch)  # nothing to copy
+        return int(choose(*everything, step, self._numbers, self._table, self._source))
+
+    def _pick_with_shares(self, shares: Shares, step: int) -> int:
+        columns = shares.open(self._columns)
+        place = shares.reserved(columns, uniform(self._source, SHARE, step, 0))
+        column = int(columns[place]) if place >= 0 else self._burn_in(columns)
+        if column < 0:
+            column = int(columns[_compiled(self._policy.kernels)[0](*self._seen(columns, step))])
+        shares.plays[column] += 1
+        return column
+
+    def _seen(self, columns: np.ndarray, step: int) -> tuple[Any, ...]:
+        """Return what a decision among some of the columns looks at."""
+        numbers, table, scratch = self._sized(len(columns))
+        memory = np.ascontiguousarray(self._memory[:, columns])
+        return memory, self._shared, self._last[columns], scratch, step, numbers, table, self._source
+
+    def _burn_in(self, columns: np.ndarray) -> int:
+        """Return the column whose turn it is in the burn-in, or -1 after it."""
+        plays = self._plays[columns]
+        place = int(plays.argmin())
+        return int(columns[place]) if plays[place] < self._policy.burn_in else -1
+
+    def propensities(self, draws: int = 200) -> dict[str, float]:
+        """Return the probability that the next `choose` takes each arm, estimated from that many other draws.
+
+        Where the policy decides without chance the result is exact, and so is the part of a least share.
+        """
+        draws = integer("draws", draws, 1, LARGEST_STEP)
+        columns = self._columns if self._shares is None else self._shares.open(self._columns)
+        counts = np.zeros(len(columns), dtype=np.int64)
+        burning = self._burn_in(columns)
+        if burning >= 0:
+            counts[np.searchsorted(columns, burning)] = draws
+        else:
+            _compiled_count(self._policy.kernels)(*self._seen(columns, self._step + 1), counts, draws)
+        probabilities = counts / draws
+        if self._shares is not None:
+            probabilities = self._shares.mixed(columns, probabilities)
+        return {self._names[column]: float(p) for column, p in zip(columns, probabilities, strict=True)}
 
     def reward(self, arm: str, value: float) -> None:
         """Take in a reward in [0, 1] of an arm that was chosen."""
-        column = self._column(arm)
         if isinstance(value, (bool, np.bool_)):
             value = float(value)
-        value = number("reward", value, 0.0, 1.0)
+        self.reward_column(self._column(arm), number("reward", value, 0.0, 1.0))
+
+    def reward_column(self, column: int, value: float) -> None:
+        """Take in a reward of a column, also of an arm that was removed after it had been chosen.
+
+        The idle time of the arm goes on counting from its latest choice, however late the reward is.
+        """
         _compiled(self._policy.kernels)[1](self._memory, self._shared, column, value, self._numbers)
+
+    def swapped(self, policy: Policy | str, rewards: Iterable[tuple[int, float]], **parameters: Any) -> "Bandit":
+        """Return a bandit that goes on from this step with another policy, warmed by (column, reward) pairs."""
+        other = self.copy()
+        other._policy = _usable(make_policy(policy, **parameters))
+        other._forget()
+        for column, value in rewards:
+            other.reward_column(column, value)
+        return other
 
     def add_arm(self, name: str) -> None:
         """Add an arm that nothing is known about yet; a removed arm's name can be used again."""
         _check_name(name, self._index)
         self._names.append(name)
         self._active = np.append(self._active, True)
+        self._paused = np.append(self._paused, False)
+        if self._shares is not None:
+            self._shares.grow()
         self._memory = np.hstack([self._memory, np.zeros((len(self._memory), 1))])
         self._last = np.append(self._last, self._step)
         self._plays = np.append(self._plays, 0)
@@ -190,10 +253,31 @@ class Bandit:
     def remove_arm(self, name: str) -> None:
         """Remove an arm: it is not chosen again, and takes no more rewards."""
         column = self._column(name)
-        if len(self._columns) <= 2:
+        if len(self._index) <= 2:
             raise ValueError(f"cannot remove arm {name!r}: a bandit needs at least 2 arms")
         self._active[column] = False
         self._prepare()
+
+    def pause_arm(self, name: str) -> None:
+        """Leave an arm out of every choice until `resume_arm`; its rewards still count."""
+        self._paused[self._column(name)] = True
+        self._prepare()
+
+    def resume_arm(self, name: str) -> None:
+        """Let a paused arm be chosen again."""
+        self._paused[self._column(name)] = False
+        self._prepare()
+
+    def limit_arm(self, name: str, min_share: float = 0.0, max_share: float = 1.0) -> None:
+        """Keep the share that an arm gets of the decisions from now on between two bounds; see `Shares`."""
+        shares = self._shares or Shares(len(self._names))
+        shares.limit(self._column(name), min_share, max_share, self._active)
+        self._shares = None if shares.idle else shares
+
+    def shares(self, name: str) -> tuple[float, float]:
+        """Return the least and the most share of an arm."""
+        column = self._column(name)
+        return (0.0, 1.0) if self._shares is None else self._shares.of(column)
 
     def _column(self, name: str) -> int:
         if name in self._index:
@@ -203,28 +287,64 @@ class Bandit:
             raise ValueError(f"arm {name!r} was removed. Arms: {known}")
         raise ValueError(f"unknown arm {name!r}.{nearest(name, self._index)} Arms: {known}")
 
+    def copy(self) -> "Bandit":
+        """Return a bandit that goes on from here by itself."""
+        other = copy.copy(self)
+        for name in ("_active", "_paused", "_last", "_plays", "_memory", "_shared"):
+            setattr(other, name, getattr(self, name).copy())
+        other._names = list(self._names)
+        other._shares = copy.deepcopy(self._shares)
+        other._prepare()
+        return other
+
     def to_json(self) -> str:
         """Return all there is to know as JSON; `from_json` goes on from it bit for bit."""
         content = {
-            "format": FORMAT,
-            "version": VERSION,
+            "format": saving.FORMAT,
+            "version": saving.VERSION,
             "policy": self._policy.name,
             "parameters": _plain(self._policy.parameters),
             "seed": self._seed,
             "step": self._step,
             "arms": [
-                {"name": name, "active": bool(active), "last": int(last), "plays": int(plays)}
-                for name, active, last, plays in zip(self._names, self._active, self._last, self._plays, strict=True)
+                {"name": name, "active": active, "paused": paused, "last": last, "plays": plays}
+                for name, active, paused, last, plays in zip(
+                    self._names,
+                    self._active.tolist(),
+                    self._paused.tolist(),
+                    self._last.tolist(),
+                    self._plays.tolist(),
+                    strict=True,
+                )
             ],
-            "memory": [[_to_json(value) for value in row] for row in self._memory.tolist()],
-            "shared": [_to_json(value) for value in self._shared.tolist()],
+            "shares": None if self._shares is None else self._shares.to_json(),
+            "memory": [[saving.plain(value) for value in row] for row in self._memory.tolist()],
+            "shared": [saving.plain(value) for value in self._shared.tolist()],
         }
-        return json.dumps({**content, "checksum": _checksum(content)}, allow_nan=False)
+        return json.dumps({**content, "checksum": saving.checksum(content)}, allow_nan=False)
+
+    def state_hash(self) -> str:
+        """Return a hash of all there is to know: equal where two bandits will decide alike for ever.
+
+        Examples
+        --------
+        >>> one, other = (Bandit("ucb", arms=["a", "b"], seed=1) for _ in range(2))
+        >>> one.state_hash() == other.state_hash()
+        True
+        >>> one.choose(), one.state_hash() == other.state_hash()
+        ('a', False)
+        """
+        shares = None if self._shares is None else self._shares.to_json()
+        rest = [self._policy.name, _plain(self._policy.parameters), self._seed, self._step, self._names, shares]
+        digest = hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())
+        for array in (self._active, self._paused, self._last, self._plays, self._memory, self._shared):
+            digest.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())
+        return digest.hexdigest()
 
     @classmethod
     def from_json(cls, text: str, policy: Policy | None = None) -> "Bandit":
         """Return the bandit that `to_json` wrote; `policy` is needed where it is not in the registry."""
-        content = _read(text)
+        content = saving.read(text)
         try:
             if policy is None:
                 policy = make_policy(content["policy"], **content["parameters"])
@@ -237,6 +357,9 @@ class Bandit:
             bandit._names = names
             bandit._step = content["step"]
             bandit._active = np.array([arm["active"] for arm in content["arms"]], dtype=bool)
+            bandit._paused = np.array([arm.get("paused", False) for arm in content["arms"]], dtype=bool)
+            shares = content.get("shares")
+            bandit._shares = None if shares is None else Shares.from_json(shares)
             bandit._last = np.array([arm["last"] for arm in content["arms"]], dtype=np.int64)
             bandit._plays = np.array([arm["plays"] for arm in content["arms"]], dtype=np.int64)
             memory = np.array([[float(value) for value in row] for row in content["memory"]])
@@ -282,31 +405,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [_plain(inner) for inner in value]
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _to_json(value: float) -> float | str:
-    """Infinity has no place in JSON; a string has."""
-    return value if math.isfinite(value) else str(value)
-
-
-def _checksum(content: dict[str, Any]) -> str:
-    plain = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(plain.encode()).hexdigest()
-
-
-def _read(text: str) -> dict[str, Any]:
-    """Parse and verify what `to_json` wrote."""
-    try:
-        content = json.loads(text)
-    except (RecursionError, TypeError, ValueError) as error:
-        raise ValueError(f"text must be what Bandit.to_json wrote, but is no JSON: {error}") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f"text must be what Bandit.to_json wrote, with format {FORMAT!r}")
-    if content.get("version") != VERSION:
-        raise ValueError(
-            f"text has format version {content.get('version')!r}, but this release reads version {VERSION}"
-        )
-    checksum = content.pop("checksum", None)
-    if checksum != _checksum(content):
-        raise ValueError("text is damaged: its checksum does not fit its content")
-    return content

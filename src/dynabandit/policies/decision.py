@@ -11,7 +11,7 @@ from dynabandit.kernels.draws import beta, not_empty
 from dynabandit.kernels.streams import EXPLORED_ARM, SCORE, TIE, Stream, uniform
 from dynabandit.policies.base import Kernels, Now
 
-__all__ = ["SCRATCH_ROWS", "largest", "make_choose"]
+__all__ = ["SCRATCH_ROWS", "largest", "make_choose", "make_count_choices"]
 
 SCRATCH_ROWS = 5
 FEW = 8  # up to so many arms, drawing them all is cheaper than a contest
@@ -157,6 +157,29 @@ def write_prefixes(prefix: np.ndarray, step: int, source: Stream) -> None:
         eight = prefixes(source, SCORE, step, eighth)
         for i in range(min(8, prefix.size - 8 * eighth)):
             prefix[8 * eighth + i] = eight[i]
+
+
+def make_count_choices(choose: Callable[..., int]) -> Callable[..., None]:
+    """Return a function that counts the choices of other replications, which differ in their luck alone."""
+
+    @kernel
+    def count_choices(
+        memory: np.ndarray,
+        shared: np.ndarray,
+        last: np.ndarray,
+        scratch: np.ndarray,
+        step: int,
+        parameters: np.ndarray,
+        table: np.ndarray,
+        source: Stream,
+        counts: np.ndarray,
+        draws: int,
+    ) -> None:
+        for draw in range(draws):
+            other = Stream(source.seed_low, source.seed_high, source.replication + 1 + draw)
+            counts[choose(memory, shared, last, scratch, step, parameters, table, other)] += 1
+
+    return count_choices
 
 
 @kernel

@@ -1,0 +1,278 @@
+"""Speed of the decision service, as ratios within one run: `make bench-serve`.
+
+The floor is the same stack, Starlette, msgspec and uvicorn, with no bandit and no store behind it. Servers run in
+processes of their own on loopback addresses; 32 connections each send their next request when an answer has come.
+"""
+
+import argparse
+import asyncio
+import functools
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+import psutil
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from dynabandit.service import types
+from dynabandit.service.clock import Clock
+from dynabandit.service.commands import Server
+from dynabandit.service.desk import Desk
+from dynabandit.service.stores import SqliteStore
+
+CONNECTIONS = 32
+ARMS = ["a", "b", "c", "d", "e"]
+
+
+def floor_app() -> Starlette:
+    """The same requests and answers, with nothing behind them."""
+    decide, reward = msgspec.json.Decoder(types.Decide), msgspec.json.Decoder(types.Reward)
+    encode = msgspec.json.Encoder().encode
+
+    async def decisions(request: Request) -> Response:
+        decide.decode(await request.body())
+        answer = types.Decisions([types.Decision("000000000000-1", "a", 1)])
+        return Response(encode(answer), media_type="application/json")
+
+    async def rewards(request: Request) -> Response:
+        value = reward.decode(await request.body()).reward
+        answer = types.Rewarded(request.path_params["id"], value)
+        return Response(encode(answer), media_type="application/json")
+
+    return Starlette(
+        routes=[
+            Route("/v1/decisions/{id}/reward", rewards, methods=["PUT"]),
+            Route("/v1/bandits/{name}/decisions", decisions, methods=["POST"]),
+        ]
+    )
+
+
+class Caller(asyncio.Protocol):
+    """One connection: asks for a decision, then tells its reward, and so on until the time is over."""
+
+    def __init__(self, until: float, latencies: list[float], refused: list[int], done: "asyncio.Future[None]") -> None:
+        self.until, self.latencies, self.refused, self.done = until, latencies, refused, done
+        self.buffer = b""
+        self.decide = _request("POST", "/v1/bandits/bench/decisions", b'{"count":1}')
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self.send(self.decide)
+
+    def send(self, request: bytes) -> None:
+        self.asked = time.perf_counter()
+        self.transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        head, found, body = self.buffer.partition(b"\r\n\r\n")
+        if not found:
+            return
+        size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        if len(body) < size:
+            return
+        now = time.perf_counter()
+        self.buffer = b""
+        if head.startswith(b"HTTP/1.1 200"):
+            self.latencies.append(now - self.asked)
+        elif head.startswith((b"HTTP/1.1 429", b"HTTP/1.1 503")):
+            self.refused.append(1)
+        else:
+            raise RuntimeError(head.decode())
+        if now >= self.until:
+            self.transport.close()
+            self.done.set_result(None)
+        elif body.startswith(b'{"decisions"'):
+            decision = body.split(b'"', 6)[5].decode()
+            self.send(_request("PUT", f"/v1/decisions/{decision}/reward", b'{"reward":1}'))
+        else:
+            self.send(self.decide)
+
+
+def _request(method: str, path: str, body: bytes) -> bytes:
+    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+async def load(port: int, seconds: float, connections: int = CONNECTIONS) -> tuple[float, list[float], int]:
+    """Return accepted requests per second, their latencies, and how many were turned away."""
+    loop = asyncio.get_running_loop()
+    latencies: list[float] = []
+    refused: list[int] = []
+    start = time.perf_counter()
+    waits = []
+    for _ in range(connections):
+        done: asyncio.Future[None] = loop.create_future()
+        waits.append(done)
+        make = functools.partial(Caller, start + seconds, latencies, refused, done)
+        await loop.create_connection(make, "127.0.0.1", port)
+    await asyncio.gather(*waits)
+    return len(latencies) / (time.perf_counter() - start), sorted(latencies), len(refused)
+
+
+def commit_seconds(folder: Path, commits: int = 200) -> float:
+    """Return the time of the smallest durable commit on this disk, which bounds what any store can do."""
+    connection = sqlite3.connect(folder / "disk.db", isolation_level=None)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("CREATE TABLE t (n INTEGER)")
+    begin = time.perf_counter()
+    for number in range(commits):
+        connection.execute("INSERT INTO t VALUES (?)", (number,))
+    taken = time.perf_counter() - begin
+    connection.close()
+    return taken / commits
+
+
+def start(*arguments: str) -> tuple[subprocess.Popen[str], int]:
+    """Start a server and return its process and port."""
+    process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    return process, int(process.stdout.readline().rsplit(":", 1)[1])
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGTERM)
+    process.wait(30)
+
+
+def serve_floor() -> None:
+    Server(uvicorn.Config(floor_app(), port=0, log_config=None, access_log=False)).run()
+
+
+def put(port: int, method: str, path: str, body: object) -> dict[str, object]:
+    import httpx
+
+    answer = httpx.request(method, f"http://127.0.0.1:{port}{path}", json=body, timeout=60)
+    answer.raise_for_status()
+    return answer.json()
+
+
+def compare(folder: Path, seconds: float, rounds: int) -> dict[str, object]:
+    """Alternate between the floor and the service, and compare the best of each."""
+    floor, floor_port = start(__file__, "--floor")
+    service, port = start("-m", "dynabandit.service", "serve", "--port", "0", "--store", f"sqlite:///{folder}/bench.db")
+    put(port, "PUT", "/v1/bandits/bench", {"arms": ARMS, "seed": 1})
+    asyncio.run(load(port, 1.0))
+    asyncio.run(load(floor_port, 1.0))
+    before = psutil.Process(service.pid).memory_info().rss
+    floors, rates, latencies = [], [], []
+    for _ in range(rounds):
+        floors.append(asyncio.run(load(floor_port, seconds))[0])
+        rate, some, _ = asyncio.run(load(port, seconds))
+        rates.append(rate)
+        latencies += some
+    latencies.sort()
+    p50, p99 = latencies[len(latencies) // 2], latencies[int(len(latencies) * 0.99)]
+    batches = batch_rate(port)
+    busy, patient, refused = asyncio.run(load(port, seconds, 10 * CONNECTIONS))
+    after = psutil.Process(service.pid).memory_info().rss
+    stop(floor)
+    stop(service)
+    return {
+        "floor, requests/s": round(max(floors)),
+        "durable decisions and rewards, requests/s": round(max(rates)),
+        "ratio (at least 0.60)": round(max(rates) / max(floors), 3),
+        "p50, ms": round(p50 * 1e3, 2),
+        "p99, ms": round(p99 * 1e3, 2),
+        "p99 / p50 (under 10)": round(p99 / p50, 2),
+        "rewards/s in batches of 100 (at least 20000)": round(batches),
+        "smallest commit of this disk, ms": round(commit_seconds(folder) * 1e3, 2),
+        "10 times the connections: accepted/s": round(busy),
+        "10 times the connections: turned away": refused,
+        "10 times the connections: p99 of accepted, ms": round(patient[int(len(patient) * 0.99)] * 1e3, 2),
+        "requests served": len(latencies),
+        "growth of memory meanwhile, MiB": round((after - before) / 2**20, 1),
+    }
+
+
+def batch_rate(port: int, batches: int = 200) -> float:
+    """Return rewards per second in batches of 100, over 4 connections."""
+    ids = []
+    for _ in range(batches * 100 // 1000):
+        answer = put(port, "POST", "/v1/bandits/bench/decisions", {"count": 1000})
+        ids += [one["decision"] for one in answer["decisions"]]
+    requests = []
+    for first in range(0, len(ids), 100):
+        rewards = [{"decision": one, "reward": 1} for one in ids[first : first + 100]]
+        requests.append(_request("POST", "/v1/rewards", json.dumps({"rewards": rewards}).encode()))
+
+    async def send(mine: list[bytes]) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for request in mine:
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            await reader.readexactly(size)
+        writer.close()
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(send(requests[i::4]) for i in range(4)))
+
+    begin = time.perf_counter()
+    asyncio.run(all_of_them())
+    return len(ids) / (time.perf_counter() - begin)
+
+
+def recover(folder: Path, events: int) -> dict[str, object]:
+    """Time the recovery of a long log, and the memory that it takes."""
+    path = folder / "long.db"
+    store = SqliteStore(str(path))
+    store.prepare()
+    desk = Desk(store, Clock())
+    state = desk.create("bench", types.Create(arms=ARMS, seed=1))[1]
+    while state.sequence < events:
+        decisions = desk.decide(state, 500, None)
+        for one in decisions:
+            desk.reward(state.number, one.step, float(one.arm == "b"))
+        store.commit(desk.rows, desk.created)
+        desk.clear()
+    result: dict[str, object] = {"events in the log": state.sequence}
+    expected = state.state_hash()
+    for way, limit in (("from the log alone", 60), ("from a snapshot", 10)):
+        if way == "from a snapshot":
+            store.save_snapshot(state.number, desk.snapshot(state.number))
+        fresh = Desk(store, Clock())
+        before, begin = psutil.Process().memory_info().rss, time.perf_counter()
+        assert fresh.state(state.number).state_hash() == expected
+        result[f"recovery {way}, s (under {limit})"] = round(time.perf_counter() - begin, 2)
+        grown = psutil.Process().memory_info().rss - before
+        result[f"memory of recovery {way}, MiB"] = round(grown / 2**20, 1)
+    store.close()
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--floor", action="store_true", help="serve the floor (used by the benchmark itself)")
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--folder", help="where the stores are made; by default the temporary directory")
+    options = parser.parse_args()
+    if options.floor:
+        serve_floor()
+        return
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        results = compare(Path(folder), options.seconds, options.rounds)
+        results |= recover(Path(folder), options.events)
+    for name, value in results.items():
+        print(f"{name:<50} {value}")
+    target = os.environ.get("BENCH_JSON")
+    if target:
+        Path(target).write_text(json.dumps(results, indent=2))
+
+
+if __name__ == "__main__":
+    main()

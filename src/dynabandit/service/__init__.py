@@ -1,0 +1,1 @@
+"""The decision service: decisions over HTTP that survive crashes, duplicates and delay."""

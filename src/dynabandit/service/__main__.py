@@ -1,0 +1,5 @@
+"""``python -m dynabandit.service``."""
+
+from dynabandit.service.commands import app
+
+app()

@@ -1,0 +1,294 @@
+"""HTTP: reads a request, makes one call of the service, writes the answer."""
+
+import contextlib
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from dynabandit.service import export, types
+from dynabandit.service.errors import Refused
+from dynabandit.service.messages import (
+    JSON,
+    authorise,
+    cleaned,
+    header,
+    path_part,
+    plain,
+    problem,
+    query_values,
+    read_body,
+    response,
+)
+from dynabandit.service.openapi import Endpoint, Query, document
+from dynabandit.service.service import Service
+
+__all__ = ["ENDPOINTS", "make_app"]
+
+SMALL_BODY = 1 << 20
+LARGE_BODY = 1 << 26  # a hundred thousand arms with long names
+MOST_EVENTS = 10_000
+NDJSON = "application/x-ndjson"
+PARQUET = "application/vnd.apache.parquet"
+
+
+DELETED = Query("deleted", words=("false", "true"))
+AFTER_NAME = Query("after")
+LIMIT_BANDITS = Query("limit", 100, 1, 1000)
+AFTER = Query("after", 0, 0, 2**62)
+LIMIT_EVENTS = Query("limit", 1000, 1, MOST_EVENTS)
+ID = Query("id")
+EVENT_FORMAT = Query("format", words=("json", "ndjson"))
+EXPORT_FORMAT = Query("format", words=("ndjson", "parquet"))
+DRAWS = Query("draws", 200, 1, 100_000)
+CONFIRM = Query("confirm", required=True)
+ERASE = Query("erase", words=("false", "true"))
+
+
+class Answer(NamedTuple):
+    """A body and its status."""
+
+    content: Any
+    status: int = 200
+
+
+Handler = Callable[[Service, Request, Any], Awaitable[Answer | Response]]
+
+
+async def create(service: Service, request: Request, body: types.Create) -> Answer:
+    body.arms = [cleaned(arm, "an arm's name") for arm in body.arms]
+    status, state = await service.create(path_part(request, "name"), body)
+    return Answer(state, status)
+
+
+async def list_bandits(service: Service, request: Request, body: None) -> Answer:
+    query = query_values(request, DELETED, AFTER_NAME, LIMIT_BANDITS)
+    return Answer(await service.bandits(query["deleted"] == "true", query["after"], query["limit"]))
+
+
+async def get_bandit(service: Service, request: Request, body: None) -> Answer:
+    return Answer(await service.state(path_part(request, "name")))
+
+
+async def decide(service: Service, request: Request, body: types.Decide) -> Answer:
+    key = header(request, b"idempotency-key")
+    if key is not None and not (1 <= len(key) <= 255 and key.isascii() and key.isprintable()):
+        raise Refused(422, "Idempotency-Key must have 1 to 255 printable ASCII characters")
+    return Answer(await service.decide(path_part(request, "name"), body.count, key))
+
+
+async def reward(service: Service, request: Request, body: types.Reward) -> Answer:
+    return Answer(await service.reward(request.path_params["id"], body.reward))
+
+
+async def rewards(service: Service, request: Request, body: types.Rewards) -> Answer:
+    return Answer(await service.rewards(body.rewards))
+
+
+async def add_arm(service: Service, request: Request, body: types.AddArm) -> Answer:
+    return Answer(await service.add_arm(path_part(request, "name"), cleaned(body.arm, "an arm's name")))
+
+
+async def change_arm(service: Service, request: Request, body: types.ChangeArm) -> Answer:
+    return Answer(await service.change_arm(path_part(request, "name"), path_part(request, "arm"), body))
+
+
+async def set_policy(service: Service, request: Request, body: types.SetPolicy) -> Answer:
+    return Answer(await service.set_policy(path_part(request, "name"), body))
+
+
+async def get_events(service: Service, request: Request, body: None) -> Answer | Response:
+    query = query_values(request, AFTER, LIMIT_EVENTS, ID, EVENT_FORMAT)
+    name, identity, after = path_part(request, "name"), query["id"] or None, query["after"]
+    if query["format"] == "json":
+        return Answer(await service.events(name, identity, after, query["limit"]))
+    await service.events(name, identity, 0, 1)  # 404 before the stream begins
+    pieces = service.stream(lambda store: export.event_lines(store, name, identity, after))
+    return StreamingResponse(pieces, media_type=NDJSON)
+
+
+async def get_export(service: Service, request: Request, body: None) -> Response:
+    query = query_values(request, EXPORT_FORMAT, DRAWS, ID)
+    name, identity, draws = path_part(request, "name"), query["id"] or None, query["draws"]
+    await service.events(name, identity, 0, 1)
+    if query["format"] == "ndjson":
+        pieces = service.stream(lambda store: export.decision_lines(store, name, identity, draws))
+        return StreamingResponse(pieces, media_type=NDJSON)
+    if not export.has_parquet():
+        raise Refused(501, "Parquet needs pyarrow, which is not installed: pip install 'dynabandit[lab]'")
+    pieces = service.stream(lambda store: export.parquet_pieces(store, name, identity, draws))
+    return StreamingResponse(pieces, media_type=PARQUET)
+
+
+async def delete(service: Service, request: Request, body: None) -> Answer:
+    query = query_values(request, CONFIRM, ERASE)
+    name = path_part(request, "name")
+    if not query["confirm"] or cleaned(query["confirm"], "confirm") != name:
+        raise Refused(422, "confirm must repeat the name of the bandit")
+    return Answer(await service.delete(name, query["erase"] == "true"))
+
+
+async def healthz(service: Service, request: Request, body: None) -> Answer:
+    return Answer(types.Ready("live"))
+
+
+async def readyz(service: Service, request: Request, body: None) -> Answer:
+    await service.ready()
+    return Answer(types.Ready("ready"))
+
+
+async def metrics(service: Service, request: Request, body: None) -> Response:
+    return Response(service.metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def openapi(service: Service, request: Request, body: None) -> Response:
+    return Response(DOCUMENT, media_type=JSON)
+
+
+# One line a call; the first ones are asked for most. The OpenAPI document is made from the same lines.
+ENDPOINTS: dict[str, tuple[Endpoint, Handler]] = {
+    endpoint.id: (endpoint, handler)
+    for endpoint, handler in (
+        (
+            Endpoint("PUT", "/v1/decisions/{id}/reward", "decide", types.Reward, types.Rewarded, (404, 409, 410)),
+            reward,
+        ),
+        (
+            Endpoint(
+                "POST", "/v1/bandits/{name}/decisions", "decide", types.Decide, types.Decisions, (404, 409),
+                headers=("Idempotency-Key",),
+            ),
+            decide,
+        ),
+        (Endpoint("POST", "/v1/rewards", "decide", types.Rewards, types.RewardResults), rewards),
+        (
+            Endpoint(
+                "PUT", "/v1/bandits/{name}", "admin", types.Create, types.BanditState, (201, 409), large=True
+            ),
+            create,
+        ),
+        (
+            Endpoint(
+                "GET", "/v1/bandits", "read", None, types.BanditList, query=(DELETED, AFTER_NAME, LIMIT_BANDITS)
+            ),
+            list_bandits,
+        ),
+        (Endpoint("GET", "/v1/bandits/{name}", "read", None, types.BanditState, (404,)), get_bandit),
+        (Endpoint("POST", "/v1/bandits/{name}/arms", "admin", types.AddArm, types.Changed, (404, 409)), add_arm),
+        (
+            Endpoint(
+                "PATCH", "/v1/bandits/{name}/arms/{arm}", "admin", types.ChangeArm, types.Changed, (404, 409)
+            ),
+            change_arm,
+        ),
+        (
+            Endpoint("PUT", "/v1/bandits/{name}/policy", "admin", types.SetPolicy, types.Changed, (404,)),
+            set_policy,
+        ),
+        (
+            Endpoint(
+                "GET", "/v1/bandits/{name}/events", "read", None, types.Events, (404,),
+                query=(AFTER, LIMIT_EVENTS, ID, EVENT_FORMAT), media=(NDJSON,),
+            ),
+            get_events,
+        ),
+        (
+            Endpoint(
+                "GET", "/v1/bandits/{name}/export", "read", None, types.Exported, (404, 501),
+                query=(EXPORT_FORMAT, DRAWS, ID), media=(NDJSON, PARQUET), answers_json=False,
+            ),
+            get_export,
+        ),
+        (
+            Endpoint(
+                "DELETE", "/v1/bandits/{name}", "admin", None, types.Deleted, (404,),
+                query=(CONFIRM, ERASE),
+            ),
+            delete,
+        ),
+        (Endpoint("GET", "/healthz", "", None, types.Ready), healthz),
+        (Endpoint("GET", "/readyz", "", None, types.Ready), readyz),
+        (Endpoint("GET", "/metrics", "read", None, None, media=("text/plain",), answers_json=False), metrics),
+        (Endpoint("GET", "/openapi.json", "", None, None, media=(JSON,), answers_json=False), openapi),
+    )
+}  # fmt: skip
+DOCUMENT = document([endpoint for endpoint, _ in ENDPOINTS.values()])
+
+
+def make_app(service: Service) -> ASGIApp:
+    """Return the ASGI application of a service."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        await service.start()
+        yield
+        await service.stop()
+
+    bound = {one.id: _bound(service, one, handler) for one, handler in ENDPOINTS.values()}
+    rest = Starlette(lifespan=lifespan)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await rest(scope, receive, send)
+            return
+        # A slash inside a name is data, so the path is cut before it is decoded
+        path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
+        found, methods = _find(path)
+        if found is None:
+            await plain(404, "there is nothing here")(scope, receive, send)
+            return
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        if method not in methods:
+            await plain(405, "this path has other methods", Allow=", ".join(methods))(scope, receive, send)
+            return
+        scope["path_params"] = found.groupdict()
+        answer = await bound[methods[method]](Request(scope, receive))
+        await answer(scope, receive, send)
+
+    return app
+
+
+def _patterns() -> list[tuple[re.Pattern[str], dict[str, str]]]:
+    """Return a pattern for each path, and the endpoint that each of its methods goes to."""
+    found: dict[str, dict[str, str]] = {}
+    for one, _ in ENDPOINTS.values():
+        found.setdefault(one.path, {})[one.method] = one.id
+    return [(re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", path)), methods) for path, methods in found.items()]
+
+
+PATTERNS = _patterns()
+
+
+def _find(path: str) -> tuple[re.Match[str] | None, dict[str, str]]:
+    for pattern, methods in PATTERNS:
+        found = pattern.fullmatch(path)
+        if found is not None:
+            return found, methods
+    return None, {}
+
+
+def _bound(service: Service, endpoint: Endpoint, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    decoder: msgspec.json.Decoder[Any] | None = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
+    limit = LARGE_BODY if endpoint.large else SMALL_BODY
+    method, path = endpoint.method, endpoint.path
+
+    async def handle(request: Request) -> Response:
+        started = time.perf_counter()
+        try:
+            if endpoint.permission:
+                authorise(service, request, endpoint.permission)
+            body = None if decoder is None else decoder.decode(await read_body(request, limit))
+            answer = await handler(service, request, body)
+            result = answer if isinstance(answer, Response) else response(*answer)
+        except Exception as error:
+            result = problem(service, error)
+        service.metrics.answered(method, path, result.status_code, time.perf_counter() - started)
+        return result
+
+    return handle

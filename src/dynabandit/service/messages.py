@@ -1,0 +1,160 @@
+"""Reading requests and writing answers: what all endpoints share."""
+
+import functools
+import ipaddress
+import re
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+import structlog
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from dynabandit.service import types
+from dynabandit.service.errors import Differs, Refused, StoreFailed
+from dynabandit.service.keys import ROLES
+from dynabandit.service.names import clean_name
+from dynabandit.service.openapi import Query
+from dynabandit.service.service import Service
+from dynabandit.service.writer import RETRY_SECONDS, Overloaded
+
+__all__ = ["JSON", "authorise", "cleaned", "header", "path_part", "plain", "problem", "query_values", "read_body",
+           "response"]  # fmt: skip
+
+JSON = "application/json"
+HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 413: {"Connection": "close"}}  # what is left is not read
+
+encode = msgspec.json.Encoder().encode
+log = structlog.get_logger("dynabandit.service")
+
+
+def plain(status: int, why: str, **headers: str) -> Response:
+    """Return an answer that says why not."""
+    answer = response(types.Problem(why), status)
+    answer.headers.update(headers)
+    return answer
+
+
+def response(content: Any, status: int = 200) -> Response:
+    """Return an answer."""
+    return Response(encode(content), status, media_type=JSON)
+
+
+def problem(service: Service, error: Exception) -> Response:
+    """Return the answer to a call that failed."""
+    headers: dict[str, str] = {}
+    if isinstance(error, Refused):
+        status, why = error.status, error.problem
+        headers = HEADERS.get(status, {})
+    elif isinstance(error, msgspec.ValidationError):
+        status, why = 422, str(error)
+    elif isinstance(error, (msgspec.DecodeError, RecursionError)):
+        status, why = 400, f"the body must be JSON: {error}"
+    elif isinstance(error, Overloaded):
+        service.metrics.turned_away.inc()
+        status, why, headers = 429, "too many calls wait already", {"Retry-After": RETRY_SECONDS}
+    elif isinstance(error, StoreFailed):
+        status, why, headers = 503, "the store is not available", {"Retry-After": RETRY_SECONDS}
+    elif isinstance(error, ClientDisconnect):
+        status, why = 400, "the request was not sent whole"
+    elif isinstance(error, Differs):
+        log.error("log and replay disagree", bandit=error.bandit, sequence=error.sequence, problem=error.problem)
+        status, why = 500, f"event {error.sequence} of this bandit's log and its replay disagree"
+    else:
+        log.error("call failed", exc_info=error)
+        status, why = 500, "something went wrong; the log of the service says what"
+    answer = response(types.Problem(why), status)
+    answer.headers.update(headers)
+    return answer
+
+
+def authorise(service: Service, request: Request, permission: str) -> None:
+    """Refuse a caller without the key for it, before anything is looked up."""
+    if service.needs_keys:
+        role = service.keyring.role(header(request, b"authorization"))
+        if role is None:
+            raise Refused(401, "this needs a valid API key, as: Authorization: Bearer dyna_...")
+        if permission not in ROLES[role]:
+            raise Refused(403, f"this needs a key that may {permission}")
+    elif not _is_local(header(request, b"host") or ""):
+        # A page on the web can point a name of its own at this address, but cannot choose another Host header
+        raise Refused(421, "without API keys only requests to 127.0.0.1 or localhost are answered")
+
+
+@functools.lru_cache(maxsize=64)
+def _is_local(host: str) -> bool:
+    name = re.sub(r":\d+$", "", host).strip("[]")
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """Return the body, or refuse one that is too large or not declared as JSON."""
+    kind = (header(request, b"content-type") or "").partition(";")[0].strip().lower()
+    if kind != JSON:  # browsers ask before they send this type to another site
+        raise Refused(415, f"Content-Type must be {JSON}, got {kind[:100]!r}")
+    body, more = b"", True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > limit:
+            raise Refused(413, f"the body must have at most {limit} bytes")
+    return body
+
+
+def header(request: Request, name: bytes) -> str | None:
+    """Return a header, or None."""
+    for key, value in request.scope["headers"]:
+        if key == name:
+            return bytes(value).decode("latin-1")
+    return None
+
+
+def path_part(request: Request, part: str) -> str:
+    """Return a piece of the path as the name that it stands for, or refuse."""
+    try:
+        return cleaned(unquote(request.path_params[part], errors="strict"), part)
+    except UnicodeDecodeError:
+        raise Refused(422, f"{part} must be UTF-8, percent-encoded") from None
+
+
+def cleaned(name: str, what: str) -> str:
+    """Return a name in its normal form, or refuse."""
+    try:
+        return clean_name(name, what)
+    except ValueError as error:
+        raise Refused(422, str(error)) from None
+
+
+def query_values(request: Request, *known: Query) -> dict[str, Any]:
+    """Return the value of each parameter, or refuse."""
+    given = dict(request.query_params)
+    values = {one.name: _value(one, given.pop(one.name)) if one.name in given else _default(one) for one in known}
+    if given:
+        names = ", ".join(one.name for one in known)
+        raise Refused(422, f"unknown parameter {next(iter(given))[:100]!r}. Known: {names}")
+    return values
+
+
+def _default(query: Query) -> int | str:
+    return query.words[0] if query.words else query.default
+
+
+def _value(query: Query, text: str) -> int | str:
+    if query.words:
+        if text not in query.words:
+            raise Refused(422, f"{query.name} must be one of {', '.join(query.words)}, got {text[:100]!r}")
+        return text
+    if isinstance(query.default, int):
+        digits = text.isascii() and text.isdigit() and len(text) < 20
+        if not digits or not query.low <= int(text) <= query.high:
+            valid = f"a whole number from {query.low} to {query.high}"
+            raise Refused(422, f"{query.name} must be {valid}, got {text[:100]!r}")
+        return int(text)
+    return text

@@ -1,0 +1,248 @@
+"""The service without HTTP: each call of the API as a coroutine."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TypeVar
+
+import structlog
+
+from dynabandit.service import types
+from dynabandit.service.clock import Clock
+from dynabandit.service.desk import Desk, view
+from dynabandit.service.errors import Refused, StoreFailed
+from dynabandit.service.events import Row, shown
+from dynabandit.service.keys import Keyring
+from dynabandit.service.metrics import Metrics
+from dynabandit.service.names import public_id, read_decision_id, read_public_id
+from dynabandit.service.stores import Store
+from dynabandit.service.writer import Call, Overloaded, Writer
+
+__all__ = ["Service", "find_log", "shown_events"]
+
+MANY_ARMS = 500  # from here on a state is written out in a thread of its own
+READY_SECONDS = 2.0
+KEYS_SECONDS = 1.0
+Result = TypeVar("Result")
+
+log = structlog.get_logger("dynabandit.service")
+
+
+class Service:
+    """All that the HTTP layer calls.
+
+    Parameters
+    ----------
+    store
+        Where the log lives.
+    needs_keys
+        Whether callers must show an API key.
+    clock
+        Measures the windows.
+    most_waiting, patience
+        See `Writer`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        needs_keys: bool = False,
+        clock: Clock | None = None,
+        most_waiting: int = 128,
+        patience: float = 5.0,
+    ) -> None:
+        self.metrics = Metrics()
+        self.needs_keys = needs_keys
+        self.keyring = Keyring()
+        self._store = store
+        self._reader = store.reader()
+        self._reading = threading.Lock()
+        self._desk = Desk(store, clock or Clock())
+        self._writer = Writer(self._desk, self.metrics, most_waiting, patience)
+        self._refresher: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Start the writer, and read the keys."""
+        self._writer.start()
+        if self.needs_keys:
+            await self._read_keys()
+            self._refresher = asyncio.create_task(self._refresh_keys())
+
+    async def stop(self) -> None:
+        """Finish what waits and close the store."""
+        if self._refresher is not None:
+            self._refresher.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._refresher
+        await self._writer.stop()
+        self._reader.close()
+
+    async def _refresh_keys(self) -> None:
+        while True:
+            await asyncio.sleep(KEYS_SECONDS)
+            await self._read_keys()
+
+    async def _read_keys(self) -> None:
+        with contextlib.suppress(StoreFailed):  # the keys that were read last still hold
+            self.keyring.replace(await self.read(lambda store: store.api_keys()))
+
+    async def read(self, ask: Callable[[Store], Result]) -> Result:
+        """Ask the store something, in a thread and on a connection of its own."""
+
+        def work() -> Result:
+            with self._reading:
+                try:
+                    return ask(self._reader)
+                except StoreFailed:
+                    self._reader.rollback()
+                    raise
+
+        return await asyncio.to_thread(work)
+
+    # Calls of the API
+
+    async def create(self, name: str, asked: types.Create) -> tuple[int, types.BanditState]:
+        """PUT /v1/bandits/{name}."""
+
+        def run(desk: Desk) -> tuple[int, Callable[[], types.BanditState]]:
+            status, state = desk.create(name, asked)
+            return status, view(state)
+
+        status, shown = await self._writer.submit(Call(run, name=name, alone=True))
+        return status, await self._written_out(shown, len(asked.arms))
+
+    async def state(self, name: str) -> types.BanditState:
+        """GET /v1/bandits/{name}."""
+
+        def run(desk: Desk) -> tuple[int, Callable[[], types.BanditState]]:
+            state = desk.named(name)
+            return len(state.bandit.names), view(state)
+
+        arms, shown = await self._writer.submit(Call(run, name=name))
+        return await self._written_out(shown, arms)
+
+    async def _written_out(self, shown: Callable[[], types.BanditState], arms: int) -> types.BanditState:
+        return shown() if arms < MANY_ARMS else await asyncio.to_thread(shown)
+
+    async def bandits(self, deleted: bool, after: str, limit: int) -> types.BanditList:
+        """GET /v1/bandits."""
+        found = await self.read(lambda store: store.bandits(deleted, after, limit))
+        listed = [types.BanditSummary(row.name, public_id(row.number), row.deleted) for row in found]
+        return types.BanditList(listed, listed[-1].name if len(listed) == limit else None)
+
+    async def decide(self, name: str, count: int, key: str | None) -> types.Decisions:
+        """POST /v1/bandits/{name}/decisions."""
+        call = Call(lambda desk: desk.decide(desk.named(name), count, key), name=name)
+        return types.Decisions(await self._writer.submit(call))
+
+    async def reward(self, decision: str, value: float) -> types.Rewarded:
+        """PUT /v1/decisions/{id}/reward."""
+        found = read_decision_id(decision)
+        if found is None:
+            raise Refused(404, "there is no such decision")
+        number, step = found
+        await self._writer.submit(Call(lambda desk: desk.reward(number, step, value), bandits=[number]))
+        return types.Rewarded(decision, value)
+
+    async def rewards(self, given: list[types.GivenReward]) -> types.RewardResults:
+        """POST /v1/rewards."""
+        read = [(read_decision_id(one.decision), one) for one in given]
+
+        def run(desk: Desk) -> list[types.RewardResult]:
+            return [_reward_one(desk, found, one) for found, one in read]
+
+        numbers = {found[0] for found, _ in read if found is not None}
+        return types.RewardResults(await self._writer.submit(Call(run, bandits=numbers)))
+
+    async def add_arm(self, name: str, arm: str) -> types.Changed:
+        """POST /v1/bandits/{name}/arms."""
+        return await self._change(name, lambda desk: desk.add_arm(desk.named(name), arm))
+
+    async def change_arm(self, name: str, arm: str, change: types.ChangeArm) -> types.Changed:
+        """PATCH /v1/bandits/{name}/arms/{arm}."""
+        return await self._change(name, lambda desk: desk.change_arm(desk.named(name), arm, change))
+
+    async def set_policy(self, name: str, asked: types.SetPolicy) -> types.Changed:
+        """PUT /v1/bandits/{name}/policy."""
+        return await self._change(name, lambda desk: desk.set_policy(desk.named(name), asked), alone=True)
+
+    async def _change(self, name: str, change: Callable[[Desk], None], alone: bool = False) -> types.Changed:
+        def run(desk: Desk) -> types.Changed:
+            change(desk)
+            return types.Changed(desk.named(name).sequence)
+
+        result: types.Changed = await self._writer.submit(Call(run, name=name, alone=alone))
+        return result
+
+    async def delete(self, name: str, erase: bool) -> types.Deleted:
+        """DELETE /v1/bandits/{name}."""
+
+        def run(desk: Desk) -> int:
+            state = desk.named(name)
+            desk.delete(state)
+            return state.number
+
+        number = await self._writer.submit(Call(run, name=name, alone=True))
+        if erase:
+            await self._writer.submit(Call(lambda desk: desk.store.erase(number), bandits=[number], alone=True))
+        return types.Deleted(name, public_id(number), log_kept=not erase)
+
+    async def events(self, name: str, id: str | None, after: int, limit: int) -> types.Events:  # noqa: A002
+        """GET /v1/bandits/{name}/events."""
+
+        def ask(store: Store) -> types.Events:
+            number = find_log(store, name, id)
+            return types.Events(list(shown_events(store, number, store.events(number, after, limit))))
+
+        return await self.read(ask)
+
+    async def ready(self) -> None:
+        """Raise an error unless the store takes writes."""
+
+        def probe(desk: Desk) -> None:
+            desk.store.save_time(desk.clock.now())
+
+        try:
+            await asyncio.wait_for(self._writer.submit(Call(probe, alone=True)), READY_SECONDS)
+        except (TimeoutError, Overloaded):
+            raise StoreFailed("the store did not answer in time") from None
+
+    async def stream(self, make: Callable[[Store], Iterator[bytes]]) -> AsyncIterator[bytes]:
+        """Return pieces that a generator makes from a connection of its own, each in a thread."""
+        store = self._store.reader()
+        pieces = make(store)
+        try:
+            while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+                yield piece
+        finally:
+            await asyncio.to_thread(store.close)
+
+
+def _reward_one(desk: Desk, found: tuple[int, int] | None, given: types.GivenReward) -> types.RewardResult:
+    try:
+        if found is None:
+            raise Refused(404, "there is no such decision")
+        desk.reward(*found, given.reward)
+    except Refused as error:
+        return types.RewardResult(given.decision, error.status, error.problem)
+    return types.RewardResult(given.decision, 200)
+
+
+def find_log(store: Store, name: str, id: str | None) -> int:  # noqa: A002
+    """Return the number of a bandit whose log is asked for; `id` reaches those that were deleted."""
+    if id is None:
+        number = store.find(name)
+    else:
+        number = read_public_id(id)
+        row = None if number is None else store.bandit(number)
+        number = None if row is None or row.name != name else number
+    if number is None:
+        raise Refused(404, "there is no bandit with this name")
+    return number
+
+
+def shown_events(store: Store, number: int, rows: list[Row]) -> Iterator[types.Event]:
+    """Return rows as callers see them; a column's name is in the events that brought the arms."""
+    names = store.arm_names(number)
+    return (shown(row, names) for row in rows)

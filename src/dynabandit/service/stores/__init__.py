@@ -1,0 +1,20 @@
+"""Stores: where the log lives."""
+
+from dynabandit.service.stores.base import KeyRow, Snapshot, Store
+from dynabandit.service.stores.sqlite import SqliteStore
+
+__all__ = ["KeyRow", "Snapshot", "SqliteStore", "Store", "open_store"]
+
+
+def open_store(url: str) -> Store:
+    """Return the store behind a URL such as ``sqlite:///dynabandit.db`` or ``postgresql://host/name``."""
+    if url.startswith("sqlite:///"):
+        path = url.removeprefix("sqlite:///")
+        if not path or path == ":memory:":
+            raise ValueError(f"store must name a file, such as sqlite:///dynabandit.db, got {url!r}")
+        return SqliteStore(path)
+    if url.startswith(("postgresql://", "postgres://")):
+        from dynabandit.service.stores.postgres import PostgresStore
+
+        return PostgresStore(url)
+    raise ValueError(f"store must start with sqlite:/// or postgresql://, got {url!r}")

@@ -1,0 +1,257 @@
+"""What every store does; the statements that all of them share."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from dynabandit.service.events import COLUMNS, Row, Settled
+
+__all__ = ["PAGE", "BanditRow", "KeyRow", "Snapshot", "Store"]
+
+PAGE = 5_000  # rows that are read at a time: memory does not grow with the log
+KEEP_SNAPSHOTS = 2
+
+
+class BanditRow(NamedTuple):
+    """A bandit, deleted or not."""
+
+    number: int
+    name: str
+    deleted: bool
+
+
+class KeyRow(NamedTuple):
+    """An API key; only a hash of its secret is known."""
+
+    id: str
+    role: str
+    digest: str
+    note: str
+    created: float
+    revoked: float | None
+
+
+class Snapshot(NamedTuple):
+    """A state that was saved; `body` is None where only its hash was kept."""
+
+    sequence: int
+    state_hash: str
+    body: str | None
+
+
+class Store:
+    """A store. One thread writes; `reader` gives a connection of its own to another thread.
+
+    A commit is durable when `commit` returns. Everything that a caller was answered is in it.
+    """
+
+    url: str
+    shared: bool  # whether other processes may write to the same bandits
+
+    def prepare(self) -> None:
+        """Create the tables where they are missing; claim the store where only one process may serve it."""
+        raise NotImplementedError
+
+    def prepare_tables(self) -> None:
+        """Create the tables where they are missing."""
+        raise NotImplementedError
+
+    def reader(self) -> "Store":
+        """Return a store with a connection of its own, to read from."""
+        raise NotImplementedError
+
+    def begin(self, bandits: Iterable[int]) -> None:
+        """Start a transaction that no other process can come between for these bandits."""
+        raise NotImplementedError
+
+    def commit(self, rows: Sequence[Row], created: Sequence[tuple[int, str]] = (), deleted: Sequence[int] = ()) -> None:
+        """Add rows to the log, all or none, and return when they are durable."""
+        raise NotImplementedError
+
+    def rollback(self) -> None:
+        """Give up what `begin` started, and the connection where it is broken."""
+        raise NotImplementedError
+
+    def write(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
+        """Run other statements as one transaction."""
+        raise NotImplementedError
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close the connection."""
+        raise NotImplementedError
+
+    # What follows is the same for every store
+
+    def find(self, name: str) -> int | None:
+        """Return the number of the bandit that has this name now."""
+        found = self.rows("SELECT number FROM bandits WHERE name = ? AND deleted = 0", (name.encode(),))
+        return found[0][0] if found else None
+
+    def bandit(self, number: int) -> BanditRow | None:
+        """Return a bandit by its number."""
+        found = self.rows("SELECT number, name, deleted FROM bandits WHERE number = ?", (number,))
+        return BanditRow(found[0][0], bytes(found[0][1]).decode(), bool(found[0][2])) if found else None
+
+    def bandits(self, deleted: bool = False, after: str = "", limit: int = PAGE) -> list[BanditRow]:
+        """Return the bandits by name, those that are there or those that were deleted."""
+        found = self.rows(
+            "SELECT number, name, deleted FROM bandits WHERE deleted = ? AND name > ? ORDER BY name, number LIMIT ?",
+            (int(deleted), after.encode(), limit),
+        )
+        return [BanditRow(number, bytes(name).decode(), bool(gone)) for number, name, gone in found]
+
+    def events(self, bandit: int, after: int, limit: int = PAGE) -> list[Row]:
+        """Return the rows of a bandit's log after a sequence number."""
+        found = self.rows(
+            f"SELECT {', '.join(COLUMNS)} FROM events WHERE bandit = ? AND sequence > ? ORDER BY sequence LIMIT ?",
+            (bandit, after, limit),
+        )
+        return [Row._make(values) for values in found]
+
+    def log(self, bandit: int, after: int = 0) -> Iterator[Row]:
+        """Return all rows of a bandit's log after a sequence number, a page at a time."""
+        while page := self.events(bandit, after):
+            yield from page
+            after = page[-1].sequence
+
+    def arm_names(self, bandit: int) -> list[str]:
+        """Return the name of every column, in order."""
+        found = self.rows(
+            "SELECT body FROM events WHERE bandit = ? AND kind IN ('create', 'arm')"
+            " AND body IS NOT NULL ORDER BY sequence",
+            (bandit,),
+        )
+        names: list[str] = []
+        for body in (json.loads(text) for (text,) in found):
+            names += body["arms"] if "arms" in body else [body["arm"]] if body.get("add") else []
+        return names
+
+    def rewards_before(self, bandit: int, sequence: int) -> Iterator[tuple[int, float]]:
+        """Return the (column, reward) pairs before a sequence number, defaults included."""
+        after = 0
+        while True:
+            page = self.rows(
+                "SELECT sequence, arm, value FROM events WHERE bandit = ? AND sequence > ? AND sequence < ?"
+                " AND settles IS NOT NULL AND value IS NOT NULL ORDER BY sequence LIMIT ?",
+                (bandit, after, sequence, PAGE),
+            )
+            if not page:
+                return
+            for after, arm, value in page:  # noqa: B007 - the last one is where the next page begins
+                yield arm, value
+
+    def decision(self, bandit: int, step: int) -> Settled | None:
+        """Return a decision and what became of it."""
+        found = self.rows("SELECT arm, time FROM events WHERE bandit = ? AND step = ?", (bandit, step))
+        if not found:
+            return None
+        settled = self.rows("SELECT kind, value FROM events WHERE bandit = ? AND settles = ?", (bandit, step))
+        kind, value = settled[0] if settled else (None, None)
+        return Settled(found[0][0], found[0][1], kind, value)
+
+    def outcomes(self, bandit: int, first: int, last: int) -> dict[int, tuple[str, float | None]]:
+        """Return (kind, reward) of the settled ones among the decisions from one step to another."""
+        found = self.rows(
+            "SELECT settles, kind, value FROM events WHERE bandit = ? AND settles >= ? AND settles <= ?",
+            (bandit, first, last),
+        )
+        return {step: (kind, value) for step, kind, value in found}
+
+    def decisions_after(self, bandit: int, step: int, limit: int = PAGE) -> list[tuple[int, int, float, bool]]:
+        """Return (step, column, time, whether settled) of the decisions after a step, in order."""
+        found = self.rows(
+            "SELECT d.step, d.arm, d.time, EXISTS (SELECT 1 FROM events r WHERE r.bandit = d.bandit"
+            " AND r.settles = d.step) FROM events d WHERE d.bandit = ? AND d.step > ? ORDER BY d.step LIMIT ?",
+            (bandit, step, limit),
+        )
+        return [(step, arm, time, bool(settled)) for step, arm, time, settled in found]
+
+    def keyed(self, bandit: int, key: str) -> list[Row]:
+        """Return the decisions that an idempotency key gave, in order."""
+        columns = ", ".join(COLUMNS)
+        found = self.rows(f"SELECT {columns} FROM events WHERE bandit = ? AND key = ?", (bandit, key))
+        if not found:
+            return []
+        first = Row._make(found[0])
+        count = int(first.body or 1)
+        return [first] if count == 1 else self.events(bandit, first.sequence - 1, count)
+
+    def snapshot(self, bandit: int) -> Snapshot | None:
+        """Return the latest snapshot that has a body."""
+        found = self.rows(
+            "SELECT sequence, state_hash, body FROM snapshots WHERE bandit = ? AND body IS NOT NULL"
+            " ORDER BY sequence DESC LIMIT 1",
+            (bandit,),
+        )
+        return Snapshot._make(found[0]) if found else None
+
+    def snapshot_hashes(self, bandit: int) -> dict[int, str]:
+        """Return the hash of every state that was ever saved, by sequence number."""
+        return dict(self.rows("SELECT sequence, state_hash FROM snapshots WHERE bandit = ?", (bandit,)))
+
+    def save_snapshot(self, bandit: int, snapshot: Snapshot) -> None:
+        """Keep a snapshot; of old ones only the hash stays."""
+        self.write(
+            [
+                (
+                    (
+                        "INSERT INTO snapshots (bandit, sequence, state_hash, body) VALUES (?, ?, ?, ?)"
+                        " ON CONFLICT DO NOTHING"
+                    ),
+                    (bandit, snapshot.sequence, snapshot.state_hash, snapshot.body),
+                ),
+                (
+                    (
+                        "UPDATE snapshots SET body = NULL WHERE bandit = ? AND body IS NOT NULL"
+                        " AND sequence NOT IN (SELECT sequence FROM snapshots WHERE bandit = ?"
+                        " ORDER BY sequence DESC LIMIT ?)"
+                    ),
+                    (bandit, bandit, KEEP_SNAPSHOTS),
+                ),
+            ]
+        )
+
+    def erase(self, bandit: int) -> None:
+        """Remove a bandit's log for good."""
+        self.write(
+            [
+                ("DELETE FROM events WHERE bandit = ?", (bandit,)),
+                ("DELETE FROM snapshots WHERE bandit = ?", (bandit,)),
+                ("DELETE FROM bandits WHERE number = ?", (bandit,)),
+            ]
+        )
+
+    def latest_time(self) -> float:
+        """Return the latest time of the service's clock that was written down."""
+        found = self.rows("SELECT max(time) FROM clock")
+        return float(found[0][0] or 0.0)
+
+    def save_time(self, now: float) -> None:
+        """Write down the time of the service's clock; it never goes back."""
+        self.write([("UPDATE clock SET time = CASE WHEN time > ? THEN time ELSE ? END WHERE id = 1", (now, now))])
+
+    def api_keys(self) -> list[KeyRow]:
+        """Return all API keys."""
+        return [
+            KeyRow._make(values)
+            for values in self.rows("SELECT id, role, digest, note, created, revoked FROM keys ORDER BY created")
+        ]
+
+    def add_key(self, key: KeyRow) -> None:
+        """Keep an API key."""
+        self.write([("INSERT INTO keys (id, role, digest, note, created, revoked) VALUES (?, ?, ?, ?, ?, ?)", key)])
+
+    def revoke_key(self, id: str, now: float) -> bool:  # noqa: A002 - what it is
+        """Revoke an API key; return whether there was one."""
+        if not self.rows("SELECT 1 FROM keys WHERE id = ?", (id,)):
+            return False
+        self.write([("UPDATE keys SET revoked = ? WHERE id = ? AND revoked IS NULL", (now, id))])
+        return True
+
+    def counts(self, bandit: int) -> dict[str, int]:
+        """Return how many events of each kind a log has."""
+        return dict(self.rows("SELECT kind, count(*) FROM events WHERE bandit = ? GROUP BY kind", (bandit,)))

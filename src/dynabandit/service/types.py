@@ -1,0 +1,223 @@
+"""What travels over HTTP: one class a body, from which requests are read, answers written and documented."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+__all__ = [
+    "MOST_ARMS", "MOST_DECISIONS", "MOST_REWARDS", "AddArm", "ArmState", "BanditList", "BanditState",
+    "BanditSummary", "ChangeArm", "Changed", "Create", "Decide", "Decision", "Decisions", "Deleted", "Event",
+    "Events", "Exported", "GivenReward", "Problem", "Ready", "Reward", "RewardResult", "RewardResults", "Rewarded",
+    "Rewards", "SetPolicy",
+]  # fmt: skip
+
+MOST_ARMS = 100_000
+MOST_DECISIONS = 1_000
+MOST_REWARDS = 10_000
+LONGEST_WINDOW = 10.0 * 365 * 86400
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+UnitReward = Annotated[float, Meta(ge=0, le=1, description="A reward in [0, 1].")]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Value = bool | int | float | str | None | list[float]  # of a policy's parameter
+
+
+class Create(Struct, forbid_unknown_fields=True, kw_only=True):
+    """A bandit to create."""
+
+    arms: Annotated[list[Name], Meta(min_length=2, max_length=MOST_ARMS, extra_json_schema={"uniqueItems": True})]
+    policy: str = "aff-ots"
+    parameters: Annotated[dict[str, Value], Meta(max_length=64)] = {}
+    reward_window: Annotated[float, Meta(gt=0, le=LONGEST_WINDOW)] | None = msgspec.field(default=None)
+    default_reward: UnitReward | None = None
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+
+
+class Decide(Struct, forbid_unknown_fields=True):
+    """How many decisions to make."""
+
+    count: Annotated[int, Meta(ge=1, le=MOST_DECISIONS)] = 1
+
+
+class Decision(Struct):
+    """One decision: the arm to play, and the id under which its reward is told."""
+
+    decision: str
+    arm: str
+    step: int
+
+
+class Decisions(Struct):
+    """The decisions that were asked for."""
+
+    decisions: list[Decision]
+
+
+class Reward(Struct, forbid_unknown_fields=True):
+    """The reward of a decision."""
+
+    reward: UnitReward
+
+
+class Rewarded(Struct):
+    """The reward that counts for a decision."""
+
+    decision: str
+    reward: float
+
+
+class GivenReward(Struct, forbid_unknown_fields=True):
+    """A reward and the decision that it is for."""
+
+    decision: Annotated[str, Meta(max_length=64)]
+    reward: UnitReward
+
+
+class Rewards(Struct, forbid_unknown_fields=True):
+    """Many rewards at once."""
+
+    rewards: Annotated[list[GivenReward], Meta(min_length=1, max_length=MOST_REWARDS)]
+
+
+class RewardResult(Struct, omit_defaults=True):
+    """What became of one of many rewards; `status` is what a call of its own would have got."""
+
+    decision: str
+    status: int
+    problem: str | None = None
+
+
+class RewardResults(Struct):
+    """What became of each reward, in their order."""
+
+    results: list[RewardResult]
+
+
+class AddArm(Struct, forbid_unknown_fields=True):
+    """An arm to add."""
+
+    arm: Name
+
+
+class ChangeArm(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What to change about an arm; what is not named stays as it is."""
+
+    paused: bool | None = None
+    retired: Literal[True] | None = None
+    min_share: Share | None = None
+    max_share: Annotated[float, Meta(gt=0, le=1)] | None = None
+
+
+class SetPolicy(Struct, forbid_unknown_fields=True):
+    """A policy to go on with."""
+
+    policy: str
+    parameters: Annotated[dict[str, Value], Meta(max_length=64)] = {}
+
+
+class Changed(Struct):
+    """A change that holds from event `sequence` on."""
+
+    sequence: int
+
+
+class Ready(Struct):
+    """Whether the service can do its work."""
+
+    status: Literal["live", "ready"]
+
+
+class ArmState(Struct):
+    """What a bandit knows about an arm; no mean before the first reward."""
+
+    arm: str
+    mean: float | None
+    variance: float
+    forgetting: float
+    effective_size: float
+    idle: int
+    plays: int
+    share: float
+    paused: bool
+    min_share: float
+    max_share: float
+
+
+class BanditState(Struct):
+    """A bandit as it is after event `sequence`."""
+
+    name: str
+    id: str
+    policy: str
+    parameters: dict[str, Any]
+    reward_window: float | None
+    default_reward: float | None
+    seed: int
+    step: int
+    sequence: int
+    state_hash: str
+    arms: list[ArmState]
+
+
+class BanditSummary(Struct):
+    """A bandit in a list."""
+
+    name: str
+    id: str
+    deleted: bool
+
+
+class BanditList(Struct):
+    """All bandits; `next` continues a list that is longer than a page."""
+
+    bandits: list[BanditSummary]
+    next: str | None
+
+
+class Event(Struct, omit_defaults=True):
+    """One line of a bandit's log; `sequence` gives the order, the times are for people."""
+
+    sequence: int
+    kind: Literal["create", "decision", "reward", "close", "arm", "policy", "delete"]
+    time: float
+    wall: float
+    decision: str | None = None
+    step: int | None = None
+    arm: str | None = None
+    reward: float | None = None
+    key: str | None = None
+    change: dict[str, Any] | None = None
+
+
+class Events(Struct):
+    """A page of the log; ask again `after` the last sequence for the next one, until a page is empty."""
+
+    events: list[Event]
+
+
+class Exported(Struct):
+    """One decision for off-policy evaluation; `closed` where the window ended before a reward came."""
+
+    step: int
+    decision: str
+    arm: str
+    propensity: float
+    reward: float | None
+    closed: bool
+    time: float
+    wall: float
+
+
+class Deleted(Struct):
+    """A bandit that is gone."""
+
+    name: str
+    id: str
+    log_kept: bool
+
+
+class Problem(Struct):
+    """Why a call was refused."""
+
+    problem: str

@@ -1,0 +1,85 @@
+"""Shares: the least and the most that an arm gets of the decisions, whatever its policy would like."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dynabandit.errors import number
+
+__all__ = ["Shares"]
+
+ROUNDING = 1e-9  # 0.1 * 30 is a little over 3, and must not allow a fourth play
+
+
+class Shares:
+    """The limits of each column, and the plays since they were last changed.
+
+    A least share is kept by chance: with that probability the arm is chosen whatever the policy thinks, so that
+    every arm with a least share keeps a known positive probability. A most share is kept by count: after n
+    decisions an arm was chosen at most ceil(most * n) times. Where both speak, the most share wins.
+    """
+
+    def __init__(self, columns: int) -> None:
+        self.least = np.zeros(columns)
+        self.most = np.ones(columns)
+        self.plays = np.zeros(columns, dtype=np.int64)
+
+    def grow(self) -> None:
+        """Make room for one more arm, without limits."""
+        self.least = np.append(self.least, 0.0)
+        self.most = np.append(self.most, 1.0)
+        self.plays = np.append(self.plays, 0)
+
+    def limit(self, column: int, least: float, most: float, active: np.ndarray) -> None:
+        """Set the limits of one arm and start to count anew."""
+        least = number("min_share", least, 0.0, 1.0)
+        most = number("max_share", most, 0.0, 1.0, open_low=True)
+        if least > most:
+            raise ValueError(f"min_share must be at most max_share = {most:g}, got {least:g}")
+        others = float(self.least[active].sum() - self.least[column])
+        if others + least > 1.0 + ROUNDING:
+            raise ValueError(
+                f"min_share must be at most {max(0.0, 1.0 - others):g}, what the other arms leave, got {least:g}"
+            )
+        self.least[column] = least
+        self.most[column] = most
+        self.plays[:] = 0
+
+    def of(self, column: int) -> tuple[float, float]:
+        """Return the least and the most share of a column."""
+        return float(self.least[column]), float(self.most[column])
+
+    @property
+    def idle(self) -> bool:
+        """Whether no arm has a limit."""
+        return not self.least.any() and bool((self.most == 1.0).all())
+
+    def open(self, columns: np.ndarray) -> np.ndarray:
+        """Return the columns that the next decision may take: all of them where each is at its most."""
+        after = int(self.plays.sum()) + 1
+        room = self.plays[columns] + 1 <= np.ceil(self.most[columns] * after - ROUNDING)
+        return columns[room] if room.any() else columns
+
+    def reserved(self, columns: np.ndarray, uniform: float) -> int:
+        """Return which of `columns` a least share gives the decision to, or -1 to leave it to the policy."""
+        bounds = np.cumsum(self.least[columns])
+        return -1 if uniform >= bounds[-1] else int(np.searchsorted(bounds, uniform, side="right"))
+
+    def mixed(self, columns: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+        """Return the probability of each of `columns`, from those that the policy gives them."""
+        least = self.least[columns]
+        return least + max(0.0, 1.0 - math.fsum(least)) * probabilities
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it as plain lists."""
+        return {"least": self.least.tolist(), "most": self.most.tolist(), "plays": self.plays.tolist()}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "Shares":
+        """Return what `to_json` wrote."""
+        shares = cls(0)
+        shares.least = np.array(content["least"], dtype=float)
+        shares.most = np.array(content["most"], dtype=float)
+        shares.plays = np.array(content["plays"], dtype=np.int64)
+        return shares

@@ -1,0 +1,114 @@
+"""Real servers for tests: in a process of their own to be killed, or in a thread with a clock to be moved."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import uvicorn
+
+from dynabandit.client import Client
+from dynabandit.service.app import make_app
+from dynabandit.service.clock import Clock
+from dynabandit.service.service import Service
+from dynabandit.service.stores import Store, open_store
+from dynabandit.service.verify import verify
+
+
+class ServerProcess:
+    """`dynabandit serve` as users run it."""
+
+    def __init__(self, store: str, *options: str, python: tuple[str, ...] = ("-m", "dynabandit.service")) -> None:
+        command = [sys.executable, *python, "serve", "--port", "0", "--store", store, *options]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if "http://" not in line:
+            problem = self.process.communicate()[1]
+            raise RuntimeError(f"the server did not start: {line} {problem}")
+        self.url = line.split()[-1]
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> str:
+        """Stop it as an operator would, and return what it logged."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.communicate(timeout=60)[1]
+
+
+@contextlib.contextmanager
+def process(store: str, *options: str) -> Iterator[ServerProcess]:
+    server = ServerProcess(store, *options)
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.process.send_signal(signal.SIGCONT)
+            server.kill()
+        server.process.communicate()
+
+
+class ManualClock(Clock):
+    """A clock that only moves when told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        super().__init__(lambda: self.seconds)
+
+
+class Running:
+    """A service in a thread of this process, on a real port."""
+
+    def __init__(self, store: Store, **options: Any) -> None:
+        self.store = store
+        self.service = Service(store, **options)
+        config = uvicorn.Config(make_app(self.service), host="127.0.0.1", port=0, log_config=None)
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, daemon=True)
+        self._thread.start()
+        while not self._server.started:
+            if not self._thread.is_alive():
+                raise RuntimeError("the server did not start")
+            threading.Event().wait(0.005)
+        port = self._server.servers[0].sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+
+
+@contextlib.contextmanager
+def running(store: Store, **options: Any) -> Iterator[Running]:
+    server = Running(store, **options)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextlib.contextmanager
+def talking(url: str, key: str | None = None, tries: int = 1) -> Iterator[tuple[Client, httpx.Client]]:
+    """Both a client and plain HTTP."""
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    with Client(url, key, tries=tries) as client, httpx.Client(base_url=url, headers=headers, timeout=30) as http:
+        yield client, http
+
+
+def assert_replay_agrees(url: str) -> None:
+    """What `dynabandit verify` says."""
+    store = open_store(url)
+    verdicts = verify(store)
+    store.close()
+    assert verdicts, "there must be something to verify"
+    assert [one.problem for one in verdicts if one.problem is not None] == []

@@ -1,0 +1,113 @@
+"""The client: retries that are safe, and the same calls with coroutines."""
+
+import asyncio
+import contextlib
+import socket
+import threading
+from urllib.parse import urlsplit
+
+import pytest
+
+import dynabandit as db
+from dynabandit.client import ServiceError
+from service.harness import talking
+
+ARMS = ["red", "green", "blue"]
+
+
+class LosingRelay:
+    """Passes requests on, but loses the answers of the first few connections."""
+
+    def __init__(self, url: str, losses: int) -> None:
+        self.target = urlsplit(url)
+        self.losses = losses
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self) -> None:
+        try:
+            while True:
+                near, _ = self.listener.accept()
+                self.serve(near)
+        except OSError:
+            return
+
+    def serve(self, near: socket.socket) -> None:
+        far = socket.create_connection((self.target.hostname, self.target.port))
+        threading.Thread(target=self.pump, args=(near, far, False), daemon=True).start()
+        threading.Thread(target=self.pump, args=(far, near, True), daemon=True).start()
+
+    def pump(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                if answers and self.losses > 0:
+                    self.losses -= 1
+                    break
+                sink.sendall(data)
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        source.close()  # each end by the thread that reads from it
+
+
+def test_lost_answers_are_asked_for_again_and_nothing_happens_twice(server):
+    relay = LosingRelay(server.url, losses=3)
+    with talking(server.url) as (direct, _), db.Client(relay.url, tries=6) as client:
+        direct.create("b", ARMS)
+        decision = client.decide("b")
+        assert relay.losses == 0
+        assert direct.state("b").step == decision.step == 1
+        relay.losses = 3
+        client.reward(decision.decision, 1)
+        assert [event.kind for event in direct.events("b")] == ["create", "decision", "reward"]
+    relay.listener.close()
+
+
+def test_the_export_is_read_line_by_line(server):
+    with talking(server.url) as (client, _):
+        client.create("b", ARMS, seed=1)
+        made = client.decide_many("b", 5)
+        client.reward(made[0].decision, 1)
+        rows = list(client.export("b", draws=50))
+        assert [(row.decision, row.arm) for row in rows] == [(one.decision, one.arm) for one in made]
+        assert [row.reward for row in rows] == [1.0, None, None, None, None]
+        with pytest.raises(ServiceError, match="404"):
+            list(client.export("nobody"))
+
+
+def test_a_service_that_is_not_there_is_an_error_after_the_last_try():
+    with db.Client("http://127.0.0.1:9", tries=2) as client, pytest.raises(ServiceError, match="in 2 tries"):
+        client.decide("b")
+
+
+def test_coroutines_do_the_same(server):
+    async def talk() -> None:
+        async with db.AsyncClient(server.url) as client:
+            await client.create("b", ARMS, seed=1)
+            decision = await client.decide("b", key="k")
+            assert (await client.decide_many("b", 1, key="k"))[0] == decision
+            await client.reward(decision.decision, 1)
+            assert [one.status for one in await client.reward_many([(decision.decision, 1)])] == [200]
+            await client.add_arm("b", "new")
+            await client.change_arm("b", "new", paused=True)
+            await client.set_policy("b", "ucb")
+            assert (await client.state("b")).policy == "ucb"
+            assert [one.name for one in await client.bandits()] == ["b"]
+            assert len(await client.events("b")) == 6
+            assert [one.decision async for one in client.export("b")] == [decision.decision]
+            assert (await client.delete("b")).log_kept
+            with pytest.raises(ServiceError, match="404"):
+                await client.state("b")
+
+    asyncio.run(talk())
+
+
+def test_the_front_door_has_the_clients_without_importing_them():
+    import subprocess
+    import sys
+
+    lines = ("import sys, dynabandit as db", "assert 'httpx' not in sys.modules", "assert db.Client")
+    subprocess.run([sys.executable, "-c", "; ".join(lines)], check=True)
+    with pytest.raises(AttributeError):
+        _ = db.Clint

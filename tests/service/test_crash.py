@@ -1,0 +1,138 @@
+"""Promise 1: kill -9 at any moment under load loses nothing that was acknowledged and doubles nothing."""
+
+import os
+import random
+import threading
+
+import httpx
+import pytest
+
+from dynabandit.client import Client, ServiceError
+from service.harness import assert_replay_agrees, process
+
+ARMS = ["red", "green", "blue"]
+LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
+KILLS = 20 if LONG else 3
+CALLERS = 6
+
+
+class Caller(threading.Thread):
+    """Decides and rewards as fast as it can, and keeps what was acknowledged and what was asked."""
+
+    def __init__(self, number: int, url: str, killed: threading.Event) -> None:
+        super().__init__(daemon=True)
+        self.number, self.url, self.killed = number, url, killed
+        self.keys: dict[str, object] = {}  # key -> the decision that was acknowledged, or None
+        self.rewards: dict[str, tuple[float, bool]] = {}  # decision -> reward, whether acknowledged
+        self.acknowledged = 0
+
+    def run(self) -> None:
+        with Client(self.url, tries=1, timeout=10) as client:
+            turn = 0
+            while not self.killed.is_set():
+                turn += 1
+                key = f"{self.number}-{turn}-{random.random()}"
+                self.keys[key] = None
+                try:
+                    decision = client.decide("b", key=key)
+                    self.keys[key] = decision
+                    self.acknowledged += 1
+                    reward = float(turn % 2)
+                    self.rewards[decision.decision] = (reward, False)
+                    client.reward(decision.decision, reward)
+                    self.rewards[decision.decision] = (reward, True)
+                    self.acknowledged += 1
+                except ServiceError:
+                    return
+
+
+def kill_under_load(url: str, seed: int) -> list[Caller]:
+    """Kill the server when a random number of calls was acknowledged, at whatever it is doing then."""
+    killed = threading.Event()
+    with process(url) as server:
+        with Client(server.url) as client:
+            client.create("b", ARMS, seed=1)
+        callers = [Caller(number, server.url, killed) for number in range(CALLERS)]
+        for caller in callers:
+            caller.start()
+        enough = random.Random(seed).randrange(100, 400)
+        while sum(caller.acknowledged for caller in callers) < enough:
+            assert any(caller.is_alive() for caller in callers)
+            killed.wait(0.001)
+        server.kill()
+        killed.set()
+        for caller in callers:
+            caller.join(30)
+    return callers
+
+
+def test_kill_9_under_load_loses_and_doubles_nothing(sqlite_url):
+    for seed in range(KILLS):
+        callers = kill_under_load(sqlite_url, seed)
+        with process(sqlite_url) as server, Client(server.url) as client:
+            events = list(client.events("b", limit=10_000))
+            check_acknowledged(callers, events)
+            finish(client, callers)
+            check_acknowledged(callers, list(client.events("b", limit=10_000)))
+            assert httpx.get(f"{server.url}/readyz").status_code == 200
+            server.kill()
+        assert_replay_agrees(sqlite_url)
+
+
+def check_acknowledged(callers: list[Caller], events: list) -> None:
+    assert [event.sequence for event in events] == list(range(1, len(events) + 1))
+    decided = {event.key: event for event in events if event.kind == "decision"}
+    rewarded = [(event.decision, event.reward) for event in events if event.kind == "reward"]
+    assert len(decided) == sum(event.kind == "decision" for event in events), "no decision twice"
+    assert len({decision for decision, _ in rewarded}) == len(rewarded), "no reward twice"
+    for caller in callers:
+        for key, decision in caller.keys.items():
+            if decision is not None:
+                logged = decided[key]
+                assert (logged.decision, logged.arm, logged.step) == (
+                    decision.decision,
+                    decision.arm,
+                    decision.step,
+                )
+        for decision, (reward, acknowledged) in caller.rewards.items():
+            if acknowledged:
+                assert (decision, reward) in rewarded
+
+
+def finish(client: Client, callers: list[Caller]) -> None:
+    """Try again whatever got no answer, as a client would: every key and every reward must be taken once."""
+    for caller in callers:
+        for key, before in caller.keys.items():
+            decision = client.decide("b", key=key)
+            assert before is None or before == decision
+            caller.keys[key] = decision
+            reward = caller.rewards.get(decision.decision, (1.0, False))[0]
+            client.reward(decision.decision, reward)
+            caller.rewards[decision.decision] = (reward, True)
+
+
+def test_a_lost_answer_and_a_retry_give_the_same_decision(server):
+    """Promise 4: the request arrives, the answer does not."""
+    import socket
+    from urllib.parse import urlsplit
+
+    with Client(server.url) as client:
+        client.create("b", ARMS)
+        address = urlsplit(server.url)
+        body = b'{"count": 2}'
+        head = (
+            "POST /v1/bandits/b/decisions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+            f"Idempotency-Key: lost\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        with socket.create_connection((address.hostname, address.port)) as connection:
+            connection.sendall(head.encode() + body)
+        while client.state("b").step < 2:
+            pass
+        logged = [event.decision for event in client.events("b") if event.kind == "decision"]
+        assert [one.decision for one in client.decide_many("b", 2, key="lost")] == logged
+        assert client.state("b").step == 2
+
+
+def test_a_second_service_on_the_same_file_is_refused(sqlite_url):
+    with process(sqlite_url), pytest.raises(RuntimeError, match="another process serves"), process(sqlite_url):
+        pass

@@ -1,0 +1,55 @@
+"""The page about the service cannot drift from it."""
+
+import re
+from pathlib import Path
+
+import typer.main
+
+from dynabandit.service import desk, fold, names, types
+from dynabandit.service.app import ENDPOINTS
+from dynabandit.service.commands import app
+from dynabandit.service.keys import ROLES
+from dynabandit.service.metrics import Metrics
+from dynabandit.service.stores import open_store
+from service.harness import running, talking
+
+PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
+
+
+def test_the_page_names_every_call_with_its_role():
+    for endpoint, _ in ENDPOINTS.values():
+        line = next(line for line in PAGE.splitlines() if line.startswith(f"| `{endpoint.id}` |"))
+        assert line.endswith(f"| {endpoint.permission or 'none'} |"), line
+        for query in endpoint.query:
+            assert f"`{query.name}" in line, query.name
+
+
+def test_the_page_names_every_command_option_role_and_metric():
+    command = typer.main.get_command(app)
+    for name, sub in command.commands.items():
+        for inner in getattr(sub, "commands", {"": sub}):
+            assert f"dynabandit {name} {inner}".strip() in PAGE
+    for option in command.commands["serve"].params:
+        assert f"`{option.opts[0]}`" in PAGE
+    for role in ROLES:
+        assert f"`{role}`" in PAGE
+    for family in Metrics().registry.collect():
+        suffix = "_total" if family.type == "counter" else ""
+        assert f"`{family.name}{suffix}`" in PAGE
+
+
+def test_the_page_states_the_limits():
+    for limit in (types.MOST_ARMS, types.MOST_DECISIONS, types.MOST_REWARDS, names.LONGEST_NAME,
+                  desk.SNAPSHOT_EVERY, desk.MOST_SHARED, fold.MOST_OPEN):  # fmt: skip
+        assert f"{limit:,}" in PAGE
+
+
+def test_the_examples_run(sqlite_url, capsys):
+    with running(open_store(sqlite_url)) as server:
+        for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+            exec(compile(block.replace("http://127.0.0.1:8000", server.url), "docs/service.md", "exec"), {})
+        with talking(server.url) as (_, http):
+            for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL):
+                assert http.put("/v1/bandits/documented", content=block, headers={
+                    "Content-Type": "application/json"}).status_code == 201  # fmt: skip
+    assert "show red" in capsys.readouterr().out

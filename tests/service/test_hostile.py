@@ -1,0 +1,300 @@
+"""What callers send by mistake or malice: malformed bodies, strange names, missing keys."""
+
+import json
+import time
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, example, given, settings, strategies as st
+
+from dynabandit.service.keys import Keyring, new_key
+from dynabandit.service.stores import open_store
+from service.harness import process, running, talking
+
+ARMS = ["red", "green", "blue"]
+JSON = {"Content-Type": "application/json"}
+DEEP = b"[" * 100_000 + b"]" * 100_000
+HUGE_NUMBER = b'{"reward": 1' + b"0" * 5000 + b"}"
+MALFORMED = [
+    b"", b"{", b"null", b"[]", b'"text"', b"\xff\xfe", b'{"reward": NaN}', b'{"reward": Infinity}',
+    b'{"reward": -Infinity}', b'{"reward": 1e999}', b'{"reward": 1.0000001}', b'{"reward": -0.1}',
+    b'{"reward": "1"}', b'{"reward": null}', b'{"reward": true}', b'{"reward": [1]}', b"{}",
+    b'{"reward": 1, "other": 2}', b'{"reward": 1} {"reward": 1}', DEEP, b'{"reward": ' + DEEP + b"}", HUGE_NUMBER,
+    b'{"count": 0}', b'{"count": 1e9}', b'{"count": -1}', b'{"count": 1.5}', b'{"count": 99999999999999999999}',
+    b'{"rewards": []}', b'{"rewards": [{"decision": "x", "reward": NaN}]}', b'{"rewards": [' + DEEP + b"]}",
+    b'{"arm": ""}', b'{"arm": "\\ud800"}', b'{"arm": 7}', b'{"paused": 1}', b'{"min_share": 2}',
+    b'{"max_share": 0}', b'{"retired": false}', b'{"min_share": NaN}', b'{"policy": 1}', b'{"policy": "nonsense"}',
+    b'{"policy": "aff-ots", "parameters": {"prior": ' + DEEP + b"}}",
+    b'{"policy": "aff-ots", "parameters": {"step_size": -1}}',
+    b'{"policy": "sw-ucb", "parameters": {"window": 1000000000000}}', b'{"policy": "sw-ucb"}',
+    b'{"policy": "best-arm"}', b'{"policy": "ots", "parameters": {"prior": [0, 1]}}',
+    b'{"arms": ["a"]}', b'{"arms": ["a", "a"]}', b'{"arms": ["e\\u0301", "\\u00e9"]}', b'{"arms": "ab"}',
+    b'{"arms": ["a", "b"], "seed": -1}', b'{"arms": ["a", "b"], "reward_window": 0}',
+    b'{"arms": ["a", "b"], "reward_window": 1e300}', b'{"arms": ["a", "b"], "default_reward": 2}',
+    b'{"arms": ["a", ""]}', b'{"arms": ["a", "' + b"b" * 300 + b'"]}',
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory):
+    """One service that many bad requests go to."""
+    store = open_store(f"sqlite:///{tmp_path_factory.mktemp('hostile')}/store.db")
+    with running(store) as server, talking(server.url) as (client, http):
+        client.create("b", ARMS, seed=1)
+        decision = client.decide("b").decision
+        yield client, http, decision
+
+
+def targets(decision: str) -> list[tuple[str, str]]:
+    return [
+        ("PUT", f"/v1/decisions/{decision}/reward"), ("POST", "/v1/bandits/b/decisions"), ("POST", "/v1/rewards"),
+        ("PUT", "/v1/bandits/b"), ("PUT", "/v1/bandits/fresh"), ("POST", "/v1/bandits/b/arms"),
+        ("PATCH", "/v1/bandits/b/arms/red"), ("PUT", "/v1/bandits/b/policy"),
+    ]  # fmt: skip
+
+
+def test_malformed_bodies_get_4xx_and_leave_the_state_hash_alone(quiet):
+    client, http, decision = quiet
+    before = client.state("b").state_hash
+    good = {("POST", "/v1/bandits/b/decisions", b"{}"), ("PATCH", "/v1/bandits/b/arms/red", b"{}")}
+    for method, path in targets(decision):
+        for body in MALFORMED:
+            if (method, path, body) in good:
+                continue
+            answer = http.request(method, path, content=body, headers=JSON)
+            assert 400 <= answer.status_code < 500, (method, path, body[:80], answer.text)
+            assert "problem" in answer.json()
+    assert client.state("b").state_hash == before
+    assert [one.name for one in client.bandits()] == ["b"]
+
+
+def test_calls_that_are_refused_for_what_they_mean_leave_the_state_hash_alone(server):
+    with talking(server.url) as (client, http):
+        client.create("b", ["red", "green"], seed=1)
+        client.change_arm("b", "red", min_share=0.6)
+        client.reward(client.decide("b", key="k").decision, 1)
+        decision = client.decide("b").decision
+        client.reward(decision, 1)
+        before = client.state("b").state_hash
+        refused = [
+            ("PATCH", "/v1/bandits/b/arms/green", {"min_share": 0.5}),
+            ("PATCH", "/v1/bandits/b/arms/red", {"max_share": 0.5}),
+            ("PATCH", "/v1/bandits/b/arms/red", {"paused": True, "retired": True}),
+            ("PATCH", "/v1/bandits/b/arms/none", {"paused": True}),
+            ("PUT", "/v1/bandits/b/policy", {"policy": "ucb", "parameters": {"nonsense": 1}}),
+            ("PUT", "/v1/bandits/b", {"arms": ["red", "blue"]}),
+            ("PUT", f"/v1/decisions/{decision}/reward", {"reward": 0}),
+            ("PUT", f"/v1/decisions/{decision}9/reward", {"reward": 0}),
+            ("DELETE", "/v1/bandits/b?confirm=c", None),
+        ]
+        for method, path, body in refused:
+            answer = http.request(method, path, json=body)
+            assert 400 <= answer.status_code < 500, (method, path, answer.text)
+        two = http.post("/v1/bandits/b/decisions", json={"count": 2}, headers={"Idempotency-Key": "k"})
+        assert two.status_code == 409
+        assert client.state("b").state_hash == before
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(body=st.binary(max_size=60) | st.recursive(st.none() | st.floats() | st.text(), st.lists).map(json.dumps))
+@example(body='{"reward": 1e400}')
+def test_random_bodies_are_never_a_fault_of_the_service(quiet, body):
+    client, http, decision = quiet
+    content = body if isinstance(body, bytes) else body.encode()
+    before = client.state("b").state_hash
+    for method, path in targets(decision):
+        assert 400 <= http.request(method, path, content=content, headers=JSON).status_code < 500
+    assert client.state("b").state_hash == before
+
+
+def test_a_huge_body_is_refused_without_being_read_whole(quiet):
+    client, http, decision = quiet
+    before = client.state("b").state_hash
+    sent = 0
+
+    def endless():
+        nonlocal sent
+        yield b'{"reward": 0.'
+        for _ in range(4096):
+            sent += 1 << 16
+            yield b"1" * (1 << 16)
+
+    try:
+        answer = http.put(f"/v1/decisions/{decision}/reward", content=endless(), headers=JSON)
+        assert answer.status_code == 413
+    except httpx.TransportError:
+        pass  # the service may hang up on what it does not want to read
+    assert sent < 200 << 20
+    assert client.state("b").state_hash == before
+
+
+def test_bodies_of_other_types_and_requests_to_other_hosts_are_refused(quiet):
+    _, http, decision = quiet
+    plain = http.put(
+        f"/v1/decisions/{decision}/reward", content=b'{"reward": 1}', headers={"Content-Type": "text/plain"}
+    )
+    assert plain.status_code == 415, "a page of another site could send this"
+    rebound = http.get("/v1/bandits", headers={"Host": "evil.example:80"})
+    assert rebound.status_code == 421, "a page of another site can have its name point here"
+    assert http.get("/v1/bandits?nonsense=1").status_code == 422
+    assert http.get("/v1/bandits?limit=-1").status_code == 422
+
+
+NAMES = [
+    "a", "it's", '"; DROP TABLE events; --', "<script>alert(1)</script>", "line\nbreak\ttab\r", "../../etc/passwd",
+    "a/b", "a%2Fb", ".", "..", "?x=1#y", "%", "%00", "\x00", "\x7f", " ", "naïve", "日本語", "🎲", "\u202eabc",
+    "{name}", "a\\b", "'", "\u2028", "null", "x" * 200, "é" * 200, "+", "&amp;", "a b", "ﬁ",
+]  # fmt: skip
+
+
+def test_any_name_is_data_everywhere(server):
+    with talking(server.url) as (client, http):
+        for name in NAMES:
+            check_name(client, name)
+        assert {one.name for one in client.bandits()} == set(NAMES)
+        assert http.get("/metrics").status_code == 200
+
+
+def check_name(client, name: str) -> None:
+    other = name[:-1] + "~" if len(name) == 200 else name + "~"
+    client.create(name, [name, other], seed=1)
+    decision = client.decide(name, key="k")
+    assert decision.arm in (name, other)
+    client.reward(decision.decision, 1)
+    client.change_arm(name, name, paused=True)
+    assert client.decide(name).arm == other
+    state = client.state(name)
+    assert (state.name, [arm.arm for arm in state.arms]) == (name, [name, other])
+    assert [event.kind for event in client.events(name)] == ["create", "decision", "reward", "arm", "decision"]
+    assert next(iter(client.events(name))).change["name"] == name
+
+
+@settings(max_examples=60, deadline=None)
+@given(name=st.text(min_size=1, max_size=40))
+def test_any_unicode_text_is_a_name(quiet, name):
+    import unicodedata
+
+    client = quiet[0]
+    clean = unicodedata.normalize("NFC", name)
+    state = client.create(name, ["a", "b"], seed=1)
+    assert state.name == clean
+    assert client.state(clean).id == client.state(unicodedata.normalize("NFD", name)).id == state.id
+    client.delete(name, erase=True)
+
+
+def test_names_that_are_equal_after_normalisation_are_one_name(server):
+    with talking(server.url) as (client, http):
+        client.create("cafe\u0301", ["a", "b"])
+        assert client.state("caf\u00e9").name == "caf\u00e9"
+        assert http.get("/v1/bandits/%ff%fe").status_code == 422, "not UTF-8"
+        assert http.put("/v1/bandits/" + "x" * 201, json={"arms": ARMS}).status_code == 422
+
+
+ROWS = [
+    ("PUT", "/v1/bandits/b", {"arms": ARMS}, "admin"), ("GET", "/v1/bandits", None, "read"),
+    ("GET", "/v1/bandits/b", None, "read"), ("POST", "/v1/bandits/b/decisions", {}, "decide"),
+    ("PUT", "/v1/decisions/0123456789ab-1/reward", {"reward": 1}, "decide"),
+    ("POST", "/v1/rewards", {"rewards": [{"decision": "x", "reward": 1}]}, "decide"),
+    ("POST", "/v1/bandits/b/arms", {"arm": "x"}, "admin"),
+    ("PATCH", "/v1/bandits/b/arms/red", {"paused": True}, "admin"),
+    ("PUT", "/v1/bandits/b/policy", {"policy": "ucb"}, "admin"), ("GET", "/v1/bandits/b/events", None, "read"),
+    ("GET", "/v1/bandits/b/export", None, "read"), ("DELETE", "/v1/bandits/b?confirm=b", None, "admin"),
+    ("GET", "/metrics", None, "read"),
+]  # fmt: skip
+MAY = {"decide": {"decide"}, "read": {"read"}, "admin": {"decide", "read", "admin"}}
+
+
+@pytest.fixture
+def guarded(store_url):
+    store, keys = open_store(store_url), {}
+    store.prepare()
+    for role in MAY:
+        keys[role], row = new_key(role)
+        store.add_key(row)
+    with running(store, needs_keys=True) as server:
+        yield server, keys
+
+
+def test_without_the_right_key_every_call_is_401_or_403(guarded):
+    server, keys = guarded
+    with httpx.Client(base_url=server.url) as http:
+        for role, key in keys.items():
+            for method, path, body, needs in ROWS:
+                headers = {"Authorization": f"Bearer {key}"}
+                for wrong in ({}, {"Authorization": "Bearer dyna_0123_x"}, {"Authorization": key},
+                              {"Authorization": f"Bearer {key}x"}, {"Authorization": f"Basic {key}"}):  # fmt: skip
+                    assert http.request(method, path, json=body, headers=wrong).status_code == 401
+                answer = http.request(method, path, json=body, headers=headers)
+                allowed = needs in MAY[role]
+                assert (answer.status_code == 403) == (not allowed), (role, method, path, answer.text)
+        for path in ("/healthz", "/readyz", "/openapi.json"):
+            assert http.get(path).status_code == 200
+
+
+def test_a_refusal_says_nothing_about_what_exists(guarded):
+    server, keys = guarded
+    with talking(server.url, keys["admin"]) as (client, _):
+        client.create("there", ARMS)
+    with httpx.Client(base_url=server.url) as http:
+        for headers in ({}, {"Authorization": f"Bearer {keys['decide']}"}):
+            for path in ("/v1/bandits/{}", "/v1/bandits/{}/events", "/v1/bandits/{}/export"):
+                there, missing = (http.get(path.format(name), headers=headers) for name in ("there", "missing"))
+                assert (there.status_code, there.content) == (missing.status_code, missing.content)
+                assert there.status_code in (401, 403)
+
+
+def test_a_revoked_key_is_turned_away_by_a_running_service(guarded, store_url):
+    server, keys = guarded
+    other = open_store(store_url)
+    with talking(server.url, keys["read"]) as (client, http):
+        list(client.bandits())
+        other.revoke_key(keys["read"].split("_")[1], time.time())
+        limit = time.monotonic() + 20
+        while http.get("/v1/bandits").status_code == 200:
+            assert time.monotonic() < limit
+        assert http.get("/v1/bandits").status_code == 401
+    other.close()
+
+
+def test_keys_are_compared_in_constant_time_and_stored_hashed(monkeypatch):
+    import hmac
+
+    compared = []
+    monkeypatch.setattr("dynabandit.service.keys.hmac.compare_digest", lambda a, b: compared.append(1) or a == b)
+    key, row = new_key("read")
+    assert hmac.compare_digest is not None
+    ring = Keyring([row])
+    assert ring.role(f"Bearer {key}") == "read"
+    assert ring.role("Bearer dyna_unknown_x") is None
+    assert ring.role(None) is None
+    assert len(compared) == 3, "an unknown key takes the same comparison as a known one"
+    assert key.split("_", 2)[2] not in str(row)
+
+
+def test_commands_make_keys_and_the_service_never_logs_them(sqlite_url, capfd):
+    from typer.testing import CliRunner
+
+    from dynabandit.service.commands import app
+
+    runner = CliRunner()
+    refused = runner.invoke(app, ["serve", "--host", "0.0.0.0", "--store", sqlite_url])
+    assert refused.exit_code == 1
+    assert "keys create" in refused.output
+    key = runner.invoke(app, ["keys", "create", "--role", "admin", "--store", sqlite_url]).output.strip()
+    assert runner.invoke(app, ["keys", "create", "--role", "king", "--store", sqlite_url]).exit_code == 1
+    with process(sqlite_url, "--require-keys") as server:
+        with talking(server.url, key) as (client, http):
+            client.create("b", ARMS)
+            client.reward(client.decide("b").decision, 1)
+            http.get("/nonsense")
+            http.put("/v1/bandits/b", content=b"{", headers=JSON)
+            http.get("/v1/bandits", headers={"Authorization": f"Bearer {key}x"})
+        logged = server.stop()
+    secret = key.split("_", 2)[2]
+    assert secret not in logged
+    listed = runner.invoke(app, ["keys", "list", "--store", sqlite_url]).output
+    assert key.split("_")[1] in listed
+    assert secret not in listed
+    assert runner.invoke(app, ["keys", "revoke", key.split("_")[1], "--store", sqlite_url]).exit_code == 0
+    assert "revoked" in runner.invoke(app, ["keys", "list", "--store", sqlite_url]).output
+    assert runner.invoke(app, ["keys", "revoke", "nobody", "--store", sqlite_url]).exit_code == 1

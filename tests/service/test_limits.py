@@ -1,0 +1,43 @@
+"""Promise 13: 100,000 arms in a bandit."""
+
+import pytest
+
+from dynabandit.client import ServiceError
+from dynabandit.service.types import MOST_ARMS
+from service.harness import assert_replay_agrees, process, talking
+
+
+def test_a_hundred_thousand_arms_decide_learn_pause_and_replay(sqlite_url):
+    arms = [f"arm {number}" for number in range(MOST_ARMS)]
+    with process(sqlite_url) as server, talking(server.url) as (client, http):
+        client.create("b", arms, policy="ots", seed=1)
+        made = client.decide_many("b", 20)
+        assert len({one.arm for one in made}) > 1
+        for one in made:
+            client.reward(one.decision, 1)
+        client.change_arm("b", made[0].arm, paused=True)
+        assert made[0].arm not in {one.arm for one in client.decide_many("b", 10)}
+        state = client.state("b")
+        assert len(state.arms) == MOST_ARMS
+        assert sum(arm.plays for arm in state.arms) == 30
+        assert http.post("/v1/bandits/b/arms", json={"arm": "one more"}).status_code == 409
+        assert http.put("/v1/bandits/c", json={"arms": [*arms, "one more"]}).status_code == 422
+        server.stop()
+    with process(sqlite_url) as server, talking(server.url) as (client, _):
+        assert client.state("b").state_hash == state.state_hash
+        server.stop()
+    assert_replay_agrees(sqlite_url)
+
+
+def test_the_stated_limits_are_kept(server):
+    with talking(server.url) as (client, http):
+        client.create("b", ["a", "b"])
+        assert http.post("/v1/bandits/b/decisions", json={"count": 1001}).status_code == 422
+        assert len(client.decide_many("b", 1000)) == 1000
+        many = [{"decision": "x", "reward": 1}] * 10_001
+        assert http.post("/v1/rewards", json={"rewards": many}).status_code == 422
+        assert len(client.reward_many([("x", 1)] * 10_000)) == 10_000
+        long_key = {"Idempotency-Key": "k" * 256}
+        assert http.post("/v1/bandits/b/decisions", json={}, headers=long_key).status_code == 422
+        with pytest.raises(ServiceError, match="422"):
+            client.create("c", ["a", "b"], policy="sw-ucb", parameters={"window": 10**7})

@@ -1,0 +1,58 @@
+"""The OpenAPI document and the service agree: what schemathesis makes of the document, the service answers so."""
+
+import os
+
+import httpx
+import msgspec
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from dynabandit.service.app import DOCUMENT, ENDPOINTS
+from dynabandit.service.stores import open_store
+from service.harness import running, talking
+
+BEYOND_A_SCHEMA = {
+    "POST /v1/bandits/{name}/decisions",
+    "PUT /v1/bandits/{name}",
+    "PUT /v1/bandits/{name}/policy",
+    "DELETE /v1/bandits/{name}",
+}
+EXAMPLES = 200 if os.environ.get("DYNABANDIT_LONG_FAULTS") else 15
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory):
+    with running(open_store(f"sqlite:///{tmp_path_factory.mktemp('openapi')}/store.db")) as server:
+        with talking(server.url) as (client, _):
+            client.create("b", ["red", "green"], seed=1)
+            client.decide_many("b", 3)
+        yield server
+
+
+schema = schemathesis.openapi.from_dict(msgspec.json.decode(DOCUMENT))
+
+
+@schema.parametrize()
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_answer_is_as_the_document_says(case, described):
+    # No schema can say which names are taken, which parameters a policy has, that a name must be repeated, or
+    # that 3.0 is no count
+    excluded = [positive_data_acceptance] if case.operation.label in BEYOND_A_SCHEMA else []
+    case.call_and_validate(base_url=described.url, excluded_checks=excluded)
+
+
+def test_the_document_lists_every_call(described):
+    document = httpx.get(f"{described.url}/openapi.json").json()
+    listed = {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods}
+    assert listed == set(ENDPOINTS)
+
+
+def test_the_document_has_the_limits_of_the_types(described):
+    document = httpx.get(f"{described.url}/openapi.json").json()
+    reward = document["components"]["schemas"]["Reward"]["properties"]["reward"]
+    assert (reward["minimum"], reward["maximum"]) == (0, 1)
+    arms = document["components"]["schemas"]["Create"]["properties"]["arms"]
+    assert arms["maxItems"] == 100_000
+    assert msgspec.json.encode(document)

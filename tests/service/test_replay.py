@@ -1,0 +1,244 @@
+"""Replay: the log gives every decision and the state again, bit for bit, and says where it does not."""
+
+import io
+import json
+import sqlite3
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dynabandit as db
+from dynabandit.policies import POLICIES
+from dynabandit.service import desk as desk_module, types
+from dynabandit.service.clock import Clock
+from dynabandit.service.commands import app
+from dynabandit.service.desk import Desk
+from dynabandit.service.export import decisions
+from dynabandit.service.fold import MOST_OPEN
+from dynabandit.service.stores import open_store
+from dynabandit.service.verify import verify
+from service.harness import assert_replay_agrees, running, talking
+
+ARMS = ["red", "green", "blue"]
+PARAMETERS = {"d-ucb": {"discount": 0.99}, "sw-ucb": {"window": 50}}
+USABLE = [name for name, kind in POLICIES.items() if not kind.informed]
+
+
+class Bench:
+    """A desk with a store and no HTTP, for long histories."""
+
+    def __init__(self, url: str, policy: str = "aff-ots", parameters: dict | None = None) -> None:
+        self.store = open_store(url)
+        self.store.prepare()
+        self.desk = Desk(self.store, Clock(lambda: 0.0))
+        asked = types.Create(arms=ARMS, policy=policy, parameters=parameters or {}, seed=11)
+        self.state = self.commit(lambda: self.desk.create("b", asked))[1]
+        self.number = self.state.number
+
+    def commit(self, work):
+        self.store.begin([])
+        result = work()
+        self.store.commit(self.desk.rows, self.desk.created, self.desk.deleted)
+        self.desk.clear()
+        return result
+
+    def learn(self, steps: int, late: int = 0) -> None:
+        made = self.commit(lambda: self.desk.decide(self.state, steps, None))
+        rng = np.random.default_rng(self.state.sequence)
+        order = made if not late else [made[i] for i in rng.permutation(len(made))]
+
+        def rewards() -> None:
+            for one in order:
+                self.desk.reward(self.number, one.step, float(rng.random() < (0.7 if one.arm == "blue" else 0.3)))
+
+        self.commit(rewards)
+
+    def replayed_hash(self) -> str:
+        return Desk(self.store, Clock(lambda: 0.0)).state(self.number).state_hash()
+
+
+@pytest.mark.parametrize("policy", USABLE)
+def test_every_policy_replays_bit_for_bit_with_late_rewards_and_changes(sqlite_url, policy):
+    bench = Bench(sqlite_url, policy, PARAMETERS.get(policy))
+    bench.learn(40)
+    bench.learn(40, late=1)
+    bench.commit(lambda: bench.desk.add_arm(bench.state, "new"))
+    bench.learn(20, late=1)
+    bench.commit(lambda: bench.desk.change_arm(bench.state, "red", types.ChangeArm(paused=True)))
+    bench.commit(lambda: bench.desk.change_arm(bench.state, "blue", types.ChangeArm(max_share=0.5)))
+    bench.learn(20)
+    bench.commit(lambda: bench.desk.set_policy(bench.state, types.SetPolicy("aff-ts")))
+    bench.learn(20, late=1)
+    assert bench.replayed_hash() == bench.state.state_hash()
+    bench.store.close()
+    assert_replay_agrees(sqlite_url)
+
+
+def test_a_snapshot_and_the_log_alone_give_the_same_state(store_url):
+    bench = Bench(store_url)
+    bench.learn(100)
+    bench.store.save_snapshot(bench.number, bench.desk.snapshot(bench.number))
+    bench.learn(30)
+    from_snapshot = bench.replayed_hash()
+    bench.store.write([("DELETE FROM snapshots", ())])
+    assert bench.replayed_hash() == from_snapshot == bench.state.state_hash()
+    bench.store.close()
+
+
+def test_the_service_saves_snapshots_and_keeps_the_hash_of_old_ones(store_url, monkeypatch):
+    monkeypatch.setattr("dynabandit.service.writer.SNAPSHOT_EVERY", 50)
+    store = open_store(store_url)
+    with running(store) as server, talking(server.url) as (client, _):
+        client.create("b", ARMS)
+        for _ in range(6):
+            client.decide_many("b", 50)
+    reader = open_store(store_url)
+    number = reader.find("b")
+    hashes = reader.snapshot_hashes(number)
+    bodies = reader.rows("SELECT count(*) FROM snapshots WHERE body IS NOT NULL")[0][0]
+    reader.close()
+    assert len(hashes) >= 5
+    assert bodies == 2
+    assert_replay_agrees(store_url)
+
+
+def damaged(url: str, statement: str) -> str:
+    connection = sqlite3.connect(url.removeprefix("sqlite:///"))
+    with connection:
+        connection.execute(statement)
+    connection.close()
+    result = CliRunner().invoke(app, ["verify", "--store", url])
+    assert result.exit_code == 1, result.output
+    return result.output
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("UPDATE events SET arm = (arm + 1) % 3 WHERE step = 31", "event 62: the log chose arm"),
+        ("DELETE FROM events WHERE sequence = 20", "event 21: sequence 20 is missing"),
+        ("UPDATE events SET value = 1 - value WHERE settles = 3", "event"),
+        ("UPDATE events SET step = 1000 WHERE step = 40", "the log has step 1000, the replay step 40"),
+    ],
+)
+def test_verify_says_where_log_and_replay_first_differ(sqlite_url, damage, said):
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+        client.create("b", ARMS, seed=1)
+        for _ in range(40):
+            decision = client.decide("b")
+            client.reward(decision.decision, decision.arm == "blue")
+    good = CliRunner().invoke(app, ["verify", "--store", sqlite_url])
+    assert (good.exit_code, "agrees" in good.output) == (0, True)
+    assert said in damaged(sqlite_url, damage)
+
+
+def test_a_bandit_whose_log_differs_is_not_served_and_the_others_are(sqlite_url):
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+        for name in ("bad", "good"):
+            client.create(name, ARMS, seed=1)
+            client.decide_many(name, 20)
+    connection = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))
+    with connection:
+        connection.execute("UPDATE events SET arm = (arm + 1) % 3 WHERE step = 9 AND bandit = (SELECT number FROM"
+                           " bandits WHERE name = CAST('bad' AS BLOB))")  # fmt: skip
+        connection.execute("DELETE FROM snapshots")
+    connection.close()
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, http):
+        assert http.post("/v1/bandits/bad/decisions", json={}).status_code == 500
+        assert client.decide("good").step == 21
+
+
+def test_what_is_kept_in_memory_does_not_grow_with_the_log(sqlite_url):
+    bench = Bench(sqlite_url)
+    for _ in range(MOST_OPEN // 1000 + 3):
+        bench.commit(lambda: bench.desk.decide(bench.state, 1000, None))
+    assert len(bench.state.open) == MOST_OPEN
+    first = bench.store.decision(bench.number, 1)
+    assert first.kind is None
+    bench.commit(lambda: bench.desk.reward(bench.number, 1, 1.0))
+    assert bench.store.decision(bench.number, 1).value == 1.0, "the store knows what memory has let go"
+    assert bench.replayed_hash() == bench.state.state_hash()
+    bench.store.close()
+
+
+def test_snapshots_come_often_enough_to_bound_recovery():
+    assert desk_module.SNAPSHOT_EVERY <= 10_000
+
+
+def test_export_has_every_decision_with_its_reward_and_propensity(server, clock):
+    with talking(server.url) as (client, http):
+        client.create("b", ARMS, policy="eps-greedy", parameters={"epsilon": 0.5}, seed=1, reward_window=10)
+        for _ in range(60):
+            decision = client.decide("b")
+            client.reward(decision.decision, decision.arm == "blue")
+        client.decide("b")
+        lines = http.get("/v1/bandits/b/export", params={"draws": 2000}).text.splitlines()
+        rows = [json.loads(line) for line in lines]
+        assert [row["step"] for row in rows] == list(range(1, 62))
+        logged = {event.step: event for event in client.events("b") if event.kind == "decision"}
+        assert all(row["arm"] == logged[row["step"]].arm for row in rows)
+        assert rows[-1]["reward"] is None
+        assert all(row["reward"] == (row["arm"] == "blue") for row in rows[:-1])
+        assert [row["propensity"] for row in rows[:3]] == [1.0] * 3, "the burn-in leaves nothing to chance"
+        # 2001 draws: a share of 2/3 or 1/6 is off by 0.06 with probability under 1e-8
+        for row in rows[3:]:
+            expected = 1 - 0.5 + 0.5 / 3 if row["arm"] == "blue" else 0.5 / 3
+            assert abs(row["propensity"] - expected) < 0.06
+        pq = pytest.importorskip("pyarrow.parquet")
+        content = http.get("/v1/bandits/b/export", params={"draws": 2000, "format": "parquet"}).content
+        assert pq.read_table(io.BytesIO(content)).to_pylist() == rows
+
+
+def test_propensities_estimate_a_policys_value_without_bias(sqlite_url):
+    """Off-policy evaluation, the purpose of the export: the value of always playing blue, from a log of TS."""
+    bench = Bench(sqlite_url, "ts")
+    bench.learn(3000)
+    rows = [row for piece in decisions(bench.store, bench.number, 100) for row in piece]
+    weighted = [row.reward / row.propensity for row in rows if row.arm == "blue"]
+    # Rewards of blue are 1 with probability 0.7; the seed is fixed, and 0.05 is about 3 standard errors
+    assert abs(sum(weighted) / len(rows) - 0.7) < 0.05
+    bench.store.close()
+
+
+def test_propensities_know_shares_pauses_and_certainty():
+    bandit = db.Bandit("ucb", ARMS, seed=1)
+    for _ in range(30):
+        arm = bandit.choose()
+        bandit.reward(arm, arm == "blue")
+    assert sorted(bandit.propensities(10).values()) == [0.0, 0.0, 1.0]
+    bandit.limit_arm("red", min_share=0.25)
+    mixed = bandit.propensities(10)
+    assert mixed["red"] in (0.25, 1.0)
+    assert sum(mixed.values()) == pytest.approx(1.0)
+    bandit.pause_arm("green")
+    assert set(bandit.propensities(10)) == {"red", "blue"}
+    before = bandit.state_hash()
+    bandit.propensities(10)
+    assert bandit.state_hash() == before, "asking changes nothing"
+
+
+def test_a_backup_taken_while_serving_is_whole(sqlite_url, tmp_path):
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+        client.create("b", ARMS)
+        made = client.decide_many("b", 100)
+        source = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))
+        source.execute("VACUUM INTO ?", (str(tmp_path / "backup.db"),))
+        source.close()
+        client.decide_many("b", 100)
+    backup = f"sqlite:///{tmp_path}/backup.db"
+    assert_replay_agrees(backup)
+    with running(open_store(backup)) as server, talking(server.url) as (client, _):
+        assert client.state("b").step == 100
+        client.reward(made[0].decision, 1)
+
+
+def test_verify_covers_deleted_bandits(store_url):
+    with running(open_store(store_url)) as server, talking(server.url) as (client, _):
+        client.create("b", ARMS)
+        client.decide_many("b", 10)
+        client.delete("b")
+        client.create("b", ARMS)
+    store = open_store(store_url)
+    assert sorted(one.events for one in verify(store)) == [1, 12]
+    store.close()

@@ -1,0 +1,181 @@
+"""Promise 15: three replicas on PostgreSQL, one killed, one cut off and returning."""
+
+import os
+import threading
+
+import pytest
+
+from dynabandit.client import Client, ServiceError
+from dynabandit.service.stores import open_store
+from service.harness import ManualClock, assert_replay_agrees, process, running, talking
+from service.proxy import wire
+
+ARMS = ["red", "green", "blue"]
+EACH = 400 if os.environ.get("DYNABANDIT_LONG_FAULTS") else 32
+
+
+class Caller(threading.Thread):
+    """A client behind a load balancer: it asks the next replica where one gives no good answer."""
+
+    def __init__(self, number: int, urls: list[str], target: int) -> None:
+        super().__init__(daemon=True)
+        self.number, self.target = number, target
+        self.clients = [Client(url, tries=1, timeout=8) for url in urls]
+        self.decisions: dict[str, object] = {}
+        self.rewards: dict[str, float] = {}
+        self.done = 0
+        self.problem: BaseException | None = None
+
+    def ask(self, call):
+        for turn in range(60):
+            try:
+                return call(self.clients[(self.number + self.done + turn) % len(self.clients)])
+            except ServiceError as error:
+                if error.status not in (0, 429, 503):
+                    raise
+        raise AssertionError("no replica answers")
+
+    def run(self) -> None:
+        try:
+            while self.done < self.target:
+                key = f"{self.number}-{self.done}"
+                decision = self.ask(lambda client, key=key: client.decide("b", key=key))
+                self.decisions[key] = decision
+                reward = float(self.done % 2)
+                self.ask(lambda client, d=decision, r=reward: client.reward(d.decision, r))
+                self.rewards[decision.decision] = reward
+                self.done += 1
+        except BaseException as error:
+            self.problem = error
+        finally:
+            for client in self.clients:
+                client.close()
+
+
+def wait_until(callers: list[Caller], done: int) -> None:
+    for caller in callers:
+        while caller.done < min(done, caller.target) and caller.is_alive():
+            caller.join(0.005)
+
+
+def check_log(url: str, callers: list[Caller]) -> None:
+    with process(url) as server, Client(server.url) as client:
+        events = list(client.events("b", limit=10_000))
+    assert [event.sequence for event in events] == list(range(1, len(events) + 1))
+    decided = {event.key: event for event in events if event.kind == "decision"}
+    rewarded = {event.decision: event.reward for event in events if event.kind == "reward"}
+    total = sum(caller.target for caller in callers)
+    assert len(decided) == sum(event.kind == "decision" for event in events) == total
+    assert len(rewarded) == sum(event.kind == "reward" for event in events) == total
+    for caller in callers:
+        for key, decision in caller.decisions.items():
+            assert (decided[key].decision, decided[key].arm) == (decision.decision, decision.arm)
+        for decision, reward in caller.rewards.items():
+            assert rewarded[decision] == reward
+    assert_replay_agrees(url)
+
+
+def test_three_replicas_one_killed_one_cut_off_lose_and_double_nothing(postgres_url):
+    with wire(postgres_url) as (proxy, cut_url), process(postgres_url) as one, process(postgres_url) as two:
+        with process(cut_url, "--patience", "1") as three:
+            with Client(one.url) as client:
+                client.create("b", ARMS, seed=2)
+            urls = [one.url, two.url, three.url]
+            callers = [Caller(number, urls, EACH) for number in range(4)]
+            for caller in callers:
+                caller.start()
+            wait_until(callers, EACH // 4)
+            proxy.hold()  # the third replica is cut off, perhaps in the middle of a commit
+            wait_until(callers, EACH // 2)
+            two.kill()
+            wait_until(callers, 3 * EACH // 4)
+            proxy.release()  # and comes back, with what it had sent late
+            for caller in callers:
+                caller.join(120)
+            assert [caller.problem for caller in callers] == [None] * len(callers)
+            with Client(three.url, tries=12) as back, Client(one.url) as other:
+                assert back.state("b") == other.state("b"), "the replica that returned serves the same state"
+    check_log(postgres_url, callers)
+
+
+def test_replicas_see_each_others_decisions_rewards_and_changes_at_once(postgres_url):
+    with running(open_store(postgres_url)) as one, running(open_store(postgres_url)) as two:
+        with talking(one.url) as (first, _), talking(two.url) as (second, _):
+            first.create("b", ARMS, seed=3)
+            for turn in range(20):
+                here, there = (first, second) if turn % 2 else (second, first)
+                decision = here.decide("b", key=f"k{turn}")
+                assert there.decide("b", key=f"k{turn}") == decision
+                there.reward(decision.decision, 1)
+                assert first.state("b") == second.state("b")
+            first.change_arm("b", "red", paused=True)
+            assert "red" not in {one.arm for one in second.decide_many("b", 100)}
+            second.set_policy("b", "ucb")
+            assert first.state("b").policy == "ucb"
+            first.delete("b")
+            with pytest.raises(ServiceError, match="404"):
+                second.decide("b")
+            second.create("b", ARMS, seed=4)
+            assert first.state("b").seed == 4
+    assert_replay_agrees(postgres_url)
+
+
+def test_replicas_that_create_the_same_bandit_at_once_make_one(postgres_url):
+    with running(open_store(postgres_url)) as one, running(open_store(postgres_url)) as two:
+        made = []
+        start = threading.Barrier(8)
+
+        def create(url: str) -> None:
+            with Client(url) as client:
+                start.wait()
+                made.append(client.create("b", ARMS).id)
+
+        callers = [threading.Thread(target=create, args=(url,)) for url in [one.url, two.url] * 4]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+        assert len(made) == 8
+        assert len(set(made)) == 1
+
+
+def test_two_replicas_give_a_default_once(postgres_url):
+    clocks = [ManualClock(), ManualClock()]
+    with running(open_store(postgres_url), clock=clocks[0]) as one:
+        with running(open_store(postgres_url), clock=clocks[1]) as two:
+            with talking(one.url) as (first, _), talking(two.url) as (second, _):
+                first.create("b", ARMS, reward_window=10, default_reward=0)
+                first.decide_many("b", 300)
+                second.decide_many("b", 300)
+                for clock in clocks:
+                    clock.seconds += 11
+                while first.state("b").sequence < 1201:
+                    pass
+                kinds = [event.kind for event in second.events("b")]
+                assert kinds.count("close") == 600
+    assert_replay_agrees(postgres_url)
+
+
+def test_a_row_that_another_process_wrote_first_is_refused_by_the_store(store_url):
+    """The fence itself: with or without locks, one sequence number has one row."""
+    from dynabandit.service import types
+    from dynabandit.service.clock import Clock
+    from dynabandit.service.desk import Desk
+    from dynabandit.service.errors import Conflict
+
+    stores = [open_store(store_url), open_store(store_url).reader()]
+    stores[0].prepare()
+    desks = [Desk(store, Clock()) for store in stores]
+    stores[0].begin([])
+    number = desks[0].create("b", types.Create(arms=ARMS, seed=1))[1].number
+    stores[0].commit(desks[0].rows, desks[0].created)
+    desks[0].clear()
+    for desk in desks:
+        desk.decide(desk.state(number), 1, None)
+    stores[0].begin([])
+    stores[0].commit(desks[0].rows)
+    stores[1].begin([])
+    with pytest.raises(Conflict):
+        stores[1].commit(desks[1].rows)
+    for store in stores:
+        store.close()

@@ -1,0 +1,212 @@
+"""Promises 7, 8 and 9: a store that is down, slow or full, and more load than the service can take."""
+
+import os
+import resource
+import sqlite3
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import psutil
+import pytest
+
+from dynabandit.client import Client, ServiceError
+from dynabandit.service.stores import open_store
+from service.harness import assert_replay_agrees, process, running, talking
+from service.proxy import wire
+
+ARMS = ["red", "green", "blue"]
+LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
+
+
+def status_of(call, *arguments) -> int:
+    try:
+        call(*arguments)
+    except ServiceError as error:
+        return error.status
+    return 200
+
+
+def count_rewards(client) -> int:
+    return sum(event.kind == "reward" for event in client.events("b"))
+
+
+class LockedSqlite:
+    """Another program that holds SQLite's lock."""
+
+    def __init__(self, url: str) -> None:
+        self.connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+
+    def take(self) -> None:
+        self.connection.execute("BEGIN EXCLUSIVE")
+
+    def give(self) -> None:
+        self.connection.execute("ROLLBACK")
+        self.connection.close()
+
+
+def check_down_and_up(server, down, up) -> None:
+    """While the store is away nothing is acknowledged; when it is back all goes on, with no restart."""
+    with talking(server.url) as (client, http):
+        client.create("b", ARMS)
+        first, second = client.decide_many("b", 2)
+        client.reward(first.decision, 1)
+        down()
+        refused = http.put(f"/v1/decisions/{second.decision}/reward", json={"reward": 1})
+        assert refused.status_code == 503
+        assert refused.headers["Retry-After"] == "1"
+        assert [status_of(client.decide, "b"), status_of(client.reward, first.decision, 1)] == [503, 503]
+        assert http.get("/readyz").status_code == 503
+        assert http.get("/healthz").status_code == 200
+        up()
+        with Client(server.url, tries=12) as patient:
+            patient.reward(second.decision, 1)
+            patient.reward(first.decision, 1)
+        assert http.get("/readyz").status_code == 200
+        assert count_rewards(client) == 2
+
+
+def test_a_locked_sqlite_file_gives_503_and_recovers(sqlite_url):
+    with running(open_store(sqlite_url), patience=0.5) as server:
+        other = LockedSqlite(sqlite_url)
+        check_down_and_up(server, other.take, other.give)
+    assert_replay_agrees(sqlite_url)
+
+
+def test_a_database_that_goes_down_gives_503_and_recovers(postgres_url):
+    with wire(postgres_url) as (proxy, url), running(open_store(url), patience=0.5) as server:
+        check_down_and_up(server, proxy.refuse, proxy.accept)
+    assert_replay_agrees(postgres_url)
+
+
+def test_a_database_that_does_not_answer_gives_503_and_recovers(postgres_url):
+    with wire(postgres_url) as (proxy, url), running(open_store(url), patience=0.5) as server:
+        check_down_and_up(server, proxy.hold, proxy.release)
+    assert_replay_agrees(postgres_url)
+
+
+def fill(client: Client) -> list:
+    """Decide until the disk is full, by fewer and fewer at a time; return what was acknowledged."""
+    made = []
+    for count in (100, 10, 1):
+        refused = 0
+        while refused < 5:  # one refusal may make room: SQLite clears its journal
+            before = len(made)
+            status = status_of(lambda count=count: made.extend(client.decide_many("b", count)))
+            assert status in (200, 503)
+            refused = refused + 1 if status == 503 else 0
+            assert len(made) == before + (count if status == 200 else 0)
+            assert len(made) < 100_000, "the disk is never full"
+    return made
+
+
+def check_full_disk(url: str, make_full, make_room) -> None:
+    with process(url) as server, talking(server.url) as (client, http):
+        client.create("b", ARMS)
+        make_full(server.process.pid)
+        made = fill(client)
+        assert status_of(client.decide, "b") == 503
+        make_room(server.process.pid)
+        assert status_of(client.reward, made[0].decision, 1) == 200
+        assert http.get("/readyz").status_code == 200
+        logged = [event.decision for event in client.events("b", limit=10_000) if event.kind == "decision"]
+        assert logged == [one.decision for one in made]
+        assert client.decide("b").step == len(made) + 1
+        server.kill()
+    check = sqlite3.connect(url.removeprefix("sqlite:///"))
+    assert check.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    check.close()
+    assert_replay_agrees(url)
+
+
+def test_a_file_that_cannot_grow_gives_503_corrupts_nothing_and_recovers(sqlite_url):
+    def limit(pid: int) -> None:
+        _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (1 << 20, most))
+
+    def unlimit(pid: int) -> None:
+        _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, most))
+
+    check_full_disk(sqlite_url, limit, unlimit)
+
+
+def test_a_full_disk_gives_503_corrupts_nothing_and_recovers(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root can mount a small disk; the limited file above stands in for it")
+    ballast = disk / "ballast"
+    ballast.write_bytes(bytes(2 << 20))
+    try:
+        check_full_disk(f"sqlite:///{disk}/store.db", lambda pid: None, lambda pid: ballast.unlink())
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_calls_beyond_those_that_may_wait_get_429_and_those_that_wait_are_served(sqlite_url):
+    with (
+        running(open_store(sqlite_url), most_waiting=8, patience=60) as server,
+        talking(server.url) as (client, _),
+    ):
+        client.create("b", ARMS)
+        other = LockedSqlite(sqlite_url)
+        other.take()
+        turned_away, all_turned_away = [], threading.Semaphore(0)
+
+        def ask(number: int) -> int:
+            answer = httpx.post(f"{server.url}/v1/bandits/b/decisions", json={}, timeout=60)
+            if answer.status_code != 200:
+                turned_away.append(answer)
+                all_turned_away.release()
+            return answer.status_code
+
+        with ThreadPoolExecutor(40) as pool:
+            asked = pool.map(ask, range(40))
+            # Eight wait; the store may also give up on those that it already works on
+            for _ in range(32):
+                assert all_turned_away.acquire(timeout=30)
+            other.give()
+            statuses = list(asked)
+    assert {answer.status_code for answer in turned_away} <= {429, 503}
+    assert all(answer.headers["Retry-After"] == "1" for answer in turned_away)
+    assert sum(status == 429 for status in statuses) >= 20
+    assert sum(status == 200 for status in statuses) <= 8
+    assert_replay_agrees(sqlite_url)
+
+
+def test_ten_times_the_load_is_turned_away_with_bounded_memory_and_nothing_lost(sqlite_url):
+    callers, rounds = 160, 40 if LONG else 4
+    with process(sqlite_url, "--most-waiting", "16") as server, talking(server.url) as (client, http):
+        client.create("b", ARMS)
+        client.decide_many("b", 100)
+        memory = psutil.Process(server.process.pid)
+        before = memory.memory_info().rss
+        answers = flood(server.url, callers, rounds)
+        grown = memory.memory_info().rss - before
+        assert {200, 429} <= {answer.status_code for answer in answers} <= {200, 429, 503}
+        assert all("Retry-After" in answer.headers for answer in answers if answer.status_code != 200)
+        served = [answer.json()["decisions"][0]["decision"] for answer in answers if answer.status_code == 200]
+        assert len(set(served)) == len(served)
+        assert client.state("b").step == 100 + len(served)
+        assert http.get("/readyz").status_code == 200
+        assert grown < 64 << 20, "waiting calls and connections have a bound, and so has what they take"
+    assert_replay_agrees(sqlite_url)
+
+
+def flood(url: str, callers: int, rounds: int) -> list[httpx.Response]:
+    """Send from many connections at once and never slow down."""
+    import asyncio
+
+    async def call(http: httpx.AsyncClient) -> list[httpx.Response]:
+        return [await http.post("/v1/bandits/b/decisions", json={}) for _ in range(rounds)]
+
+    async def all_of_them() -> list[httpx.Response]:
+        limits = httpx.Limits(max_connections=callers, max_keepalive_connections=callers)
+        async with httpx.AsyncClient(base_url=url, limits=limits, timeout=60) as http:
+            answers = await asyncio.gather(*(call(http) for _ in range(callers)))
+        return [answer for some in answers for answer in some]
+
+    return asyncio.run(all_of_them())
