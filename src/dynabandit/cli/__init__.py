@@ -16,9 +16,9 @@ def main() -> None:
     app(prog_name="dynabandit")
 
 
-def missing(error: ModuleNotFoundError) -> str:
+def missing(error: ModuleNotFoundError, extra: str = "lab") -> str:
     """Say what to install; a module of our own that is missing is no matter of installation."""
     module = (error.name or "dynabandit").partition(".")[0]
     if module == "dynabandit":
         raise error
-    return f"this needs {module}, which is not installed: pip install 'dynabandit[lab]'"
+    return f"this needs {module}, which is not installed: pip install 'dynabandit[{extra}]'"

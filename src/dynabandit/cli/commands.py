@@ -24,6 +24,7 @@ QUICK = 10  # replications
 BAD_INPUT = 2
 FAILED = 1
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
+ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = typer.Typer(
     add_completion=False,
@@ -191,3 +192,18 @@ def _bad_input(where: str = "") -> Iterator[None]:
 def _stop(message: str, code: int) -> NoReturn:
     typer.echo(f"dynabandit: {message}", err=True)
     raise typer.Exit(code)
+
+
+def _mount_service() -> None:
+    """Add the commands of the service, or in their place what to install for them."""
+    try:
+        from dynabandit.service.commands import app as service
+    except ModuleNotFoundError as error:
+        message = missing(error, "serve")
+        for name in ("serve", "keys", "verify"):
+            app.command(name, help="Decisions over HTTP.", context_settings=ANYTHING)(lambda: _stop(message, FAILED))
+    else:
+        app.add_typer(service)
+
+
+_mount_service()
