@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynabandit.errors import integer, nearest, number
+from dynabandit.errors import integer, nearest, number, reward as checked_reward
 from dynabandit.kernels.compilation import compiled
 from dynabandit.kernels.streams import LARGEST_STEP, stream
 from dynabandit.policies import Policy, policy as make_policy
@@ -21,11 +21,16 @@ __all__ = ["Arm", "Arms", "Bandit"]
 
 FORMAT = "dynabandit.bandit"
 VERSION = 1
+LARGEST_SHARED = 10**8  # 0.8 GB; a state that large is of no use as JSON
 TABLE_HORIZON = 1024  # how far the tables of a policy reach; past it the same numbers are computed one by one
 
 
 class Arm(NamedTuple):
-    """What a bandit knows about one arm; the mean is NaN before the first reward."""
+    """What a bandit knows about one arm.
+
+    Before the first reward the mean is NaN, or that of the prior where the policy's memory starts from one, as
+    in DTS.
+    """
 
     mean: float
     variance: float
@@ -59,7 +64,8 @@ class Bandit:
 
     The same functions decide as in a simulation, from the same random streams: fed the same rewards, a bandit
     makes the same choices. A `choose` is a step, whether or not its reward ever comes; a reward counts when it
-    arrives. Not safe for several threads at once.
+    arrives. Idle times count steps; the window of SW-UCB and the decay of D-UCB move with rewards.
+    Not safe for several threads at once.
 
     Parameters
     ----------
@@ -103,7 +109,7 @@ class Bandit:
         count = len(self._names)
         self._active = np.ones(count, dtype=bool)
         self._memory = np.zeros((len(self._policy.slots), count))
-        self._shared = np.zeros(self._policy.shared_size())
+        self._shared = np.zeros(_shared_size(self._policy))
         self._last = np.zeros(count, dtype=np.int64)
         self._plays = np.zeros(count, dtype=np.int64)
         self._prepare()
@@ -171,9 +177,7 @@ class Bandit:
     def reward(self, arm: str, value: float) -> None:
         """Take in a reward in [0, 1] of an arm that was chosen."""
         column = self._column(arm)
-        if isinstance(value, (bool, np.bool_)):
-            value = float(value)
-        value = number("reward", value, 0.0, 1.0)
+        value = checked_reward(value)
         _compiled(self._policy.kernels)[1](self._memory, self._shared, column, value, self._numbers)
 
     def add_arm(self, name: str) -> None:
@@ -196,10 +200,10 @@ class Bandit:
         self._prepare()
 
     def _column(self, name: str) -> int:
-        if name in self._index:
+        if isinstance(name, str) and name in self._index:
             return self._index[name]
         known = ", ".join(map(repr, self._index))
-        if name in self._names:
+        if isinstance(name, str) and name in self._names:
             raise ValueError(f"arm {name!r} was removed. Arms: {known}")
         raise ValueError(f"unknown arm {name!r}.{nearest(name, self._index)} Arms: {known}")
 
@@ -224,6 +228,8 @@ class Bandit:
     @classmethod
     def from_json(cls, text: str, policy: Policy | None = None) -> "Bandit":
         """Return the bandit that `to_json` wrote; `policy` is needed where it is not in the registry."""
+        if policy is not None and not isinstance(policy, Policy):
+            raise TypeError(f"policy must be a policy object, and only where it is not in the registry, got {policy!r}")
         content = _read(text)
         try:
             if policy is None:
@@ -232,15 +238,15 @@ class Bandit:
                 raise ValueError(f"it holds policy {content['policy']!r}, not {policy.name!r}")
             elif _plain(policy.parameters) != content["parameters"]:
                 raise ValueError(f"it holds parameters {content['parameters']}, not {policy.parameters}")
-            names = [arm["name"] for arm in content["arms"]]
+            names = _checked_names(content["arms"])
             bandit = cls(policy, [str(i) for i in range(len(names))], seed=content["seed"])
             bandit._names = names
-            bandit._step = content["step"]
+            bandit._step = step = integer("step", content["step"], 0, LARGEST_STEP)
             bandit._active = np.array([arm["active"] for arm in content["arms"]], dtype=bool)
-            bandit._last = np.array([arm["last"] for arm in content["arms"]], dtype=np.int64)
-            bandit._plays = np.array([arm["plays"] for arm in content["arms"]], dtype=np.int64)
-            memory = np.array([[float(value) for value in row] for row in content["memory"]])
-            shared = np.array([float(value) for value in content["shared"]])
+            bandit._last = _counts("last", content["arms"], step)
+            bandit._plays = _counts("plays", content["arms"], step)
+            memory = np.array([[_from_json(value) for value in row] for row in content["memory"]])
+            shared = np.array([_from_json(value) for value in content["shared"]])
             if memory.shape != bandit._memory.shape or shared.shape != bandit._shared.shape:
                 raise ValueError(f"its state has shape {memory.shape}, not {bandit._memory.shape}")
         except (KeyError, TypeError, ValueError) as error:
@@ -275,6 +281,32 @@ def _check_name(name: Any, taken: Container[str]) -> None:
         raise ValueError(f"arms must have different names, got {name!r} twice")
 
 
+def _shared_size(policy: Policy) -> int:
+    """Return how many numbers the policy keeps beside its arms, or raise an error where they are too many."""
+    size = policy.shared_size()
+    if size > LARGEST_SHARED:
+        raise ValueError(f"{policy.label} would keep {size} numbers, but a bandit keeps at most {LARGEST_SHARED}")
+    return size
+
+
+def _checked_names(arms: list[dict[str, Any]]) -> list[str]:
+    """Return the names of the arms that `to_json` wrote; a removed arm may share its name with another."""
+    taken: set[str] = set()
+    for arm in arms:
+        if not isinstance(arm["active"], bool):
+            raise TypeError(f"active must be true or false, got {arm['active']!r}")
+        _check_name(arm["name"], taken if arm["active"] else ())
+        if arm["active"]:
+            taken.add(arm["name"])
+    if len(taken) < 2:
+        raise ValueError(f"at least 2 arms must be active, got {len(taken)}")
+    return [arm["name"] for arm in arms]
+
+
+def _counts(key: str, arms: list[dict[str, Any]], step: int) -> np.ndarray:
+    return np.array([integer(key, arm[key], 0, step) for arm in arms], dtype=np.int64)
+
+
 def _plain(value: Any) -> Any:
     """Return parameters as JSON would give them back: no numbers of NumPy, and lists for tuples."""
     if isinstance(value, dict):
@@ -287,6 +319,13 @@ def _plain(value: Any) -> Any:
 def _to_json(value: float) -> float | str:
     """Infinity has no place in JSON; a string has."""
     return value if math.isfinite(value) else str(value)
+
+
+def _from_json(value: Any) -> float:
+    """Read what `_to_json` wrote; NaN is never part of a state."""
+    if isinstance(value, str) and value in ("inf", "-inf"):
+        return float(value)
+    return number("each number of the state", value, -math.inf, math.inf)
 
 
 def _checksum(content: dict[str, Any]) -> str:
