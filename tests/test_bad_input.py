@@ -143,6 +143,27 @@ MESSAGES: list[tuple[Callable[[], object], str]] = [
         "horizon must be a whole number of at least 1 and at most 4294967295, got 0",
     ),
     (
+        lambda: db.simulate("ucb", db.environment("path", means=[[0.5, 0.4]] * 9), horizon=10),
+        "horizon must be at most 9, where environment 'path' ends, got 10",
+    ),
+    (
+        lambda: db.compare({1: "ts", "1": "ucb"}, "case-1"),  # type: ignore[dict-item]
+        "the labels of policies must be strings, got 1",
+    ),
+    (lambda: db.environment("small-changes", arms=5), "arms must be 3, got 5"),
+    (
+        lambda: db.Bandit("sw-ucb", arms=["a", "b"], window=10**12),
+        "sw-ucb(window=1000000000000) would keep 2000000000001 numbers, but a bandit keeps at most 100000000",
+    ),
+    (
+        lambda: db.Bandit.from_json(db.Bandit("ucb", arms=["a", "b"]).to_json(), policy="ucb"),  # type: ignore[arg-type]
+        "policy must be a policy object, and only where it is not in the registry, got 'ucb'",
+    ),
+    (
+        lambda: db.Bandit("ucb", arms=["red", "blue"]).reward(["red"], 1),  # type: ignore[arg-type]
+        "unknown arm ['red']. Did you mean 'red'? Arms: 'red', 'blue'",
+    ),
+    (
         lambda: db.Bandit("ucb", arms=["only"]),
         "arms must be a list with at least 2 different names, got ['only']",
     ),

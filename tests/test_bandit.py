@@ -8,10 +8,11 @@ from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
 from dynabandit import Bandit
-from dynabandit.bandit import TABLE_HORIZON, VERSION, _checksum
+from dynabandit.bandit import TABLE_HORIZON
 from dynabandit.kernels.compilation import compiled
 from dynabandit.policies import POLICIES
 from dynabandit.policies.aff_ucb1 import growth
+from dynabandit.saving import VERSION, checksum as _checksum
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "d-ucb": {"discount": 0.98},
@@ -93,6 +94,28 @@ def test_the_table_of_arms_is_readable() -> None:
     assert sum(int(row.split()[-1]) for row in rows) == 30
     assert len({len(line) for line in (header, *rows)}) == 1
     assert repr(bandit) == "Bandit(aff-ots, arms [red, green, blue], step 30)"
+
+
+def test_before_any_reward_dts_tells_the_mean_of_its_prior() -> None:
+    assert Bandit("dts", arms=COLOURS, prior=(1, 3)).arms["red"].mean == 0.25
+
+
+def test_a_choice_without_its_reward_moves_neither_window_nor_decay() -> None:
+    for bandit in (Bandit("sw-ucb", arms=COLOURS, window=3), Bandit("d-ucb", arms=COLOURS, discount=0.5)):
+        play(bandit, 3)
+        before = [arm.effective_size for arm in bandit.arms.values()]
+        for _ in range(5):
+            bandit.choose()
+        assert [arm.effective_size for arm in bandit.arms.values()] == before
+        bandit.reward("blue", 1)
+        assert [arm.effective_size for arm in bandit.arms.values()] != before
+
+
+def test_the_effective_size_of_d_ucb_is_its_discounted_count() -> None:
+    bandit = Bandit("d-ucb", arms=["a", "b"], discount=0.5)
+    for arm in ("a", "b", "a"):
+        bandit.reward(arm, 1)
+    assert [arm.effective_size for arm in bandit.arms.values()] == [1.25, 0.5]
 
 
 @each_policy
@@ -197,6 +220,51 @@ TEXT = make("ucb").to_json()
 def test_json_of_another_version_or_damaged_is_refused(text: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Bandit.from_json(text)
+
+
+def arms_with(**changes: Any) -> list[dict[str, Any]]:
+    """Return the arms of TEXT, the first one changed."""
+    first, *others = json.loads(TEXT)["arms"]
+    return [{**first, **changes}, *others]
+
+
+STATE = json.loads(TEXT)["memory"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"step": -1}, "step must be a whole number of at least 0"),
+        ({"step": 1.5}, "step must be a whole number of at least 0 .*, got 1.5"),
+        ({"step": True}, "step must be a whole number of at least 0 .*, got True"),
+        ({"step": math.inf}, "step must be a whole number of at least 0 .*, got inf"),
+        ({"step": None}, "step must be a whole number"),
+        ({"seed": "7"}, "seed must be a whole number"),
+        ({"parameters": None}, "must be a mapping"),
+        ({"arms": None}, "not iterable"),
+        ({"arms": ["red", "green", "blue"]}, "indices must be integers"),
+        ({"arms": []}, "at least 2 arms must be active, got 0"),
+        ({"arms": arms_with(name="green")}, "arms must have different names, got 'green' twice"),
+        ({"arms": arms_with(name=3)}, "an arm's name must be a string that is not empty, got 3"),
+        ({"arms": arms_with(name=["red"])}, "an arm's name must be a string that is not empty, got "),
+        ({"arms": arms_with(active=1)}, "active must be true or false, got 1"),
+        ({"arms": [{**arm, "active": arm["name"] == "red"} for arm in arms_with()]}, "at least 2 arms .*, got 1"),
+        ({"arms": arms_with(last=1)}, "last must be 0, got 1"),
+        ({"arms": arms_with(plays=-1)}, "plays must be 0, got -1"),
+        ({"arms": arms_with(plays="many")}, "plays must be 0, got 'many'"),
+        ({"arms": arms_with(plays=math.nan)}, "plays must be 0, got nan"),
+        ({"memory": [[math.nan, *STATE[0][1:]], *STATE[1:]]}, "each number of the state must be a number .*, got nan"),
+        ({"memory": [["nan", *STATE[0][1:]], *STATE[1:]]}, "each number of the state must be .*, got 'nan'"),
+        ({"memory": [[True, *STATE[0][1:]], *STATE[1:]]}, "each number of the state must be .*, got True"),
+        ({"memory": [STATE[0][1:], *STATE[1:]]}, "inhomogeneous"),
+        ({"memory": 3}, "not iterable"),
+        ({"shared": [None]}, "each number of the state must be .*, got None"),
+        ({"shared": []}, "its state has shape"),
+    ],
+)
+def test_content_that_no_bandit_wrote_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^text must be what Bandit.to_json wrote, but cannot be read: .*{message}"):
+        Bandit.from_json(changed(TEXT, **changes))
 
 
 @given(st.integers(0, len(TEXT) - 1))

@@ -187,7 +187,33 @@ class GrowsWhenRemade(Honest):
         object.__setattr__(self, "burn_in", self.burn_in + 1)
 
 
+@kernel
+def start_by_the_arm(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+    memory[:, arm] = 0.0
+    memory[1, arm] = 0.001 * arm
+
+
+class StartsByTheArm(Honest):
+    """Parameters, Examples, References."""
+
+    kernels = HONEST._replace(start=start_by_the_arm)
+
+
+@kernel
+def start_and_count(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+    memory[:, arm] = 0.0
+    shared[0] += 1.0
+
+
+class CountsItsStarts(Honest):
+    """Parameters, Examples, References."""
+
+    kernels = HONEST._replace(start=start_and_count)
+
+
 BROKEN_POLICIES: dict[type[Honest], str] = {
+    StartsByTheArm: r"start must write the same for every arm, but wrote .* for arm 1, not ",
+    CountsItsStarts: r"start must not add up in shared: \[1.\] became \[4.\]",
     NeverTheLastArm: "every one of 4 equal arms must be chosen at times, but the counts are",
     ScoresNaN: "a score is NaN at step",
     LooksAtGlobalState: "choices must not depend on threads or the size of a block",

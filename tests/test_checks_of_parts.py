@@ -240,6 +240,11 @@ BROKEN_ESTIMATORS: dict[str, tuple[Callable[[], Estimator], str]] = {
 }
 
 
+def test_an_estimator_instead_of_its_maker_is_caught() -> None:
+    with pytest.raises(AssertionError, match=r"make must make a fresh estimator, such as .*, got SampleMean\("):
+        check_estimator(SampleMean())  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("make", "message"), BROKEN_ESTIMATORS.values(), ids=BROKEN_ESTIMATORS.keys())
 def test_a_broken_estimator_is_caught(make: Callable[[], Estimator], message: str) -> None:
     with pytest.raises(AssertionError, match=message):

@@ -6,7 +6,10 @@ __all__ = ["Arm", "Arms"]
 
 
 class Arm(NamedTuple):
-    """What a bandit knows about one arm; the mean is NaN before the first reward."""
+    """What a bandit knows about one arm.
+
+    Before the first reward the mean is NaN, or that of the prior where the policy's memory starts from one, as in DTS.
+    """
 
     mean: float
     variance: float

@@ -12,7 +12,7 @@ import numpy as np
 
 from dynabandit import saving
 from dynabandit.arms import Arm, Arms
-from dynabandit.errors import integer, nearest, number
+from dynabandit.errors import integer, nearest, reward as checked_reward
 from dynabandit.kernels.compilation import compiled
 from dynabandit.kernels.streams import LARGEST_STEP, SHARE, stream, uniform
 from dynabandit.policies import Policy, policy as make_policy
@@ -22,6 +22,7 @@ from dynabandit.shares import Shares
 
 __all__ = ["Arm", "Arms", "Bandit"]
 
+LARGEST_SHARED = 10**8  # 0.8 GB; a state that large is of no use as JSON
 TABLE_HORIZON = 1024  # how far the tables of a policy reach; past it the same numbers are computed one by one
 
 
@@ -40,7 +41,8 @@ class Bandit:
 
     The same functions decide as in a simulation, from the same random streams: fed the same rewards, a bandit
     makes the same choices. A `choose` is a step, whether or not its reward ever comes; a reward counts when it
-    arrives. Not safe for several threads at once.
+    arrives. Idle times count steps; the window of SW-UCB and the decay of D-UCB move with rewards.
+    Not safe for several threads at once.
 
     Parameters
     ----------
@@ -92,7 +94,7 @@ class Bandit:
     def _forget(self) -> None:
         """Start the policy's state anew: nothing is known about any arm."""
         self._memory = np.zeros((len(self._policy.slots), len(self._names)))
-        self._shared = np.zeros(self._policy.shared_size())
+        self._shared = np.zeros(_shared_size(self._policy))
         self._prepare()
         for arm in range(len(self._names)):
             self._policy.kernels.start(self._memory, self._shared, arm, self._numbers)
@@ -216,9 +218,7 @@ class Bandit:
 
     def reward(self, arm: str, value: float) -> None:
         """Take in a reward in [0, 1] of an arm that was chosen."""
-        if isinstance(value, (bool, np.bool_)):
-            value = float(value)
-        self.reward_column(self._column(arm), number("reward", value, 0.0, 1.0))
+        self.reward_column(self._column(arm), checked_reward(value))
 
     def reward_column(self, column: int, value: float) -> None:
         """Take in a reward of a column, also of an arm that was removed after it had been chosen.
@@ -280,10 +280,10 @@ class Bandit:
         return (0.0, 1.0) if self._shares is None else self._shares.of(column)
 
     def _column(self, name: str) -> int:
-        if name in self._index:
+        if isinstance(name, str) and name in self._index:
             return self._index[name]
         known = ", ".join(map(repr, self._index))
-        if name in self._names:
+        if isinstance(name, str) and name in self._names:
             raise ValueError(f"arm {name!r} was removed. Arms: {known}")
         raise ValueError(f"unknown arm {name!r}.{nearest(name, self._index)} Arms: {known}")
 
@@ -344,6 +344,8 @@ class Bandit:
     @classmethod
     def from_json(cls, text: str, policy: Policy | None = None) -> "Bandit":
         """Return the bandit that `to_json` wrote; `policy` is needed where it is not in the registry."""
+        if policy is not None and not isinstance(policy, Policy):
+            raise TypeError(f"policy must be a policy object, and only where it is not in the registry, got {policy!r}")
         content = saving.read(text)
         try:
             if policy is None:
@@ -352,18 +354,18 @@ class Bandit:
                 raise ValueError(f"it holds policy {content['policy']!r}, not {policy.name!r}")
             elif _plain(policy.parameters) != content["parameters"]:
                 raise ValueError(f"it holds parameters {content['parameters']}, not {policy.parameters}")
-            names = [arm["name"] for arm in content["arms"]]
+            names = _checked_names(content["arms"])
             bandit = cls(policy, [str(i) for i in range(len(names))], seed=content["seed"])
             bandit._names = names
-            bandit._step = content["step"]
+            bandit._step = step = integer("step", content["step"], 0, LARGEST_STEP)
             bandit._active = np.array([arm["active"] for arm in content["arms"]], dtype=bool)
             bandit._paused = np.array([arm.get("paused", False) for arm in content["arms"]], dtype=bool)
             shares = content.get("shares")
             bandit._shares = None if shares is None else Shares.from_json(shares)
-            bandit._last = np.array([arm["last"] for arm in content["arms"]], dtype=np.int64)
-            bandit._plays = np.array([arm["plays"] for arm in content["arms"]], dtype=np.int64)
-            memory = np.array([[float(value) for value in row] for row in content["memory"]])
-            shared = np.array([float(value) for value in content["shared"]])
+            bandit._last = _counts("last", content["arms"], step)
+            bandit._plays = _counts("plays", content["arms"], step)
+            memory = np.array([[saving.number_of(value) for value in row] for row in content["memory"]])
+            shared = np.array([saving.number_of(value) for value in content["shared"]])
             if memory.shape != bandit._memory.shape or shared.shape != bandit._shared.shape:
                 raise ValueError(f"its state has shape {memory.shape}, not {bandit._memory.shape}")
         except (KeyError, TypeError, ValueError) as error:
@@ -396,6 +398,32 @@ def _check_name(name: Any, taken: Container[str]) -> None:
         raise TypeError(f"an arm's name must be a string that is not empty, got {name!r}")
     if name in taken:
         raise ValueError(f"arms must have different names, got {name!r} twice")
+
+
+def _shared_size(policy: Policy) -> int:
+    """Return how many numbers the policy keeps beside its arms, or raise an error where they are too many."""
+    size = policy.shared_size()
+    if size > LARGEST_SHARED:
+        raise ValueError(f"{policy.label} would keep {size} numbers, but a bandit keeps at most {LARGEST_SHARED}")
+    return size
+
+
+def _checked_names(arms: list[dict[str, Any]]) -> list[str]:
+    """Return the names of the arms that `to_json` wrote; a removed arm may share its name with another."""
+    taken: set[str] = set()
+    for arm in arms:
+        if not isinstance(arm["active"], bool):
+            raise TypeError(f"active must be true or false, got {arm['active']!r}")
+        _check_name(arm["name"], taken if arm["active"] else ())
+        if arm["active"]:
+            taken.add(arm["name"])
+    if len(taken) < 2:
+        raise ValueError(f"at least 2 arms must be active, got {len(taken)}")
+    return [arm["name"] for arm in arms]
+
+
+def _counts(key: str, arms: list[dict[str, Any]], step: int) -> np.ndarray:
+    return np.array([integer(key, arm[key], 0, step) for arm in arms], dtype=np.int64)
 
 
 def _plain(value: Any) -> Any:

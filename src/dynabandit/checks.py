@@ -21,7 +21,8 @@ from dynabandit.simulation import Simulation, compare, simulate
 
 __all__ = ["check_environment", "check_estimator", "check_policy"]
 
-ARMS = 4
+ARMS = 12  # more than `policies.decision.FEW`, so that Thompson policies hold their contest
+MEANS = tuple(0.2 + 0.05 * arm for arm in range(ARMS))
 STEPS = 120
 
 
@@ -43,6 +44,7 @@ def check_estimator(make: Callable[[], Estimator]) -> None:
     >>> import dynabandit as db
     >>> db.checks.check_estimator(lambda: db.estimators.SlidingWindow(window=10))
     """
+    _hold(callable(make), f"make must make a fresh estimator, such as the class itself or a lambda, got {make!r}")
     fresh = make()
     _hold(math.isnan(fresh.mean), "mean must be NaN before the first reward")
     _hold(fresh.weight == 0.0, "weight must be 0 before the first reward")
@@ -87,7 +89,8 @@ def check_policy(policy: Policy) -> None:
     >>> db.checks.check_policy(db.policy("aff-ucb1", burn_in=2))
     """
     _check_declaration(policy)
-    world = Piecewise(starts=(1, 60), means=((0.2, 0.4, 0.6, 0.8), (0.8, 0.6, 0.4, 0.2)))
+    _check_start(policy.tuned(1, STEPS))
+    world = Piecewise(starts=(1, 60), means=(MEANS, MEANS[::-1]))
     horizon = max(STEPS, 3 * policy.burn_in * ARMS)
     run = _simulate(policy, world, horizon)
     assert run.arms is not None
@@ -137,6 +140,22 @@ def _check_declaration(policy: Policy) -> None:
     _hold(np.isfinite(numbers).all(), "numbers must be finite")
 
 
+def _check_start(policy: Policy) -> None:
+    """All arms must start alike, for an arm can be added at any time and in any place."""
+    memory, shared = np.zeros((len(policy.slots), ARMS)), np.zeros(policy.shared_size())
+    numbers = policy.numbers(ARMS)
+    policy.kernels.start(memory, shared, 0, numbers)
+    first = shared.copy()
+    for arm in range(1, ARMS):
+        policy.kernels.start(memory, shared, arm, numbers)
+        alike = np.array_equal(memory[:, arm], memory[:, 0], equal_nan=True)
+        _hold(
+            alike,
+            f"start must write the same for every arm, but wrote {memory[:, arm]} for arm {arm}, not {memory[:, 0]}",
+        )
+    _hold(np.array_equal(shared, first, equal_nan=True), f"start must not add up in shared: {first} became {shared}")
+
+
 def _check_reach(policy: Policy) -> None:
     """No arm may be out of reach: with equal arms, each is chosen now and then after the burn-in."""
     equal = Fixed(means=(0.5,) * ARMS)
@@ -175,7 +194,7 @@ def _check_interpreted(policy: Policy, world: Environment, run: Simulation) -> N
 
 def _check_bandit(policy: Policy, horizon: int) -> None:
     """A `Bandit` must agree with the simulator, survive JSON, and cope with arms that come and go."""
-    world = Fixed(means=(0.2, 0.4, 0.6, 0.8))
+    world = Fixed(means=MEANS)
     run = _simulate(policy, world, horizon)
     assert run.arms is not None
     assert run.rewards is not None

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["arguments", "extra", "integer", "nearest", "number", "unknown"]
+__all__ = ["arguments", "extra", "integer", "keep", "nearest", "number", "reward", "unknown"]
 
 
 def nearest(value: object, known: Iterable[str]) -> str:
@@ -42,6 +42,8 @@ def number(argument: str, value: Any, low: float, high: float, *, open_low: bool
 def integer(argument: str, value: Any, low: int, high: int | None = None) -> int:
     """Return `value` as an int in [low, high], or raise an error that says so."""
     valid = f"a whole number of at least {low}" + ("" if high is None else f" and at most {high}")
+    if low == high:
+        valid = str(low)
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -51,6 +53,17 @@ def integer(argument: str, value: Any, low: int, high: int | None = None) -> int
     if result < low or (high is not None and result > high):
         raise ValueError(f"{argument} must be {valid}, got {value!r}")
     return result
+
+
+def reward(value: Any) -> float:
+    """Return a reward in [0, 1]; yes and no are 1 and 0, for Python and NumPy alike."""
+    return number("reward", int(value) if isinstance(value, bool) else value, 0.0, 1.0)
+
+
+def keep(owner: object, **checked: Any) -> None:
+    """Let a frozen dataclass hold what a check returned, in place of what it was given."""
+    for name, value in checked.items():
+        object.__setattr__(owner, name, value)
 
 
 def arguments(what: str, given: Iterable[str], known: Iterable[str]) -> None:

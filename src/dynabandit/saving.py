@@ -5,7 +5,9 @@ import json
 import math
 from typing import Any
 
-__all__ = ["FORMAT", "VERSION", "checksum", "plain", "read"]
+from dynabandit.errors import number
+
+__all__ = ["FORMAT", "VERSION", "checksum", "number_of", "plain", "read"]
 
 FORMAT = "dynabandit.bandit"
 VERSION = 1
@@ -14,6 +16,13 @@ VERSION = 1
 def plain(value: float) -> float | str:
     """Infinity has no place in JSON; a string has."""
     return value if math.isfinite(value) else str(value)
+
+
+def number_of(value: Any) -> float:
+    """Read what `plain` wrote; NaN is never part of a state."""
+    if isinstance(value, str) and value in ("inf", "-inf"):
+        return float(value)
+    return number("each number of the state", value, -math.inf, math.inf)
 
 
 def checksum(content: dict[str, Any]) -> str:

@@ -111,6 +111,11 @@ def test_arms_of_case_2_stay_between_their_bounds() -> None:
         ),
         ({"arms": 1}, ValueError, "arms must be a whole number of at least 2, got 1"),
         ({"arms": 0}, ValueError, "arms must be a whole number of at least 2, got 0"),
+        (
+            {"rates": [0.1] * 3, "low": [0.0] * 3, "high": [1.0] * 3, "arms": 2},
+            ValueError,
+            "arms must be at least 3, one for each of rates, got 2",
+        ),
         ({"arms": 2.0}, TypeError, "arms must be a whole number of at least 2, got 2.0"),
         (
             {"rates": [0.1], "low": [0.0], "high": [1.0]},

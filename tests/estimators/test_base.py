@@ -64,6 +64,12 @@ def test_it_says_what_it_holds(make: Callable[[], Estimator]) -> None:
 
 
 @each_estimator
+@pytest.mark.parametrize("value", [True, False, np.True_, np.False_])
+def test_yes_and_no_are_rewards_as_they_are_for_a_bandit(make: Callable[[], Estimator], value: bool) -> None:
+    assert make().update(value).belief == make().update(float(value)).belief
+
+
+@each_estimator
 def test_numbers_of_numpy_are_rewards_too(make: Callable[[], Estimator]) -> None:
     assert make().update(np.float32(0.5)).belief == make().update(0.5).belief
     assert make().update(np.int64(1)).belief == make().update(1).belief

@@ -338,3 +338,25 @@ def test_a_run_that_cannot_be_is_refused(arguments: dict[str, object], error: ty
     good: dict[str, object] = {"policies": ["ucb"], "environment": CASE_1, "horizon": 30}
     with pytest.raises(error, match=message):
         db.compare(**{**good, **arguments})  # type: ignore[arg-type]
+
+
+# --- What a call can leave out, and what it gets to replay a piece ------------------------------------------
+
+
+@pytest.mark.parametrize(("length", "horizon"), [(30, 30), (10_050, 10_000)])
+def test_without_a_horizon_a_short_path_is_taken_whole(length: int, horizon: int) -> None:
+    world = db.environment("path", means=np.tile([0.2, 0.8], (length, 1)))
+    assert db.simulate("uniform", world).horizon == horizon
+    assert db.compare(["uniform"], world)["uniform"].times[-1] == horizon
+
+
+def test_a_piece_says_how_to_replay_it() -> None:
+    piece = db.simulate("ts", "case-1", horizon=50, replications=2, seed=np.uint64(7), first_replication=5)
+    assert type(piece.seed) is int
+    again = db.simulate(
+        piece.policy, piece.environment, horizon=piece.horizon, replications=piece.replications,
+        seed=piece.seed, first_replication=piece.first_replication,
+    )  # fmt: skip
+    assert again.first_replication == 5
+    assert (again.regret == piece.regret).all()
+    assert (db.simulate("ts", "case-1", horizon=50, replications=7, seed=7).regret[5:] == piece.regret).all()

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dynabandit.errors import integer
+from dynabandit.errors import integer, keep
 from dynabandit.kernels.compilation import compiled, kernel
 from dynabandit.kernels.streams import LARGEST_STEP, Stream, stream
 
@@ -38,7 +38,7 @@ class Environment:
     arms: int = 2
 
     def __post_init__(self) -> None:
-        integer("arms", self.arms, 2)
+        keep(self, arms=integer("arms", self.arms, 2))
 
     def numbers(self) -> np.ndarray:
         """Return the parameters of every arm as the array that the kernels read."""
@@ -60,7 +60,12 @@ class Environment:
 
     def check_horizon(self, horizon: int) -> int:
         """Return `horizon`, or raise an error where the environment does not reach so far."""
-        return integer("horizon", horizon, 1, self.longest)
+        horizon = integer("horizon", horizon, 1, LARGEST_STEP)
+        if horizon > self.longest:
+            raise ValueError(
+                f"horizon must be at most {self.longest}, where environment {self.name!r} ends, got {horizon}"
+            )
+        return horizon
 
     def path(self, horizon: int, seed: int, replication: int = 0) -> np.ndarray:
         """Return one trajectory, an array (horizon, arms): the very one that a simulation uses.

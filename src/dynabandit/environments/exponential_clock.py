@@ -9,7 +9,7 @@ from typing import ClassVar, cast
 import numpy as np
 
 from dynabandit.environments.base import Environment, Kernels
-from dynabandit.errors import integer, number
+from dynabandit.errors import integer, keep, number
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import PATH, START, Stream, uniform_pair, words
 
@@ -57,7 +57,7 @@ class ExponentialClock(Environment):
     low, high
         The bounds of each arm's mean, in [0, 1].
     arms
-        How many arms; by default as many as rates. More arms take the parameters in turn.
+        How many arms, at least as many as rates, which is the default. More arms take the parameters in turn.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class ExponentialClock(Environment):
             if not hasattr(values, "__len__") or isinstance(values, str) or len(values) == 0:
                 raise ValueError(f"{argument} must be a sequence with a number for each arm, got {values!r}")
             values = tuple(number(f"{argument}[{i}]", value, 0.0, limit) for i, value in enumerate(values))
-            object.__setattr__(self, argument, values)
+            keep(self, **{argument: values})
         if not len(self.rates) == len(self.low) == len(self.high):
             raise ValueError(
                 "rates, low and high must be equally long, "
@@ -97,8 +97,10 @@ class ExponentialClock(Environment):
             if low > high:
                 raise ValueError(f"low[{i}] must not be above high[{i}], got {low!r} and {high!r}")
         if cast("int | None", self.arms) is None:
-            object.__setattr__(self, "arms", len(self.rates))
-        integer("arms", self.arms, 2)
+            keep(self, arms=len(self.rates))
+        keep(self, arms=integer("arms", self.arms, 2))
+        if self.arms < len(self.rates):
+            raise ValueError(f"arms must be at least {len(self.rates)}, one for each of rates, got {self.arms}")
 
     def numbers(self) -> np.ndarray:
         rows = [list(islice(cycle(row), self.arms)) for row in (self.rates, self.low, self.high)]

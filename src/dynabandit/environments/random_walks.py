@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from dynabandit.environments.base import Environment, Kernels
-from dynabandit.errors import number
+from dynabandit.errors import keep, number
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import PATH, START, Stream, normal_pair, uniform, words
 
@@ -96,7 +96,7 @@ class ReflectedWalk(Environment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        number("variance", self.variance, 0.0, math.inf)
+        keep(self, variance=number("variance", self.variance, 0.0, math.inf))
 
     def numbers(self) -> np.ndarray:
         return np.full((1, self.arms), math.sqrt(self.variance))

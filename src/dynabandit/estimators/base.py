@@ -3,13 +3,17 @@
 import math
 from typing import Any, NamedTuple
 
-from dynabandit.errors import number
+from dynabandit.errors import reward as checked
 
 __all__ = ["Belief", "Estimator"]
 
 
 class Belief(NamedTuple):
-    """What an estimator holds of one arm; NaN where nothing was observed yet."""
+    """What an estimator holds of one arm.
+
+    Where nothing was observed yet the mean is NaN, and variance and effective size are 0; a policy with a prior
+    tells that of its prior.
+    """
 
     mean: float
     variance: float
@@ -21,14 +25,14 @@ class Estimator:
     """Base of the estimator objects: keeps the state, and asks the subclass for three small functions.
 
     A subclass sets `state` in its constructor and defines `_observe` (the next state, from the same pure
-    function that the compiled policies call) and `belief`.
+    function that the compiled policies call), `belief` and `weight`.
     """
 
     state: Any
 
     def update(self, reward: float) -> "Estimator":
-        """Take in one reward in [0, 1] and return the estimator itself."""
-        self.state = self._observe(number("reward", reward, 0.0, 1.0))
+        """Take in one reward in [0, 1], or yes or no, and return the estimator itself."""
+        self.state = self._observe(checked(reward))
         return self
 
     def _observe(self, reward: float) -> Any:

@@ -9,6 +9,8 @@ from dynabandit.kernels.compilation import kernel
 
 __all__ = ["FixedForgetting"]
 
+NO_SPREAD = 1e-12  # up to this, v_t is rounding and one observation holds all the weight
+
 
 class State(NamedTuple):
     """Discounted sums: of rewards, of squared rewards, of weights, of squared weights."""
@@ -24,7 +26,7 @@ START = State(m=0.0, squares=0.0, w=0.0, k=0.0)
 
 @kernel
 def observe(state: State, reward: float, forgetting: float) -> State:
-    """Take in one reward; equations (3) to (5) with a constant lambda."""
+    """Take in one reward; equations (4), (5) and (12) with a constant lambda."""
     return State(
         forgetting * state.m + reward,
         forgetting * state.squares + reward * reward,
@@ -34,12 +36,12 @@ def observe(state: State, reward: float, forgetting: float) -> State:
 
 
 def belief(state: State, forgetting: float) -> Belief:
-    """Read mean and variance off the discounted sums."""
+    """Read mean and variance off the discounted sums; equations (3) and (10)."""
     if state.w <= 0.0:
         return Belief(math.nan, 0.0, forgetting, 0.0)
     mean = state.m / state.w
     v = state.w - state.k / state.w
-    variance = max(0.0, state.squares - mean * state.m) / v if v > 1e-12 else 0.0
+    variance = max(0.0, state.squares - mean * state.m) / v if v > NO_SPREAD else 0.0
     return Belief(mean, variance, forgetting, state.w**2 / state.k)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynabandit.errors import keep
 from dynabandit.estimators import adaptive_forgetting
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
@@ -65,7 +66,9 @@ class Adaptive(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._tuning()
+        tuned = self._tuning()
+        step_size = str(self.step_size) if tuned.scaled else tuned.step_size
+        keep(self, step_size=step_size, floor=tuned.floor, loss=str(self.loss))
 
     def _tuning(self) -> adaptive_forgetting.Tuning:
         return adaptive_forgetting.tuning(self.step_size, self.floor, self.loss)

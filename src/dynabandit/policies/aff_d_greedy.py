@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.errors import number
+from dynabandit.errors import keep, number
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import Stream
 from dynabandit.policies import adaptive
@@ -96,7 +96,7 @@ class AffDGreedy(adaptive.Adaptive):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.threshold is not None:
-            number("threshold", self.threshold, 0.0, 1.0)
+            keep(self, threshold=number("threshold", self.threshold, 0.0, 1.0))
 
     def numbers(self, arms: int) -> np.ndarray:
         threshold = AS_STEP_SIZE if self.threshold is None else self.threshold

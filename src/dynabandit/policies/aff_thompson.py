@@ -5,10 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.errors import keep
 from dynabandit.kernels.compilation import kernel
 from dynabandit.policies import adaptive
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.thompson import check_prior
+from dynabandit.policies.thompson import checked_prior
 
 __all__ = ["AffOTS", "AffTS"]
 
@@ -66,8 +67,7 @@ class AffTS(adaptive.Adaptive):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_prior(self.prior)
-        object.__setattr__(self, "prior", tuple(self.prior))
+        keep(self, prior=checked_prior(self.prior))
 
     def numbers(self, arms: int) -> np.ndarray:
         return np.append(super().numbers(arms), self.prior)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.errors import number
+from dynabandit.errors import keep, number
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import Stream
 from dynabandit.policies import adaptive
@@ -101,7 +101,7 @@ class AffUCB1(adaptive.Adaptive):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        number("variance_floor", self.variance_floor, 0.0, 1.0)
+        keep(self, variance_floor=number("variance_floor", self.variance_floor, 0.0, 1.0))
 
     def numbers(self, arms: int) -> np.ndarray:
         return np.append(super().numbers(arms), self.variance_floor)

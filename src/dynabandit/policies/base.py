@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dynabandit.errors import integer
+from dynabandit.errors import integer, keep
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import Stream
@@ -53,14 +53,19 @@ def no_table(arms: int, horizon: int) -> np.ndarray:
 
 
 class Kernels(NamedTuple):
-    """The functions that make up a policy; all but `table` are compiled, for every backend alike.
+    """The functions that make up a policy.
+
+    `start` and `table` run before the first step, as plain Python. All others are compiled, for every backend
+    alike.
 
     `memory` is an array (slots, arms) with the policy's state, `shared` a vector with what belongs to no
     single arm, `parameters` the vector that `Policy.numbers` gives.
     """
 
     start: Callable[..., None]
-    """start(memory, shared, arm, parameters): write the state of an arm nothing is known about."""
+    """start(memory, shared, arm, parameters): write the state of an arm nothing is known about.
+
+    All arms start alike: what it writes may not depend on `arm`, nor add up in `shared`."""
     learn: Callable[..., None]
     """learn(memory, shared, arm, reward, parameters): take in a reward."""
     score: Callable[..., float] = no_score
@@ -76,7 +81,10 @@ class Kernels(NamedTuple):
     reveal: Callable[..., None] = ignore_truth
     """reveal(memory, arm, mean): for yardsticks that are told the true means before each decision."""
     table: Callable[[int, int], np.ndarray] = no_table
-    """table(arms, horizon): numbers that depend on the number of arms only, computed once."""
+    """table(arms, horizon): numbers computed once for `score`, such as a power of each idle time.
+
+    Each may depend on the number of arms, and the horizon decide how many there are: a `Bandit` has no horizon
+    and takes a short table, so that `score` must be able to compute what lies beyond."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +104,7 @@ class Policy:
     burn_in: int = 0
 
     def __post_init__(self) -> None:
-        integer("burn_in", self.burn_in, 0)
+        keep(self, burn_in=integer("burn_in", self.burn_in, 0))
 
     def numbers(self, arms: int) -> np.ndarray:
         """Return the parameters as the vector that the kernels read."""
@@ -136,4 +144,7 @@ class Policy:
 
 
 def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    """Return a parameter as people write it, with all digits: 5 for 5.0, and no two numbers alike."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_plain, value))})"
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)

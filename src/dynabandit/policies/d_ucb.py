@@ -1,4 +1,4 @@
-"""D-UCB: upper confidence bounds from discounted averages, where every arm decays at every step."""
+"""D-UCB: upper confidence bounds from discounted averages, where every arm decays with every reward."""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.errors import number
+from dynabandit.errors import keep, number
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import Stream
@@ -81,10 +81,14 @@ def rescale(memory: np.ndarray, shared: np.ndarray) -> None:
 class DUCB(Policy):
     """Discounted UCB: all arms forget at the same constant rate, whether they are played or not.
 
+    The decay moves with the rewards of all arms. In a simulation every step has its reward; in a `Bandit`, a
+    choice whose reward is still to come discounts nothing yet. An arm's effective size is its discounted count
+    of rewards.
+
     Parameters
     ----------
     discount
-        The factor per step, in (0, 1]. Without one, a simulation takes 1 - sqrt(Y / T) / 4, where Y is how
+        The factor per reward of any arm, in (0, 1]. Without one, a simulation takes 1 - sqrt(Y / T) / 4, where Y is how
         often the best arm changes on the simulated path: knowledge that no real user has.
     burn_in
         How often each arm is played at first.
@@ -112,7 +116,7 @@ class DUCB(Policy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.discount is not None:
-            number("discount", self.discount, 0.0, 1.0, open_low=True)
+            keep(self, discount=number("discount", self.discount, 0.0, 1.0, open_low=True))
 
     @property
     def needs_tuning(self) -> bool:
@@ -130,6 +134,7 @@ class DUCB(Policy):
         return 2
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+        """Read an arm's belief; its effective size is the discounted count, the N of the paper's bonus."""
         _, squares, count, mean, _ = column.tolist()
         discount = 1.0 if self.discount is None else self.discount
         if math.isinf(mean):

@@ -6,12 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.errors import number
+from dynabandit.errors import keep, number
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
 from dynabandit.policies import adaptive
 from dynabandit.policies.base import Kernels, Now, Policy
-from dynabandit.policies.thompson import check_prior
+from dynabandit.policies.thompson import checked_prior
 
 __all__ = ["DTS", "AffDTS1", "AffDTS2"]
 
@@ -124,9 +124,8 @@ class DTS(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        number("memory", self.memory, 0.0, math.inf, open_low=True)
-        check_prior(self.prior)
-        object.__setattr__(self, "prior", tuple(self.prior))
+        memory = number("memory", self.memory, 0.0, math.inf, open_low=True)
+        keep(self, memory=memory, prior=checked_prior(self.prior))
 
     def numbers(self, arms: int) -> np.ndarray:
         return np.array([*self.prior, self.memory], dtype=float)
@@ -150,9 +149,8 @@ class AffDTS(adaptive.Adaptive):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        number("memory", self.memory, 0.0, math.inf, open_low=True)
-        check_prior(self.prior)
-        object.__setattr__(self, "prior", tuple(self.prior))
+        memory = number("memory", self.memory, 0.0, math.inf, open_low=True)
+        keep(self, memory=memory, prior=checked_prior(self.prior))
 
     def numbers(self, arms: int) -> np.ndarray:
         return np.concatenate([super().numbers(arms), self.prior, [self.memory, self.burn_in]])

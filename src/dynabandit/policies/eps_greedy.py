@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.errors import number
+from dynabandit.errors import keep, number
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import EXPLORE, Stream, uniform
 from dynabandit.policies import averaging
@@ -80,7 +80,7 @@ class EpsGreedy(averaging.Averaging):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        number("epsilon", self.epsilon, 0.0, 1.0)
+        keep(self, epsilon=number("epsilon", self.epsilon, 0.0, 1.0))
 
     def numbers(self, arms: int) -> np.ndarray:
         return np.array([self.epsilon])

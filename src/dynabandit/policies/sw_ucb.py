@@ -1,4 +1,4 @@
-"""SW-UCB: upper confidence bounds from the latest steps only."""
+"""SW-UCB: upper confidence bounds from the latest rewards only."""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.errors import integer
+from dynabandit.errors import integer, keep
 from dynabandit.estimators import sample_mean
 from dynabandit.estimators.sliding_window import retract
 from dynabandit.kernels.compilation import kernel
@@ -79,13 +79,15 @@ def write(memory: np.ndarray, arm: int, state: sample_mean.State) -> None:
 class SWUCB(averaging.Averaging):
     """Sliding-window UCB: rewards older than the window count no more.
 
-    A step costs the same for every length of the window.
+    The window moves with the rewards of all arms. In a simulation every step has its reward; in a `Bandit`, a
+    choice whose reward is still to come moves nothing yet. A step costs the same for every length of the window.
 
     Parameters
     ----------
     window
-        How many steps to look back. Without one, a simulation takes 2 sqrt(T log T / Y), where Y is how often
-        the best arm changes on the simulated path: knowledge that no real user has.
+        How many rewards, of all arms together, to look back. Without one, a simulation takes
+        2 sqrt(T log T / Y), where Y is how often the best arm changes on the simulated path: knowledge that
+        no real user has.
     burn_in
         How often each arm is played at first.
 
@@ -110,7 +112,7 @@ class SWUCB(averaging.Averaging):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.window is not None:
-            integer("window", self.window, 1)
+            keep(self, window=integer("window", self.window, 1))
 
     @property
     def needs_tuning(self) -> bool:

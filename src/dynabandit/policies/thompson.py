@@ -5,23 +5,23 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.errors import number
+from dynabandit.errors import keep, number
 from dynabandit.kernels.compilation import kernel
 from dynabandit.policies import averaging
 from dynabandit.policies.base import Kernels, Now
 
-__all__ = ["OTS", "TS", "check_prior"]
+__all__ = ["OTS", "TS", "checked_prior"]
 
 TOTAL = averaging.SLOTS.index("total")
 PLAYS = averaging.SLOTS.index("plays")
 
 
-def check_prior(prior: tuple[float, float]) -> None:
-    """Raise an error unless `prior` is a pair of positive numbers."""
+def checked_prior(prior: tuple[float, float]) -> tuple[float, float]:
+    """Return `prior` as a pair of positive floats, or raise an error that says so."""
     if not isinstance(prior, (tuple, list)) or len(prior) != 2:
         raise TypeError(f"prior must be a pair of positive numbers such as (2, 2), got {prior!r}")
-    for value in prior:
-        number("each number in prior", value, 0.0, float("inf"), open_low=True)
+    a, b = (number("each number in prior", value, 0.0, float("inf"), open_low=True) for value in prior)
+    return a, b
 
 
 @kernel
@@ -68,8 +68,7 @@ class TS(averaging.Averaging):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_prior(self.prior)
-        object.__setattr__(self, "prior", tuple(self.prior))
+        keep(self, prior=checked_prior(self.prior))
 
     def numbers(self, arms: int) -> np.ndarray:
         return np.array(self.prior, dtype=float)

@@ -23,6 +23,7 @@ KEPT = ("arms", "rewards")
 BACKENDS = ("cpu", "cuda", "auto")
 PRECISIONS = ("double", "single")
 LARGEST_SINGLE = 1 << 24  # steps are counted in floating-point numbers too
+DEFAULT_HORIZON = 10_000
 LARGE = 10**9  # arm-steps from which a GPU is worth its start
 
 
@@ -47,6 +48,8 @@ class Simulation:
     """Chosen arms, replications x horizon, where asked for with ``keep``."""
     rewards: np.ndarray | None = field(default=None, repr=False)
     """Rewards, replications x horizon, where asked for with ``keep``."""
+    first_replication: int = 0
+    """The number of the first replication: with the seed, it replays a piece of a long run."""
 
     @property
     def total_regret(self) -> np.ndarray:
@@ -71,7 +74,7 @@ def simulate(
     policy: Policy | str,
     environment: Environment | str,
     *,
-    horizon: int = 10_000,
+    horizon: int | None = None,
     replications: int = 1,
     seed: int = 0,
     times: int | Sequence[int] | np.ndarray = 200,
@@ -104,7 +107,7 @@ def compare(
     policies: Policies,
     environment: Environment | str,
     *,
-    horizon: int = 10_000,
+    horizon: int | None = None,
     replications: int = 1,
     seed: int = 0,
     times: int | Sequence[int] | np.ndarray = 200,
@@ -128,7 +131,7 @@ def compare(
     environment
         An environment or its name.
     horizon
-        How many steps.
+        How many steps; by default 10,000, or all that the environment has where it ends before.
     replications
         How many independent replications.
     seed
@@ -167,7 +170,7 @@ def compare(
     """
     world = make_environment(environment)
     named = _labelled(policies)
-    horizon = check_horizon(horizon, world, named)
+    horizon = check_horizon(min(DEFAULT_HORIZON, world.longest) if horizon is None else horizon, world, named)
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     for name in keep:
         if name not in KEPT:
@@ -177,6 +180,7 @@ def compare(
     marks = recorded_times(times, horizon)
     threads = _cores() if threads is None else integer("threads", threads, 1)
     block = None if block is None else integer("block", block, 1)
+    seed = integer("seed", seed, 0, 2**64 - 1)
     work = Work(world, named, horizon, stream(seed, first_replication), marks, _progress(progress))
     records = {
         label: Record(
@@ -207,6 +211,7 @@ def compare(
             correct=records[label].correct.mean(axis=0),
             arms=records[label].arms if "arms" in keep else None,
             rewards=records[label].rewards if "rewards" in keep else None,
+            first_replication=first_replication,
         )
         for label, policy in named.items()
     }
@@ -215,7 +220,10 @@ def compare(
 def _labelled(policies: Policies) -> dict[str, Policy]:
     """Return the policies by label."""
     if isinstance(policies, Mapping):
-        named = {str(label): make_policy(policy) for label, policy in policies.items()}
+        for label in policies:
+            if not isinstance(label, str):
+                raise TypeError(f"the labels of policies must be strings, got {label!r}")
+        named = {label: make_policy(policy) for label, policy in policies.items()}
     else:
         several = [policies] if isinstance(policies, (str, Policy)) else policies
         if not isinstance(several, Iterable):
