@@ -102,7 +102,7 @@ def test_contest_has_the_law_of_drawing_every_arm(kind: str, arms: int, optimist
     table = table[:, table.sum(axis=0) > 0]
     if table.shape[1] > 1:
         assert stats.chi2_contingency(table).pvalue > ALPHA
-    assert stats.ks_2samp(fast_values, slow_values).pvalue > ALPHA
+    assert stats.ks_2samp(fast_values, slow_values, method="asymp").pvalue > ALPHA
 
 
 @pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (2.0, 3.0), (50.0, 9.0), (0.2, 4.0), (3.0, 0.5), (2e4, 3e4)])
@@ -135,8 +135,9 @@ def test_a_challenge_succeeds_with_the_probability_of_the_tail_and_draws_from_it
     above = np.array([x for x in drawn if x != LOSES])
     exact = stats.beta.sf(c, a, b)
     assert stats.binomtest(len(above), len(drawn), exact).pvalue > ALPHA
-    conditional = stats.kstest(above, lambda x: 1.0 - stats.beta.sf(x, a, b) / exact)
-    assert conditional.pvalue > ALPHA
+    if len(above) > 10:  # interpreted, the sample is small and the tail may be empty
+        conditional = stats.kstest(above, lambda x: 1.0 - stats.beta.sf(x, a, b) / exact)
+        assert conditional.pvalue > ALPHA
 
 
 def stream_prefix(step: int) -> int:
