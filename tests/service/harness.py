@@ -1,12 +1,14 @@
 """Real servers for tests: in a process of their own to be killed, or in a thread with a clock to be moved."""
 
+import asyncio
 import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -95,6 +97,12 @@ def running(store: Store, **options: Any) -> Iterator[Running]:
         yield server
     finally:
         server.stop()
+
+
+def run_apart(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine in a thread of its own: the browser of other tests keeps a loop running in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
 
 
 @contextlib.contextmanager

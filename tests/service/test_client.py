@@ -1,17 +1,15 @@
 """The client: retries that are safe, and the same calls with coroutines."""
 
-import asyncio
 import contextlib
 import socket
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
 
 import dynabandit as db
 from dynabandit.client import ServiceError
-from service.harness import talking
+from service.harness import run_apart, talking
 
 ARMS = ["red", "green", "blue"]
 
@@ -101,8 +99,7 @@ def test_coroutines_do_the_same(server):
             with pytest.raises(ServiceError, match="404"):
                 await client.state("b")
 
-    with ThreadPoolExecutor(1) as thread:  # a browser of other tests keeps a loop running in this one
-        thread.submit(lambda: asyncio.run(talk())).result()
+    run_apart(talk())
 
 
 def test_the_front_door_has_the_clients_without_importing_them():

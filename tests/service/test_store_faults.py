@@ -13,7 +13,7 @@ import pytest
 
 from dynabandit.client import Client, ServiceError
 from dynabandit.service.stores import open_store
-from service.harness import assert_replay_agrees, process, running, talking
+from service.harness import assert_replay_agrees, process, run_apart, running, talking
 from service.proxy import wire
 
 ARMS = ["red", "green", "blue"]
@@ -209,4 +209,4 @@ def flood(url: str, callers: int, rounds: int) -> list[httpx.Response]:
             answers = await asyncio.gather(*(call(http) for _ in range(callers)))
         return [answer for some in answers for answer in some]
 
-    return asyncio.run(all_of_them())
+    return run_apart(all_of_them())
