@@ -273,10 +273,21 @@ def interrupted(process):
     return errors.splitlines()[-1]
 
 
+def hear_ctrl_c() -> None:
+    """A process that a shell started in the background would be deaf to it, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(tmp_path):
     out = tmp_path / "my out"
     arguments = ["paper", "--only", "memory", "--replications", "5000", "--fresh", "--out", str(out)]
-    process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=hear_ctrl_c,
+    )
     wait_until(process, lambda: stored(out))
     process.send_signal(signal.SIGINT)
     assert interrupted(process) == (
@@ -294,6 +305,7 @@ def test_ctrl_c_during_compilation_leaves_no_process_behind(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cold")},
+        preexec_fn=hear_ctrl_c,
     )
     workers = []
     wait_until(process, lambda: workers.extend(psutil.Process(process.pid).children()) or workers)
