@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import secrets
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -107,15 +108,16 @@ class Store:
         content = _encode(arrays, key, request)
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self.folder, prefix=f"{key[:16]}-", suffix=PARTIAL)
+            # Named before it is made, so that Ctrl-C at any moment finds the name and leaves no file behind
+            name = self.folder / f"{key[:16]}-{secrets.token_hex(4)}{PARTIAL}"
             try:
-                with os.fdopen(handle, "wb") as file:
+                with open(name, "xb") as file:
                     file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
                 os.replace(name, self.path(key))
             except BaseException:
-                Path(name).unlink(missing_ok=True)
+                name.unlink(missing_ok=True)
                 raise
             _sync(self.folder)
 
