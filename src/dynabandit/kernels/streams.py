@@ -29,6 +29,7 @@ SHARE = 64  # whether a least share takes the decision, of a Bandit alone
 LARGEST_STEP = MASK  # a step is one word of a key, and so is a replication
 LARGEST_REPLICATION = MASK
 TO_UNIT_52 = 2.0**-52
+TO_HIGH_20 = 2.0**20
 TO_ANGLE_32 = 2.0 * math.pi * 2.0**-32
 
 
@@ -77,7 +78,7 @@ def uniform(source: Stream, role: int, step: int, arm: int) -> float:
 @kernel
 def unit(high: int, low: int) -> float:
     """Turn two words into a number in (0, 1); 52 bits and the half are exact in a double."""
-    return (float((high << 20) | (low >> 12)) + 0.5) * TO_UNIT_52
+    return (float(high) * TO_HIGH_20 + float(low >> 12) + 0.5) * TO_UNIT_52
 
 
 @kernel

@@ -8,10 +8,11 @@ import numpy as np
 
 from dynabandit.kernels.compilation import compiled, kernel
 from dynabandit.kernels.streams import REWARD, Stream, uniform
+from dynabandit.kernels.walk import ALONE, Walk
 from dynabandit.policies.base import Kernels
 from dynabandit.policies.decision import make_choose
 
-__all__ = ["Record", "State", "count_switches", "episodes", "make_episodes", "start"]
+__all__ = ["Record", "State", "count_switches", "episodes", "make_episode", "make_episodes", "start"]
 
 
 class State(NamedTuple):
@@ -46,8 +47,7 @@ def make_episodes(kernels: Kernels) -> Callable[..., None]:
     It plays `steps` steps from step `first` on, one replication after the other. `source` belongs to the
     first replication, `cursor` is the first of `record.times` not before this block, `scratch` is for `choose`.
     """
-    choose = make_choose(kernels)
-    learn, reveal = kernels.learn, kernels.reveal
+    episode = make_episode(kernels, ALONE)
 
     @kernel
     def play(
@@ -63,38 +63,79 @@ def make_episodes(kernels: Kernels) -> Callable[..., None]:
         cursor: int,
         source: Stream,
     ) -> None:
-        replications, _, arms = means.shape
-        for replication in range(replications):
+        for replication in range(means.shape[0]):
             own = Stream(source.seed_low, source.seed_high, source.replication + replication)
-            memory = state.memory[replication]
-            shared = state.shared[replication]
-            last = state.last[replication]
-            parameters = state.parameters[replication]
-            total = record.total[replication]
-            mark = cursor
-            for offset in range(steps):
-                step = first + offset
-                truth = means[replication, offset]
-                for arm in range(arms):
-                    reveal(memory, arm, truth[arm])
-                if step <= burn_in * arms:
-                    arm = (step - 1) % arms
-                else:
-                    arm = choose(memory, shared, last, scratch, step, parameters, table, own)
-                last[arm] = step
-                reward = 1.0 if uniform(own, REWARD, step, arm) < truth[arm] else 0.0
-                learn(memory, shared, arm, reward, parameters)
-                total += best[replication, offset] - truth[arm]
-                if mark < record.times.size and record.times[mark] == step:
-                    record.regret[replication, mark] = total
-                    record.correct[replication, mark] = truth[arm] == best[replication, offset]
-                    mark += 1
-                if record.arms.size > 0:
-                    record.arms[replication, step - 1] = arm
-                    record.rewards[replication, step - 1] = reward
-            record.total[replication] = total
+            episode(
+                state, record, table, scratch, means, best, replication,
+                first, steps, burn_in, cursor, record.arms.size > 0, own,
+            )  # fmt: skip
 
     return play
+
+
+def make_episode(kernels: Kernels, walk: Walk, *, contest: bool = True) -> Callable[..., None]:
+    """Return episode(state, record, table, scratch, means, best, row, first, steps, burn_in, cursor, keep, source).
+
+    It plays the block of one replication, whose numbers stand in row `row` of each array, for whatever `walk`.
+    """
+    choose = make_choose(kernels, walk, contest=contest)
+    learn, reveal = kernels.learn, kernels.reveal
+    rounds, place, inside, leads, meet = walk.rounds, walk.place, walk.inside, walk.leads, walk.meet
+
+    @kernel
+    def episode(
+        state: State,
+        record: Record,
+        table: np.ndarray,
+        scratch: np.ndarray,
+        all_means: np.ndarray,
+        all_best: np.ndarray,
+        row: int,
+        first: int,
+        steps: int,
+        burn_in: int,
+        cursor: int,
+        keep: bool,
+        source: Stream,
+    ) -> None:
+        memory, shared, last, parameters = state.memory[row], state.shared[row], state.last[row], state.parameters[row]
+        means, best, times = all_means[row], all_best[row], record.times
+        arms = last.size
+        total = record.total[row]
+        mark = cursor
+        due = times[mark] if mark < times.size else 0
+        for offset in range(steps):
+            step = first + offset
+            truth = means[offset]
+            for turn in range(rounds(arms)):
+                if inside(place(0, turn), arms):
+                    reveal(memory, place(0, turn), truth[place(0, turn)])
+            if step <= burn_in * arms:
+                arm = (step - 1) % arms
+            else:
+                arm = choose(memory, shared, last, scratch, step, parameters, table, source)
+            meet()
+            mean = truth[arm]
+            gap = best[offset] - mean
+            total += gap
+            if leads():
+                last[arm] = step
+                reward = 1.0 if uniform(source, REWARD, step, arm) < mean else 0.0
+                learn(memory, shared, arm, reward, parameters)
+                if step == due:
+                    record.regret[row, mark] = total
+                    record.correct[row, mark] = gap == 0.0
+                if keep:
+                    record.arms[row, step - 1] = arm
+                    record.rewards[row, step - 1] = reward
+            if step == due:
+                mark += 1
+                due = times[mark] if mark < times.size else 0
+            meet()
+        if leads():
+            record.total[row] = total
+
+    return episode
 
 
 def start(kernels: Kernels, state: State) -> None:
