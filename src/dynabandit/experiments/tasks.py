@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -13,13 +13,14 @@ from dynabandit.experiments.spec import CoverageSpec, PathSpec
 from dynabandit.experiments.store import Arrays, address
 from dynabandit.kernels.compilation import fingerprint
 from dynabandit.policies import Policy
-from dynabandit.simulation import code_version, compare, path_version, recorded_times
+from dynabandit.simulation import code_version, compare, device_version, path_version, recorded_times
 
 __all__ = ["BATCH", "CoverageTask", "PathTask", "SimulationTask", "Task", "batches"]
 
 Advance = Callable[[float], None]
 
-BATCH = 25  # replications of a unit: seconds of work, and what a kill can cost at most
+# Replications of a unit: seconds of work, and what a kill can cost at most. A GPU needs thousands to be busy
+BATCH = {"cpu": 25, "cuda": 10_000}
 STEP_COST = 5.0  # what a step costs beside its arms, in arms; only for the time left
 
 
@@ -43,8 +44,14 @@ class Task(Protocol):
     def compute(self, keys: Sequence[str], threads: int, advance: Advance) -> dict[str, Arrays]:
         """Answer some of the requests; `advance` is told of the work done in between."""
 
+    def cut(self, keys: Sequence[str], most: float) -> list[tuple[Self, list[str]]]:
+        """Return units that are about `most` work or less, as far as it can be cut; `join` makes the answers whole."""
 
-def batches(replications: int) -> Iterator[tuple[int, int]]:
+    def join(self, parts: Sequence[dict[str, Arrays]]) -> dict[str, Arrays]:
+        """Return what `compute` would, from what the units of `cut` computed, in their order."""
+
+
+def batches(replications: int, backend: str = "cpu") -> Iterator[tuple[int, int]]:
     """Yield the first replication and the size of each batch.
 
     Examples
@@ -52,8 +59,9 @@ def batches(replications: int) -> Iterator[tuple[int, int]]:
     >>> list(batches(60))
     [(0, 25), (25, 25), (50, 10)]
     """
-    for first in range(0, replications, BATCH):
-        yield first, min(BATCH, replications - first)
+    size = BATCH[backend]
+    for first in range(0, replications, size):
+        yield first, min(size, replications - first)
 
 
 @dataclass
@@ -66,6 +74,8 @@ class SimulationTask:
     times: np.ndarray
     first: int
     count: int
+    backend: str = "cpu"
+    precision: str = "double"
     figures: set[str] = field(default_factory=set)
     policies: dict[str, Policy] = field(default_factory=dict)
     requests: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -75,9 +85,10 @@ class SimulationTask:
         last = self.first + self.count
         return f"{self.environment.name}, {self.environment.arms} arms, replications {self.first + 1} to {last}"
 
-    def add(self, policy: Policy) -> str:
-        """Take in a policy, unless it is there already, and return the address of its result."""
-        request = {
+    @property
+    def question(self) -> dict[str, Any]:
+        """What all requests of this unit have in common."""
+        common = {
             "environment": self.environment.name,
             "environment_parameters": self.environment.parameters,
             "horizon": self.horizon,
@@ -85,6 +96,15 @@ class SimulationTask:
             "times": self.times,
             "first_replication": self.first,
             "replications": self.count,
+        }
+        if self.backend == "cuda":  # its choices are the processor's, the last bits of its sums are not
+            common |= {"backend": "cuda", "precision": self.precision, "device_code": device_version()}
+        return common
+
+    def add(self, policy: Policy) -> str:
+        """Take in a policy, unless it is there already, and return the address of its result."""
+        request = {
+            **self.question,
             "policy": policy.name,
             "parameters": policy.parameters,
             "code": code_version(policy, self.environment, self.horizon),
@@ -115,11 +135,30 @@ class SimulationTask:
             times=self.times,
             first_replication=self.first,
             threads=threads,
+            backend=self.backend,
+            precision=self.precision,
             progress=progress,
         )
         return {
             key: {"regret": one.regret, "correct": np.rint(one.correct * self.count).astype(np.int64)}
             for key, one in found.items()
+        }
+
+    def cut(self, keys: Sequence[str], most: float) -> list[tuple[Self, list[str]]]:
+        size = self.count if self.backend == "cuda" else max(1, int(self.count * most / self.cost(keys)))
+        asked = replace(self, policies={key: self.policies[key] for key in keys}, requests={})
+        return [
+            (replace(asked, first=self.first + low, count=min(size, self.count - low)), list(keys))
+            for low in range(0, self.count, size)
+        ]
+
+    def join(self, parts: Sequence[dict[str, Arrays]]) -> dict[str, Arrays]:
+        return {
+            key: {
+                "regret": np.concatenate([part[key]["regret"] for part in parts]),
+                "correct": np.sum([part[key]["correct"] for part in parts], axis=0),
+            }
+            for key in parts[0]
         }
 
 
@@ -166,6 +205,12 @@ class PathTask:
             found[key] = {"means": path[self.times - 1]}
             advance(self.cost([key]))
         return found
+
+    def cut(self, keys: Sequence[str], most: float) -> list[tuple[Self, list[str]]]:
+        return [(self, [key]) for key in keys]
+
+    def join(self, parts: Sequence[dict[str, Arrays]]) -> dict[str, Arrays]:
+        return {key: arrays for part in parts for key, arrays in part.items()}
 
 
 @dataclass
@@ -216,3 +261,9 @@ class CoverageTask:
             return dict(zip(keys, pool.map(count, keys), strict=True))
         finally:
             pool.shutdown(cancel_futures=True)
+
+    def cut(self, keys: Sequence[str], most: float) -> list[tuple[Self, list[str]]]:
+        return [(self, [key]) for key in keys]
+
+    def join(self, parts: Sequence[dict[str, Arrays]]) -> dict[str, Arrays]:
+        return {key: arrays for part in parts for key, arrays in part.items()}

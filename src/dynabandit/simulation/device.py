@@ -1,11 +1,12 @@
 """The simulator on an NVIDIA GPU: batches of replications that fit its memory, block after block of steps."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numba
 import numpy as np
 
+from dynabandit.environments import Environment
 from dynabandit.errors import extra
 from dynabandit.kernels.streams import Stream
 from dynabandit.policies import Policy
@@ -13,11 +14,12 @@ from dynabandit.policies.decision import SCRATCH_ROWS
 from dynabandit.simulation.episodes import Record
 from dynabandit.simulation.work import Work, initial_state
 
-__all__ = ["missing", "run"]
+__all__ = ["fitting", "free_bytes", "missing", "run"]
 
 BLOCK_BYTES = 1 << 30
 SHARE_OF_MEMORY = 0.6
 THREADS = 128
+SIMULATED_BYTES = 1 << 36  # of memory, where Numba's simulator stands in for a GPU
 
 
 def missing() -> str:
@@ -39,7 +41,8 @@ def missing() -> str:
 
 def run(work: Work, records: dict[str, Record], replications: int, block: int | None, in_single: bool) -> None:
     """Run all replications, as many at a time as the GPU's memory holds."""
-    size = min(replications, _fitting(work, records))
+    kept = max(sum(part[:1].nbytes for part in record[1:]) for record in records.values())
+    size = min(replications, fitting(work.environment, work.policies, work.horizon, kept, free_bytes()))
     for low in range(0, replications, size):
         high = min(low + size, replications)
         rows = {
@@ -49,23 +52,27 @@ def run(work: Work, records: dict[str, Record], replications: int, block: int | 
         _Batch(work, rows, source, high - low, block, in_single).run(low, replications)
 
 
-def _fitting(work: Work, records: dict[str, Record]) -> int:
-    """Return how many replications fit into the GPU's memory."""
+def free_bytes() -> int:
+    """Return how much of the GPU's memory is free."""
     from numba import cuda
 
-    if numba.config.ENABLE_CUDASIM:
-        return 2**20
-    free, _ = cuda.current_context().get_memory_info()
-    arms = work.environment.arms
-    each = 8 * arms * (len(work.environment.slots) + 2)
-    for label, policy in work.policies.items():
-        tuned = policy.tuned(1, work.horizon)
+    return SIMULATED_BYTES if numba.config.ENABLE_CUDASIM else int(cuda.current_context().get_memory_info()[0])
+
+
+def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: int, kept: int, free: int) -> int:
+    """Return how many replications fit into `free` bytes, where each writes down `kept` bytes for each policy."""
+    arms = environment.arms
+    each = 8 * arms * (len(environment.slots) + 2) + kept * len(policies)
+    for policy in policies.values():
+        tuned = policy.tuned(1, horizon)
         each += 8 * (arms * (len(policy.slots) + 1 + SCRATCH_ROWS) + tuned.shared_size())
-        each += sum(part[:1].nbytes for part in records[label][1:])
-    fitting = int((SHARE_OF_MEMORY * free - BLOCK_BYTES) / each)
-    if fitting < 1:
-        raise MemoryError(f"arms must be fewer: one replication with {arms} arms takes {each} bytes, {free} are free")
-    return fitting
+    count = int((SHARE_OF_MEMORY * free - BLOCK_BYTES) / each)
+    if count < 1:
+        raise MemoryError(
+            f"arms must be fewer: one replication with {arms} arms takes {each} bytes of the GPU's memory, "
+            f"of {free} bytes that are free"
+        )
+    return count
 
 
 class _Batch:
