@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from dynabandit.experiments.spec import Experiment, Spec
 from dynabandit.simulation import BackendError, check_backend, is_large
-from dynabandit.simulation.backends import gpu_missing
+from dynabandit.simulation.backends import check_names, gpu_missing
 
 __all__ = ["Gpu", "check", "look_for_gpu", "place"]
 
@@ -44,6 +44,7 @@ def check(spec: Spec, backend: str, precision: str, cluster: str | None = None, 
     ...
     ValueError: small-changes: policy 'd-ucb' needs precision='double': its numbers do not fit single precision
     """
+    check_names(backend, precision)
     for experiment in spec.experiments:
         policies = {one.label: one for one in (named.make_policy() for named in experiment.policies)}
         world = experiment.environment.make_environment()

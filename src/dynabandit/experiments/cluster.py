@@ -9,6 +9,8 @@ import itertools
 import logging
 import math
 import queue
+import signal
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +36,7 @@ Answers = list[dict[str, Arrays]]
 
 PATIENCE = 10.0  # seconds for a scheduler to answer, and for a first worker to show up
 LOOK = 5.0  # seconds without an answer after which to see whether anybody is left
-LARGEST = 4e8  # updates of an arm in a task: some seconds
+LARGEST = 2e8  # updates of an arm in a task: some seconds
 SMALLEST = 1e7  # below about a tenth of a second, a task would cost more than it brings
 EACH = 4  # tasks for each thread where there is enough work, so that all end at about the same time
 LOGS = ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio")
@@ -58,10 +60,7 @@ def connect(address: str, jobs: int | None) -> Iterator["Cluster"]:
     distributed = extra("distributed", "cluster")
     with _quiet(), ExitStack() as stack:
         at = stack.enter_context(_start_here(distributed, jobs)) if address == "local" else address
-        try:
-            client = distributed.Client(at, timeout=PATIENCE, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise ClusterError(f"no scheduler answers at {address} within {PATIENCE:g} seconds") from error
+        client = _reach(distributed, at, address)
         stack.callback(client.close, timeout=PATIENCE)
         cluster = Cluster(client, address)
         cluster.check()
@@ -127,7 +126,7 @@ class Cluster:
                 if not running:
                     return
                 future = self._wait(done, watcher)
-                answers = self._result(future)
+                answers = self._result(future, watcher)
                 yield running.pop(future.key)[1], answers
         finally:
             with suppress(Exception):  # the cluster may be gone
@@ -150,7 +149,7 @@ class Cluster:
             for there in hosts.values()
         ]
         for _ in futures:
-            self._result(self._wait(done, watcher))
+            self._result(self._wait(done, watcher), watcher)
 
     def _submit(self, done: Done, function: Any, *arguments: Any, **where: Any) -> Any:
         key = f"dynabandit-{self.client.id}-{next(self._numbers)}"
@@ -160,24 +159,33 @@ class Cluster:
         return future
 
     def _wait(self, done: Done, watcher: Watcher) -> Any:
-        """Wait for a task to end in whatever way; say so where nobody is left to work on it."""
+        """Return a task that has ended, in whatever way."""
         while True:
             try:
                 return done.get(timeout=LOOK)
             except queue.Empty:
-                deserted = self._room() == 0
-                if deserted and not self._deserted:
-                    watcher.note(f"no worker is left at {self.address}; waiting for one to come")
-                self._deserted = deserted
+                self._look(watcher)
 
-    def _result(self, future: Any) -> Any:
+    def _result(self, future: Any, watcher: Watcher) -> Any:
+        """Return what a task answered; where it died with its worker, after another one has answered too."""
+        while future.status != "error":
+            with self._connection():
+                try:
+                    return future.result(timeout=LOOK)
+                except TimeoutError:
+                    self._look(watcher)
         with self._connection() as distributed:
-            if future.status != "error":
-                return future.result()
             error = future.exception()
         if isinstance(error, distributed.KilledWorker):
             raise ClusterError(f"one task took down several workers at {self.address}; their logs may say why")
         raise error
+
+    def _look(self, watcher: Watcher) -> None:
+        """Say so where nobody is left to work."""
+        deserted = self._room() == 0
+        if deserted and not self._deserted:
+            watcher.note(f"no worker is left at {self.address}; waiting for one to come")
+        self._deserted = deserted
 
     def _room(self) -> int:
         """Return how many threads the workers have; asked again now and then, since workers come and go."""
@@ -223,6 +231,27 @@ def _versions(said: Mapping[str, Any]) -> dict[str, str | None]:
     return {"python": ".".join(packages["python"].split(".")[:2]), **{name: packages[name] for name in PACKAGES}}
 
 
+def _reach(distributed: Any, at: Any, address: str) -> Any:
+    """Connect in a thread of its own: Dask would wait for ever for a peer that listens and says nothing."""
+    # What failed to connect would try to say goodbye to the scheduler when it is collected
+    kind = type("Client", (distributed.Client,), {"__del__": lambda self: None})
+    answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def reach() -> None:
+        try:
+            answers.put(kind(at, timeout=PATIENCE, set_as_default=False))
+        except Exception as error:  # whatever is there may say anything
+            answers.put(error)
+
+    threading.Thread(target=reach, daemon=True).start()
+    client: Any = None
+    with suppress(queue.Empty):
+        client = answers.get(timeout=2 * PATIENCE)
+    if not isinstance(client, distributed.Client):
+        raise ClusterError(f"no Dask scheduler answers at {address} within {PATIENCE:g} seconds") from client
+    return client
+
+
 def _start_here(distributed: Any, jobs: int | None) -> Any:
     """Start a scheduler in this process, and worker processes with a thread each."""
     return distributed.LocalCluster(
@@ -231,8 +260,14 @@ def _start_here(distributed: Any, jobs: int | None) -> Any:
         processes=True,
         dashboard_address="127.0.0.1:0",
         memory_limit=None,
+        preload=[__name__],
         silence_logs=logging.CRITICAL,
     )
+
+
+def dask_setup(worker: Any) -> None:
+    """Prepare a worker that this process started: Ctrl-C in the terminal is for the parent, which stops its workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

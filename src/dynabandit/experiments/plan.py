@@ -11,6 +11,7 @@ from dynabandit.experiments.store import Arrays, address, plain
 from dynabandit.experiments.tasks import CoverageTask, PathTask, SimulationTask, Task, batches
 from dynabandit.policies import Policy
 from dynabandit.results import Coverage, Run, SamplePath
+from dynabandit.simulation import code_version
 
 __all__ = ["Plan", "PlannedRun", "make_plan"]
 
@@ -104,8 +105,8 @@ def make_plan(spec: Spec, places: Mapping[str, str] | None = None, precision: st
         ]
         for named in experiment.policies:
             policy = named.make_policy()
-            keys = tuple(task.add(policy) for task in tasks)
-            code = tasks[0].requests[keys[0]]["code"]
+            code = code_version(policy, environment, experiment.horizon)
+            keys = tuple(task.add(policy, code) for task in tasks)
             runs.append(PlannedRun(experiment, environment, policy, keys, code))
     return Plan(
         simulations=tuple(shared.values()),

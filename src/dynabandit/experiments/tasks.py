@@ -13,7 +13,7 @@ from dynabandit.experiments.spec import CoverageSpec, PathSpec
 from dynabandit.experiments.store import Arrays, address
 from dynabandit.kernels.compilation import fingerprint
 from dynabandit.policies import Policy
-from dynabandit.simulation import code_version, compare, device_version, path_version, recorded_times
+from dynabandit.simulation import compare, device_version, path_version, recorded_times
 
 __all__ = ["BATCH", "CoverageTask", "PathTask", "SimulationTask", "Task", "batches"]
 
@@ -101,13 +101,16 @@ class SimulationTask:
             common |= {"backend": "cuda", "precision": self.precision, "device_code": device_version()}
         return common
 
-    def add(self, policy: Policy) -> str:
-        """Take in a policy, unless it is there already, and return the address of its result."""
+    def add(self, policy: Policy, code: str) -> str:
+        """Take in a policy, unless it is there already, and return the address of its result.
+
+        `code` is the `code_version` of the policy, which takes a while to find and is that of all batches.
+        """
         request = {
             **self.question,
             "policy": policy.name,
             "parameters": policy.parameters,
-            "code": code_version(policy, self.environment, self.horizon),
+            "code": code,
         }
         key = address(request)
         self.policies[key] = policy

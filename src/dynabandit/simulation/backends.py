@@ -7,7 +7,7 @@ from dynabandit.environments import Environment
 from dynabandit.errors import unknown
 from dynabandit.policies import Policy
 
-__all__ = ["BackendError", "check_backend", "gpu_missing", "is_large", "takes_gpu"]
+__all__ = ["BackendError", "check_backend", "check_names", "gpu_missing", "is_large", "takes_gpu"]
 
 BACKENDS = ("cpu", "cuda", "auto")
 PRECISIONS = ("double", "single")
@@ -20,26 +20,31 @@ class BackendError(RuntimeError):
     """A backend that a machine does not have; the message says what is missing."""
 
 
+def check_names(backend: str, precision: str) -> None:
+    """Raise an error where a backend or a precision is unknown, or they do not go together."""
+    if backend not in BACKENDS:
+        raise unknown("backend", backend, BACKENDS)
+    if precision not in PRECISIONS:
+        raise unknown("precision", precision, PRECISIONS)
+    if precision == "single" and backend != "cuda":
+        raise ValueError(f"precision 'single' needs backend='cuda', got backend={backend!r}")
+
+
 def check_backend(
     backend: str, precision: str, environment: Environment, policies: Mapping[str, Policy], horizon: int
 ) -> None:
-    """Raise an error where a backend or a precision is unknown, or cannot run this whatever the machine.
+    """Raise an error where a backend cannot run this, on whatever machine.
 
     Examples
     --------
     >>> import dynabandit as db
     >>> check_backend("cuda", "single", db.environment("case-1"), {"ucb": db.policy("ucb")}, horizon=100)
     """
-    if backend not in BACKENDS:
-        raise unknown("backend", backend, BACKENDS)
-    if precision not in PRECISIONS:
-        raise unknown("precision", precision, PRECISIONS)
+    check_names(backend, precision)
     if environment.arms > LARGEST_ARMS:
         raise ValueError(f"arms must be at most {LARGEST_ARMS}, got {environment.arms}")
     if precision == "double":
         return
-    if backend != "cuda":
-        raise ValueError(f"precision 'single' needs backend='cuda', got backend={backend!r}")
     if horizon > LARGEST_SINGLE:
         raise ValueError(f"precision 'single' needs a horizon of at most {LARGEST_SINGLE}, got {horizon}")
     for label, policy in policies.items():

@@ -32,11 +32,12 @@ def missing() -> str:
 
     if cuda.is_available():
         return ""
+    found = "found none"
     try:
         cuda.current_context()
     except Exception as error:  # whatever the driver has to say
-        return f"needs an NVIDIA GPU and its driver, but found none that works: {error}"
-    return "needs an NVIDIA GPU and its driver, but found none"
+        found = f"found none that works ({' '.join(str(error).split()).rstrip(' :')})"
+    return f"needs an NVIDIA GPU and its driver, but {found}: install NVIDIA's driver, or use backend='cpu'"
 
 
 def run(work: Work, records: dict[str, Record], replications: int, block: int | None, in_single: bool) -> None:
