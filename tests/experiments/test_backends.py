@@ -169,3 +169,10 @@ def test_without_a_gpu_the_message_says_what_is_missing_and_nothing_is_written(t
     with pytest.raises(BackendError, match=r"backend 'cuda' needs an NVIDIA GPU and its driver, .*: install NVIDIA's"):
         run(SPEC, tmp_path / "out", backend="cuda", watcher=Watcher())
     assert not (tmp_path / "out").exists()
+
+
+def test_a_gpu_keeps_its_replications_together_and_shares_out_policies():
+    (task, *_) = make_plan(Spec(title="Large", experiments=(LARGE,)), {"large": "cuda"}).simulations
+    keys = list(task.requests)
+    assert [(part.count, some) for part, some in task.cut(keys, 1.0)] == [(10_000, [key]) for key in keys]
+    assert [(part.count, some) for part, some in task.cut(keys, 1e9)] == [(10_000, keys)]

@@ -157,6 +157,7 @@ def small_tasks(monkeypatch):
     """Tasks so small that there are dozens of them."""
     monkeypatch.setattr(cluster, "SMALLEST", 1e4)
     monkeypatch.setattr(cluster, "LARGEST", 3e4)
+    monkeypatch.setattr(cluster, "SCHEDULED", 1.0)
 
 
 def test_a_cluster_finds_what_one_machine_finds_bit_for_bit(tmp_path, alone, small_tasks):

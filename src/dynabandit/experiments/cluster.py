@@ -37,6 +37,7 @@ Answers = list[dict[str, Arrays]]
 PATIENCE = 10.0  # seconds for a scheduler to answer, and for a first worker to show up
 LOOK = 5.0  # seconds without an answer after which to see whether anybody is left
 LARGEST = 2e8  # updates of an arm in a task: some seconds
+SCHEDULED = 2e6  # and more with more than a hundred threads, lest the scheduler should become the slowest part
 SMALLEST = 1e7  # below about a tenth of a second, a task would cost more than it brings
 EACH = 4  # tasks for each thread where there is enough work, so that all end at about the same time
 LOGS = ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio")
@@ -107,8 +108,10 @@ class Cluster:
         self._compile(work, watcher)
         watcher.running(f"{len(work)} units on {self.about['workers']} workers")
         gathered = Gathered(work)
-        share = sum(task.cost(keys) for task, keys in work) / (EACH * max(1, self._room()))
-        for bundle, answers in self._answers(bundles(work, min(LARGEST, max(SMALLEST, share))), watcher):
+        threads = max(1, self._room())
+        share = sum(task.cost(keys) for task, keys in work) / (EACH * threads)
+        size = min(max(LARGEST, SCHEDULED * threads), max(SMALLEST, share))
+        for bundle, answers in self._answers(bundles(work, size), watcher):
             for piece, answer in zip(bundle, answers, strict=True):
                 watcher.advance(piece.cost)
                 yield from gathered.add(piece, answer)

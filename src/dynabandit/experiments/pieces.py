@@ -29,13 +29,16 @@ class Piece(NamedTuple):
 def bundles(work: Work, most: float) -> Iterator[list[Piece]]:
     """Cut large units and put small ones together, into bundles of about `most` work."""
     bundle: list[Piece] = []
+    cost = 0.0
     for unit, (task, keys) in enumerate(work):
         cut = task.cut(keys, most)
         for number, (part, some) in enumerate(cut):
-            bundle.append(Piece(unit, number, len(cut), part, some))
-            if sum(piece.cost for piece in bundle) >= most:
+            piece = Piece(unit, number, len(cut), part, some)
+            bundle.append(piece)
+            cost += piece.cost
+            if cost >= most:
                 yield bundle
-                bundle = []
+                bundle, cost = [], 0.0
     if bundle:
         yield bundle
 

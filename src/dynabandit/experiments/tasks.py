@@ -21,6 +21,7 @@ Advance = Callable[[float], None]
 
 # Replications of a unit: seconds of work, and what a kill can cost at most. A GPU needs thousands to be busy
 BATCH = {"cpu": 25, "cuda": 10_000}
+GPU_SPEED = 100.0  # threads that a GPU is worth, roughly, and rather too few: it likes large units
 STEP_COST = 5.0  # what a step costs beside its arms, in arms; only for the time left
 
 
@@ -148,20 +149,34 @@ class SimulationTask:
         }
 
     def cut(self, keys: Sequence[str], most: float) -> list[tuple[Self, list[str]]]:
-        size = self.count if self.backend == "cuda" else max(1, int(self.count * most / self.cost(keys)))
-        asked = replace(self, policies={key: self.policies[key] for key in keys}, requests={})
+        least = 1
+        if self.backend == "cuda":
+            least, most = self.count, most * GPU_SPEED
+        group = max(1, int(len(keys) * most * self.count / (self.cost(keys) * least)))
         return [
-            (replace(asked, first=self.first + low, count=min(size, self.count - low)), list(keys))
-            for low in range(0, self.count, size)
+            part
+            for start in range(0, len(keys), group)
+            for part in self._replications(keys[start : start + group], most, least)
         ]
 
+    def _replications(self, keys: Sequence[str], most: float, least: int) -> Iterator[tuple[Self, list[str]]]:
+        """Yield runs of at least so many replications."""
+        asked = replace(self, policies={key: self.policies[key] for key in keys}, requests={})
+        size = max(least, int(self.count * most / self.cost(keys)))
+        for low in range(0, self.count, size):
+            yield replace(asked, first=self.first + low, count=min(size, self.count - low)), list(keys)
+
     def join(self, parts: Sequence[dict[str, Arrays]]) -> dict[str, Arrays]:
+        by_key: dict[str, list[Arrays]] = {}
+        for part in parts:
+            for key, arrays in part.items():
+                by_key.setdefault(key, []).append(arrays)
         return {
             key: {
-                "regret": np.concatenate([part[key]["regret"] for part in parts]),
-                "correct": np.sum([part[key]["correct"] for part in parts], axis=0),
+                "regret": np.concatenate([one["regret"] for one in some]),
+                "correct": np.sum([one["correct"] for one in some], axis=0),
             }
-            for key in parts[0]
+            for key, some in by_key.items()
         }
 
 
