@@ -35,7 +35,10 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from test_backends import SPEC
 from dynabandit.experiments import run
+from dynabandit.simulation import device
 
+on_device, launched = device.run, []
+device.run = lambda work, *rest: (launched.append(len(work.policies)), on_device(work, *rest))
 out = Path(sys.argv[2])
 found = {}
 for backend in ("cpu", "cuda"):
@@ -45,6 +48,7 @@ for backend in ("cpu", "cuda"):
         "regret": [one.total_regret.tolist() for one in results],
         "made": sorted(path.stem for path in set(out.glob("store/*")) - before),
         "backends": results.metadata["backends"],
+        "launched": list(launched),
     }
 print(json.dumps(found))
 """
@@ -63,6 +67,7 @@ def simulated(tmp_path_factory):
 def test_a_gpu_finds_the_processors_results(simulated):
     assert simulated["cuda"]["regret"] == simulated["cpu"]["regret"]
     assert simulated["cuda"]["backends"] == {"trial": "cuda"}
+    assert (simulated["cpu"]["launched"], simulated["cuda"]["launched"]) == ([], [2])
 
 
 def test_results_of_each_backend_are_kept_apart_and_sample_paths_are_not(simulated):

@@ -197,7 +197,7 @@ def _run(spec: Spec, out: Path, how: dict[str, Any], *, paper: bool) -> None:
         again = shlex.join(["dynabandit", *(word for word in sys.argv[1:] if word != "--fresh")])
         _stop(f"stopped. What is done is kept in {out / experiments.STORE}; go on with: {again}", INTERRUPTED)
     except ModuleNotFoundError as error:
-        _stop(missing(error), FAILED)
+        _stop(missing(error, "cluster" if error.name == "distributed" else "lab"), FAILED)
     except (experiments.BackendError, MemoryError) as error:
         _stop(str(error), FAILED)
     except BrokenPipeError:

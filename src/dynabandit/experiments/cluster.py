@@ -249,7 +249,7 @@ def _reach(distributed: Any, at: Any, address: str) -> Any:
     threading.Thread(target=reach, daemon=True).start()
     client: Any = None
     with suppress(queue.Empty):
-        client = answers.get(timeout=2 * PATIENCE)
+        client = answers.get(timeout=PATIENCE)
     if not isinstance(client, distributed.Client):
         raise ClusterError(f"no Dask scheduler answers at {address} within {PATIENCE:g} seconds") from client
     return client
