@@ -3,6 +3,7 @@
 # make bench   speed
 # make test-faults  the service under kill -9, power cuts, full disks and lost replicas, for long
 # make bench-serve  speed of the service
+# make bench-cluster  what a Dask cluster costs
 # make setup   the virtual environment alone
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit interpreted browser test-faults paper bench bench-serve clean
+.PHONY: setup test lint unit interpreted browser test-faults paper bench bench-serve bench-cluster clean
 
 setup: $(READY)
 
@@ -53,6 +54,9 @@ test-faults: $(READY)
 
 bench-serve: $(READY)
 	$(BIN)/python benchmarks/serve.py
+
+bench-cluster: $(READY)
+	$(BIN)/python benchmarks/cluster.py
 
 paper: $(READY)
 	$(BIN)/dynabandit paper

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -40,6 +40,16 @@ Seed = Annotated[int | None, typer.Option(help="The seed of all randomness, inst
 Jobs = Annotated[int | None, typer.Option(help="How many threads; by default one for each core.")]
 Quick = Annotated[bool, typer.Option("--quick", help=f"{QUICK} replications, for a first look.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Forget what is kept of this and compute it again.")]
+Backend = Annotated[
+    str, typer.Option(help="cpu; cuda for an NVIDIA GPU; or auto for the GPU where there is one and the work is large.")
+]
+Precision = Annotated[str, typer.Option(help="double; or single, on a GPU: faster, with choices that agree in law.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="A Dask scheduler such as tcp://scheduler:8786, or local for worker processes."
+    ),
+]
 Horizon = Annotated[int | None, typer.Option(hidden=True, help="How many steps, instead of the spec's.")]
 
 
@@ -67,13 +77,17 @@ def paper(
     out: Annotated[Path, typer.Option(help="The folder for everything.")] = Path("out/paper"),
     quick: Quick = False,
     fresh: Fresh = False,
+    backend: Backend = "cpu",
+    precision: Precision = "double",
+    cluster: Cluster = None,
     horizon: Horizon = None,
 ) -> None:
     """Run the whole paper: every figure and a verdict on every claim."""
     with _bad_input("--only"):
         spec = experiments.paper().only(only or [])
     spec = _changed(spec, replications, quick, seed, jobs, horizon)
-    _run(spec, out, jobs, fresh, paper=True)
+    how = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
+    _run(spec, out, how, paper=True)
 
 
 @app.command()
@@ -86,6 +100,9 @@ def run(
     out: Annotated[Path | None, typer.Option(help="The folder for everything; by default out/NAME.")] = None,
     quick: Quick = False,
     fresh: Fresh = False,
+    backend: Backend = "cpu",
+    precision: Precision = "double",
+    cluster: Cluster = None,
     horizon: Horizon = None,
 ) -> None:
     """Run your own experiments, to the same kind of report."""
@@ -94,7 +111,8 @@ def run(
     with _bad_input(f"{file}: --only"):
         spec = spec.only(only or [])
     spec = _changed(spec, replications, quick, seed, jobs, horizon)
-    _run(spec, out or Path("out") / file.stem, jobs, fresh, paper=False)
+    how = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
+    _run(spec, out or Path("out") / file.stem, how, paper=False)
 
 
 @app.command()
@@ -108,6 +126,9 @@ def compare(
     jobs: Jobs = None,
     out: Annotated[Path, typer.Option(help="The folder for everything.")] = Path("out/compare"),
     fresh: Fresh = False,
+    backend: Backend = "cpu",
+    precision: Precision = "double",
+    cluster: Cluster = None,
 ) -> None:
     """Compare some policies on one environment, without a file."""
     with _bad_input("--env"):
@@ -131,7 +152,8 @@ def compare(
         )
         spec = Spec(title=experiment.title, experiments=(experiment,))
     _check_jobs(jobs)
-    _run(spec, out, jobs, fresh, paper=False)
+    how = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
+    _run(spec, out, how, paper=False)
 
 
 @app.command(name="list")
@@ -157,14 +179,16 @@ def _check_jobs(jobs: int | None) -> None:
         _stop(f"--jobs must be a whole number of at least 1, got {jobs}", BAD_INPUT)
 
 
-def _run(spec: Spec, out: Path, jobs: int | None, fresh: bool, *, paper: bool) -> None:
+def _run(spec: Spec, out: Path, how: dict[str, Any], *, paper: bool) -> None:
     """Run a spec, write the report, print the table; say how to go on where that ends early."""
+    with _bad_input():
+        experiments.check(spec, how["backend"], how["precision"], how["cluster"], how["jobs"])
     try:
         extra("pyarrow", "lab")  # now, rather than after hours of simulation
         from dynabandit import analysis
 
         with display.display(sys.stderr) as watcher:
-            results = experiments.run(spec, out, jobs=jobs, fresh=fresh, watcher=watcher)
+            results = experiments.run(spec, out, watcher=watcher, **how)
             watcher.running("drawing the report")
             report = analysis.publish(results, out, paper=paper)
         display.print_summary(analysis.summary(results))
@@ -173,7 +197,9 @@ def _run(spec: Spec, out: Path, jobs: int | None, fresh: bool, *, paper: bool) -
         again = shlex.join(["dynabandit", *(word for word in sys.argv[1:] if word != "--fresh")])
         _stop(f"stopped. What is done is kept in {out / experiments.STORE}; go on with: {again}", INTERRUPTED)
     except ModuleNotFoundError as error:
-        _stop(missing(error), FAILED)
+        _stop(missing(error, "cluster" if error.name == "distributed" else "lab"), FAILED)
+    except (experiments.BackendError, MemoryError) as error:
+        _stop(str(error), FAILED)
     except BrokenPipeError:
         raise
     except OSError as error:

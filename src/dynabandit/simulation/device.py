@@ -1,12 +1,13 @@
 """The simulator on an NVIDIA GPU: batches of replications that fit its memory, block after block of steps."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numba
 import numpy as np
 
+from dynabandit.environments import Environment
 from dynabandit.errors import extra
 from dynabandit.kernels.streams import Stream
 from dynabandit.policies import Policy
@@ -14,11 +15,13 @@ from dynabandit.policies.decision import SCRATCH_ROWS
 from dynabandit.simulation.episodes import Record
 from dynabandit.simulation.work import Work, distinct_states
 
-__all__ = ["missing", "run"]
+__all__ = ["fitting", "free_bytes", "missing", "run"]
 
-BLOCK_BYTES = 1 << 32
+BLOCK_BYTES = 1 << 32  # of means: launches are then few
+BLOCK_SHARE = 0.125  # of the free memory, where that is less
 SHARE_OF_MEMORY = 0.6
 THREADS = 128
+SIMULATED_BYTES = 1 << 36  # of memory, where Numba's simulator stands in for a GPU
 
 
 def missing() -> str:
@@ -31,11 +34,12 @@ def missing() -> str:
 
     if cuda.is_available():
         return ""
+    found = "found none"
     try:
         cuda.current_context()
     except Exception as error:  # whatever the driver has to say
-        return f"needs an NVIDIA GPU and its driver, but found none that works: {error}"
-    return "needs an NVIDIA GPU and its driver, but found none"
+        found = f"found none that works ({' '.join(str(error).split()).rstrip(' :')})"
+    return f"needs an NVIDIA GPU and its driver, but {found}: install NVIDIA's driver, or use backend='cpu'"
 
 
 def run(work: Work, records: dict[str, Record], replications: int, block: int | None, in_single: bool) -> None:
@@ -43,7 +47,8 @@ def run(work: Work, records: dict[str, Record], replications: int, block: int | 
     from numba.cuda.core import config
 
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # who asks for a small simulation knows that it is small
-    size = min(replications, _fitting(work, records))
+    kept = max(sum(part[:1].nbytes for part in record[1:]) for record in records.values())
+    size = min(replications, fitting(work.environment, work.policies, work.horizon, kept, free_bytes()))
     for low in range(0, replications, size):
         high = min(low + size, replications)
         rows = {
@@ -53,23 +58,32 @@ def run(work: Work, records: dict[str, Record], replications: int, block: int | 
         _Batch(work, rows, source, high - low, block, in_single).run(low, replications)
 
 
-def _fitting(work: Work, records: dict[str, Record]) -> int:
-    """Return how many replications fit into the GPU's memory."""
+def free_bytes() -> int:
+    """Return how much of the GPU's memory is free."""
     from numba import cuda
 
-    if numba.config.ENABLE_CUDASIM:
-        return 2**20
-    free, _ = cuda.current_context().get_memory_info()
-    arms = work.environment.arms
-    each = 8 * arms * (len(work.environment.slots) + 2)
-    for label, policy in work.policies.items():
-        tuned = policy.tuned(1, work.horizon)
+    return SIMULATED_BYTES if numba.config.ENABLE_CUDASIM else int(cuda.current_context().get_memory_info()[0])
+
+
+def block_bytes(free: int) -> int:
+    """Return how large a block of means may be."""
+    return min(BLOCK_BYTES, int(BLOCK_SHARE * free))
+
+
+def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: int, kept: int, free: int) -> int:
+    """Return how many replications fit into `free` bytes, where each writes down `kept` bytes for each policy."""
+    arms = environment.arms
+    each = 8 * arms * (len(environment.slots) + 2) + kept * len(policies)
+    for policy in policies.values():
+        tuned = policy.tuned(1, horizon)
         each += 8 * (arms * (len(policy.slots) + 1 + SCRATCH_ROWS) + tuned.shared_size())
-        each += sum(part[:1].nbytes for part in records[label][1:])
-    fitting = int((SHARE_OF_MEMORY * free - BLOCK_BYTES) / each)
-    if fitting < 1:
-        raise MemoryError(f"arms must be fewer: one replication with {arms} arms takes {each} bytes, {free} are free")
-    return fitting
+    count = int((SHARE_OF_MEMORY * free - block_bytes(free)) / each)
+    if count < 1:
+        raise MemoryError(
+            f"arms must be fewer: one replication with {arms} arms takes {each} bytes of the GPU's memory, "
+            f"of {free} bytes that are free"
+        )
+    return count
 
 
 class _Batch:
@@ -94,7 +108,7 @@ class _Batch:
         arms = work.environment.arms
         self.crew = kernels.crew_for(arms)
         self.replications = _round_up(replications, kernels.LANES // self.crew.width)
-        fitting = max(1, BLOCK_BYTES // (np.dtype(self.float).itemsize * self.replications * arms))
+        fitting = max(1, block_bytes(free_bytes()) // (np.dtype(self.float).itemsize * self.replications * arms))
         self.steps = min(work.horizon, fitting if block is None else block)
         self.means = self.empty((self.steps, arms))
         self.best = self.empty((self.steps,))
