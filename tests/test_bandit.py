@@ -21,7 +21,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "aff-dts1": {"burn_in": 2, "step_size": 0.05},
     "aff-d-greedy": {"step_size": "variance-scaled"},
 }
-NAMES = [name for name in POLICIES if name != "best-arm"]
+NAMES = [name for name, kind in POLICIES.items() if not kind.informed]
 COLOURS = ["red", "green", "blue"]
 each_policy = pytest.mark.parametrize("name", NAMES)
 

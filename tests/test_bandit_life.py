@@ -16,7 +16,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "aff-dts1": {"burn_in": 2, "step_size": 0.5},
     "aff-dts2": {"step_size": 1.0},
 }
-NAMES = [name for name in POLICIES if name != "best-arm"]
+NAMES = [name for name, kind in POLICIES.items() if not kind.informed]
 BAYESIAN = {"dts"}  # tells its prior mean before the first reward
 
 

@@ -180,6 +180,21 @@ class NeverTuned(Honest):
         return True
 
 
+class NeverTold(Honest):
+    """Parameters, Examples, References."""
+
+    @property
+    def needs_horizon(self) -> bool:
+        return True
+
+
+class HasTooFewRows(Honest):
+    """Parameters, Examples, References."""
+
+    def memory_size(self) -> int:
+        return 1
+
+
 class GrowsWhenRemade(Honest):
     """Parameters, Examples, References."""
 
@@ -225,6 +240,8 @@ BROKEN_POLICIES: dict[type[Honest], str] = {
     HasOneSlotTwice: "slots must be different names",
     HasNumbersThatAreNone: "numbers must be finite",
     NeverTuned: "a tuned policy must need no more tuning",
+    NeverTold: "a tuned policy must need no more tuning",
+    HasTooFewRows: "memory_size must leave a row for each slot",
     GrowsWhenRemade: "the parameters must make an equal policy again",
 }
 

@@ -60,7 +60,7 @@ def _fitting(work: Work, records: dict[str, Record]) -> int:
     each = 8 * arms * (len(work.environment.slots) + 2)
     for label, policy in work.policies.items():
         tuned = policy.tuned(1, work.horizon)
-        each += 8 * (arms * (len(policy.slots) + 1 + SCRATCH_ROWS) + tuned.shared_size())
+        each += 8 * (arms * (tuned.memory_size() + 1 + SCRATCH_ROWS) + tuned.shared_size())
         each += sum(part[:1].nbytes for part in records[label][1:])
     fitting = int((SHARE_OF_MEMORY * free - BLOCK_BYTES) / each)
     if fitting < 1:

@@ -36,7 +36,7 @@ def initial_state(policy: Policy, arms: int, switches: np.ndarray, horizon: int)
     counts, copies = (switches, 1) if policy.needs_tuning else (switches[:1], len(switches))
     tuned = [policy.tuned(int(count), horizon) for count in counts]
     state = State(
-        memory=np.zeros((len(tuned), len(policy.slots), arms)),
+        memory=np.zeros((len(tuned), max(one.memory_size() for one in tuned), arms)),
         shared=np.zeros((len(tuned), max(one.shared_size() for one in tuned))),
         last=np.zeros((len(tuned), arms), dtype=np.int64),
         parameters=np.stack([one.numbers(arms) for one in tuned]),
