@@ -17,6 +17,10 @@ from dynabandit.saving import VERSION, checksum as _checksum
 PARAMETERS: dict[str, dict[str, Any]] = {
     "d-ucb": {"discount": 0.98},
     "sw-ucb": {"window": 25},
+    "d-ts": {"discount": 0.9},
+    "sw-ts": {"window": 25},
+    "exp3-s": {"horizon": 100},
+    "rexp3": {"horizon": 100},
     "aff-ucb1": {"burn_in": 2},
     "aff-dts1": {"burn_in": 2, "step_size": 0.05},
     "aff-d-greedy": {"step_size": "variance-scaled"},

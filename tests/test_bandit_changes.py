@@ -12,7 +12,14 @@ from dynabandit.policies import POLICIES
 from dynabandit.shares import Shares
 
 ARMS = ["red", "green", "blue"]
-PARAMETERS = {"d-ucb": {"discount": 0.99}, "sw-ucb": {"window": 50}}
+PARAMETERS = {
+    "d-ucb": {"discount": 0.99},
+    "sw-ucb": {"window": 50},
+    "d-ts": {"discount": 0.99},
+    "sw-ts": {"window": 50},
+    "exp3-s": {"horizon": 500},
+    "rexp3": {"horizon": 500},
+}
 USABLE = [name for name, kind in POLICIES.items() if not kind.informed]
 
 

@@ -23,6 +23,10 @@ from dynabandit.policies import POLICIES
         ("dts", {"memory": 5.0}, "dts(memory=5)"),
         ("dts", {"memory": 10_000_001}, "dts(memory=10000001)"),
         ("ts", {"prior": [1, 0.5]}, "ts(prior=(1, 0.5))"),
+        ("sw-ts", {}, "sw-ts"),
+        ("sw-ts", {"switches": "path"}, "sw-ts(switches=path)"),
+        ("exp3-s", {"horizon": 1000, "switches": 4}, "exp3-s(horizon=1000, switches=4)"),
+        ("rexp3", {"variation": 2.0}, "rexp3(variation=2)"),
     ],
 )
 def test_a_label_holds_every_digit_and_no_more(name: str, parameters: dict[str, Any], label: str) -> None:
@@ -34,8 +38,12 @@ def test_policies_that_differ_in_the_last_digit_have_labels_of_their_own() -> No
     assert len(db.compare(close, "case-1", horizon=10)) == 2
 
 
-FLOATS = ("step_size", "floor", "threshold", "variance_floor", "epsilon", "discount", "memory")
-WHOLES = ("burn_in", "window")
+FLOATS = (
+    "step_size", "floor", "threshold", "variance_floor", "epsilon", "discount", "memory",
+    "exploration", "sharing", "variation", "rate",
+)  # fmt: skip
+WHOLES = ("burn_in", "window", "batch", "particles", "horizon", "switches")
+WORDS = ("loss", "combine")
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -51,7 +59,7 @@ def test_parameters_are_kept_as_plain_numbers(name: str, make: Any) -> None:
         if key == "prior":
             assert value == (0.25, 1.0)
             assert [type(part) for part in value] == [float, float]
-        elif key != "loss":
+        elif key not in WORDS:
             assert value == (3 if key in WHOLES else 0.25)
             assert type(value) is (int if key in WHOLES else float)
 

@@ -21,7 +21,14 @@ from dynabandit.service.verify import verify
 from service.harness import assert_replay_agrees, running, talking
 
 ARMS = ["red", "green", "blue"]
-PARAMETERS = {"d-ucb": {"discount": 0.99}, "sw-ucb": {"window": 50}}
+PARAMETERS = {
+    "d-ucb": {"discount": 0.99},
+    "sw-ucb": {"window": 50},
+    "d-ts": {"discount": 0.99},
+    "sw-ts": {"window": 50},
+    "exp3-s": {"horizon": 500},
+    "rexp3": {"horizon": 500},
+}
 USABLE = [name for name, kind in POLICIES.items() if not kind.informed]
 
 

@@ -9,18 +9,25 @@ from dynabandit.policies.aff_thompson import AffOTS, AffTS
 from dynabandit.policies.aff_ucb1 import AffUCB1
 from dynabandit.policies.aff_ucb2 import AffUCB2, AffUCB2Growing
 from dynabandit.policies.base import Kernels, Now, Policy
+from dynabandit.policies.changepoint_thompson import ChangepointTS
 from dynabandit.policies.d_ucb import DUCB
+from dynabandit.policies.discounted_thompson import DiscountedTS
 from dynabandit.policies.dynamic_thompson import DTS, AffDTS1, AffDTS2
 from dynabandit.policies.eps_greedy import EpsGreedy
+from dynabandit.policies.exp3_s import Exp3S
+from dynabandit.policies.f_dsw_thompson import FDSWTS
+from dynabandit.policies.rexp3 import Rexp3
+from dynabandit.policies.sw_thompson import SWTS
 from dynabandit.policies.sw_ucb import SWUCB
 from dynabandit.policies.thompson import OTS, TS
 from dynabandit.policies.ucb import UCB
 from dynabandit.policies.yardsticks import BestArm, Uniform
 
 __all__ = [
-    "DTS", "DUCB", "OTS", "SWUCB", "TS", "UCB",
+    "DTS", "DUCB", "FDSWTS", "OTS", "SWTS", "SWUCB", "TS", "UCB",
     "AffDGreedy", "AffDTS1", "AffDTS2", "AffOTS", "AffTS", "AffUCB1", "AffUCB2", "AffUCB2Growing",
-    "BestArm", "EpsGreedy", "Kernels", "Now", "POLICIES", "Policy", "Uniform", "policy",
+    "BestArm", "ChangepointTS", "DiscountedTS", "EpsGreedy", "Exp3S", "Kernels", "Now", "POLICIES", "Policy", "Rexp3",
+    "Uniform", "policy",
 ]  # fmt: skip
 
 POLICIES: dict[str, type[Policy]] = {
@@ -39,6 +46,12 @@ POLICIES: dict[str, type[Policy]] = {
     "aff-ots": AffOTS,
     "aff-dts1": AffDTS1,
     "aff-dts2": AffDTS2,
+    "d-ts": DiscountedTS,
+    "sw-ts": SWTS,
+    "f-dsw-ts": FDSWTS,
+    "changepoint-ts": ChangepointTS,
+    "exp3-s": Exp3S,
+    "rexp3": Rexp3,
     "uniform": Uniform,
     "best-arm": BestArm,
 }

@@ -1,0 +1,110 @@
+"""SW-TS: Thompson sampling on the latest rewards only."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from dynabandit.errors import integer, keep
+from dynabandit.estimators import sample_mean
+from dynabandit.estimators.base import Belief
+from dynabandit.estimators.sliding_window import retract
+from dynabandit.kernels.compilation import kernel
+from dynabandit.policies import averaging, thompson
+from dynabandit.policies.base import Kernels
+from dynabandit.policies.tuning import Told
+
+__all__ = ["SWTS"]
+
+PRIOR_A, PRIOR_B, WINDOW = range(3)  # the prior first, as `thompson.posterior` reads it
+SEEN = 0  # shared: how many rewards so far, then a ring of (arm, reward) pairs
+RING = 1
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    window = int(parameters[WINDOW])
+    seen = int(shared[SEEN])
+    place = RING + 2 * (seen % window)
+    if seen >= window:
+        oldest = int(shared[place])
+        state = retract(sample_mean.load(memory, oldest), shared[place + 1])
+        for slot in range(sample_mean.SIZE):
+            memory[slot, oldest] = state[slot]
+    averaging.observe(memory, arm, reward)
+    shared[place] = arm
+    shared[place + 1] = reward
+    shared[SEEN] = seen + 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SWTS(Told, thompson.TS):
+    """Sliding-window Thompson sampling: rewards older than the window count no more.
+
+    The window moves with the rewards of all arms, as in `SWUCB`; an arm without a reward in it is drawn from its prior.
+    A step costs the same for every length of the window.
+
+    Parameters
+    ----------
+    window
+        How many rewards, of all arms together, to look back. Without one, sqrt(T / Y) for T steps and Y switches, the
+        order that the paper's bound for abrupt changes asks for.
+    horizon
+        T, how many steps are expected; a simulation fills in its own.
+    switches
+        Y, how often the best arm is expected to change; 1 where nobody knows. ``"path"`` takes it from the simulated
+        path, which no real user knows.
+    prior
+        The Beta prior of every arm, a pair of positive numbers.
+    burn_in
+        How often each arm is played at first; by default the prior decides from the first step on.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("sw-ts", horizon=10_000).length, db.policy("sw-ts", horizon=10_000, switches=4).length
+    (100, 50)
+
+    References
+    ----------
+    Trovò, Paladino, Restelli & Gatti (2020), Sliding-window Thompson sampling for non-stationary settings. JAIR 68.
+    """
+
+    name: ClassVar[str] = "sw-ts"
+    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=learn, posterior=thompson.posterior)
+
+    window: int | None = None
+    prior: tuple[float, float] = (1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.window is not None:
+            keep(self, window=integer("window", self.window, 1))
+
+    @property
+    def open(self) -> bool:
+        return self.window is None
+
+    @property
+    def length(self) -> int:
+        """The window, given or from the rule."""
+        return max(1, round(math.sqrt(self.steps / self.changes))) if self.window is None else self.window
+
+    def tuned(self, switches: int, horizon: int) -> Self:
+        if self.window is None:
+            return super().tuned(switches, horizon)
+        return replace(self, window=min(self.window, horizon))  # a longer one would hold no more
+
+    def numbers(self, arms: int) -> np.ndarray:
+        return np.array([*self.prior, float(self.length)])
+
+    def shared_size(self) -> int:
+        return RING + 2 * self.length
+
+    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+        """Read the posterior of an arm; its effective size is a + b, the prior included."""
+        a = self.prior[0] + float(column[thompson.TOTAL])
+        b = self.prior[1] + float(column[thompson.PLAYS]) - float(column[thompson.TOTAL])
+        mean = a / (a + b)
+        return Belief(mean, mean * (1.0 - mean), 1.0, a + b)
