@@ -7,6 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from dynabandit import Bandit
 from dynabandit.policies import POLICIES
+from ready import READY
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "d-ucb": {"discount": 0.7},
@@ -15,6 +16,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "aff-ucb1": {"burn_in": 2, "step_size": 0.5},
     "aff-dts1": {"burn_in": 2, "step_size": 0.5},
     "aff-dts2": {"step_size": 1.0},
+    **READY,
 }
 NAMES = [name for name, kind in POLICIES.items() if not kind.informed]
 BAYESIAN = {"dts"}  # tells its prior mean before the first reward
