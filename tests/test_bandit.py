@@ -13,17 +13,15 @@ from dynabandit.kernels.compilation import compiled
 from dynabandit.policies import POLICIES
 from dynabandit.policies.aff_ucb1 import growth
 from dynabandit.saving import VERSION, checksum as _checksum
+from ready import READY
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "d-ucb": {"discount": 0.98},
     "sw-ucb": {"window": 25},
-    "d-ts": {"discount": 0.9},
-    "sw-ts": {"window": 25},
-    "exp3-s": {"horizon": 100},
-    "rexp3": {"horizon": 100},
     "aff-ucb1": {"burn_in": 2},
     "aff-dts1": {"burn_in": 2, "step_size": 0.05},
     "aff-d-greedy": {"step_size": "variance-scaled"},
+    **READY,
 }
 NAMES = [name for name, kind in POLICIES.items() if not kind.informed]
 COLOURS = ["red", "green", "blue"]

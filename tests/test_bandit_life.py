@@ -7,20 +7,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from dynabandit import Bandit
 from dynabandit.policies import POLICIES
+from ready import READY
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "d-ucb": {"discount": 0.7},
     "sw-ucb": {"window": 4},
-    "d-ts": {"discount": 0.7},
-    "sw-ts": {"window": 4},
-    "f-dsw-ts": {"discount": 0.7, "window": 3},
-    "changepoint-ts": {"particles": 3},
-    "exp3-s": {"horizon": 10},
-    "rexp3": {"horizon": 10},
     "dts": {"memory": 3},
     "aff-ucb1": {"burn_in": 2, "step_size": 0.5},
     "aff-dts1": {"burn_in": 2, "step_size": 0.5},
     "aff-dts2": {"step_size": 1.0},
+    **READY,
 }
 NAMES = [name for name, kind in POLICIES.items() if not kind.informed]
 BAYESIAN = {"dts", "d-ts", "sw-ts", "f-dsw-ts", "changepoint-ts"}  # each tells its prior mean before the first reward

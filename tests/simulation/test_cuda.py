@@ -54,7 +54,8 @@ def simulated(*arguments: str) -> subprocess.CompletedProcess[str]:
     [
         (POLICIES[:6], "case-1", 3),
         (POLICIES[6:12], "case-4", 3),
-        (POLICIES[12:], "case-2", 3),
+        (POLICIES[12:18], "case-2", 3),
+        (POLICIES[18:], "case-1", 3),
         (["ots", "aff-ts", "sw-ucb"], "case-3", 11),
     ],
 )

@@ -6,14 +6,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.errors import integer, keep, number
+from dynabandit.errors import integer, keep, number, unknown
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.draws import beta
 from dynabandit.kernels.streams import SCORE, SECOND, Stream, uniform
 from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.expecting import Expecting
 from dynabandit.policies.thompson import checked_prior
-from dynabandit.policies.tuning import Told
 
 __all__ = ["ChangepointTS"]
 
@@ -23,6 +23,8 @@ SLOTS = ("learnt", "particles")  # learnt: the count of all rewards when the arm
 LEARNT, PARTICLES = range(2)
 HEAD = len(SLOTS)  # then the fresh probability under each rate, then the particles, the longest run first
 RATES = (1e-1, 1e-2, 1e-3, 1e-4)  # equally likely at first, where the rate is to be inferred
+INFERRED = "inferred"
+LARGEST_RATE = 0.5  # of what follows from more changes than steps
 PRIOR_A, PRIOR_B, MOST, RATE_COUNT, FIRST_RATE = range(5)
 CLOCK = 0  # shared: how many rewards there were, of all arms
 
@@ -157,7 +159,7 @@ def make_room(memory: np.ndarray, arm: int, parameters: np.ndarray) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangepointTS(Told):
+class ChangepointTS(Expecting):
     """Change-point Thompson sampling: draw when an arm last changed, then its mean from what it gave since.
 
     The law of each arm's run length is Bayesian online change-point detection, and exact while an arm has no more than
@@ -168,15 +170,15 @@ class ChangepointTS(Told):
     Parameters
     ----------
     rate
-        The probability that an arm changes at a step, in (0, 1). Without one it is `switches` over `horizon`, and
-        without those it is inferred from the rewards, from 0.1, 0.01, 0.001 and 0.0001, each equally likely at first.
+        The probability that an arm changes at a step, in (0, 1). ``"inferred"`` learns it from the rewards of the arm:
+        0.1, 0.01, 0.001 or 0.0001, each equally likely at first. None takes `changes` over `horizon`.
     particles
         How many different runs each arm keeps, at least 2.
+    changes
+        Where `rate` is None, how often the best arm is expected to change; by default a simulation counts it on its
+        path, and 1 is the form that does not look.
     horizon
-        How many steps are expected; a simulation fills in its own where it is needed.
-    switches
-        How often the best arm is expected to change. ``"path"`` takes it from the simulated path, which no real user
-        knows.
+        Where `rate` is None, how many steps are expected; a simulation takes its own.
     prior
         The Beta prior of a mean after a change, a pair of positive numbers.
     burn_in
@@ -202,41 +204,42 @@ class ChangepointTS(Told):
     kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
 
     burn_in: int = 0
-    rate: float | None = None
+    rate: float | str | None = INFERRED
     particles: int = 32
     prior: tuple[float, float] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.rate is not None:
+        if isinstance(self.rate, str):
+            if self.rate != INFERRED:
+                raise unknown("rate", self.rate, (INFERRED,))
+        elif self.rate is not None:
             rate = number("rate", self.rate, 0.0, 1.0, open_low=True)
             if rate == 1.0:
                 raise ValueError("rate must be below 1, where nothing could ever be learnt, got 1.0")
             keep(self, rate=rate)
         keep(self, particles=integer("particles", self.particles, 2), prior=checked_prior(self.prior))
 
-    @property
-    def open(self) -> bool:
-        return self.rate is None and self.switches is not None
+    def _follows_from_changes(self) -> bool:
+        return self.rate is None
 
-    @property
-    def rates(self) -> tuple[float, ...]:
-        """The rates of change that are possible."""
-        if self.rate is not None:
-            return (self.rate,)
-        return RATES if self.switches is None else (min(self.changes / self.steps, 0.5),)
+    def _rates(self) -> tuple[float, ...]:
+        changes, horizon = self._expected()
+        if self.rate is None:
+            return (min(changes / horizon, LARGEST_RATE),)
+        return RATES if isinstance(self.rate, str) else (self.rate,)
 
     def numbers(self, arms: int) -> np.ndarray:
-        rates = self.rates
+        rates = self._rates()
         return np.array([*self.prior, float(self.particles), float(len(rates)), *rates])
 
     def memory_size(self) -> int:
-        rates = len(self.rates)
+        rates = len(self._rates())
         return particle_row(self.particles, rates)
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         """Read an arm's mean and size, a + b, averaged over its runs; its forgetting is the chance to go on."""
-        rates = self.rates
+        rates = self._rates()
         waited = float(shared[CLOCK]) - float(column[LEARNT])
         lasting = np.array([endure(rate, waited) for rate in rates])
         rows = column[HEAD + len(rates) :].reshape(self.particles, 2 + len(rates))[: int(column[PARTICLES])]

@@ -10,8 +10,8 @@ from dynabandit.errors import keep, number
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
 from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.expecting import Expecting
 from dynabandit.policies.thompson import checked_prior
-from dynabandit.policies.tuning import Told
 
 __all__ = ["DiscountedTS", "decay", "observe"]
 
@@ -65,7 +65,7 @@ def observe(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float) -> 
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscountedTS(Told):
+class DiscountedTS(Expecting):
     """Discounted Thompson sampling: all arms forget at the same constant rate, whether they are played or not.
 
     What an arm forgets gives way to its prior, so that an arm left alone is tried again. The decay moves with the
@@ -76,12 +76,12 @@ class DiscountedTS(Told):
     ----------
     discount
         The factor per reward of any arm, in (0, 1]. The paper leaves it to the user; without one, it follows the rule
-        of D-UCB, 1 - sqrt(Y / T) / 4 for T steps and Y switches.
+        of D-UCB, 1 - sqrt(Y / T) / 4 for T steps and Y changes.
+    changes
+        Y, how often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
+        form that does not look.
     horizon
-        T, how many steps are expected; a simulation fills in its own.
-    switches
-        Y, how often the best arm is expected to change; 1 where nobody knows. ``"path"`` takes it from the simulated
-        path, which no real user knows.
+        T, how many steps are expected; a simulation takes its own.
     prior
         The Beta prior of every arm, a pair of positive numbers; it does not decay.
     burn_in
@@ -90,10 +90,8 @@ class DiscountedTS(Told):
     Examples
     --------
     >>> import dynabandit as db
-    >>> db.policy("d-ts", horizon=10_000).rate
-    0.9975
-    >>> db.policy("d-ts", switches="path").tuned(switches=4, horizon=10_000).label
-    'd-ts(horizon=10000, switches=4)'
+    >>> db.policy("d-ts", changes=1, horizon=10_000).numbers(arms=2)
+    array([1.    , 1.    , 0.9975])
 
     References
     ----------
@@ -116,17 +114,16 @@ class DiscountedTS(Told):
             keep(self, discount=number("discount", self.discount, 0.0, 1.0, open_low=True))
         keep(self, prior=checked_prior(self.prior))
 
-    @property
-    def open(self) -> bool:
+    def _follows_from_changes(self) -> bool:
         return self.discount is None
 
-    @property
-    def rate(self) -> float:
-        """The discount, given or from the rule."""
-        return 1.0 - math.sqrt(self.changes / self.steps) / 4.0 if self.discount is None else self.discount
+    def _discount(self) -> float:
+        changes, horizon = self._expected()
+        # More changes than steps would leave no room for a discount
+        return 1.0 - math.sqrt(min(changes / horizon, 1.0)) / 4.0 if self.discount is None else self.discount
 
     def numbers(self, arms: int) -> np.ndarray:
-        return np.array([*self.prior, self.rate])
+        return np.array([*self.prior, self._discount()])
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         """Read the posterior of an arm; its effective size is a + b, the prior included."""
@@ -134,4 +131,4 @@ class DiscountedTS(Told):
         a = self.prior[0] + successes * float(shared[SCALE])
         b = self.prior[1] + failures * float(shared[SCALE])
         mean = a / (a + b)
-        return Belief(mean, mean * (1.0 - mean), self.rate, a + b)
+        return Belief(mean, mean * (1.0 - mean), self._discount(), a + b)

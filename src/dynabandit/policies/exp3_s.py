@@ -11,7 +11,7 @@ from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import SCORE, Stream, uniform
 from dynabandit.policies import averaging
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.tuning import Told
+from dynabandit.policies.expecting import Expecting
 
 __all__ = ["Exp3S", "gumbel"]
 
@@ -72,7 +72,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exp3S(Told, averaging.Averaging):
+class Exp3S(Expecting, averaging.Averaging):
     """Exp3.S: draw an arm by exponential weights; each step, every weight gets a small share of their sum.
 
     Made for rewards that an opponent chooses, and measured against the best sequence of arms with few switches. A
@@ -85,23 +85,20 @@ class Exp3S(Told, averaging.Averaging):
         The paper's gamma, in (0, 1]: how much of each decision is uniform chance.
     sharing
         The paper's alpha, in (0, 1]: how much of the sum goes to all weights.
+    changes
+        Y, how often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
+        form that does not look. What is not given above follows from the paper's corollaries: alpha = 1 / T and
+        gamma = sqrt(K ((Y + 1) log(K T) + e) / ((e - 1) T)), or gamma = sqrt(K log(K T) / T) where Y is 1.
     horizon
-        T, how many steps are expected; a simulation fills in its own. What is not given above follows from the paper's
-        corollaries: alpha = 1 / T and gamma = sqrt(K log(K T) / T), or with Y switches
-        gamma = sqrt(K ((Y + 1) log(K T) + e) / ((e - 1) T)).
-    switches
-        Y, how often the best arm is expected to change; None where nobody knows. ``"path"`` takes it from the simulated
-        path, which no real user knows.
+        T, how many steps are expected; a simulation takes its own.
     burn_in
         How often each arm is played at first.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> db.policy("exp3-s", horizon=10_000).numbers(arms=2)[:2].round(4).tolist()
+    >>> db.policy("exp3-s", changes=1, horizon=10_000).numbers(arms=2)[:2].round(4).tolist()
     [0.0445, 0.0001]
-    >>> db.policy("exp3-s", switches="path").tuned(switches=4, horizon=10_000).label
-    'exp3-s(horizon=10000, switches=4)'
 
     References
     ----------
@@ -122,17 +119,20 @@ class Exp3S(Told, averaging.Averaging):
             if getattr(self, name) is not None:
                 keep(self, **{name: number(name, getattr(self, name), 0.0, 1.0, open_low=True)})
 
-    @property
-    def open(self) -> bool:
+    def _follows_from_changes(self) -> bool:
+        return self.exploration is None
+
+    def _follows_from_horizon(self) -> bool:
         return self.exploration is None or self.sharing is None
 
     def numbers(self, arms: int) -> np.ndarray:
-        learning = math.log(arms * self.steps)
+        changes, horizon = self._expected()
+        learning = math.log(arms * horizon)
         if self.exploration is not None:
             exploration = self.exploration
-        elif isinstance(self.switches, int):  # corollary 8.2, whose hardness counts stretches between switches
-            rate = arms * ((self.switches + 1) * learning + math.e) / ((math.e - 1.0) * self.steps)
+        elif changes > 1:  # corollary 8.2, whose hardness counts the stretches between changes
+            rate = arms * ((changes + 1) * learning + math.e) / ((math.e - 1.0) * horizon)
             exploration = min(1.0, math.sqrt(rate))
-        else:  # corollary 8.3
-            exploration = min(1.0, math.sqrt(arms * learning / self.steps))
-        return np.array([exploration, 1.0 / self.steps if self.sharing is None else self.sharing, float(arms)])
+        else:  # corollary 8.3, for a hardness that nobody knows
+            exploration = min(1.0, math.sqrt(arms * learning / horizon))
+        return np.array([exploration, 1.0 / horizon if self.sharing is None else self.sharing, float(arms)])

@@ -12,7 +12,7 @@ from dynabandit.kernels.streams import Stream
 from dynabandit.policies import averaging
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.exp3_s import gumbel
-from dynabandit.policies.tuning import Told
+from dynabandit.policies.expecting import Expecting
 
 __all__ = ["Rexp3"]
 
@@ -73,7 +73,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rexp3(Told, averaging.Averaging):
+class Rexp3(Expecting, averaging.Averaging):
     """Rexp3: draw an arm by exponential weights, and forget all of them at the end of each batch.
 
     Its bound holds for every world whose means move no more than a budget in all, abruptly or slowly. A reward counts
@@ -90,22 +90,20 @@ class Rexp3(Told, averaging.Averaging):
         (K log K)^(1/3) (T / V)^(2/3) for T steps and a budget V.
     variation
         V, the sum over steps of how far a mean moves at most, positive.
-    horizon
-        T, how many steps are expected; a simulation fills in its own.
-    switches
+    changes
         Where there is no `variation`, V is how often the best arm is expected to change, a bound of the variation where
-        means stand still between the switches; 1 where nobody knows. ``"path"`` takes it from
-        the simulated path, which no real user knows.
+        means stand still in between. By default a simulation counts it on its path, and 1 is the form that does not
+        look.
+    horizon
+        T, how many steps are expected; a simulation takes its own.
     burn_in
         How often each arm is played at first.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> db.policy("rexp3", horizon=10_000).numbers(arms=2)[:2].round(4).tolist()
+    >>> db.policy("rexp3", changes=1, horizon=10_000).numbers(arms=2)[:2].round(4).tolist()
     [0.0395, 518.0]
-    >>> db.policy("rexp3", switches="path").tuned(switches=8, horizon=10_000).label
-    'rexp3(horizon=10000, switches=8)'
 
     References
     ----------
@@ -131,16 +129,19 @@ class Rexp3(Told, averaging.Averaging):
         if self.variation is not None:
             keep(self, variation=number("variation", self.variation, 0.0, math.inf, open_low=True))
 
-    @property
-    def open(self) -> bool:
+    def _follows_from_changes(self) -> bool:
+        return self.batch is None and self.variation is None
+
+    def _follows_from_horizon(self) -> bool:
         return self.batch is None
 
     def numbers(self, arms: int) -> np.ndarray:
+        changes, horizon = self._expected()
         learning = arms * math.log(max(arms, 2))
         batch = self.batch
         if batch is None:
-            budget = float(self.changes) if self.variation is None else self.variation
-            batch = math.ceil(learning ** (1.0 / 3.0) * (self.steps / budget) ** (2.0 / 3.0))
+            budget = float(changes) if self.variation is None else self.variation
+            batch = math.ceil(learning ** (1.0 / 3.0) * (horizon / budget) ** (2.0 / 3.0))
         exploration = self.exploration
         if exploration is None:
             exploration = min(1.0, math.sqrt(learning / ((math.e - 1.0) * batch)))

@@ -13,7 +13,7 @@ from dynabandit.estimators.sliding_window import retract
 from dynabandit.kernels.compilation import kernel
 from dynabandit.policies import averaging, thompson
 from dynabandit.policies.base import Kernels
-from dynabandit.policies.tuning import Told
+from dynabandit.policies.expecting import Expecting
 
 __all__ = ["SWTS"]
 
@@ -39,7 +39,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 
 @dataclass(frozen=True, kw_only=True)
-class SWTS(Told, thompson.TS):
+class SWTS(Expecting, thompson.TS):
     """Sliding-window Thompson sampling: rewards older than the window count no more.
 
     The window moves with the rewards of all arms, as in `SWUCB`; an arm without a reward in it is drawn from its prior.
@@ -48,13 +48,13 @@ class SWTS(Told, thompson.TS):
     Parameters
     ----------
     window
-        How many rewards, of all arms together, to look back. Without one, sqrt(T / Y) for T steps and Y switches, the
+        How many rewards, of all arms together, to look back. Without one, sqrt(T / Y) for T steps and Y changes, the
         order that the paper's bound for abrupt changes asks for.
+    changes
+        Y, how often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
+        form that does not look.
     horizon
-        T, how many steps are expected; a simulation fills in its own.
-    switches
-        Y, how often the best arm is expected to change; 1 where nobody knows. ``"path"`` takes it from the simulated
-        path, which no real user knows.
+        T, how many steps are expected; a simulation takes its own.
     prior
         The Beta prior of every arm, a pair of positive numbers.
     burn_in
@@ -63,8 +63,8 @@ class SWTS(Told, thompson.TS):
     Examples
     --------
     >>> import dynabandit as db
-    >>> db.policy("sw-ts", horizon=10_000).length, db.policy("sw-ts", horizon=10_000, switches=4).length
-    (100, 50)
+    >>> [db.policy("sw-ts", changes=changes, horizon=10_000).numbers(arms=2)[-1] for changes in (1, 4)]
+    [np.float64(100.0), np.float64(50.0)]
 
     References
     ----------
@@ -82,14 +82,12 @@ class SWTS(Told, thompson.TS):
         if self.window is not None:
             keep(self, window=integer("window", self.window, 1))
 
-    @property
-    def open(self) -> bool:
+    def _follows_from_changes(self) -> bool:
         return self.window is None
 
-    @property
-    def length(self) -> int:
-        """The window, given or from the rule."""
-        return max(1, round(math.sqrt(self.steps / self.changes))) if self.window is None else self.window
+    def _window(self) -> int:
+        changes, horizon = self._expected()
+        return max(1, round(math.sqrt(horizon / changes))) if self.window is None else self.window
 
     def tuned(self, switches: int, horizon: int) -> Self:
         if self.window is None:
@@ -97,10 +95,10 @@ class SWTS(Told, thompson.TS):
         return replace(self, window=min(self.window, horizon))  # a longer one would hold no more
 
     def numbers(self, arms: int) -> np.ndarray:
-        return np.array([*self.prior, float(self.length)])
+        return np.array([*self.prior, float(self._window())])
 
     def shared_size(self) -> int:
-        return RING + 2 * self.length
+        return RING + 2 * self._window()
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         """Read the posterior of an arm; its effective size is a + b, the prior included."""
