@@ -45,7 +45,7 @@ def f_dsw_ts_scores(policy: Any, history: History, arms: int, step: int, source:
 
 
 def changepoint_ts_scores(policy: Any, history: History, arms: int, step: int, source: Stream) -> list[float]:
-    rates = RATES if policy.rate == "inferred" else (policy.rate,)
+    rates = RATES if policy.rate == "learnt" else (policy.rate,)
     scores = []
     for arm in range(arms):
         held = changepoint_ts.runs(history, arm, rates, policy.prior, policy.particles)
@@ -88,7 +88,7 @@ PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "prior": PRIORS,
     },
     "changepoint-ts": {
-        "rate": st.sampled_from(["inferred", 1e-6, 0.02, 0.7]),
+        "rate": st.sampled_from(["learnt", 1e-6, 0.02, 0.7]),
         "particles": st.sampled_from([2, 5, 100]),
         "prior": PRIORS,
     },

@@ -57,6 +57,11 @@ def simulated(*arguments: str) -> subprocess.CompletedProcess[str]:
         (POLICIES[12:18], "case-2", 3),
         (POLICIES[18:], "case-1", 3),
         (["ots", "aff-ts", "sw-ucb"], "case-3", 11),
+        (["d-ts", "changepoint-ts"], "rotting", 11),
+        (["f-dsw-ts", "ucb"], "seasonal", 3),
+        (["sw-ts", "exp3-s"], "burst", 9),
+        (["rexp3"], "needle", 40),
+        (["d-ts"], "pb-2", 3),
     ],
 )
 def test_cuda_kernels_make_the_choices_of_the_processor(names: list[str], world: str, arms: int) -> None:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.errors import integer, keep, number, unknown
+from dynabandit.errors import integer, keep, number
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.draws import beta
@@ -19,11 +19,11 @@ __all__ = ["ChangepointTS"]
 
 # The runs of an arm that have seen the same of its rewards have the same Beta posterior for good: they are one particle
 # here. So an arm has as many particles as rewards, and what it holds of no reward at all is "fresh".
-SLOTS = ("learnt", "particles")  # learnt: the count of all rewards when the arm had its latest one
-LEARNT, PARTICLES = range(2)
+SLOTS = ("latest", "particles")  # latest: the count of all rewards when the arm had its latest one
+LATEST, PARTICLES = range(2)
 HEAD = len(SLOTS)  # then the fresh probability under each rate, then the particles, the longest run first
-RATES = (1e-1, 1e-2, 1e-3, 1e-4)  # equally likely at first, where the rate is to be inferred
-INFERRED = "inferred"
+RATES = (1e-1, 1e-2, 1e-3, 1e-4)  # equally likely at first, where the rate is to be learnt
+LEARNT = "learnt"
 LARGEST_RATE = 0.5  # of what follows from more changes than steps
 PRIOR_A, PRIOR_B, MOST, RATE_COUNT, FIRST_RATE = range(5)
 CLOCK = 0  # shared: how many rewards there were, of all arms
@@ -32,7 +32,7 @@ CLOCK = 0  # shared: how many rewards there were, of all arms
 @kernel
 def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
     memory[:, arm] = 0.0
-    memory[LEARNT, arm] = shared[CLOCK]
+    memory[LATEST, arm] = shared[CLOCK]
     rates = int(parameters[RATE_COUNT])
     for rate in range(rates):
         memory[HEAD + rate, arm] = 1.0 / rates
@@ -69,7 +69,7 @@ def score(
     left = uniform(source, SECOND, now.step, arm)
     rates = int(parameters[RATE_COUNT])
     held = int(memory[PARTICLES, arm])
-    waited = now.context - memory[LEARNT, arm]
+    waited = now.context - memory[LATEST, arm]
     for rate in range(rates):
         lasting = endure(parameters[FIRST_RATE + rate], waited)
         for particle in range(held):
@@ -82,9 +82,9 @@ def score(
 
 @kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    wait(memory, arm, shared[CLOCK] - memory[LEARNT, arm], parameters)
+    wait(memory, arm, shared[CLOCK] - memory[LATEST, arm], parameters)
     shared[CLOCK] += 1.0
-    memory[LEARNT, arm] = shared[CLOCK]
+    memory[LATEST, arm] = shared[CLOCK]
     pass_messages(memory, arm, reward, parameters)
 
 
@@ -170,7 +170,7 @@ class ChangepointTS(Expecting):
     Parameters
     ----------
     rate
-        The probability that an arm changes at a step, in (0, 1). ``"inferred"`` learns it from the rewards of the arm:
+        The probability that an arm changes at a step, in (0, 1). ``"learnt"`` learns it from the rewards of the arm:
         0.1, 0.01, 0.001 or 0.0001, each equally likely at first. None takes `changes` over `horizon`.
     particles
         How many different runs each arm keeps, at least 2.
@@ -204,19 +204,19 @@ class ChangepointTS(Expecting):
     kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
 
     burn_in: int = 0
-    rate: float | str | None = INFERRED
+    rate: float | str | None = LEARNT
     particles: int = 32
     prior: tuple[float, float] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.rate, str):
-            if self.rate != INFERRED:
-                raise unknown("rate", self.rate, (INFERRED,))
+            if self.rate != LEARNT:
+                raise ValueError(f"rate must be a number in (0, 1), 'learnt' or None, got {self.rate!r}")
         elif self.rate is not None:
             rate = number("rate", self.rate, 0.0, 1.0, open_low=True)
             if rate == 1.0:
-                raise ValueError("rate must be below 1, where nothing could ever be learnt, got 1.0")
+                raise ValueError("rate must be a number in (0, 1): at 1, nothing could ever be learnt")
             keep(self, rate=rate)
         keep(self, particles=integer("particles", self.particles, 2), prior=checked_prior(self.prior))
 
@@ -240,7 +240,7 @@ class ChangepointTS(Expecting):
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         """Read an arm's mean and size, a + b, averaged over its runs; its forgetting is the chance to go on."""
         rates = self._rates()
-        waited = float(shared[CLOCK]) - float(column[LEARNT])
+        waited = float(shared[CLOCK]) - float(column[LATEST])
         lasting = np.array([endure(rate, waited) for rate in rates])
         rows = column[HEAD + len(rates) :].reshape(self.particles, 2 + len(rates))[: int(column[PARTICLES])]
         weights = rows[:, 2:] @ lasting

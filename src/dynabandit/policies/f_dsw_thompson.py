@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.errors import integer, keep, number, unknown
+from dynabandit.errors import integer, keep, number
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.draws import beta, not_empty
@@ -109,7 +109,7 @@ class FDSWTS(Policy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.combine, str) or self.combine not in CHOICES:
-            raise unknown("combine", self.combine, CHOICES)
+            raise ValueError(f"combine must be 'min', 'max' or 'mean', got {self.combine!r}")
         discount = number("discount", self.discount, 0.0, 1.0, open_low=True)
         keep(self, discount=discount, window=integer("window", self.window, 1), prior=checked_prior(self.prior))
 
