@@ -23,6 +23,12 @@ VARIANTS: dict[str, Policy] = {
     "d-ucb with little memory": db.policy("d-ucb", discount=0.1),
     "sw-ucb with a window of one": db.policy("sw-ucb", window=1),
     "dts with little memory": db.policy("dts", memory=0.01, prior=(1e-6, 1e-6)),
+    "d-ts with little memory": db.policy("d-ts", discount=0.1),
+    "sw-ts with a window of one": db.policy("sw-ts", window=1),
+    "f-dsw-ts with a window of one": db.policy("f-dsw-ts", combine="min", discount=0.1, window=1),
+    "changepoint-ts with two particles": db.policy("changepoint-ts", rate=0.9, particles=2),
+    "exp3-s that shares everything": db.policy("exp3-s", exploration=1.0, sharing=1.0),
+    "rexp3 that starts anew all the time": db.policy("rexp3", batch=1),
 }
 
 
