@@ -241,8 +241,8 @@ class GLRKLUCB(Testing):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("piecewise", starts=[1, 1001], means=[[0.1, 0.9], [0.9, 0.1]])
-    >>> runs = db.compare(["kl-ucb", "glr-kl-ucb"], world, horizon=2000, replications=10, seed=1)
+    >>> world = db.environment("piecewise", starts=[1, 5001], means=[[0.5, 0.1], [0.5, 0.9]])
+    >>> runs = db.compare(["kl-ucb", "glr-kl-ucb"], world, horizon=10_000, replications=10, seed=1)
     >>> runs["glr-kl-ucb"].total_regret.mean() < runs["kl-ucb"].total_regret.mean() / 2
     np.True_
 
