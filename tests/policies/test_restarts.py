@@ -120,6 +120,22 @@ def test_forced_exploration_plays_every_arm_equally_often_the_last_one_too(
     assert forced == [n % 4 for n in range(len(forced))]
 
 
+@pytest.mark.parametrize("restarts", [0, 1, 3, 20])
+@pytest.mark.parametrize("schedule", ["growing", "constant"])
+def test_the_share_of_forced_exploration_grows_with_the_root_of_the_number_of_restarts(
+    schedule: str, restarts: int
+) -> None:
+    policy = db.policy("glr-kl-ucb", horizon=1000, schedule=schedule, changes=5)
+    driver = Driver(policy, arms=2)
+    driver.shared[glr_kl_ucb.RESTARTS] = restarts
+    factor = restarts + 1 if schedule == "growing" else 5
+    share = math.sqrt(factor * 2 * math.log(1000) / 1000)
+    for step in range(1, 200):
+        turn = policy.kernels.context(driver.shared, step, driver.numbers)
+        expected = upper_bounds.in_turn(step, 2, share)
+        assert (None if turn > 0.0 else int(-turn) - 1) == expected
+
+
 def test_a_share_of_one_leaves_nothing_but_turns() -> None:
     policy = db.policy("m-ucb", exploration=1.0, threshold=1e6)
     run = db.simulate(policy, db.environment("fixed", means=[0.9, 0.5, 0.1]), horizon=60, seed=1, keep="arms")
