@@ -6,6 +6,7 @@ from dynabandit.kernels.compilation import kernel
 
 __all__ = ["kl", "negentropy", "upper_bound"]
 
+SMALLEST_LEVEL = 1e-30  # the bound is within the root of half of this from p
 LARGEST_LEVEL = 1000.0  # any p below 1 has its bound at 1 long before
 NEAR_ONE = 0.5  # below, the other bounds are close enough
 ROUNDS = 2  # from the start below, two leave an error of rounding alone (tests/kernels/test_bernoulli.py)
@@ -59,7 +60,7 @@ def upper_bound(p: float, negentropy: float, level: float) -> float:
     """
     if p >= 1.0:
         return 1.0
-    if level <= 0.0:
+    if level <= SMALLEST_LEVEL:
         return p
     level = min(level, LARGEST_LEVEL)
     skew = level * max(1.0 - 2.0 * p, 0.0) / 3.0

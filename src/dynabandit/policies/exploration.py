@@ -4,8 +4,6 @@ A policy's `context` tells its `score` whose turn it is. One number has to carry
 so a turn is a negative one.
 """
 
-import math
-
 from dynabandit.kernels.compilation import kernel
 
 __all__ = ["FREE", "LONGEST", "arm_of", "turn"]
@@ -25,9 +23,8 @@ def turn(step: int, arms: int, share: float) -> float:
     """
     if share <= 0.0:
         return FREE
-    period = max(float(math.floor(min(float(arms) / share, LONGEST))), float(arms))
-    place = float(step - 1) - period * math.floor(float(step - 1) / period)
-    return -1.0 - place if place < float(arms) else FREE
+    place = (step - 1) % max(int(min(float(arms) / share, LONGEST)), arms)
+    return -1.0 - float(place) if place < arms else FREE
 
 
 @kernel

@@ -142,7 +142,7 @@ SCHEDULES = ("growing", "constant")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Testing(Expecting, averaging.Averaging):
+class Detecting(Expecting, averaging.Averaging):
     """What the forms of GLR-klUCB share: the test and the restarts."""
 
     slots: ClassVar[tuple[str, ...]] = SLOTS
@@ -200,7 +200,7 @@ class Testing(Expecting, averaging.Averaging):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GLRKLUCB(Testing):
+class GLRKLUCB(Detecting):
     """KL-UCB that restarts an arm, or all of them, when a generalized likelihood ratio test finds a change.
 
     Every arm is tested at its own plays: is some split of its rewards since the restart in two likelier than none?
@@ -241,8 +241,8 @@ class GLRKLUCB(Testing):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("piecewise", starts=[1, 1001], means=[[0.1, 0.9], [0.9, 0.1]])
-    >>> runs = db.compare(["kl-ucb", "glr-kl-ucb"], world, horizon=2000, replications=10, seed=1)
+    >>> world = db.environment("piecewise", starts=[1, 5001], means=[[0.5, 0.1], [0.5, 0.9]])
+    >>> runs = db.compare(["kl-ucb", "glr-kl-ucb"], world, horizon=10_000, replications=10, seed=1)
     >>> runs["glr-kl-ucb"].total_regret.mean() < runs["kl-ucb"].total_regret.mean() / 2
     np.True_
 
@@ -279,7 +279,7 @@ class GLRKLUCB(Testing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GLRKLUCBDiminishing(Testing):
+class GLRKLUCBDiminishing(Detecting):
     """GLR-klUCB whose forced exploration is frequent after a restart and ever rarer from then on.
 
     A share of about alpha / sqrt(t) of the steps is forced, t steps after the latest restart: sessions in which each
