@@ -48,8 +48,8 @@ class SWTS(Expecting, thompson.TS):
     Parameters
     ----------
     window
-        How many rewards, of all arms together, to look back. Without one, sqrt(T / Y) for T steps and Y changes, the
-        order that the paper's bound for abrupt changes asks for.
+        How many rewards, of all arms together, to look back. Without one, the rule of SW-UCB, 2 sqrt(T log T / Y) for T
+        steps and Y changes: up to the logarithm, the order that the paper's bound for abrupt changes asks for.
     changes
         Y, how often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
         form that does not look.
@@ -64,11 +64,12 @@ class SWTS(Expecting, thompson.TS):
     --------
     >>> import dynabandit as db
     >>> [db.policy("sw-ts", changes=changes, horizon=10_000).numbers(arms=2)[-1] for changes in (1, 4)]
-    [np.float64(100.0), np.float64(50.0)]
+    [np.float64(607.0), np.float64(303.0)]
 
     References
     ----------
     Trovò, Paladino, Restelli & Gatti (2020), Sliding-window Thompson sampling for non-stationary settings. JAIR 68.
+    Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
     """
 
     name: ClassVar[str] = "sw-ts"
@@ -87,7 +88,9 @@ class SWTS(Expecting, thompson.TS):
 
     def _window(self) -> int:
         changes, horizon = self._expected()
-        return max(1, round(math.sqrt(horizon / changes))) if self.window is None else self.window
+        if self.window is not None:
+            return self.window
+        return min(max(1, round(2.0 * math.sqrt(horizon * math.log(horizon) / changes))), horizon)
 
     def tuned(self, switches: int, horizon: int) -> Self:
         if self.window is None:
