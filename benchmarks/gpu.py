@@ -15,6 +15,11 @@ WORLDS = {
     "case-4": {"arms": 2},
     "small-changes": {},
     "fixed": {"means": [0.1, 0.5, 0.4]},
+    "pb-1": {},
+    "seasonal": {"arms": 12},
+    "rotting": {"arms": 12},
+    "burst": {"arms": 12, "first": 500},
+    "needle": {"arms": 200, "period": 1000},
 }
 
 

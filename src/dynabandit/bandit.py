@@ -93,7 +93,7 @@ class Bandit:
 
     def _forget(self) -> None:
         """Start the policy's state anew: nothing is known about any arm."""
-        self._memory = np.zeros((len(self._policy.slots), len(self._names)))
+        self._memory = np.zeros((_memory_size(self._policy, len(self._names)), len(self._names)))
         self._shared = np.zeros(_shared_size(self._policy))
         self._prepare()
         for arm in range(len(self._names)):
@@ -390,6 +390,8 @@ def _usable(policy: Policy) -> Policy:
         raise ValueError(
             f"policy {policy.name!r} needs {missing}=...: only a simulation can tune it from the path it knows"
         )
+    if policy.needs_horizon:
+        raise ValueError(f"policy {policy.name!r} needs horizon=...: only a simulation knows how long it will run")
     return policy
 
 
@@ -398,6 +400,17 @@ def _check_name(name: Any, taken: Container[str]) -> None:
         raise TypeError(f"an arm's name must be a string that is not empty, got {name!r}")
     if name in taken:
         raise ValueError(f"arms must have different names, got {name!r} twice")
+
+
+def _memory_size(policy: Policy, arms: int) -> int:
+    """Return how many numbers the policy keeps of each arm, or raise an error where they are too many."""
+    size = policy.memory_size()
+    if size * arms > LARGEST_SHARED:
+        raise ValueError(
+            f"{policy.label} would keep {size} numbers of each of {arms} arms, "
+            f"but a bandit keeps at most {LARGEST_SHARED} in all"
+        )
+    return size
 
 
 def _shared_size(policy: Policy) -> int:

@@ -23,7 +23,7 @@ class Played:
 
     def __init__(self, policy: Policy, arms: int) -> None:
         self.policy, self.numbers = policy, policy.numbers(arms)
-        self.memory = np.zeros((len(policy.slots), arms))
+        self.memory = np.zeros((policy.memory_size(), arms))
         self.shared = np.zeros(policy.shared_size())
         self.last, self.scratch = np.zeros(arms, dtype=np.int64), np.zeros((SCRATCH_ROWS, arms))
         self.table = policy.kernels.table(arms, 100)

@@ -18,10 +18,11 @@ from dynabandit.service.export import decisions
 from dynabandit.service.fold import MOST_OPEN
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import verify
+from ready import READY
 from service.harness import assert_replay_agrees, running, talking
 
 ARMS = ["red", "green", "blue"]
-PARAMETERS = {"d-ucb": {"discount": 0.99}, "sw-ucb": {"window": 50}}
+PARAMETERS = {"d-ucb": {"discount": 0.99}, "sw-ucb": {"window": 50}, **READY}
 USABLE = [name for name, kind in POLICIES.items() if not kind.informed]
 
 

@@ -12,7 +12,7 @@ from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.philox import MASK, philox
 
 __all__ = [
-    "EXPLORE", "EXPLORED_ARM", "LARGEST_REPLICATION", "LARGEST_STEP", "PATH", "REWARD", "SCORE", "SHARE",
+    "EXPLORE", "EXPLORED_ARM", "LARGEST_REPLICATION", "LARGEST_STEP", "PATH", "REWARD", "SCORE", "SECOND", "SHARE",
     "START", "TIE", "Stream", "normal_pair", "stream", "uniform", "uniform_pair", "words",
 ]  # fmt: skip
 
@@ -24,6 +24,7 @@ SCORE = 4  # a policy's draw for an arm
 TIE = 5  # which of several best arms
 EXPLORE = 6  # whether to leave the best arm
 EXPLORED_ARM = 7  # and for which arm
+SECOND = 8  # another draw for an arm, of a policy whose score needs two
 SHARE = 64  # whether a least share takes the decision, of a Bandit alone
 
 LARGEST_STEP = MASK  # a step is one word of a key, and so is a replication

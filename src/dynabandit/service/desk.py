@@ -267,10 +267,11 @@ class Desk:
 
 def _check_size(name: str, parameters: dict[str, Any]) -> None:
     """Refuse a policy whose memory would not fit: a window is a number that anybody can write down."""
-    size = make_policy(name, **parameters).shared_size()
+    policy = make_policy(name, **parameters)
+    size = max(policy.shared_size(), policy.memory_size())
     if size > MOST_SHARED:
         raise ValueError(
-            f"policy {name!r} would keep {size} numbers besides the arms, at most {MOST_SHARED} are allowed"
+            f"policy {name!r} would keep {size} numbers besides or of each arm, at most {MOST_SHARED} are allowed"
         )
 
 

@@ -76,7 +76,7 @@ def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: i
     each = 8 * arms * (len(environment.slots) + 2) + kept * len(policies)
     for policy in policies.values():
         tuned = policy.tuned(1, horizon)
-        each += 8 * (arms * (len(policy.slots) + 1 + SCRATCH_ROWS) + tuned.shared_size())
+        each += 8 * (arms * (tuned.memory_size() + 1 + SCRATCH_ROWS) + tuned.shared_size())
     count = int((SHARE_OF_MEMORY * free - block_bytes(free)) / each)
     if count < 1:
         raise MemoryError(

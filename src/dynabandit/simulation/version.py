@@ -82,14 +82,14 @@ def _environment_version(kernels: EnvironmentKernels) -> str:
 
 def _policy_numbers(policy: Policy, environment: Environment, horizon: int) -> list[object]:
     arms = environment.arms
-    numbers: list[object] = [len(policy.slots), policy.burn_in, policy.kernels.table(arms, horizon)]
+    numbers: list[object] = [policy.burn_in, policy.kernels.table(arms, horizon)]
     counts = [0]
     if policy.needs_tuning:
         numbers.append(fingerprint(type(policy).tuned))
         counts += [2**power for power in range(horizon.bit_length())]
     for count in counts:
         tuned = policy.tuned(count, horizon)
-        numbers += [tuned.numbers(arms), tuned.shared_size()]
+        numbers += [tuned.memory_size(), tuned.numbers(arms), tuned.shared_size()]
     return numbers
 
 

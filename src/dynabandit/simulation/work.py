@@ -42,7 +42,7 @@ def distinct_states(policy: Policy, arms: int, switches: np.ndarray, horizon: in
     counts, index = np.unique(switches if policy.needs_tuning else np.zeros_like(switches), return_inverse=True)
     tuned = [policy.tuned(int(count), horizon) for count in counts]
     rows = State(
-        memory=np.zeros((len(tuned), len(policy.slots), arms)),
+        memory=np.zeros((len(tuned), max(one.memory_size() for one in tuned), arms)),
         shared=np.zeros((len(tuned), max(one.shared_size() for one in tuned))),
         last=np.zeros((len(tuned), arms), dtype=np.int64),
         parameters=np.stack([one.numbers(arms) for one in tuned]),
