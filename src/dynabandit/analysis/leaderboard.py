@@ -107,10 +107,13 @@ def as_markdown(rows: Sequence[Standing], results: Results) -> str:
     ranked = [row for row in rows if row.ranked]
     apart = critical_difference(len(ranked), len(worlds))
     replications = max((run.replications for run in results), default=0)
-    lines = [
+    reading = (
         f"{len(ranked)} policies in {len(worlds)} worlds, {replications:,} replications each. Two mean ranks differ by "
         f"more than chance where they are {apart:.1f} or more apart (Nemenyi, 5 %). Yardsticks are told what no user "
-        "knows, and are not ranked.",
+        "knows, and are not ranked."
+    )
+    lines = [
+        reading,
         "",
         "| policy | mean rank | regret, times the best | worst world | best in | steps to see a change | µs a step |",
         "|---|--:|--:|--:|--:|--:|--:|",

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -15,10 +15,13 @@ from dynabandit.cli import display, missing, parsing
 from dynabandit.cli.catalogue import entries
 from dynabandit.environments import ENVIRONMENTS
 from dynabandit.errors import extra
-from dynabandit.experiments import Experiment, Named, Spec
+from dynabandit.experiments import Experiment, Named, Spec, Watcher
 from dynabandit.policies import POLICIES
+from dynabandit.results import Results
 
 __all__ = ["app"]
+
+Publish = Callable[[Results, Path, Watcher], Callable[[], None]]  # writes files, and returns what prints the rest
 
 QUICK = 10  # replications
 BAD_INPUT = 2
@@ -87,7 +90,7 @@ def paper(
         spec = experiments.paper().only(only or [])
     spec = _changed(spec, replications, quick, seed, jobs, horizon)
     how = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
-    _run(spec, out, how, paper=True)
+    _run(spec, out, how, _report_paper)
 
 
 @app.command()
@@ -112,7 +115,7 @@ def run(
         spec = spec.only(only or [])
     spec = _changed(spec, replications, quick, seed, jobs, horizon)
     how = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
-    _run(spec, out or Path("out") / file.stem, how, paper=False)
+    _run(spec, out or Path("out") / file.stem, how, _report)
 
 
 @app.command()
@@ -153,7 +156,7 @@ def compare(
         spec = Spec(title=experiment.title, experiments=(experiment,))
     _check_jobs(jobs)
     how = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
-    _run(spec, out, how, paper=False)
+    _run(spec, out, how, _report)
 
 
 @app.command(name="list")
@@ -161,6 +164,69 @@ def list_() -> None:
     """Show all policies and environments with their parameters and defaults."""
     display.print_catalogue("Policies", entries(POLICIES))
     display.print_catalogue("Environments", entries(ENVIRONMENTS))
+
+
+@app.command()
+def leaderboard(
+    policy: Annotated[list[str] | None, typer.Option(help="Only this policy; give it again for more.")] = None,
+    environment: Annotated[list[str] | None, typer.Option(help="Only this world; give it again for more.")] = None,
+    replications: Annotated[int, typer.Option(help="How many replications.")] = 1000,
+    seed: Annotated[int, typer.Option(help="The seed of all randomness.")] = 1,
+    jobs: Jobs = None,
+    out: Annotated[Path, typer.Option(help="The folder for everything.")] = Path("out/leaderboard"),
+    fresh: Fresh = False,
+    backend: Backend = "cpu",
+    precision: Precision = "double",
+    cluster: Cluster = None,
+    timing: Annotated[bool, typer.Option(help="Whether to time a step of each policy.")] = True,
+    horizon: Annotated[int, typer.Option(hidden=True, help="How many steps.")] = 10_000,
+) -> None:
+    """Rank all policies over all worlds, with 2, 10, 50 and 100 arms."""
+    _check_jobs(jobs)
+    with _bad_input():
+        spec = experiments.leaderboard(replications, seed, horizon, policy or (), environment or ())
+    how = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
+    _run(spec, out, how, _report_leaderboard_timed if timing else _report_leaderboard)
+
+
+def _report(results: Results, out: Path, watcher: Watcher, *, paper: bool = False) -> Callable[[], None]:
+    from dynabandit import analysis
+
+    watcher.running("drawing the report")
+    report = analysis.publish(results, out, paper=paper)
+
+    def show() -> None:
+        display.print_summary(analysis.summary(results))
+        typer.echo(f"Report: {report}")
+
+    return show
+
+
+def _report_paper(results: Results, out: Path, watcher: Watcher) -> Callable[[], None]:
+    return _report(results, out, watcher, paper=True)
+
+
+def _report_leaderboard(results: Results, out: Path, watcher: Watcher, *, timed: bool = False) -> Callable[[], None]:
+    from dynabandit.analysis import leaderboard
+
+    names = sorted({run.policy for run in results})
+    if timed:
+        watcher.running("timing a step of each policy")
+    times = experiments.time_steps(names) if timed else {}
+    rows = leaderboard.standings(results, [name for name in names if POLICIES[name].informed], times)
+    table = out / "leaderboard.md"
+    table.write_text(leaderboard.as_markdown(rows, results), encoding="utf-8")
+    (out / "leaderboard.json").write_text(leaderboard.as_json(rows, results), encoding="utf-8")
+
+    def show() -> None:
+        display.print_standings(rows)
+        typer.echo(f"Table: {table}")
+
+    return show
+
+
+def _report_leaderboard_timed(results: Results, out: Path, watcher: Watcher) -> Callable[[], None]:
+    return _report_leaderboard(results, out, watcher, timed=True)
 
 
 def _changed(
@@ -179,20 +245,16 @@ def _check_jobs(jobs: int | None) -> None:
         _stop(f"--jobs must be a whole number of at least 1, got {jobs}", BAD_INPUT)
 
 
-def _run(spec: Spec, out: Path, how: dict[str, Any], *, paper: bool) -> None:
-    """Run a spec, write the report, print the table; say how to go on where that ends early."""
+def _run(spec: Spec, out: Path, how: dict[str, Any], publish: Publish) -> None:
+    """Run a spec, write and print what it found; say how to go on where that ends early."""
     with _bad_input():
         experiments.check(spec, how["backend"], how["precision"], how["cluster"], how["jobs"])
     try:
         extra("pyarrow", "lab")  # now, rather than after hours of simulation
-        from dynabandit import analysis
-
         with display.display(sys.stderr) as watcher:
             results = experiments.run(spec, out, watcher=watcher, **how)
-            watcher.running("drawing the report")
-            report = analysis.publish(results, out, paper=paper)
-        display.print_summary(analysis.summary(results))
-        typer.echo(f"Report: {report}")
+            show = publish(results, out, watcher)
+        show()
     except KeyboardInterrupt:
         again = shlex.join(["dynabandit", *(word for word in sys.argv[1:] if word != "--fresh")])
         _stop(f"stopped. What is done is kept in {out / experiments.STORE}; go on with: {again}", INTERRUPTED)

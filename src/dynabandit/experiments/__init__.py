@@ -2,6 +2,7 @@
 
 from dynabandit.experiments.backends import check
 from dynabandit.experiments.cluster import ClusterError
+from dynabandit.experiments.leaderboard import leaderboard, time_steps
 from dynabandit.experiments.paper import paper
 from dynabandit.experiments.runner import RESULTS, STORE, run
 from dynabandit.experiments.spec import CoverageSpec, Experiment, Named, PathSpec, Spec
@@ -12,5 +13,6 @@ from dynabandit.simulation import BackendError
 
 __all__ = [
     "RESULTS", "STORE", "BackendError", "ClusterError", "CoverageSpec", "Experiment", "Named", "PathSpec", "Spec",
-    "SpecError", "StorageError", "Watcher", "check", "dumps", "load", "loads", "paper", "run",
+    "SpecError", "StorageError", "Watcher", "check", "dumps", "leaderboard", "load", "loads", "paper", "run",
+    "time_steps",
 ]  # fmt: skip
