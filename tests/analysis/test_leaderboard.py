@@ -23,10 +23,11 @@ def results() -> Results:
     regret = {"a": (10.0, 40.0), "b": (20.0, 20.0), "told": (0.0, 0.0)}
     runs = [run(world, name, values[i]) for i, world in enumerate(("w1", "w2")) for name, values in regret.items()]
     quick, never = (
-        run("one-change", "a", 1.0, tuple(range(50, 101))),
-        run("one-change", "b", 1.0, tuple(range(50, 101))),
+        run("one-change", "a", 1.0, tuple(range(50, 201))),
+        run("one-change", "b", 1.0, tuple(range(50, 201))),
     )
     quick.correct[7:] = 0.5
+    never.correct[5] = 1.0  # once, by a timetable
     return Results([*runs, quick, never])
 
 
@@ -41,7 +42,7 @@ def test_ranks_and_ratios_are_over_worlds_and_leave_yardsticks_out() -> None:
     assert [row.policy for row in standings(results(), yardsticks=["told"])][-1] == "told"
 
 
-def test_delay_counts_steps_until_half_of_the_replications_play_the_new_best_arm() -> None:
+def test_delay_counts_steps_until_half_of_the_plays_go_to_the_new_best_arm() -> None:
     rows = {row.policy: row for row in standings(results(), yardsticks=["told"])}
     assert rows["a"].delay == 7
     assert math.isnan(rows["b"].delay)

@@ -16,6 +16,7 @@ __all__ = ["Standing", "as_json", "as_markdown", "critical_difference", "standin
 LEVEL = 0.05
 ONE_CHANGE = "one-change"
 HALF = 0.5
+WINDOW = 50  # steps
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Standing:
     wins: int
     """In how many worlds it has the least regret."""
     delay: float
-    """Steps after the change of `one-change` until half of the replications play the new best arm; NaN if never."""
+    """Steps after the change of `one-change` until half of the plays go to the new best arm; NaN if never."""
     microseconds: float
     """Time of a step on one core with ten arms; NaN where it was not measured."""
 
@@ -143,8 +144,17 @@ def as_json(rows: Sequence[Standing], results: Results) -> str:
 
 
 def _delay(run: Run) -> float:
-    """Return after how many steps half of the replications play the new best arm, counted from the first recorded."""
-    seen = np.flatnonzero(run.correct[1:] >= HALF)  # the first recorded step is the last before the change
+    """Return after how many steps half of the plays of the next steps go to the new best arm.
+
+    Over several steps, since a policy that looks at every arm by a timetable plays the new best arm now and then
+    without having seen anything.
+    """
+    after = run.correct[1:]  # the first recorded step is the last before the change
+    length = min(WINDOW, after.size)
+    if length == 0:
+        return math.nan
+    shares = np.convolve(after, np.full(length, 1.0 / length), mode="valid")
+    seen = np.flatnonzero(shares >= HALF - 1e-9)
     return float(run.times[1:][seen[0]] - run.times[0]) if seen.size else math.nan
 
 

@@ -81,7 +81,7 @@ def one_change(horizon: int, common: dict[str, Any]) -> Experiment:
     return Experiment(id="one-change", environment=world, times=tuple(range(change - 1, horizon + 1)), **common)
 
 
-def time_steps(policies: Sequence[str], arms: int = 10, horizon: int = 20_000) -> dict[str, float]:
+def time_steps(policies: Sequence[str], arms: int = 10, horizon: int = 100_000) -> dict[str, float]:
     """Return the microseconds of a step of each policy on one core, the least of three tries once it is compiled."""
     world = make_environment("case-3", arms=arms)
     taken = {}
