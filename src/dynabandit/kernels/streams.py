@@ -12,7 +12,7 @@ from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.philox import MASK, philox
 
 __all__ = [
-    "EXPLORE", "EXPLORED_ARM", "LARGEST_REPLICATION", "LARGEST_STEP", "PATH", "REWARD", "SCORE", "SHARE",
+    "EXPLORE", "EXPLORED_ARM", "LARGEST_REPLICATION", "LARGEST_STEP", "PATH", "REPLAY", "REWARD", "SCORE", "SHARE",
     "START", "TIE", "Stream", "normal_pair", "stream", "uniform", "uniform_pair", "words",
 ]  # fmt: skip
 
@@ -25,6 +25,7 @@ TIE = 5  # which of several best arms
 EXPLORE = 6  # whether to leave the best arm
 EXPLORED_ARM = 7  # and for which arm
 SHARE = 64  # whether a least share takes the decision, of a Bandit alone
+REPLAY = 65  # whether a replay takes a row whose arm was more likely than others
 
 LARGEST_STEP = MASK  # a step is one word of a key, and so is a replication
 LARGEST_REPLICATION = MASK
