@@ -77,7 +77,7 @@ class CsvFile:
                     raise ValueError(f"{self.name} is empty: its first line must name the columns")
                 yield from self._rows(reader, find_columns(columns, header, self.name))
             except (csv.Error, UnicodeDecodeError) as error:
-                raise ValueError(f"{self.name} cannot be read after line {reader.line_num}: {error}") from None
+                raise ValueError(f"{self.name} cannot be read near line {reader.line_num}: {error}") from None
 
     def _rows(self, reader: Any, places: dict[str, int]) -> Iterator[RawRows]:
         first, lines = 1, []

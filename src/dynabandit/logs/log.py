@@ -106,7 +106,7 @@ class Log:
         left = self.rows
         for parsed in self._parsed(BadRows()):
             try:
-                arms = np.array([columns[name] for name in parsed.arm], dtype=np.int64)[:left]
+                arms = np.array([columns[name] for name in parsed.arm[:left]], dtype=np.int64)
             except KeyError as error:
                 raise ValueError(f"{self.name} changed while it was read: it has a new arm {error}") from None
             propensities = np.full(len(arms), 1.0 / len(self.arms))
