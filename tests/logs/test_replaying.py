@@ -16,8 +16,8 @@ ARMS = ("a", "b", "c")
 EACH_KIND: dict[str, dict[str, object]] = {
     "eps-greedy": {},
     "ucb": {},
-    "aff-ucb2": {},
-    "aff-ots": {},
+    "aff-ucb2": {"step_size": 0.1},
+    "aff-ots": {"step_size": 0.1},  # forgets fast, so that a step more or less of idle time can be seen
     "dts": {},
     "d-ucb": {"discount": 0.9},
     "sw-ucb": {"window": 20},
@@ -75,8 +75,8 @@ def test_a_replay_is_a_bandit_that_plays_the_rows_it_agrees_with(name: str) -> N
     one = world(seed=1, rows=120)
     log = one.log()
     policy = db.policy(name, **EACH_KIND[name])
-    found = logs.replay(log, policy, replications=1, draws=5, seed=3)
-    slow = literal(one, policy, seed=3, draws=5, least=log.least_propensity)
+    found = logs.replay(log, policy, replications=1, draws=50, seed=3)
+    slow = literal(one, policy, seed=3, draws=50, least=log.least_propensity)
     assert found.accepted == len(slow["replay"])
     for estimate in ("replay", "ips", "dr"):
         assert getattr(found, estimate).value == pytest.approx(slow[estimate].mean(), abs=1e-12)
