@@ -18,6 +18,7 @@ NEEDED: dict[str, dict[str, object]] = {
     "Fixed": {"means": [0.2, 0.8]},
     "Piecewise": {"starts": [1, 5], "means": [[0.2, 0.8], [0.8, 0.2]]},
     "Path": {"means": np.full((30, 3), 0.5)},
+    "Recorded": {"rates": np.full((5, 3), 0.5), "period": 6},
 }
 
 

@@ -16,6 +16,7 @@ EXAMPLES: dict[str, dict[str, object]] = {
     "reflected-walk": {"arms": 4, "variance": 0.3},
     "logistic-walk": {"arms": 4, "variance": 2.0},
     "path": {"means": np.random.default_rng(1).random((60, 4))},
+    "recorded": {"rates": np.random.default_rng(2).random((20, 4)), "period": 7},
 }
 each_environment = pytest.mark.parametrize("name", EXAMPLES)
 

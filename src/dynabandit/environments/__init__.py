@@ -6,12 +6,13 @@ from typing import Any
 from dynabandit.environments.base import Environment, Kernels
 from dynabandit.environments.exponential_clock import Case1, Case2, ExponentialClock
 from dynabandit.environments.random_walks import Case3, Case4, LogisticWalk, ReflectedWalk
+from dynabandit.environments.recorded import Recorded
 from dynabandit.environments.still import Fixed, Path, Piecewise, SmallChanges
 from dynabandit.errors import arguments, unknown
 
 __all__ = [
     "ENVIRONMENTS", "Case1", "Case2", "Case3", "Case4", "Environment", "ExponentialClock", "Fixed", "Kernels",
-    "LogisticWalk", "Path", "Piecewise", "ReflectedWalk", "SmallChanges", "environment",
+    "LogisticWalk", "Path", "Piecewise", "Recorded", "ReflectedWalk", "SmallChanges", "environment",
 ]  # fmt: skip
 
 ENVIRONMENTS: dict[str, type[Environment]] = {
@@ -26,6 +27,7 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "reflected-walk": ReflectedWalk,
     "logistic-walk": LogisticWalk,
     "path": Path,
+    "recorded": Recorded,
 }
 
 

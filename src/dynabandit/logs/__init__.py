@@ -1,7 +1,8 @@
 """Logs of real decisions, and what another policy would have earned."""
 
+from dynabandit.logs.carriers import Flights, flights
 from dynabandit.logs.estimates import Estimate
 from dynabandit.logs.log import Log, from_columns, read
 from dynabandit.logs.replaying import Replay, replay
 
-__all__ = ["Estimate", "Log", "Replay", "from_columns", "read", "replay"]
+__all__ = ["Estimate", "Flights", "Log", "Replay", "flights", "from_columns", "read", "replay"]
