@@ -16,7 +16,8 @@ from rich.table import Table
 from dynabandit import logs
 from dynabandit.cli import display, missing, parsing
 from dynabandit.cli.failing import FAILED, INTERRUPTED, bad_input, stop
-from dynabandit.logs import Estimate, Log, Replay
+from dynabandit.logs import Advice, Estimate, Log, Replay
+from dynabandit.policies import Policy
 
 __all__ = ["app"]
 
@@ -65,10 +66,7 @@ def replay(
 ) -> None:
     """Estimate from a log what a policy would have earned in its place."""
     with _ending():
-        chosen = []
-        for text in policy:
-            with bad_input(text):
-                chosen.append(parsing.named(text).make_policy())
+        chosen = _policies(policy)
         with bad_input():
             log = logs.read(
                 file, arm=arm, reward=reward, time=time, propensity=propensity,
@@ -79,10 +77,56 @@ def replay(
                 for one in chosen
             ]
         _warn(log)
+        for one in found:
+            _doubt(one.doubts)
         if as_json:
             typer.echo(json.dumps([_plain_replay(one) for one in found], indent=2))
         else:
             _print_replays(log, found)
+
+
+@app.command()
+def advise(
+    file: File,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="POLICY", help="Compare these; by default each kind over its step sizes."),
+    ] = None,
+    arm: Arm = "arm",
+    reward: Reward = "reward",
+    time: Time = None,
+    propensity: Propensity = None,
+    skip_bad: SkipBad = False,
+    encoding: Encoding = "utf-8",
+    separator: Separator = ",",
+    replications: Replications = 2,
+    draws: Draws = 10,
+    clip: Clip = 0.0,
+    seed: Seed = 1,
+    as_json: Json = False,
+) -> None:
+    """Say which policy and step size suit a log, and how sure one can be."""
+    with _ending():
+        chosen = _policies(policy) if policy else None
+        with bad_input():
+            log = logs.read(
+                file, arm=arm, reward=reward, time=time, propensity=propensity,
+                skip_bad=skip_bad, encoding=encoding, separator=separator,
+            )  # fmt: skip
+            advice = logs.advise(log, chosen, replications=replications, draws=draws, clip=clip, seed=seed)
+        _warn(log)
+        if as_json:
+            typer.echo(json.dumps(_plain_advice(advice), indent=2))
+        else:
+            _print_advice(advice)
+
+
+def _policies(texts: list[str]) -> list[Policy]:
+    chosen = []
+    for text in texts:
+        with bad_input(text):
+            chosen.append(parsing.named(text).make_policy())
+    return chosen
 
 
 @contextmanager
@@ -104,7 +148,11 @@ def _warn(log: Log) -> None:
     """Say on standard error what was left out, and what speaks against the estimates."""
     if log.bad.count:
         typer.echo(f"dynabandit: left out {log.bad.count} of {log.rows + log.bad.count} rows:\n{log.bad}", err=True)
-    for doubt in log.doubts:
+    _doubt(log.doubts)
+
+
+def _doubt(doubts: list[str]) -> None:
+    for doubt in doubts:
         typer.echo(f"dynabandit: doubt: {doubt}", err=True)
 
 
@@ -121,11 +169,52 @@ def _print_replays(log: Log, found: list[Replay]) -> None:
     out.print("Mean reward per decision, with 95 % intervals", table, sep="\n")
 
 
+def _print_advice(advice: Advice) -> None:
+    table = Table(box=SIMPLE)
+    for heading in ("policy", "mean reward", "behind the leader by", "may be the best"):
+        table.add_column(heading, justify="left" if heading == "policy" else "right", no_wrap=True)
+    for one in advice.candidates:
+        behind = "" if one is advice.candidates[0] else str(one.behind)
+        table.add_row(one.policy.label, str(one.value), behind, "yes" if one.may_be_best else "no")
+    table.add_row("as logged", str(advice.logged), "", "")
+    out = display.console(sys.stdout)
+    out.print(f"{advice.log.name}: {advice.log.rows} rows, {len(advice.log.arms)} arms", soft_wrap=True)
+    out.print("Doubly robust mean reward per decision, with 95 % intervals", table, sep="\n")
+    for line in advice.verdict():
+        out.print(line, soft_wrap=True)
+
+
+def _plain_advice(advice: Advice) -> dict[str, Any]:
+    return {
+        "log": _plain_log(advice.log),
+        "leader": advice.leader.label,
+        "sure": advice.sure,
+        "verdict": advice.verdict(),
+        "logged": _plain_estimate(advice.logged),
+        "gain": _plain_estimate(advice.gain),
+        "rows_needed": advice.rows_needed if math.isfinite(advice.rows_needed) else None,
+        "candidates": [
+            {
+                "policy": one.policy.name,
+                "parameters": one.policy.parameters,
+                "value": _plain_estimate(one.value),
+                "behind": _plain_estimate(one.behind),
+                "may_be_best": one.may_be_best,
+            }
+            for one in advice.candidates
+        ],
+    }
+
+
 def _plain_replay(one: Replay) -> dict[str, Any]:
     values = {field.name: getattr(one, field.name) for field in dataclasses.fields(one)}
     values["policy"], values["parameters"] = one.policy.name, one.policy.parameters
-    values["log"] = {"name": one.log.name, "rows": one.log.rows, "bad": one.log.bad.count, "arms": list(one.log.arms)}
+    values["log"] = _plain_log(one.log)
     return {key: _plain_estimate(value) if isinstance(value, Estimate) else value for key, value in values.items()}
+
+
+def _plain_log(log: Log) -> dict[str, Any]:
+    return {"name": log.name, "rows": log.rows, "bad": log.bad.count, "arms": list(log.arms), "doubts": log.doubts}
 
 
 def _plain_estimate(estimate: Estimate) -> dict[str, float | None]:

@@ -42,7 +42,7 @@ def _compiled_play(kernels: Kernels) -> Callable[..., None]:
 
 
 def make_play(kernels: Kernels) -> Callable[..., None]:
-    """Return play(state, plays, model, shares, played, logged, table, scratch, counts, ..., source).
+    """Return play(state, plays, model, shares, burning, played, logged, table, scratch, counts, ..., source).
 
     At each row every replication says how likely it would choose each arm, and chooses. Where that is the arm of
     the row it learns from it, with a probability that makes up for unequal propensities (rejection sampling).
@@ -58,6 +58,7 @@ def make_play(kernels: Kernels) -> Callable[..., None]:
         plays: np.ndarray,
         model: Model,
         shares: np.ndarray,
+        burning: np.ndarray,
         played: Played,
         logged: Logged,
         table: np.ndarray,
@@ -85,6 +86,7 @@ def make_play(kernels: Kernels) -> Callable[..., None]:
                 if plays[replication, rarest] < burn_in:
                     arm = rarest
                     counts[rarest] = draws
+                    burning[0] += 1.0 / replications
                 else:
                     own = Stream(source.seed_low, source.seed_high, replication)
                     others = Stream(source.seed_low, source.seed_high, replications - 1 + replication * draws)
@@ -152,6 +154,7 @@ class Player:
         self.model = Model(np.zeros((adaptive_forgetting.SIZE, len(arms))), np.zeros(2))
         self.model.memory[:] = np.array(adaptive_forgetting.START)[:, None]
         self.shares = np.zeros(len(arms))
+        self.burning = np.zeros(1)  # rows that went by during the burn-in
         self.table = policy.kernels.table(len(arms), TABLE_HORIZON)
         self.scratch = np.zeros((SCRATCH_ROWS, len(arms)))
         self.counts = np.zeros(len(arms), dtype=np.int64)
@@ -161,8 +164,8 @@ class Player:
         """Go through some more rows."""
         played = Played(*(np.zeros(len(logged.arms)) for _ in Played._fields))
         _compiled_play(self.policy.kernels)(
-            self.state, self.plays, self.model, self.shares, played, logged, self.table, self.scratch, self.counts,
-            self.rows + 1, self.policy.burn_in, self.draws, self.least, self.own_clock, self.source,
+            self.state, self.plays, self.model, self.shares, self.burning, played, logged, self.table, self.scratch,
+            self.counts, self.rows + 1, self.policy.burn_in, self.draws, self.least, self.own_clock, self.source,
         )  # fmt: skip
         self.rows += len(logged.arms)
         return played

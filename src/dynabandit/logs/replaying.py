@@ -17,6 +17,7 @@ __all__ = ["CLOCKS", "ESTIMATES", "Replay", "doubly_robust", "player", "replay"]
 
 CLOCKS = ("log", "accepted")
 ESTIMATES = ("replay", "ips", "snips", "dr")
+LONG_BURN_IN = 0.1  # of the rows
 Progress = Callable[[int, int], None]
 
 
@@ -43,6 +44,8 @@ class Replay:
     """The mean reward of the log itself."""
     accepted: float
     """How many rows were accepted, the mean over replications."""
+    burning: float
+    """How many rows went by during the burn-in, the mean over replications."""
     effective_rows: float
     """How many rows of equal weight the weighted rows are worth."""
     shares: dict[str, float] = field(repr=False)
@@ -52,6 +55,17 @@ class Replay:
     clock: str
     clip: float
     seed: int
+
+    @property
+    def doubts(self) -> list[str]:
+        """What speaks against these estimates, beside the doubts about the log."""
+        if self.burning <= LONG_BURN_IN * self.log.rows:
+            return []
+        doubt = (
+            f"{self.policy.label} spent {self.burning:.0f} of {self.log.rows} rows in its burn-in, waiting for one arm "
+            "after the other: try burn_in=0, or for rare arms a larger clip"
+        )
+        return [doubt]
 
     def __str__(self) -> str:
         lines = [f"{self.policy.label} on {self.log!r}"]
@@ -137,6 +151,7 @@ def replay(
         dr=sums["dr"].normal(),
         logged=sums["logged"].wilson(),
         accepted=float(sums["replay"].sums[1]),
+        burning=float(one.burning[0]),
         effective_rows=sums["snips"].effective_rows,
         shares=dict(zip(log.arms, (one.shares / log.rows).tolist(), strict=True)),
         replications=replications,
