@@ -65,7 +65,7 @@ def draw(year: logs.Flights, runs: dict[str, db.Simulation]) -> None:
         label = year.names[arm] if carrier in LEADERS else None
         top.plot(days[middle], smooth, color=colour, label=label, linewidth=1.8 if carrier in LEADERS else 1.0)
     top.plot([], [], color="#CCCCCC", label="seven others")
-    top.set(ylabel=f"on time, mean of {SMOOTHED} days", ylim=(0.45, 1.0))
+    top.set(ylabel=f"on time, mean of {SMOOTHED} days", ylim=(0.38, 1.0))
     top.legend(loc="lower left", ncols=2, frameon=False, fontsize=8)
     draw_gains(bottom, days, year, runs)
     bottom.xaxis.set_major_formatter(mdates.DateFormatter("%b"))

@@ -79,3 +79,20 @@ def test_bad_input_gets_a_message_and_exit_code_2(arguments: list[str], message:
     done = inside("replay", *arguments)
     assert done.exit_code == 2
     assert message in done.stderr
+
+
+def test_advise_prints_the_candidates_and_a_verdict(path: Path) -> None:
+    arguments = ["advise", path, *COLUMNS, "--policy", "ts", "--policy", "uniform"]
+    done = inside(*arguments)
+    assert done.exit_code == 0, done.output
+    for words in ("behind the leader by", "may be the best", "The largest estimate is that of ts.", "as logged"):
+        assert words in done.stdout
+    found = json.loads(inside(*arguments, "--json").stdout)
+    assert (found["leader"], found["sure"]) == ("ts", True)
+    assert [one["may_be_best"] for one in found["candidates"]] == [True, False]
+
+
+def test_a_long_burn_in_is_doubted(path: Path) -> None:
+    done = inside("replay", path, *COLUMNS, "--policy", "aff-dts1:burn_in=100")
+    assert "doubt: aff-dts1(burn_in=100) spent" in done.stderr
+    assert "rows in its burn-in" in done.stderr
