@@ -1,8 +1,10 @@
 """Open Bandit Pipeline's wheel as data: its logs and its source text, without installing it or its requirements."""
 
 import ast
+import contextlib
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -17,15 +19,22 @@ def obp(request: pytest.FixtureRequest) -> Path:
     """Return the folder of the unpacked wheel; it is downloaded once and kept beside pytest's own cache."""
     cache = request.config.cache
     assert cache is not None
-    folder = Path(cache.mkdir("obp"))
-    if not (folder / "obp" / "version.py").exists():
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), "obp==0.4.1"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            pytest.skip(f"obp 0.4.1 CANNOT BE DOWNLOADED, so nothing is tested against it: {done.stderr[-300:]}")
-        with zipfile.ZipFile(folder / WHEEL) as archive:
-            archive.extractall(folder)
-    return folder / "obp"
+    home = Path(cache.mkdir("obp"))
+    if not (home / "unpacked").exists():
+        with tempfile.TemporaryDirectory(dir=home) as folder:  # two workers may come here at once
+            _download(Path(folder))
+            with contextlib.suppress(OSError):
+                (Path(folder) / "unpacked").rename(home / "unpacked")
+    return home / "unpacked" / "obp"
+
+
+def _download(folder: Path) -> None:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), "obp==0.4.1"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"obp 0.4.1 CANNOT BE DOWNLOADED, so nothing is tested against it: {done.stderr[-300:]}")
+    with zipfile.ZipFile(folder / WHEEL) as archive:
+        archive.extractall(folder / "unpacked")
 
 
 def functions(file: Path, names: set[str], scope: dict[str, Any]) -> dict[str, Any]:

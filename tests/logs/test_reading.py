@@ -79,6 +79,23 @@ def test_times_may_be_dates_in_text_and_in_parquet(tmp_path: Path) -> None:
         assert [reward for _, reward, _ in all_rows(log)] == [1.0, 0.0, 1.0]
 
 
+def test_a_number_is_a_time_and_no_date_whatever_stands_beside_it() -> None:
+    table = {"arm": ["a", "b", "a", "b"], "reward": [0, 1, 0, 1], "at": ["20240101", "20240102", "soon", "20240103"]}
+    log = logs.from_columns(table, time="at", skip_bad=True)
+    assert (log.first_time, log.last_time) == (20240101.0, 20240103.0)
+    assert [bad.row for bad in log.bad.shown] == [3]
+
+
+def test_what_pandas_has_for_a_missing_value_is_missing() -> None:
+    frame = pandas.DataFrame({"arm": pandas.array(["a", None, "b"]), "reward": pandas.array([1, 0, None])})
+    frame["at"] = pandas.to_datetime(["2024-01-01", "2024-01-02", "2024-01-03"])
+    frame = frame.convert_dtypes()
+    with pytest.raises(ValueError, match="2 of 3 rows") as caught:
+        logs.from_columns(frame, time="at")
+    assert "row 2, column 'arm': is missing" in str(caught.value)
+    assert "row 3, column 'reward': is missing" in str(caught.value)
+
+
 def test_arms_that_are_numbers_are_sorted_as_numbers() -> None:
     log = logs.from_columns({"arm": [10, 9, 2, "x"], "reward": [0, 0, 0, 0]})
     assert log.arms == ("2", "9", "10", "x")

@@ -4,13 +4,14 @@ import dataclasses
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.box import SIMPLE
+from rich.progress import Progress
 from rich.table import Table
 
 from dynabandit import logs
@@ -72,13 +73,18 @@ def replay(
                 file, arm=arm, reward=reward, time=time, propensity=propensity,
                 skip_bad=skip_bad, encoding=encoding, separator=separator,
             )  # fmt: skip
-            found = [
-                logs.replay(log, one, replications=replications, draws=draws, clock=clock, clip=clip, seed=seed)
-                for one in chosen
-            ]
+            found = []
+            for one in chosen:
+                with _progress(one.label) as progress:
+                    found.append(
+                        logs.replay(
+                            log, one, replications=replications, draws=draws, clock=clock, clip=clip, seed=seed,
+                            progress=progress,
+                        )
+                    )  # fmt: skip
         _warn(log)
-        for one in found:
-            _doubt(one.doubts)
+        for replayed in found:
+            _doubt(replayed.doubts)
         if as_json:
             typer.echo(json.dumps([_plain_replay(one) for one in found], indent=2))
         else:
@@ -113,7 +119,10 @@ def advise(
                 file, arm=arm, reward=reward, time=time, propensity=propensity,
                 skip_bad=skip_bad, encoding=encoding, separator=separator,
             )  # fmt: skip
-            advice = logs.advise(log, chosen, replications=replications, draws=draws, clip=clip, seed=seed)
+            with _progress("all candidates") as progress:
+                advice = logs.advise(
+                    log, chosen, replications=replications, draws=draws, clip=clip, seed=seed, progress=progress
+                )
         _warn(log)
         if as_json:
             typer.echo(json.dumps(_plain_advice(advice), indent=2))
@@ -142,6 +151,14 @@ def _ending() -> Iterator[None]:
         raise
     except OSError as error:
         stop(str(error), FAILED)
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Show in a terminal how many rows are done; elsewhere nothing."""
+    with Progress(console=display.console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _warn(log: Log) -> None:

@@ -14,6 +14,7 @@ __all__ = ["CsvFile", "Memory", "ParquetFile", "Source", "open_file"]
 BATCH = 8192  # rows at a time
 BUFFER = 1 << 20
 PARQUET = (".parquet", ".pq")
+MISSING = ("NAType", "NaTType")  # what pandas has in place of a value
 BYTE_ORDER_MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
@@ -152,5 +153,5 @@ class Memory:
 def _listed(column: Any) -> list[Any]:
     for convert in ("to_list", "tolist"):
         if hasattr(column, convert):
-            return list(getattr(column, convert)())
-    return list(column)
+            column = getattr(column, convert)()
+    return [None if type(value).__name__ in MISSING else value for value in column]

@@ -213,9 +213,9 @@ def _time(value: Any) -> float:
     valid = "a number or a date and time such as 2024-05-31T12:00:00"
     if isinstance(value, str):
         try:
-            value = datetime.fromisoformat(value.strip())
+            value = float(value)  # first, for Python takes 20240531 for a date too
         except ValueError:
-            value = _number(value, valid)
+            value = _moment(value, valid)
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     if isinstance(value, datetime):
@@ -225,6 +225,13 @@ def _time(value: Any) -> float:
     if math.isinf(result):
         raise _Unusable(f"must be {valid}")
     return result
+
+
+def _moment(text: str, valid: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise _Unusable(f"must be {valid}") from None
 
 
 def _find_unsorted(times: np.ndarray, latest: float, problems: dict[int, tuple[str, str]]) -> None:
