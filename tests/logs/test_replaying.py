@@ -82,6 +82,22 @@ def test_a_replay_is_a_bandit_that_plays_the_rows_it_agrees_with(name: str) -> N
         assert getattr(found, estimate).value == pytest.approx(slow[estimate].mean(), abs=1e-12)
 
 
+@pytest.mark.parametrize("name", ["aff-ots", "sw-ucb"])
+def test_on_the_clock_of_accepted_rows_it_is_a_bandit_that_waits_for_a_row_with_its_choice(name: str) -> None:
+    one = world(seed=1, rows=200)
+    policy = db.policy(name, **EACH_KIND[name])
+    found = logs.replay(one.log(), policy, replications=1, draws=1, clock="accepted", clip=1.0, seed=3)
+    bandit, taken = db.Bandit(policy, ARMS, seed=3), []
+    choice = bandit.choose()
+    for arm, reward in zip(one.arms, one.rewards, strict=True):
+        if ARMS[arm] == choice:  # clipped at 1, every propensity is the same and every such row is taken
+            taken.append(reward)
+            bandit.reward(choice, reward)
+            choice = bandit.choose()
+    assert found.accepted == len(taken)
+    assert found.replay.value == pytest.approx(np.mean(taken))
+
+
 def test_idle_time_counts_rows_of_the_log() -> None:
     # The bandit never agrees with the last rows: all that changes meanwhile is the time
     arms = [0, 1, 2] * 20 + [2] * 200
