@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import dynabandit as db
 from dynabandit import logs
@@ -42,6 +43,17 @@ def test_policies_that_decide_alike_are_never_told_apart() -> None:
     assert advice.candidates[1].behind == (0.0, 0.0, 0.0)
     assert math.isinf(advice.rows_needed)
     assert "The log cannot tell it from 1 of 1 others: dts(memory=1" in str(advice)
+
+
+def test_intervals_of_differences_grow_with_the_number_of_pairs() -> None:
+    log = log_of(np.array([[0.3, 0.7]]), 1000, seed=2)
+    two, three = (logs.advise(log, names) for names in (["ts", "uniform"], ["ts", "uniform", "eps-greedy"]))
+    widths = []
+    for advice in (two, three):
+        (behind,) = (one.behind for one in advice.candidates if one.policy.name == "uniform")
+        widths.append(behind.high - behind.low)
+    assert two.leader == three.leader
+    assert widths[1] / widths[0] == pytest.approx(stats.t.ppf(1.0 - 0.025 / 3, 19) / stats.t.ppf(0.975, 19))
 
 
 def test_forgetting_is_advised_where_the_best_arm_changes_often() -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from typer.testing import CliRunner
 
@@ -90,6 +91,16 @@ def test_advise_prints_the_candidates_and_a_verdict(path: Path) -> None:
     found = json.loads(inside(*arguments, "--json").stdout)
     assert (found["leader"], found["sure"]) == ("ts", True)
     assert [one["may_be_best"] for one in found["candidates"]] == [True, False]
+
+
+def test_advise_takes_parquet(path: Path, tmp_path: Path) -> None:
+    pandas.read_csv(path, sep=";").to_parquet(tmp_path / "log.parquet")
+    columns = ["--arm", "shown", "--reward", "clicked", "--policy", "ts", "--policy", "uniform", "--json"]
+    there, here = (
+        inside("advise", *file, *columns) for file in ((path, "--separator", ";"), (tmp_path / "log.parquet",))
+    )
+    assert here.exit_code == 0, here.output
+    assert json.loads(here.stdout)["candidates"] == json.loads(there.stdout)["candidates"]
 
 
 def test_a_long_burn_in_is_doubted(path: Path) -> None:

@@ -73,7 +73,10 @@ def test_times_may_be_dates_in_text_and_in_parquet(tmp_path: Path) -> None:
     text = written(
         tmp_path, "at,arm,reward", *(f"{at},{arm},{reward}" for at, arm, reward in zip(*table.values(), strict=True))
     )
-    for path in (text, tmp_path / "log.parquet"):
+    for unit in ("s", "ms", "us", "ns"):
+        exact = pa.array(moments, pa.timestamp(unit, "UTC"))
+        pq.write_table(pa.table({**table, "at": exact}), tmp_path / f"{unit}.parquet")
+    for path in (text, *tmp_path.glob("*.parquet")):
         log = logs.read(path, time="at")
         assert log.first_time == start.timestamp()
         assert [reward for _, reward, _ in all_rows(log)] == [1.0, 0.0, 1.0]

@@ -13,6 +13,7 @@ __all__ = ["CsvFile", "Memory", "ParquetFile", "Source", "open_file"]
 
 BATCH = 8192  # rows at a time
 BUFFER = 1 << 20
+TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # in a second
 PARQUET = (".parquet", ".pq")
 MISSING = ("NAType", "NaTType")  # what pandas has in place of a value
 BYTE_ORDER_MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
@@ -123,11 +124,21 @@ class ParquetFile:
                 first = 1
                 names = dict(columns.named())
                 for batch in file.iter_batches(BATCH, columns=list(names.values()), use_threads=False):
-                    values = {role: batch.column(name).to_pylist() for role, name in names.items()}
+                    values: dict[str, Sequence[Any]] = {
+                        role: _plain(lib, batch.column(name)) for role, name in names.items()
+                    }
                     yield RawRows(first, None, values)
                     first += batch.num_rows
         except (lib.ArrowInvalid, lib.ArrowNotImplementedError, OSError) as error:
             raise ValueError(f"{self.name} cannot be read as Parquet: {error}") from None
+
+
+def _plain(lib: Any, column: Any) -> list[Any]:
+    """Return the values of a column; times as seconds, for Python's have no nanoseconds."""
+    if not lib.types.is_timestamp(column.type):
+        return column.to_pylist()
+    ticks = TICKS[column.type.unit]
+    return [None if value is None else value / ticks for value in column.cast(lib.int64()).to_pylist()]
 
 
 class Memory:
