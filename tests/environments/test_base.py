@@ -22,6 +22,7 @@ EXAMPLES: dict[str, dict[str, object]] = {
     "rotting": {"arms": 5, "fastest": 3, "slowest": 300},
     "burst": {"arms": 4, "first": 30, "length": 60, "rate": 0.1},
     "needle": {"arms": 40, "period": 25},
+    "recorded": {"rates": np.random.default_rng(2).random((20, 4)), "period": 7},
 }
 each_environment = pytest.mark.parametrize("name", EXAMPLES)
 

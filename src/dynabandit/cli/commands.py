@@ -2,17 +2,17 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
 import dynabandit
 from dynabandit import experiments
-from dynabandit.cli import display, missing, parsing
+from dynabandit.cli import display, logs, missing, parsing
 from dynabandit.cli.catalogue import entries
+from dynabandit.cli.failing import BAD_INPUT, FAILED, INTERRUPTED, bad_input as _bad_input, stop as _stop
 from dynabandit.environments import ENVIRONMENTS
 from dynabandit.errors import extra
 from dynabandit.experiments import Experiment, Named, Spec, Watcher
@@ -24,9 +24,6 @@ __all__ = ["app"]
 Publish = Callable[[Results, Path, Watcher], Callable[[], None]]  # writes files, and returns what prints the rest
 
 QUICK = 10  # replications
-BAD_INPUT = 2
-FAILED = 1
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
 ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = typer.Typer(
@@ -268,20 +265,6 @@ def _run(spec: Spec, out: Path, how: dict[str, Any], publish: Publish) -> None:
         _stop(f"{error}. Earlier results are intact; mend this and run the same command again", FAILED)
 
 
-@contextmanager
-def _bad_input(where: str = "") -> Iterator[None]:
-    """Turn an error about what the user gave into a message and an exit code."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        _stop(f"{where}: {error}" if where else str(error), BAD_INPUT)
-
-
-def _stop(message: str, code: int) -> NoReturn:
-    typer.echo(f"dynabandit: {message}", err=True)
-    raise typer.Exit(code)
-
-
 def _mount_service() -> None:
     """Add the commands of the service, or in their place what to install for them."""
     try:
@@ -294,4 +277,5 @@ def _mount_service() -> None:
         app.add_typer(service)
 
 
+app.add_typer(logs.app)
 _mount_service()

@@ -9,6 +9,7 @@ from dynabandit.environments.exponential_clock import Case1, Case2, ExponentialC
 from dynabandit.environments.needle import Needle
 from dynabandit.environments.piecewise_benchmarks import PB1, PB2
 from dynabandit.environments.random_walks import Case3, Case4, LogisticWalk, ReflectedWalk
+from dynabandit.environments.recorded import Recorded
 from dynabandit.environments.rotting import Rotting
 from dynabandit.environments.seasonal import Seasonal
 from dynabandit.environments.still import Fixed, Path, Piecewise, SmallChanges
@@ -16,7 +17,7 @@ from dynabandit.errors import arguments, unknown
 
 __all__ = [
     "ENVIRONMENTS", "PB1", "PB2", "Burst", "Case1", "Case2", "Case3", "Case4", "Environment", "ExponentialClock",
-    "Fixed", "Kernels", "LogisticWalk", "Needle", "Path", "Piecewise", "ReflectedWalk", "Rotting", "Seasonal",
+    "Fixed", "Kernels", "LogisticWalk", "Needle", "Path", "Piecewise", "Recorded", "ReflectedWalk", "Rotting", "Seasonal",
     "SmallChanges", "environment",
 ]  # fmt: skip
 
@@ -38,6 +39,7 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "rotting": Rotting,
     "burst": Burst,
     "needle": Needle,
+    "recorded": Recorded,
 }
 
 

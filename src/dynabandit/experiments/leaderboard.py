@@ -23,6 +23,7 @@ ELSEWHERE = {
     "reflected-walk": "case-3",
     "logistic-walk": "case-4",
     "path": "nowhere: its means are the user's",
+    "recorded": "nowhere: its rates are the user's",
 }
 
 

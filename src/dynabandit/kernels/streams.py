@@ -12,8 +12,8 @@ from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.philox import MASK, philox
 
 __all__ = [
-    "EXPLORE", "EXPLORED_ARM", "LARGEST_REPLICATION", "LARGEST_STEP", "PATH", "REWARD", "SCORE", "SECOND", "SHARE",
-    "START", "TIE", "Stream", "normal_pair", "stream", "uniform", "uniform_pair", "words",
+    "EXPLORE", "EXPLORED_ARM", "LARGEST_REPLICATION", "LARGEST_STEP", "PATH", "REPLAY", "REWARD", "SCORE", "SECOND",
+    "SHARE", "START", "TIE", "Stream", "normal_pair", "stream", "uniform", "uniform_pair", "words",
 ]  # fmt: skip
 
 # Roles. A role's number is part of every result: never reuse or renumber one.
@@ -26,6 +26,7 @@ EXPLORE = 6  # whether to leave the best arm
 EXPLORED_ARM = 7  # and for which arm
 SECOND = 8  # another draw for an arm, of a policy whose score needs two
 SHARE = 64  # whether a least share takes the decision, of a Bandit alone
+REPLAY = 65  # whether a replay takes a row whose arm was more likely than others
 
 LARGEST_STEP = MASK  # a step is one word of a key, and so is a replication
 LARGEST_REPLICATION = MASK

@@ -3,9 +3,11 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynabandit import frames
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.errors import integer, unknown
 from dynabandit.kernels.streams import LARGEST_REPLICATION, stream
@@ -14,6 +16,11 @@ from dynabandit.simulation import threads as on_threads
 from dynabandit.simulation.backends import check_backend, takes_gpu
 from dynabandit.simulation.episodes import Record
 from dynabandit.simulation.work import Progress, Work
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import xarray
 
 __all__ = ["Simulation", "check_horizon", "compare", "recorded_times", "simulate"]
 
@@ -56,6 +63,44 @@ class Simulation:
     def replications(self) -> int:
         """How many replications there are."""
         return len(self.regret)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return the regret as a pandas data frame, a row for each replication and recorded step.
+
+        Examples
+        --------
+        >>> import dynabandit as db
+        >>> db.simulate("ts", "case-1", horizon=100, replications=3, times=5).to_pandas().shape
+        (15, 3)
+        """
+        return frames.pandas_frame(frames.tidy(self.times, self.regret))
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Return the regret as a polars data frame, a row for each replication and recorded step."""
+        return frames.polars_frame(frames.tidy(self.times, self.regret))
+
+    def to_xarray(self) -> "xarray.Dataset":
+        """Return all that was recorded as an xarray data set with named axes.
+
+        Examples
+        --------
+        >>> import dynabandit as db
+        >>> data = db.simulate("ts", "case-1", horizon=100, replications=3, times=5).to_xarray()
+        >>> dict(data.regret.sizes)
+        {'replication': 3, 'step': 5}
+        """
+        numbers = np.arange(self.first_replication, self.first_replication + self.replications)
+        coordinates: dict[str, Any] = {"replication": numbers, "step": self.times}
+        variables: dict[str, Any] = {
+            "regret": (("replication", "step"), self.regret),
+            "correct": (("step",), self.correct),
+        }
+        for name, kept in (("arm", self.arms), ("reward", self.rewards)):
+            if kept is not None:
+                coordinates["every_step"] = np.arange(1, self.horizon + 1)
+                variables[name] = (("replication", "every_step"), kept)
+        names = {"policy": self.policy.label, "environment": self.environment.name, "seed": self.seed}
+        return frames.dataset(variables, coordinates, names)
 
     def __repr__(self) -> str:
         plural = "" if self.replications == 1 else "s"
