@@ -167,7 +167,7 @@ def test_replications_look_for_needles_of_their_own() -> None:
         ("burst", {"first": 0}, "first must be a whole number of at least 1 .*, got 0"),
         ("burst", {"length": -1}, "length must be a whole number of at least 0 .*, got -1"),
         ("burst", {"rate": 1.1}, r"rate must be a number in \[0, 1\], got 1.1"),
-        ("needle", {"low": 0.8}, "low must not be above high, got 0.8 and 0.7"),
+        ("needle", {"low": 0.9}, "low must not be above high, got 0.9 and 0.8"),
         ("needle", {"period": 0}, "period must be a whole number of at least 1 .*, got 0"),
         ("needle", {"period": 1.5}, "period must be a whole number .*, got 1.5"),
     ],

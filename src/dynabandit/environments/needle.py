@@ -50,7 +50,7 @@ class Needle(Environment):
     --------
     >>> import dynabandit as db
     >>> path = db.environment("needle", arms=1000, period=50).path(horizon=200, seed=1)
-    >>> (path == 0.7).sum(axis=1).tolist() == [1] * 200, len(set(path.argmax(axis=1).tolist()))
+    >>> (path == 0.8).sum(axis=1).tolist() == [1] * 200, len(set(path.argmax(axis=1).tolist()))
     (True, 4)
 
     References
@@ -62,9 +62,9 @@ class Needle(Environment):
     slots: ClassVar[tuple[str, ...]] = ("stretch", "mean")
     kernels: ClassVar[Kernels] = Kernels(start, advance)
 
-    arms: int = 500
-    low: float = 0.3
-    high: float = 0.7
+    arms: int = 200
+    low: float = 0.2
+    high: float = 0.8
     period: int = 5000
 
     def __post_init__(self) -> None:

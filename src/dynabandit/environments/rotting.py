@@ -34,7 +34,7 @@ def advance(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, tabl
 
 @dataclass(frozen=True, kw_only=True)
 class Rotting(Environment):
-    """Means that decay by halves, each arm at a pace of its own; the first leader is seldom the last one.
+    """Means that decay by halves, each arm at a pace of its own, so that the first leader need not be the last one.
 
     Arms rot with time, played or not (restless). Arms that rot with their plays (rested) would need an environment that
     knows what was played, and a regret that counts what a choice spoils; neither is so here.
