@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from dynabandit.bandit import Bandit
-from dynabandit.policies import policy as make_policy
 from dynabandit.service import types
 from dynabandit.service.clock import Clock
 from dynabandit.service.errors import Conflict, Differs, Refused
@@ -21,11 +20,11 @@ from dynabandit.service.events import ARM, CLOSE, CREATE, DELETE, POLICY, REWARD
 from dynabandit.service.fold import State, change_arm
 from dynabandit.service.names import ID_BITS, decision_id, public_id
 from dynabandit.service.stores import Snapshot, Store
+from dynabandit.service.warming import check_size
 
 __all__ = ["Desk", "view"]
 
 SNAPSHOT_EVERY = 10_000  # events
-MOST_SHARED = 1_000_000
 SWEEP_PAGE = 500  # decisions whose window is looked at in one transaction
 
 
@@ -124,7 +123,7 @@ class Desk:
         if body["drawn"]:
             body["seed"] = secrets.randbits(63)
         try:
-            _check_size(body["policy"], body["parameters"])
+            check_size(body["policy"], body["parameters"])
             Bandit(body["policy"], body["arms"], seed=body["seed"], **body["parameters"])
         except (TypeError, ValueError) as error:
             raise Refused(422, str(error)) from None
@@ -249,7 +248,7 @@ class Desk:
     def set_policy(self, state: State, asked: types.SetPolicy) -> None:
         """Go on with another policy, warmed by all rewards so far; the same policy again changes nothing."""
         try:
-            _check_size(asked.policy, asked.parameters)
+            check_size(asked.policy, asked.parameters)
             fresh = state.bandit.swapped(asked.policy, (), **asked.parameters)
         except (TypeError, ValueError) as error:
             raise Refused(422, str(error)) from None
@@ -263,15 +262,6 @@ class Desk:
         self.rows.append(state.add(DELETE, self._now(state), time.time()))
         self.deleted.append(state.number)
         self._names.pop(state.settings.name, None)
-
-
-def _check_size(name: str, parameters: dict[str, Any]) -> None:
-    """Refuse a policy whose memory would not fit: a window is a number that anybody can write down."""
-    size = make_policy(name, **parameters).shared_size()
-    if size > MOST_SHARED:
-        raise ValueError(
-            f"policy {name!r} would keep {size} numbers besides the arms, at most {MOST_SHARED} are allowed"
-        )
 
 
 def _decisions(state: State, rows: list[Row]) -> list[types.Decision]:

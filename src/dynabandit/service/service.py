@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import structlog
@@ -16,12 +17,14 @@ from dynabandit.service.events import Row, shown
 from dynabandit.service.keys import Keyring
 from dynabandit.service.metrics import Metrics
 from dynabandit.service.names import public_id, read_decision_id, read_public_id
+from dynabandit.service.preview import preview
 from dynabandit.service.stores import Store
 from dynabandit.service.writer import Call, Overloaded, Writer
 
 __all__ = ["Service", "find_log", "shown_events"]
 
 MANY_ARMS = 500  # from here on a state is written out in a thread of its own
+MOST_REPLAYS = 16  # that run or wait for a thread
 READY_SECONDS = 2.0
 KEYS_SECONDS = 1.0
 Result = TypeVar("Result")
@@ -60,6 +63,8 @@ class Service:
         self._reading = threading.Lock()
         self._desk = Desk(store, clock or Clock())
         self._writer = Writer(self._desk, self.metrics, most_waiting, patience)
+        self._replays = ThreadPoolExecutor(2, "dynabandit-replay")
+        self._replaying = 0
         self._refresher: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -76,6 +81,7 @@ class Service:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._refresher
         await self._writer.stop()
+        await asyncio.to_thread(self._replays.shutdown, cancel_futures=True)
         self._reader.close()
 
     async def _refresh_keys(self) -> None:
@@ -166,6 +172,26 @@ class Service:
     async def set_policy(self, name: str, asked: types.SetPolicy) -> types.Changed:
         """PUT /v1/bandits/{name}/policy."""
         return await self._change(name, lambda desk: desk.set_policy(desk.named(name), asked), alone=True)
+
+    async def preview_policy(self, name: str, asked: types.PreviewPolicy) -> types.Preview:
+        """POST /v1/bandits/{name}/policy/preview."""
+        state = await self._writer.submit(Call(lambda desk: desk.named(name).copy(), name=name))
+        return await self._replay(lambda store: preview(store, state, asked))
+
+    async def _replay(self, work: Callable[[Store], Result]) -> Result:
+        """Do work that may read a whole log, in a thread and on a connection of its own."""
+
+        def run() -> Result:
+            with contextlib.closing(self._store.reader()) as store:
+                return work(store)
+
+        if self._replaying >= MOST_REPLAYS:
+            raise Overloaded
+        self._replaying += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._replays, run)
+        finally:
+            self._replaying -= 1
 
     async def _change(self, name: str, change: Callable[[Desk], None], alone: bool = False) -> types.Changed:
         def run(desk: Desk) -> types.Changed:

@@ -132,17 +132,19 @@ class Store:
 
     def rewards_before(self, bandit: int, sequence: int) -> Iterator[tuple[int, float]]:
         """Return the (column, reward) pairs before a sequence number, defaults included."""
-        after = 0
-        while True:
-            page = self.rows(
-                "SELECT sequence, arm, value FROM events WHERE bandit = ? AND sequence > ? AND sequence < ?"
-                " AND settles IS NOT NULL AND value IS NOT NULL ORDER BY sequence LIMIT ?",
-                (bandit, after, sequence, PAGE),
-            )
-            if not page:
-                return
-            for after, arm, value in page:  # noqa: B007 - the last one is where the next page begins
-                yield arm, value
+        for page in self.reward_pages(bandit, 0, sequence):
+            for _, column, value in page:
+                yield column, value
+
+    def reward_pages(self, bandit: int, after: int, before: int) -> Iterator[list[tuple[int, int, float]]]:
+        """Return (sequence, column, reward) of the rewards between two sequence numbers, a page at a time."""
+        while page := self.rows(
+            "SELECT sequence, arm, value FROM events WHERE bandit = ? AND sequence > ? AND sequence < ?"
+            " AND settles IS NOT NULL AND value IS NOT NULL ORDER BY sequence LIMIT ?",
+            (bandit, after, before, PAGE),
+        ):
+            yield [(sequence, column, value) for sequence, column, value in page]
+            after = page[-1][0]
 
     def decision(self, bandit: int, step: int) -> Settled | None:
         """Return a decision and what became of it."""
