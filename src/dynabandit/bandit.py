@@ -261,6 +261,26 @@ class Bandit:
             other.reward_columns(some)
         return other
 
+    def adopting(self, other: "Bandit") -> "Bandit | None":
+        """Return a bandit that goes on from this step with the policy of another and all that it has learnt.
+
+        None where the other learnt about other arms: then only `swapped` gives what would have been learnt.
+        """
+        numbers = other._policy.numbers(max(len(self._columns), 1))
+        if len(self._names) != len(other._names) or not np.array_equal(numbers, other._numbers):
+            return None
+        taken = self.copy()
+        taken._policy, taken._memory, taken._shared = other._policy, other._memory.copy(), other._shared.copy()
+        taken._prepare()
+        return taken
+
+    def compile(self) -> None:
+        """Compile now what decisions and rewards need, and not at the first of each."""
+        choose, learn = _compiled(self._policy.kernels)
+        if len(self._columns) > 0:
+            choose(*self._seen(self._columns, self._step + 1))
+        learn(self._memory.copy(), self._shared.copy(), 0, 0.0, self._numbers)
+
     def add_arm(self, name: str) -> None:
         """Add an arm that nothing is known about yet; a removed arm's name can be used again."""
         _check_name(name, self._index)

@@ -1,5 +1,6 @@
 """Warming: a policy to come is fed the rewards of a log, in any thread, while the present one decides."""
 
+import contextlib
 from typing import Any
 
 from dynabandit.bandit import Bandit
@@ -9,9 +10,11 @@ from dynabandit.service.errors import Refused
 from dynabandit.service.fold import State
 from dynabandit.service.stores import Store
 
-__all__ = ["MOST_SHARED", "Warming", "check_size"]
+__all__ = ["MOST_SHARED", "Warming", "check_size", "compile_policy", "warmed"]
 
 MOST_SHARED = 1_000_000
+ROUNDS = 8
+FEW_EVENTS = 500
 
 
 class Warming:
@@ -31,6 +34,20 @@ class Warming:
         self.rewards = 0
         self.bandit = _with_policy(state.bandit, asked)
 
+    def fits(self, state: State) -> bool:
+        """Whether a state can go on with what was learnt: it is the same bandit, with the same arms."""
+        return (
+            self.number == state.number
+            and self.sequence <= state.sequence
+            and state.bandit.adopting(self.bandit) is not None
+        )
+
+    def bandit_of(self, state: State) -> Bandit:
+        """Return the bandit with which a state that fits goes on."""
+        bandit = state.bandit.adopting(self.bandit)
+        assert bandit is not None, "it must fit"
+        return bandit
+
     def feed(self, store: Store, upto: int) -> None:
         """Take in the rewards from where it is up to an event."""
         for page in store.reward_pages(self.number, self.sequence, upto + 1):
@@ -40,12 +57,36 @@ class Warming:
         self.sequence = upto
 
 
+def warmed(store: Store, state: State, asked: types.SetPolicy) -> Warming | None:
+    """Return a policy that has learnt nearly all there is to learn, or None where it is the present one.
+
+    Rewards go on to come meanwhile; they are followed until so few are left that nobody waits long for the rest.
+    """
+    warming = Warming(state, asked)
+    if warming.bandit.policy == state.bandit.policy:
+        return None
+    warming.bandit.compile()
+    for _ in range(ROUNDS):
+        last = store.last_sequence(state.number)
+        if last - warming.sequence < FEW_EVENTS:
+            break
+        warming.feed(store, last)
+    return warming
+
+
 def _with_policy(bandit: Bandit, asked: types.SetPolicy) -> Bandit:
     try:
         check_size(asked.policy, asked.parameters)
         return bandit.swapped(asked.policy, (), **asked.parameters)
     except (TypeError, ValueError) as error:
         raise Refused(422, str(error)) from None
+
+
+def compile_policy(name: str, parameters: dict[str, Any]) -> None:
+    """Compile what a policy needs; one that is not valid needs nothing."""
+    with contextlib.suppress(TypeError, ValueError):
+        check_size(name, parameters)
+        Bandit(name, ["a", "b"], seed=0, **parameters).compile()
 
 
 def check_size(name: str, parameters: dict[str, Any]) -> None:

@@ -112,6 +112,11 @@ class Store:
         )
         return [Row._make(values) for values in found]
 
+    def last_sequence(self, bandit: int) -> int:
+        """Return the sequence number of the latest event."""
+        found = self.rows("SELECT max(sequence) FROM events WHERE bandit = ?", (bandit,))
+        return found[0][0] or 0
+
     def log(self, bandit: int, after: int = 0) -> Iterator[Row]:
         """Return all rows of a bandit's log after a sequence number, a page at a time."""
         while page := self.events(bandit, after):
