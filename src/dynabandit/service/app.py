@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dynabandit.service import export, types
+from dynabandit.service.admission import Overloaded
 from dynabandit.service.errors import Refused
 from dynabandit.service.messages import (
     JSON,
@@ -25,6 +26,7 @@ from dynabandit.service.messages import (
     query_values,
     read_body,
     response,
+    turn_away,
 )
 from dynabandit.service.openapi import Endpoint, Query, document
 from dynabandit.service.service import Service
@@ -293,9 +295,13 @@ def _bound(service: Service, endpoint: Endpoint, handler: Handler) -> Callable[[
         try:
             if endpoint.permission:
                 authorise(service, request, endpoint.permission)
+            if endpoint.permission == "decide":
+                service.check_room()
             body = None if decoder is None else decoder.decode(await read_body(request, limit))
             answer = await handler(service, request, body)
             result = answer if isinstance(answer, Response) else response(*answer)
+        except Overloaded:
+            result = await turn_away(service)
         except Exception as error:
             result = problem(service, error)
         service.metrics.answered(method, path, result.status_code, time.perf_counter() - started)

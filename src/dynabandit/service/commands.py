@@ -10,16 +10,16 @@ from typing import Annotated, NoReturn
 
 import structlog
 import typer
-import uvicorn
 
-from dynabandit.service.app import make_app
+from dynabandit.service.admission import MOST_WAITING
 from dynabandit.service.errors import StoreFailed
 from dynabandit.service.keys import ROLES, new_key
+from dynabandit.service.server import MOST_CONNECTIONS, make_server
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.verify import verify as verify_store
 
-__all__ = ["Server", "app"]
+__all__ = ["app"]
 
 DEFAULT_STORE = "sqlite:///dynabandit.db"
 SWITCH_SECONDS = 0.0005  # the writer's thread must not wait long for its turn
@@ -36,7 +36,10 @@ def serve(
     host: Annotated[str, typer.Option(help="Any other than 127.0.0.1 needs API keys.")] = "127.0.0.1",
     store: StoreOption = DEFAULT_STORE,
     require_keys: Annotated[bool, typer.Option(help="Ask for API keys on 127.0.0.1, too.")] = False,
-    most_waiting: Annotated[int, typer.Option(min=1, help="Calls that may wait; others get 429.")] = 128,
+    most_waiting: Annotated[int, typer.Option(min=1, help="Calls that may wait; others get 429.")] = MOST_WAITING,
+    most_connections: Annotated[
+        int, typer.Option(min=1, help="Connections at once; others get 503.")
+    ] = MOST_CONNECTIONS,
     patience: Annotated[float, typer.Option(min=0.1, help="Seconds until a call gets 503.")] = 5.0,
 ) -> None:
     """Serve decisions over HTTP until stopped."""
@@ -55,28 +58,7 @@ def serve(
     sys.setswitchinterval(SWITCH_SECONDS)
     _write_logs()
     service = Service(opened, needs_keys, most_waiting=most_waiting, patience=patience)
-    config = uvicorn.Config(
-        make_app(service),
-        host=host,
-        port=port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=10,
-    )
-    Server(config).run()
-
-
-class Server(uvicorn.Server):
-    """A server that says where it listens: port 0 asks the system for a free one."""
-
-    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
-        await super().startup(sockets)  # type: ignore[arg-type]
-        for server in self.servers:
-            for socket in server.sockets:
-                address, port = socket.getsockname()[:2]
-                shown = f"[{address}]" if ":" in address else address
-                print(f"dynabandit serves http://{shown}:{port}", flush=True)
+    make_server(service, host, port, most_connections).run()
 
 
 @keys_app.command("create")

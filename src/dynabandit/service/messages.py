@@ -17,12 +17,12 @@ from dynabandit.service.keys import ROLES
 from dynabandit.service.names import clean_name
 from dynabandit.service.openapi import Query
 from dynabandit.service.service import Service
-from dynabandit.service.writer import RETRY_SECONDS, Overloaded
 
-__all__ = ["JSON", "authorise", "cleaned", "header", "path_part", "plain", "problem", "query_values", "read_body",
-           "response"]  # fmt: skip
+__all__ = ["JSON", "RETRY_SECONDS", "authorise", "cleaned", "header", "path_part", "plain", "problem", "query_values",
+           "read_body", "response", "turn_away"]  # fmt: skip
 
 JSON = "application/json"
+RETRY_SECONDS = "1"
 HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 413: {"Connection": "close"}}  # what is left is not read
 
 encode = msgspec.json.Encoder().encode
@@ -41,6 +41,16 @@ def response(content: Any, status: int = 200) -> Response:
     return Response(encode(content), status, media_type=JSON)
 
 
+def _turned_away(**headers: str) -> Response:
+    return plain(429, "too many calls wait already", **{"Retry-After": RETRY_SECONDS}, **headers)
+
+
+async def turn_away(service: Service) -> Response:
+    """Return the answer to a call that cannot be let in, when its turn has come."""
+    service.metrics.turned_away.inc()
+    return STAY if await service.hold_back() else LEAVE
+
+
 def problem(service: Service, error: Exception) -> Response:
     """Return the answer to a call that failed."""
     headers: dict[str, str] = {}
@@ -51,9 +61,6 @@ def problem(service: Service, error: Exception) -> Response:
         status, why = 422, str(error)
     elif isinstance(error, (msgspec.DecodeError, RecursionError)):
         status, why = 400, f"the body must be JSON: {error}"
-    elif isinstance(error, Overloaded):
-        service.metrics.turned_away.inc()
-        status, why, headers = 429, "too many calls wait already", {"Retry-After": RETRY_SECONDS}
     elif isinstance(error, StoreFailed):
         status, why, headers = 503, "the store is not available", {"Retry-After": RETRY_SECONDS}
     elif isinstance(error, ClientDisconnect):
@@ -96,7 +103,7 @@ async def read_body(request: Request, limit: int) -> bytes:
     kind = (header(request, b"content-type") or "").partition(";")[0].strip().lower()
     if kind != JSON:  # browsers ask before they send this type to another site
         raise Refused(415, f"Content-Type must be {JSON}, got {kind[:100]!r}")
-    body, more = b"", True
+    body, more = bytearray(), True
     while more:
         message = await request.receive()
         if message["type"] == "http.disconnect":
@@ -105,7 +112,7 @@ async def read_body(request: Request, limit: int) -> bytes:
         more = message.get("more_body", False)
         if len(body) > limit:
             raise Refused(413, f"the body must have at most {limit} bytes")
-    return body
+    return bytes(body)
 
 
 def header(request: Request, name: bytes) -> str | None:
@@ -158,3 +165,6 @@ def _value(query: Query, text: str) -> int | str:
             raise Refused(422, f"{query.name} must be {valid}, got {text[:100]!r}")
         return int(text)
     return text
+
+
+STAY, LEAVE = _turned_away(), _turned_away(Connection="close")  # made once: there is no time to make many

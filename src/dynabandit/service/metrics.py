@@ -8,6 +8,7 @@ from dynabandit.service.events import Row
 
 __all__ = ["Metrics"]
 
+TURNED_AWAY = 429  # held back on purpose, see `admission`
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
@@ -25,7 +26,7 @@ class Metrics:
         )
         self.seconds = Histogram(
             "dynabandit_request_seconds",
-            "Time to an answer.",
+            "Time to an answer, of calls that were let in.",
             ["method", "route"],
             buckets=SECONDS,
             registry=to,
@@ -55,7 +56,8 @@ class Metrics:
             found = (self.requests.labels(method, route, str(status)), self.seconds.labels(method, route))
             self._answers[method, route, status] = found
         found[0].inc()
-        found[1].observe(seconds)
+        if status != TURNED_AWAY:
+            found[1].observe(seconds)
 
     def page(self) -> bytes:
         """Return the page that Prometheus reads."""
