@@ -23,6 +23,7 @@ __all__ = ["JSON", "RETRY_SECONDS", "authorise", "cleaned", "header", "path_part
 
 JSON = "application/json"
 RETRY_SECONDS = "1"
+LONGEST_WHY = 1000  # characters: what is wrong may be long, and is quoted
 HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 413: {"Connection": "close"}}  # what is left is not read
 
 encode = msgspec.json.Encoder().encode
@@ -31,7 +32,7 @@ log = structlog.get_logger("dynabandit.service")
 
 def plain(status: int, why: str, **headers: str) -> Response:
     """Return an answer that says why not."""
-    answer = response(types.Problem(why), status)
+    answer = response(types.Problem(why if len(why) <= LONGEST_WHY else f"{why[:LONGEST_WHY]}..."), status)
     answer.headers.update(headers)
     return answer
 
@@ -71,22 +72,22 @@ def problem(service: Service, error: Exception) -> Response:
     else:
         log.error("call failed", exc_info=error)
         status, why = 500, "something went wrong; the log of the service says what"
-    answer = response(types.Problem(why), status)
-    answer.headers.update(headers)
-    return answer
+    return plain(status, why, **headers)
 
 
-def authorise(service: Service, request: Request, permission: str) -> None:
-    """Refuse a caller without the key for it, before anything is looked up."""
+def authorise(service: Service, request: Request, permission: str) -> str | None:
+    """Refuse a caller without the key for it, before anything is looked up; return the key's id."""
     if service.needs_keys:
-        role = service.keyring.role(header(request, b"authorization"))
-        if role is None:
+        key = service.keyring.holder(header(request, b"authorization"))
+        if key is None:
             raise Refused(401, "this needs a valid API key, as: Authorization: Bearer dyna_...")
-        if permission not in ROLES[role]:
+        if permission not in ROLES[key.role]:
             raise Refused(403, f"this needs a key that may {permission}")
-    elif not _is_local(header(request, b"host") or ""):
+        return key.id
+    if not _is_local(header(request, b"host") or ""):
         # A page on the web can point a name of its own at this address, but cannot choose another Host header
         raise Refused(421, "without API keys only requests to 127.0.0.1 or localhost are answered")
+    return None
 
 
 @functools.lru_cache(maxsize=64)
@@ -142,6 +143,8 @@ def cleaned(name: str, what: str) -> str:
 def query_values(request: Request, *known: Query) -> dict[str, Any]:
     """Return the value of each parameter, or refuse."""
     given = dict(request.query_params)
+    if len(given) < len(request.query_params.multi_items()):
+        raise Refused(422, "each parameter can be given once")
     values = {one.name: _value(one, given.pop(one.name)) if one.name in given else _default(one) for one in known}
     if given:
         names = ", ".join(one.name for one in known)

@@ -81,6 +81,13 @@ class Guard(HttpToolsProtocol):
         self._lift_deadline()
         super().on_message_complete()
 
+    def send_400_response(self, msg: str) -> None:
+        self._say(400, msg)
+        self.transport.close()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        pass  # the request is answered as if it had not asked for another protocol
+
     def _set_deadline(self) -> None:
         self._deadline = self.loop.call_later(
             REQUEST_SECONDS, self._hang_up, 408, "the request took too long to arrive"
@@ -103,10 +110,13 @@ class Guard(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._may_speak():
-            body = plain(status, why).body
-            head = f"HTTP/1.1 {status} \r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
-            self.transport.write(f"{head}connection: close\r\n\r\n".encode() + bytes(body))
+            self._say(status, why)
         self.transport.close()
+
+    def _say(self, status: int, why: str) -> None:
+        body = bytes(plain(status, why).body)
+        head = f"HTTP/1.1 {status} \r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        self.transport.write(f"{head}connection: close\r\n\r\n".encode() + body)
 
 
 class Server(uvicorn.Server):

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -263,12 +263,19 @@ class Service:
             await self._writer.submit(call)
         return types.Deleted(name, public_id(number), log_kept=not erase)
 
-    async def events(self, name: str, id: str | None, after: int, limit: int) -> types.Events:  # noqa: A002
+    async def events(
+        self,
+        name: str,
+        id: str | None,  # noqa: A002
+        after: int,
+        limit: int,
+        kinds: Sequence[str] = (),
+    ) -> types.Events:
         """GET /v1/bandits/{name}/events."""
 
         def ask(store: Store) -> types.Events:
             number = find_log(store, name, id)
-            return types.Events(list(shown_events(store, number, store.events(number, after, limit))))
+            return types.Events(list(shown_events(store, number, store.events(number, after, limit, kinds))))
 
         return await self.read(ask)
 

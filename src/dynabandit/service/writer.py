@@ -13,7 +13,7 @@ import structlog
 from dynabandit.service.admission import MOST_WAITING, Floor, Room
 from dynabandit.service.desk import SNAPSHOT_EVERY, Desk
 from dynabandit.service.errors import Conflict, Differs, Refused, StoreFailed
-from dynabandit.service.events import POLICY
+from dynabandit.service.events import POLICY, Row
 from dynabandit.service.metrics import Metrics
 
 __all__ = ["Call", "Writer"]
@@ -234,14 +234,23 @@ class Writer:
             self._metrics.committed(rows, taken)
         elif self._store.shared:
             self._store.commit(())
+        self._count(rows)
         for number in desk.deleted:
-            desk.states.pop(number, None)
+            self._metrics.forget(desk.states.pop(number).settings.name)
         desk.clear()
         for number in {row.bandit for row in rows}:
             if number in swapped and not self._store.shared:
                 self._save_snapshot(number)
             self._snapshot_if_due(number)
         return results
+
+    def _count(self, rows: list[Row]) -> None:
+        by_bandit: dict[int, list[Row]] = {}
+        for row in rows:
+            by_bandit.setdefault(row.bandit, []).append(row)
+        for number, some in by_bandit.items():
+            state = self._desk.states[number]
+            self._metrics.learnt(state.settings.name, state.bandit.names, some)
 
     def _prepare(self) -> None:
         if not self._prepared:
