@@ -17,8 +17,8 @@ from dynabandit.errors import arguments, unknown
 
 __all__ = [
     "ENVIRONMENTS", "PB1", "PB2", "Burst", "Case1", "Case2", "Case3", "Case4", "Environment", "ExponentialClock",
-    "Fixed", "Kernels", "LogisticWalk", "Needle", "Path", "Piecewise", "Recorded", "ReflectedWalk", "Rotting", "Seasonal",
-    "SmallChanges", "environment",
+    "Fixed", "Kernels", "LogisticWalk", "Needle", "Path", "Piecewise", "Recorded", "ReflectedWalk", "Rotting",
+    "Seasonal", "SmallChanges", "environment",
 ]  # fmt: skip
 
 ENVIRONMENTS: dict[str, type[Environment]] = {
