@@ -11,11 +11,11 @@ import typer
 
 import dynabandit
 from dynabandit import experiments
-from dynabandit.cli import display, missing, parsing
+from dynabandit.cli import display, missing
 from dynabandit.cli.catalogue import entries
 from dynabandit.environments import ENVIRONMENTS
 from dynabandit.errors import extra
-from dynabandit.experiments import Experiment, Named, Spec
+from dynabandit.experiments import Experiment, Named, Spec, parsing
 from dynabandit.policies import POLICIES
 
 __all__ = ["app"]

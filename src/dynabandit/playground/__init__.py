@@ -1,0 +1,6 @@
+"""The playground: a link in, a simulation to watch out."""
+
+from dynabandit.playground.trial import Problem, Trial, Wrong, read
+from dynabandit.playground.writing import python, toml
+
+__all__ = ["Problem", "Trial", "Wrong", "python", "read", "toml"]
