@@ -11,8 +11,8 @@ import typer
 
 import dynabandit
 from dynabandit import experiments
+from dynabandit.catalogue import entries
 from dynabandit.cli import display, missing
-from dynabandit.cli.catalogue import entries
 from dynabandit.environments import ENVIRONMENTS
 from dynabandit.errors import extra
 from dynabandit.experiments import Experiment, Named, Spec, parsing
