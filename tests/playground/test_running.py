@@ -58,7 +58,9 @@ def test_beliefs_of_the_first_replication_are_put_together_from_the_pieces(found
     for place, run in enumerate(runs.values()):
         pieces = [one for one in of_kind("beliefs", found) if one["policy"] == place]
         expected = db.simulation.trace(run, times=times)
-        assert [one["first"] for one in pieces] == np.cumsum([0, *(len(one["mean"][0]) for one in pieces[:-1])]).tolist()
+        assert [one["first"] for one in pieces] == np.cumsum(
+            [0, *(len(one["mean"][0]) for one in pieces[:-1])]
+        ).tolist()
         for field in ("mean", "forgetting"):
             together = np.array([sum((one[field][arm] for one in pieces), []) for arm in range(3)], dtype=float)
             assert np.allclose(together, getattr(expected, field).T, atol=1e-5, equal_nan=True)
@@ -71,8 +73,8 @@ def test_of_many_arms_those_that_were_played_most_are_shown():
     shown = of_kind("path", messages(read(query)))[0]["shown"]
     runs = db.compare(["ucb", "eps-greedy"], db.environment("case-3", arms=20), horizon=500, seed=1, keep="arms")
     plays = sum(np.bincount(run.arms[0], minlength=20) for run in runs.values())
-    assert len(shown) == 8
-    assert sorted(plays[shown], reverse=True) == sorted(plays, reverse=True)[:8]
+    assert len(shown) == 5
+    assert sorted(plays[shown], reverse=True) == sorted(plays, reverse=True)[:5]
 
 
 @pytest.mark.parametrize("query", [QUERY, DRAWN])

@@ -12,12 +12,12 @@ from dynabandit.playground.trial import TIMES, Trial
 from dynabandit.policies import Policy
 from dynabandit.simulation import Simulation, Trace, compare, compile_policy, is_compiled, trace
 
-__all__ = ["SHOWN_ARMS", "messages"]
+__all__ = ["messages"]
 
 POINTS = 180  # of a path, an estimate or a forgetting factor
 CHUNKS = 12
 SHARES = 5  # points that one share of the choices is counted over
-SHOWN_ARMS = 8
+FEW_ARMS, SHOWN_ARMS = 8, 5  # up to the first all arms are drawn, else so many
 PIECE_SECONDS = 0.25
 NORMAL_95 = 1.959963984540054  # the normal quantile of a 95 % interval
 DIGITS = 5
@@ -95,8 +95,9 @@ def _beliefs(runs: dict[str, Simulation]) -> Iterator[Message]:
 
 def _shown(traces: list[Trace]) -> np.ndarray:
     """Return which arms to draw where there are many: those that were played most."""
-    plays = sum(one.plays.sum(axis=0) for one in traces)
-    return np.sort(np.argsort(-np.asarray(plays), kind="stable")[:SHOWN_ARMS])
+    plays = np.sum([one.plays.sum(axis=0) for one in traces], axis=0)
+    count = len(plays) if len(plays) <= FEW_ARMS else SHOWN_ARMS
+    return np.sort(np.argsort(-plays, kind="stable")[:count])
 
 
 def _shares(one: Trace) -> np.ndarray:

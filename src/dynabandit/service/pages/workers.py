@@ -1,0 +1,107 @@
+"""Processes that run the trials of the playground: few at once, none for long, and none without its client."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+
+__all__ = ["MOST_AT_ONCE", "Busy", "Workers"]
+
+MOST_AT_ONCE = 2
+SECONDS = 90.0
+SPARE_SECONDS = 300.0  # how long a process waits for work
+LONGEST_LINE = 1 << 24
+COMMAND = (sys.executable, "-P", "-m", "dynabandit.playground")
+
+Process = asyncio.subprocess.Process
+
+
+class Busy(Exception):  # noqa: N818 - an answer, not a fault
+    """As many trials run as may run at once."""
+
+
+class Workers:
+    """Runs trials in processes of their own, so that compiling and computing never touch a decision.
+
+    A process that has started and waits for a trial is kept as a spare for the next one. Each ends with its input,
+    so that none outlives the service.
+
+    Parameters
+    ----------
+    most
+        How many trials may run at once.
+    seconds
+        After how long a trial is ended.
+    """
+
+    def __init__(self, most: int = MOST_AT_ONCE, seconds: float = SECONDS) -> None:
+        self.most = most
+        self.seconds = seconds
+        self.running: set[Process] = set()
+        self._entered = 0
+        self._spare: Process | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._expiry: asyncio.TimerHandle | None = None
+
+    @contextlib.asynccontextmanager
+    async def worker(self) -> AsyncIterator[Process]:
+        """Lend a process; it is killed on the way out, whatever it does then."""
+        if self._entered >= self.most:
+            raise Busy
+        self._entered += 1
+        process = None
+        try:
+            process = await self._take()
+            self.running.add(process)
+            yield process
+        finally:
+            self._entered -= 1
+            if process is not None:
+                self.running.discard(process)
+                _kill(process)
+
+    async def lines(self, process: Process, link: str) -> AsyncIterator[bytes]:
+        """Hand a trial to a process and yield its messages; a time limit ends it with a `TimeoutError`."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        async with asyncio.timeout(self.seconds):
+            process.stdin.write(link.encode() + b"\n")
+            await process.stdin.drain()
+            while line := await process.stdout.readline():
+                yield line
+
+    def warm(self) -> None:
+        """See to it that a process is ready when it is asked for: starting one takes a second."""
+        if self._starting is None and (self._spare is None or self._spare.returncode is not None):
+            self._starting = asyncio.get_running_loop().create_task(self._start_spare())
+
+    async def _start_spare(self) -> None:
+        try:
+            self._spare = await _start()
+            self._expiry = asyncio.get_running_loop().call_later(SPARE_SECONDS, self._drop)
+        finally:
+            self._starting = None
+
+    async def _take(self) -> Process:
+        if self._starting is not None:
+            await asyncio.shield(self._starting)
+        spare, self._spare = self._spare, None
+        if self._expiry is not None:
+            self._expiry.cancel()
+        return spare if spare is not None and spare.returncode is None else await _start()
+
+    def _drop(self) -> None:
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            _kill(spare)
+
+
+async def _start() -> Process:
+    return await asyncio.create_subprocess_exec(
+        *COMMAND, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=LONGEST_LINE
+    )
+
+
+def _kill(process: Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
