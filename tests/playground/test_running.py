@@ -62,9 +62,9 @@ def test_beliefs_of_the_first_replication_are_put_together_from_the_pieces(found
             [0, *(len(one["mean"][0]) for one in pieces[:-1])]
         ).tolist()
         for field in ("mean", "forgetting"):
-            together = np.array([sum((one[field][arm] for one in pieces), []) for arm in range(3)], dtype=float)
+            together = np.hstack([np.array(one[field], dtype=float) for one in pieces])
             assert np.allclose(together, getattr(expected, field).T, atol=1e-5, equal_nan=True)
-        shares = np.array([sum((one["share"][arm] for one in pieces), []) for arm in range(3)])
+        shares = np.hstack([one["share"] for one in pieces])
         assert np.allclose(shares.sum(axis=0), 1.0, atol=1e-4)
 
 

@@ -27,7 +27,8 @@ def main() -> None:
     threading.Thread(target=_end_with_input, daemon=True).start()
     try:
         for message in messages(read(line.strip()), threads=max(1, (os.cpu_count() or 2) // 2)):
-            print(json.dumps(message, separators=(",", ":"), allow_nan=False), flush=True)
+            sys.stdout.write(json.dumps(message, separators=(",", ":"), allow_nan=False) + "\n")
+            sys.stdout.flush()
     except BrokenPipeError:
         os._exit(1)
 

@@ -37,7 +37,7 @@ class Problem:
     problem: str
 
 
-class Wrong(ValueError):
+class Wrong(ValueError):  # noqa: N818 - an answer, not a fault
     """A trial that cannot be run; `problems` says why, field by field."""
 
     def __init__(self, problems: list[Problem]) -> None:

@@ -68,7 +68,8 @@ def trace(run: Simulation, replication: int = 0, times: int | Sequence[int] | np
     beliefs = _replay(policy, arms, rewards, marks, path.shape[1])
     plays = np.zeros((len(marks), path.shape[1]), dtype=np.int64)
     np.add.at(plays, (np.searchsorted(marks, np.arange(1, run.horizon + 1)), arms), 1)
-    return Trace(marks, path[marks - 1], *np.moveaxis(beliefs, -1, 0), plays=plays)
+    mean, variance, forgetting, effective_size = np.moveaxis(beliefs, -1, 0)
+    return Trace(marks, path[marks - 1], mean, variance, forgetting, effective_size, plays)
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+from typing import Any
 
 import msgspec
 import structlog
@@ -111,8 +112,8 @@ async def _gone(receive: Receive) -> None:
 
 
 @functools.cache
-def _values() -> dict[str, object]:
-    return {"catalogue": forms.catalogue(), "steps": [step.shown for step in tour.STEPS]}
+def _catalogue() -> dict[str, Any]:
+    return forms.catalogue()
 
 
 def routes(service: Service) -> list[Route]:
@@ -121,7 +122,7 @@ def routes(service: Service) -> list[Route]:
 
     async def show(service: Service, request: Request) -> Response:
         workers.warm()
-        return render(service, "lab.html", **_values())
+        return render(service, "lab.html", catalogue=_catalogue(), steps=[step.shown for step in tour.STEPS])
 
     async def run(service: Service, request: Request) -> Response:
         try:
