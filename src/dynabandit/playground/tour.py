@@ -71,7 +71,8 @@ STEPS = (
         exploring does not grow with the idle time: look at arm 3, whose estimate stays where it was while the truth
         jumps to 0.8.
 
-        AFF-UCB1 lets the bonus grow for as long as an arm is idle. It tries arm 3 again, and its regret ends well below.
+        AFF-UCB1 lets the bonus grow for as long as an arm is idle. It tries arm 3 again, and its regret ends far
+        below.
         """,
     ),
     Step(

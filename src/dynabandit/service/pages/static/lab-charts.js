@@ -21,14 +21,24 @@ export class Screen {
     });
   }
 
-  start({ policies, arms, horizon }, wanted) {
-    this.run = { policies, arms, horizon, path: null, beliefs: [], regret: null, upto: 0 };
+  start({ policies, arms, horizon, link }, wanted) {
+    const world = link.replace(/policies=[^&]*/, "");
+    const { run } = this;
+    // What was run in the same world just before stays visible, so that a change can be seen
+    const before = run?.world === world && run.regret ? run : null;
+    this.run = { policies, arms, horizon, world, before, path: null, beliefs: [], regret: null, upto: 0 };
+    if (before) before.before = null;
     byId("look").replaceChildren(...policies.map((label, i) => h("option", { value: i }, label)));
-    byId("look").value = String(Math.min(wanted, policies.length - 1));
+    byId("look").value = String(Math.min(wanted ?? Infinity, policies.length - 1));
     byId("look").disabled = false;
     byId("charts").hidden = false;
     this.playing = true;
     this.draw();
+  }
+
+  /** Compare the next run with none. */
+  forget() {
+    if (this.run) this.run.world = null;
   }
 
   path(message) {
@@ -88,14 +98,26 @@ export class Screen {
     const now = run.path.times[run.upto];
     const known = run.upto >= run.path.times.length - 1 ? times.length : times.filter((time) => time <= now).length;
     const x = times.slice(0, known);
-    const top = Math.max(...curves.map((one) => one.high.at(-1)), 1);
+    const old = this.before();
+    const top = Math.max(...curves.map((one) => one.high.at(-1)), ...old.map(({ mean }) => mean.at(-1)), 1);
     const data = curves.flatMap((one, i) => [
       ...band(run.policies[i], x, one.low.slice(0, known), one.high.slice(0, known), i),
       line(run.policies[i], x, one.mean.slice(0, known), i, { form: ".1f", width: 2.5 }),
     ]);
+    for (const { label, mean } of old) {
+      data.push(line(`before: ${label}`, times, mean, 8, { form: ".1f", width: 1.5, dash: "dash" }));
+    }
     const rows = thinned(known).map((i) => [times[i].toLocaleString("en"), ...curves.map((one) => decimal(one.mean[i], 1))]);
     return { data, layout: this.frame("regret", { yaxis: { range: [0, top * 1.05] }, legend: true }),
       table: { caption: "Mean cumulative regret", head: ["step", ...run.policies], rows } };
+  }
+
+  /** Curves of the run before this one, of policies that this one does not have. */
+  before() {
+    const { before, policies } = this.run;
+    if (!before) return [];
+    return before.policies.flatMap((label, i) =>
+      policies.includes(label) ? [] : [{ label, mean: before.regret.curves[i].mean }]);
   }
 
   /** What the charts of the chosen policy share: the steps so far, and the numbers of each arm. */

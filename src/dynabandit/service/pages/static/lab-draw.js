@@ -4,9 +4,9 @@ import { look } from "./charts.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-const WIDTH = 600;
-const HEIGHT = 300;
-const EDGE = { left: 30, right: 8, top: 10, bottom: 22 };
+const WIDTH = 360;
+const HEIGHT = 230;
+const EDGE = { left: 26, right: 8, top: 10, bottom: 22 };
 
 function s(tag, attributes, ...children) {
   const element = document.createElementNS(SVG, tag);
@@ -147,7 +147,7 @@ export class Board {
     const x = (this.x(this.column) + this.x(this.column + 1)) / 2;
     const y = this.y(this.means[this.arm][this.column]);
     return [s("line", { class: "cursor-line", x1: x, x2: x, y1: EDGE.top, y2: HEIGHT - EDGE.bottom }),
-      s("circle", { class: "cursor", cx: x, cy: y, r: 6, stroke: look(this.arm).colour })];
+      s("circle", { class: "cursor", cx: x, cy: y, r: 5, stroke: look(this.arm).colour })];
   }
 
   encode() {

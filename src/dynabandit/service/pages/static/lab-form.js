@@ -174,7 +174,6 @@ export class Form {
         for (const one of parts.querySelectorAll("input")) one.disabled = box.checked;
       } });
       for (const one of parts.querySelectorAll("input")) one.disabled = value.word;
-      parts.append();
       return this.framed(id, field, parts, h("label", { class: "check", for: `${id}-word` }, box, label));
     }
     return this.framed(id, field, parts);
@@ -228,7 +227,6 @@ export class Form {
     for (const place of document.querySelectorAll("#form .problem")) place.textContent = "";
     for (const field of document.querySelectorAll("#form [aria-invalid]")) field.removeAttribute("aria-invalid");
     const rest = [];
-    let first = null;
     for (const { field, problem } of problems) {
       const id = field.replaceAll(".", "-");
       const place = byId(`${id}-problem`);
@@ -239,12 +237,9 @@ export class Form {
       place.textContent = problem;
       const input = byId(id);
       place.closest("details")?.setAttribute("open", "");
-      if (input?.matches("input, select")) {
-        input.setAttribute("aria-invalid", "true");
-        first ??= input;
-      }
+      if (input?.matches("input, select")) input.setAttribute("aria-invalid", "true");
     }
     byId("form-problem").textContent = rest.join(" ");
-    first?.focus();
+    document.querySelector("#form [aria-invalid]")?.focus();
   }
 }

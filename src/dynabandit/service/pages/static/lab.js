@@ -15,7 +15,7 @@ const form = new Form(catalogue, new Board(byId("drawing"), catalogue), () => by
 
 let running = null; // the run under way: what aborts it
 let texts = null; // the last run as link, TOML and Python
-let wanted = 0; // the policy to look into
+let wanted = null; // the policy to look into; the last one where nobody chose
 
 function say(state, text) {
   results.dataset.state = state;
@@ -36,6 +36,7 @@ async function run() {
     }
     keep(checked);
     say("running", "Starting …");
+    if (results.getBoundingClientRect().top > innerHeight / 2) results.scrollIntoView({ block: "start" });
     byId("progress").removeAttribute("value");
     await watch(checked.link, mine.signal);
   } catch (error) {
@@ -126,6 +127,7 @@ function goTo(place) {
   byId("next").onclick = () => goTo(place + 1);
   form.fill(step.link);
   wanted = step.look;
+  screen.forget();
   run();
 }
 
@@ -133,9 +135,9 @@ byId("stops").append(...steps.map((step, i) =>
   h("li", {}, h("button", { type: "button", onclick: () => goTo(i) }, h("b", {}, String(i + 1)), h("span", {}, step.title)))));
 byId("form").addEventListener("submit", (event) => {
   event.preventDefault();
-  wanted = Number(byId("look").value) || 0;
   run();
 });
+byId("look").addEventListener("change", () => { wanted = Number(byId("look").value); });
 byId("stop-button").addEventListener("click", () => running?.abort());
 byId("copy").addEventListener("click", () => copy(`${location.origin}/lab?${texts.link}`, byId("copy")));
 byId("toml").addEventListener("click", () =>
