@@ -223,15 +223,20 @@ DOCUMENT = document([endpoint for endpoint, _ in ENDPOINTS.values()])
 
 def make_app(service: Service) -> ASGIApp:
     """Return the ASGI application of a service."""
+    watcher = pages.Watcher(service)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         await service.start()
+        watcher.start()
         yield
+        await watcher.stop()
         await service.stop()
 
     bound = {one.id: _bound(service, one, handler) for one, handler in ENDPOINTS.values()}
-    rest = Starlette(lifespan=lifespan, routes=pages.routes(service), exception_handlers={404: _nothing, 405: _other})
+    rest = Starlette(
+        lifespan=lifespan, routes=pages.routes(service, watcher), exception_handlers={404: _nothing, 405: _other}
+    )
     rest.router.redirect_slashes = False
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import structlog
 
@@ -55,6 +55,7 @@ class Service:
         self.metrics = Metrics()
         self.needs_keys = needs_keys
         self.keyring = Keyring()
+        self.closing = threading.Event()  # set when the server is about to stop: whatever streams without end, ends
         self._store = store
         self._reader = store.reader()
         self._reading = threading.Lock()
@@ -99,6 +100,14 @@ class Service:
                     raise
 
         return await asyncio.to_thread(work)
+
+    def reader(self) -> Store:
+        """Return a store with a connection of its own, for a thread that follows the log."""
+        return self._store.reader()
+
+    async def write(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
+        """Write something that is no event, through the one thread that writes."""
+        await self._writer.submit(Call(lambda desk: desk.store.write(statements), alone=True))
 
     # Calls of the API
 

@@ -3,11 +3,12 @@
 from starlette.routing import Route
 
 from dynabandit.service.pages import frame, live
+from dynabandit.service.pages.watcher import Watcher
 from dynabandit.service.service import Service
 
-__all__ = ["routes"]
+__all__ = ["Watcher", "routes"]
 
 
-def routes(service: Service) -> list[Route]:
+def routes(service: Service, watcher: Watcher) -> list[Route]:
     """Return the routes of all pages and of what they load."""
-    return [*frame.routes(), *live.routes(service)]
+    return [*frame.routes(), *live.routes(service, watcher)]
