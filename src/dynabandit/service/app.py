@@ -103,6 +103,10 @@ async def set_policy(service: Service, request: Request, body: types.SetPolicy) 
     return Answer(await service.set_policy(path_part(request, "name"), body))
 
 
+async def preview_policy(service: Service, request: Request, body: types.PreviewPolicy) -> Answer:
+    return Answer(await service.preview_policy(path_part(request, "name"), body))
+
+
 async def get_events(service: Service, request: Request, body: None) -> Answer | Response:
     query = query_values(request, AFTER, LIMIT_EVENTS, ID, EVENT_FORMAT)
     name, identity, after = path_part(request, "name"), query["id"] or None, query["after"]
@@ -190,6 +194,12 @@ ENDPOINTS: dict[str, tuple[Endpoint, Handler]] = {
         (
             Endpoint("PUT", "/v1/bandits/{name}/policy", "admin", types.SetPolicy, types.Changed, (404,)),
             set_policy,
+        ),
+        (
+            Endpoint(
+                "POST", "/v1/bandits/{name}/policy/preview", "read", types.PreviewPolicy, types.Preview, (404,)
+            ),
+            preview_policy,
         ),
         (
             Endpoint(

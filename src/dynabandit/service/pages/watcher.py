@@ -132,7 +132,7 @@ class Watcher:
         try:
             history = self._histories.get(number) or self._load(store, number)
             self._histories[number] = history
-            self._ends[number] = store.rows("SELECT max(sequence) FROM events WHERE bandit = ?", (number,))[0][0] or 0
+            self._ends[number] = store.last_sequence(number)
             while history.sequence < self._ends[number] and not self._stopping:
                 started = time.perf_counter()
                 for row in store.events(number, history.sequence, PAGE):
