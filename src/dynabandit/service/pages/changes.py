@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 __all__ = ["FALSE_ALARM", "Change", "Detector"]
 
-BLOCK = 16  # rewards that are looked at together, at first
-MOST_BLOCKS = 32
+BLOCK = 16  # rewards that are looked at together
+MOST_ALIKE = 4  # blocks of a size; of more than that the two oldest become one of twice the size
 FALSE_ALARM = 0.01  # chance that an arm that never changes is said to have changed
 
 Block = tuple[int, float, int, float]  # rewards, their sum, step and clock of the first
@@ -31,11 +31,12 @@ class Change(NamedTuple):
 class Detector:
     """Looks for a change in the rewards of one arm.
 
-    The rewards since the last change are kept as at most 32 blocks. Whenever a block is full, every split into
-    earlier and later blocks is tested by the generalised likelihood ratio of two Bernoulli means against one, which
-    is conservative for any rewards in [0, 1]. Up to n rewards there are at most 2 n such tests; the threshold
-    log(2 n / 0.01) is what their union asks for, so that an arm that never changes gives an alarm with probability
-    of about 0.01 at most.
+    The rewards since the last change are kept as blocks, short ones for the latest and ever longer ones for those
+    before: some 4 log2(n / 64) in all. Whenever a block is full, every split into earlier and later blocks is tested
+    by the generalised likelihood ratio of two Bernoulli means against one, which is conservative for any rewards in
+    [0, 1]. Up to n rewards there are at most 4 n such tests for n up to many millions; the threshold log(4 n / 0.01) is
+    what their union asks for, so that an arm that never changes gives an alarm with probability of about 0.01 at
+    most.
 
     Examples
     --------
@@ -45,10 +46,9 @@ class Detector:
     Change(step=112, since=97, before=0.0, after=0.75, rewards=96, total=0.0, clock=0.0)
     """
 
-    __slots__ = ("_blocks", "_clock", "_count", "_size", "_start", "_total")
+    __slots__ = ("_blocks", "_clock", "_count", "_start", "_total")
 
     def __init__(self) -> None:
-        self._size = BLOCK
         self._blocks: list[Block] = []
         self._count, self._total, self._start, self._clock = 0, 0.0, 0, 0.0
 
@@ -58,20 +58,19 @@ class Detector:
             self._start, self._clock = step, clock
         self._count += 1
         self._total += reward
-        if self._count < self._size:
+        if self._count < BLOCK:
             return None
         self._blocks.append((self._count, self._total, self._start, self._clock))
         self._count, self._total = 0, 0.0
         change = self._test(step)
-        if len(self._blocks) == MOST_BLOCKS:
-            self._halve()
+        self._compress()
         return change
 
     def _test(self, step: int) -> Change | None:
         count = sum(block[0] for block in self._blocks)
         total = sum(block[1] for block in self._blocks)
         together = _likelihood(count, total)
-        best, place = math.log(2.0 * count / FALSE_ALARM), 0
+        best, place = math.log(4.0 * count / FALSE_ALARM), 0
         left, left_total = 0, 0.0
         for index, (size, value, _, _) in enumerate(self._blocks[:-1], start=1):
             left += size
@@ -86,20 +85,28 @@ class Detector:
         after = (total - value) / (count - rewards)
         return Change(step, self._blocks[0][2], value / rewards, after, rewards, value, self._blocks[0][3])
 
-    def _halve(self) -> None:
-        pairs = zip(self._blocks[::2], self._blocks[1::2], strict=True)
-        self._blocks = [(one[0] + two[0], one[1] + two[1], *one[2:]) for one, two in pairs]
-        self._size *= 2
+    def _compress(self) -> None:
+        """Keep the number of blocks small; their sizes fall from the oldest to the latest."""
+        blocks, size, end = self._blocks, BLOCK, len(self._blocks)
+        while True:
+            start = end
+            while start > 0 and blocks[start - 1][0] == size:
+                start -= 1
+            if end - start <= MOST_ALIKE:
+                return
+            one, two = blocks[start], blocks[start + 1]
+            blocks[start : start + 2] = [(one[0] + two[0], one[1] + two[1], one[2], one[3])]
+            size, end = 2 * size, start + 1
 
     def to_list(self) -> list[Any]:
         """Return all there is to know; `from_list` goes on from it."""
-        return [self._size, self._blocks, self._count, self._total, self._start, self._clock]
+        return [self._blocks, self._count, self._total, self._start, self._clock]
 
     @classmethod
     def from_list(cls, content: list[Any]) -> "Detector":
         """Return the detector that `to_list` wrote."""
         detector = cls()
-        detector._size, blocks, detector._count, detector._total, detector._start, detector._clock = content
+        blocks, detector._count, detector._total, detector._start, detector._clock = content
         detector._blocks = [(count, total, start, clock) for count, total, start, clock in blocks]
         return detector
 

@@ -26,10 +26,12 @@ MOST_CHANGES = 100
 MOST_EVENTS = 30  # the latest ones, for people
 LOOK_AT_FORGETTING = 4  # rewards of an arm: a dip lasts longer
 
+WHOLE, EACH = 7, 5
 # Of each point, numbers of the whole bandit, all of them totals from the beginning
-STEP, WALL, COUNT, TOTAL, CLOSED, LOW, MIDDLE, HIGH = range(8)
-# Of each point and arm: plays since the point before, and what was believed at its end
-PLAYS, MEAN, SIZE, FORGETTING = range(4)
+STEP, WALL, COUNT, TOTAL, CLOSED, REST, REST_VARIANCE = range(WHOLE)
+# Of each point and arm: plays since the point before, and at its end what was believed and what choosing at random
+# would have played
+PLAYS, MEAN, SIZE, FORGETTING, GATHERED = range(EACH)
 
 
 class History:
@@ -55,7 +57,7 @@ class History:
         self.swaps: deque[tuple[int, str]] = deque(maxlen=MOST_CHANGES)
         self.latest: deque[Row] = deque(maxlen=MOST_EVENTS)
         self.points: list[list[float]] = []
-        self.curves = np.zeros((0, 4, 0))  # point, number, arm
+        self.curves = np.zeros((0, EACH, 0))  # point, number, arm
         self.uniform = Uniform(0)
         self._detectors: list[Detector] = []
         self._lowest: list[float] = []  # of each tracked arm, the least forgetting factor since the last point
@@ -147,8 +149,8 @@ class History:
             self._detectors.append(Detector())
             self._lowest.append(1.0)
             self._recent.append(0)
-            blank = np.full((len(self.curves), 4, 1), math.nan)
-            blank[:, PLAYS] = 0.0
+            blank = np.full((len(self.curves), EACH, 1), math.nan)
+            blank[:, [PLAYS, GATHERED]] = 0.0
             self.curves = np.concatenate([self.curves, blank], axis=2)
 
     def _allow(self) -> None:
@@ -165,13 +167,15 @@ class History:
 
     def _now(self) -> tuple[list[float], np.ndarray]:
         """Return the point that ends here."""
-        whole = [self.steps, self.wall, self.uniform.count, self.uniform.total, self.closed, *self.uniform.interval()]
-        curve = np.full((4, self.tracked), math.nan)
+        uniform = self.uniform
+        rest = uniform.rest(self.tracked)
+        whole = [self.steps, self.wall, uniform.count, uniform.total, self.closed, *rest]
+        curve = np.full((EACH, self.tracked), math.nan)
         curve[PLAYS] = self._recent
         for column in range(self.tracked):
             belief = self.bandit.belief(column)
             low = min(self._lowest[column], belief.forgetting)
-            curve[MEAN:, column] = belief.mean, belief.effective_size, low
+            curve[MEAN:, column] = belief.mean, belief.effective_size, low, uniform.gathered(column)
         return whole, curve
 
     def _end_point(self) -> None:
@@ -195,9 +199,9 @@ class History:
         self.curves = merged
 
     def series(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return all points, the one at hand included: (points, 8) and (points, 4, arms)."""
+        """Return all points, the one at hand included: (points, 7) and (points, 5, arms)."""
         if self.steps == 0:
-            return np.zeros((0, 8)), np.zeros((0, 4, self.tracked))
+            return np.zeros((0, WHOLE)), np.zeros((0, EACH, self.tracked))
         whole, curve = self._now()
         return np.array([*self.points, whole]), np.concatenate([self.curves, curve[None]])
 
@@ -232,7 +236,7 @@ class History:
         history.swaps.extend((step, name) for step, name in content["swaps"])
         history.latest.extend(Row(*row) for row in content["latest"])
         history.points = content["points"]
-        history.curves = np.array(content["curves"], dtype=float).reshape(len(history.points), 4, history.tracked)
+        history.curves = np.array(content["curves"], dtype=float).reshape(len(history.points), EACH, history.tracked)
         history.uniform = Uniform.from_dict(content["uniform"])
         history._detectors = [Detector.from_list(one) for one in content["detectors"]]
         history._bandit = Bandit.from_json(content["bandit"])

@@ -49,7 +49,7 @@ def policies() -> list[dict[str, Any]]:
 
 def _is_needed(kind: Any, field: Any) -> bool:
     """Whether a service must be given this parameter: a simulation could take it from the path."""
-    return field.default is None and field.name in ("discount", "window") and kind().needs_tuning
+    return field.default is None and kind().needs_tuning
 
 
 def routes(service: Service, watcher: Watcher) -> list[Route]:

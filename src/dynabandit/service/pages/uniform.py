@@ -7,9 +7,18 @@ import numpy as np
 
 from dynabandit.service.pages.changes import Change
 
-__all__ = ["Uniform"]
+__all__ = ["Uniform", "interval"]
 
 WIDTH = 1.959964  # of a normal law, for 95 %
+MOST_ENDED = 50  # stretches of an arm that are kept apart
+Stretch = tuple[float, float, int, float]  # gathered by its start and its end, rewards, their sum
+
+
+def interval(middle: np.ndarray, variance: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the lower end, the middle and the upper end for totals of so many rewards; see `Uniform`."""
+    p = np.clip(middle / np.maximum(count, 1), 0.0, 1.0)
+    half = WIDTH * np.sqrt(variance + count * p * (1.0 - p))
+    return np.maximum(middle - half, 0.0), middle, np.minimum(middle + half, count)
 
 
 class Uniform:
@@ -39,13 +48,12 @@ class Uniform:
         self.clock = 0.0  # what an arm that can always be chosen has gathered: a sum of 1 / arms
         self.count = 0
         self.total = 0.0
-        self._done = 0.0  # of the stretches that a change has ended
-        self._done_variance = 0.0
         self._eligible = 0
         # Of each arm, since its latest change: rewards, their sum, and what it had gathered when that began
         self._counts: list[int] = []
         self._totals: list[float] = []
         self._starts: list[float] = []
+        self._ended: dict[str, list[Stretch]] = {}  # arm -> stretches that a change has ended
         self._gathered: list[float] = []
         self._since: list[float | None] = []  # the clock when it became possible to choose it; None while it is not
         for _ in range(arms):
@@ -85,29 +93,46 @@ class Uniform:
 
     def change(self, arm: int, change: Change) -> None:
         """Take in that an arm has changed; the clock of the change is what the arm had gathered by then."""
-        weight = change.clock - self._starts[arm]
-        smooth = (change.total + 1.0) / (change.rewards + 2.0)
-        self._done += weight * change.before
-        self._done_variance += weight**2 * smooth * (1.0 - smooth) / change.rewards
+        ended = self._ended.setdefault(str(arm), [])
+        ended.append((self._starts[arm], change.clock, change.rewards, change.total))
+        if len(ended) > MOST_ENDED:
+            (start, _, n, s), (_, end, more, sum_) = ended[:2]
+            ended[:2] = [(start, end, n + more, s + sum_)]
         self._counts[arm] -= change.rewards
         self._totals[arm] -= change.total
         self._starts[arm] = change.clock
 
-    def interval(self) -> tuple[float, float, float]:
-        """Return the lower end, the estimate and the upper end."""
-        if self.count == 0:
-            return 0.0, 0.0, 0.0
-        n, s = np.array(self._counts), np.array(self._totals)
-        since = np.array([self.clock if one is None else one for one in self._since])
-        weight = np.array(self._gathered) + self.clock - since - np.array(self._starts)
+    def along(self, gathered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the estimate and its variance along a path, given what each arm had gathered: (points, arms).
+
+        The whole path is judged by what is known now, a change that was noticed late included.
+        """
+        middle, variance = np.zeros(len(gathered)), np.zeros(len(gathered))
+        for arm in range(gathered.shape[1]):
+            now = (self._starts[arm], math.inf, self._counts[arm], self._totals[arm])
+            for start, end, count, total in (*self._ended.get(str(arm), ()), now):
+                weight = np.clip(gathered[:, arm] - start, 0.0, end - start)
+                middle += weight * (total / count if count else self.total / max(self.count, 1))
+                smooth = (total + 1.0) / (count + 2.0)
+                variance += weight**2 * (smooth * (1.0 - smooth) / max(count, 1))
+        return middle, variance
+
+    def rest(self, first: int) -> tuple[float, float]:
+        """Return the estimate and its variance of all arms from some on, which have no changes."""
+        if first >= len(self._counts) or self.count == 0:
+            return 0.0, 0.0
+        n, s = np.array(self._counts[first:]), np.array(self._totals[first:])
+        since = np.array([self.clock if one is None else one for one in self._since[first:]])
+        weight = np.array(self._gathered[first:]) + self.clock - since
         mean = np.where(n > 0, s / np.maximum(n, 1), self.total / self.count)
         smooth = (s + 1.0) / (n + 2.0)
-        variance = smooth * (1.0 - smooth) / np.maximum(n, 1)
-        middle = self._done + float(weight @ mean)
-        p = min(max(middle / self.count, 0.0), 1.0)
-        spread = self._done_variance + float((weight**2) @ variance) + self.count * p * (1.0 - p)
-        half = WIDTH * math.sqrt(spread)
-        return max(0.0, middle - half), middle, min(float(self.count), middle + half)
+        return float(weight @ mean), float((weight**2) @ (smooth * (1.0 - smooth) / np.maximum(n, 1)))
+
+    def interval(self) -> tuple[float, float, float]:
+        """Return the lower end, the estimate and the upper end of the total now."""
+        gathered = np.array([[self.gathered(arm) for arm in range(len(self._counts))]])
+        ends = interval(*self.along(gathered), np.array([self.count]))
+        return float(ends[0][0]), float(ends[1][0]), float(ends[2][0])
 
     def to_dict(self) -> dict[str, Any]:
         """Return all there is to know; `from_dict` goes on from it."""

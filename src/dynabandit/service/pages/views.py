@@ -10,17 +10,18 @@ from dynabandit.service.pages.history import (
     CLOSED,
     COUNT,
     FORGETTING,
-    HIGH,
-    LOW,
+    GATHERED,
     MEAN,
-    MIDDLE,
     PLAYS,
+    REST,
+    REST_VARIANCE,
     SIZE,
     STEP,
     TOTAL,
     WALL,
     History,
 )
+from dynabandit.service.pages.uniform import interval
 
 __all__ = ["bandit_view", "overview_entry", "recent_change"]
 
@@ -56,7 +57,7 @@ def bandit_view(history: History, latest: int) -> dict[str, Any]:
     bandit, names = history.bandit, history.bandit.names
     points, curves = history.series()
     order = sorted(range(history.tracked), key=lambda column: -history.plays[column])[:MOST_LINES]
-    low, middle, high = history.uniform.interval()
+    random = _at_random(history, points, curves)
     return {
         "name": history.name,
         "policy": bandit.policy.name,
@@ -67,10 +68,10 @@ def bandit_view(history: History, latest: int) -> dict[str, Any]:
         **_counts(history, latest),
         "recent_rate": _round(_recent_rate(points)),
         "total": _round(history.uniform.total),
-        "uniform": [_round(low), _round(middle), _round(high)],
+        "uniform": [_round(values[-1]) if len(values) else 0.0 for values in random],
         "arms": _arms(history, curves),
         "arm_count": len(bandit.active),
-        "series": _series(points),
+        "series": _series(points, random),
         "lines": [_line(history, column, points, curves) for column in sorted(order)],
         "others": _others(history, sorted(order), curves),
         "changes": [
@@ -187,9 +188,18 @@ def _arms(history: History, curves: np.ndarray) -> list[dict[str, Any]]:
     return listed
 
 
-def _series(points: np.ndarray) -> dict[str, Any]:
-    names = {"step": STEP, "wall": WALL, "total": TOTAL, "low": LOW, "middle": MIDDLE, "high": HIGH, "closed": CLOSED}
-    return {name: _rounded(points[:, index]) for name, index in names.items()}
+def _at_random(history: History, points: np.ndarray, curves: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what choosing at random would have brought by each point: lower end, middle, upper end."""
+    middle, variance = history.uniform.along(curves[:, GATHERED])
+    return interval(middle + points[:, REST], variance + points[:, REST_VARIANCE], points[:, COUNT])
+
+
+def _series(points: np.ndarray, random: tuple[np.ndarray, np.ndarray, np.ndarray]) -> dict[str, Any]:
+    names = {"step": STEP, "wall": WALL, "total": TOTAL, "closed": CLOSED}
+    series = {name: _rounded(points[:, index]) for name, index in names.items()}
+    series["wall"] = [round(wall, 1) for wall in points[:, WALL].tolist()]
+    ends = zip(("low", "middle", "high"), random, strict=True)
+    return {**series, **{name: _rounded(values) for name, values in ends}}
 
 
 def _line(history: History, column: int, points: np.ndarray, curves: np.ndarray) -> dict[str, Any]:
