@@ -1,6 +1,8 @@
 """What there is to choose from, read off the classes and their docstrings."""
 
+import importlib
 import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any, NamedTuple
@@ -55,6 +57,8 @@ def fields_of(kind: Any) -> list[Field]:
     >>> import dynabandit as db
     >>> fields_of(db.policies.POLICIES["d-ucb"])[0].name
     'discount'
+    >>> fields_of(db.policies.POLICIES["aff-ots"])[1].description
+    "The smallest forgetting factor, in [0, 1]. The paper uses 0; Bodenham & Adams' package uses 0.6."
     """
     left = {field.name: field for field in fields(kind) if field.init}
     described = [
@@ -64,7 +68,19 @@ def fields_of(kind: Any) -> list[Field]:
         if name in left
     ]
     described += [(field, "") for field in left.values()]
-    return [Field(one.name, None if one.default is MISSING else one.default, text) for one, text in described]
+    return [
+        Field(one.name, None if one.default is MISSING else one.default, _followed(one.name, text))
+        for one, text in described
+    ]
+
+
+def _followed(name: str, text: str) -> str:
+    """Return what is said elsewhere about a parameter, where its description only says where."""
+    found = re.search(r"see `([\w.]+)\.(\w+)`", text)
+    if found is None:
+        return text
+    there = inspect.getdoc(getattr(importlib.import_module(found[1]), found[2])) or ""
+    return next((words for names, words in _descriptions(there, whole=True) if name in names), text)
 
 
 def _parameters(kind: Any) -> list[Parameter]:

@@ -85,6 +85,7 @@ class Running:
         self.url = f"http://127.0.0.1:{port}"
 
     def stop(self) -> None:
+        self.service.closing.set()
         self._server.should_exit = True
         self._thread.join(30)
         assert not self._thread.is_alive()

@@ -50,6 +50,7 @@ def targets(decision: str) -> list[tuple[str, str]]:
         ("PUT", f"/v1/decisions/{decision}/reward"), ("POST", "/v1/bandits/b/decisions"), ("POST", "/v1/rewards"),
         ("PUT", "/v1/bandits/b"), ("PUT", "/v1/bandits/fresh"), ("POST", "/v1/bandits/b/arms"),
         ("PATCH", "/v1/bandits/b/arms/red"), ("PUT", "/v1/bandits/b/policy"),
+        ("POST", "/v1/bandits/b/policy/preview"),
     ]  # fmt: skip
 
 
@@ -198,6 +199,7 @@ ROWS = [
     ("POST", "/v1/bandits/b/arms", {"arm": "x"}, "admin"),
     ("PATCH", "/v1/bandits/b/arms/red", {"paused": True}, "admin"),
     ("PUT", "/v1/bandits/b/policy", {"policy": "ucb"}, "admin"), ("GET", "/v1/bandits/b/events", None, "read"),
+    ("POST", "/v1/bandits/b/policy/preview", {"policy": "ucb"}, "read"),
     ("GET", "/v1/bandits/b/export", None, "read"), ("DELETE", "/v1/bandits/b?confirm=b", None, "admin"),
     ("GET", "/metrics", None, "read"),
 ]  # fmt: skip

@@ -69,8 +69,7 @@ def test_a_spare_is_used_once_and_one_that_died_is_replaced():
         assert workers._spare is None
         workers.warm()
         await workers._starting
-        workers._spare.kill()
-        await workers._spare.wait()
+        await module._end(workers._spare)
         assert (await watched(workers, SHORT))[1][-1]["kind"] == "end"
 
     run_apart(scenario())
@@ -85,6 +84,7 @@ def test_a_spare_that_nobody_needs_is_given_up(monkeypatch):
         await workers._starting
         spare = workers._spare
         assert await spare.wait() == -signal.SIGKILL
+        await workers._ending
         assert workers._spare is None
 
     run_apart(scenario())
@@ -117,8 +117,8 @@ def test_no_more_runs_than_allowed(most):
             await asyncio.wait_for(begun.wait(), 60)
             begun.clear()
         assert (await watched(workers, SHORT))[0] == 429
-        for task in first:
-            task.cancel()
+        for process in list(workers.running):
+            process.kill()
         await asyncio.gather(*first, return_exceptions=True)
         assert (await watched(workers, SHORT))[0] == 200
 

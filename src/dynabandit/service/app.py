@@ -103,6 +103,10 @@ async def set_policy(service: Service, request: Request, body: types.SetPolicy) 
     return Answer(await service.set_policy(path_part(request, "name"), body))
 
 
+async def preview_policy(service: Service, request: Request, body: types.PreviewPolicy) -> Answer:
+    return Answer(await service.preview_policy(path_part(request, "name"), body))
+
+
 async def get_events(service: Service, request: Request, body: None) -> Answer | Response:
     query = query_values(request, AFTER, LIMIT_EVENTS, ID, EVENT_FORMAT)
     name, identity, after = path_part(request, "name"), query["id"] or None, query["after"]
@@ -193,6 +197,12 @@ ENDPOINTS: dict[str, tuple[Endpoint, Handler]] = {
         ),
         (
             Endpoint(
+                "POST", "/v1/bandits/{name}/policy/preview", "read", types.PreviewPolicy, types.Preview, (404,)
+            ),
+            preview_policy,
+        ),
+        (
+            Endpoint(
                 "GET", "/v1/bandits/{name}/events", "read", None, types.Events, (404,),
                 query=(AFTER, LIMIT_EVENTS, ID, EVENT_FORMAT), media=(NDJSON,),
             ),
@@ -223,15 +233,20 @@ DOCUMENT = document([endpoint for endpoint, _ in ENDPOINTS.values()])
 
 def make_app(service: Service) -> ASGIApp:
     """Return the ASGI application of a service."""
+    watcher, workers = pages.Watcher(service), pages.Workers()
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         await service.start()
+        watcher.start()
         yield
+        await workers.stop()
+        await watcher.stop()
         await service.stop()
 
     bound = {one.id: _bound(service, one, handler) for one, handler in ENDPOINTS.values()}
-    rest = Starlette(lifespan=lifespan, routes=pages.routes(service), exception_handlers={404: _nothing, 405: _other})
+    routes = pages.routes(service, watcher, workers)
+    rest = Starlette(lifespan=lifespan, routes=routes, exception_handlers={404: _nothing, 405: _other})
     rest.router.redirect_slashes = False
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

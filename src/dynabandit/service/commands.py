@@ -3,6 +3,7 @@
 import contextlib
 import ipaddress
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,11 +65,19 @@ def serve(
         server_header=False,
         timeout_graceful_shutdown=10,
     )
-    Server(config).run()
+    Server(config, service.closing).run()
 
 
 class Server(uvicorn.Server):
     """A server that says where it listens: port 0 asks the system for a free one."""
+
+    def __init__(self, config: uvicorn.Config, closing: threading.Event) -> None:
+        super().__init__(config)
+        self._closing = closing
+
+    async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        self._closing.set()  # pages that watch would keep it waiting
+        await super().shutdown(sockets)  # type: ignore[arg-type]
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         await super().startup(sockets)  # type: ignore[arg-type]

@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import structlog
 
@@ -13,16 +14,21 @@ from dynabandit.service.clock import Clock
 from dynabandit.service.desk import Desk, view
 from dynabandit.service.errors import Refused, StoreFailed
 from dynabandit.service.events import Row, shown
+from dynabandit.service.fold import State
 from dynabandit.service.keys import Keyring
 from dynabandit.service.metrics import Metrics
 from dynabandit.service.names import public_id, read_decision_id, read_public_id
+from dynabandit.service.preview import preview
 from dynabandit.service.stores import Store
+from dynabandit.service.warming import compile_policy, warmed
 from dynabandit.service.writer import Call, Overloaded, Writer
 
 __all__ = ["Service", "find_log", "shown_events"]
 
 MANY_ARMS = 500  # from here on a state is written out in a thread of its own
+MOST_REPLAYS = 16  # that run or wait for a thread
 READY_SECONDS = 2.0
+WARMINGS = 4  # tries to warm a policy while nobody waits; then all wait for it
 KEYS_SECONDS = 1.0
 Result = TypeVar("Result")
 
@@ -55,11 +61,15 @@ class Service:
         self.metrics = Metrics()
         self.needs_keys = needs_keys
         self.keyring = Keyring()
+        self.closing = threading.Event()  # set when the server is about to stop: whatever streams without end, ends
         self._store = store
         self._reader = store.reader()
         self._reading = threading.Lock()
         self._desk = Desk(store, clock or Clock())
         self._writer = Writer(self._desk, self.metrics, most_waiting, patience)
+        self._replays = ThreadPoolExecutor(2, "dynabandit-replay")
+        self._replaying = 0
+        self._compiled: set[str] = set()
         self._refresher: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -76,6 +86,7 @@ class Service:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._refresher
         await self._writer.stop()
+        await asyncio.to_thread(self._replays.shutdown, cancel_futures=True)
         self._reader.close()
 
     async def _refresh_keys(self) -> None:
@@ -100,6 +111,14 @@ class Service:
 
         return await asyncio.to_thread(work)
 
+    def reader(self) -> Store:
+        """Return a store with a connection of its own, for a thread that follows the log."""
+        return self._store.reader()
+
+    async def write(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
+        """Write something that is no event, through the one thread that writes."""
+        await self._writer.submit(Call(lambda desk: desk.store.write(statements), alone=True))
+
     # Calls of the API
 
     async def create(self, name: str, asked: types.Create) -> tuple[int, types.BanditState]:
@@ -109,6 +128,9 @@ class Service:
             status, state = desk.create(name, asked)
             return status, view(state)
 
+        if asked.policy not in self._compiled:  # which takes seconds, and must not keep others waiting
+            await self._replay(lambda store: compile_policy(asked.policy, asked.parameters))
+            self._compiled.add(asked.policy)
         status, shown = await self._writer.submit(Call(run, name=name, alone=True))
         return status, await self._written_out(shown, len(asked.arms))
 
@@ -165,7 +187,53 @@ class Service:
 
     async def set_policy(self, name: str, asked: types.SetPolicy) -> types.Changed:
         """PUT /v1/bandits/{name}/policy."""
-        return await self._change(name, lambda desk: desk.set_policy(desk.named(name), asked), alone=True)
+        changed = None
+        for left in reversed(range(WARMINGS)):
+            if changed is None:
+                changed = await self._try_to_swap(name, asked, last=left == 0)
+        assert changed is not None, "the last try does what the others leave undone"
+        return changed
+
+    async def _try_to_swap(self, name: str, asked: types.SetPolicy, last: bool) -> types.Changed | None:
+        """Warm the policy while decisions go on, then swap; None where arms came or went meanwhile."""
+        copied = await self._copied(name)
+        warming = await self._replay(lambda store: warmed(store, copied, asked))
+        if warming is None:
+            return types.Changed(copied.sequence)
+
+        def run(desk: Desk) -> types.Changed | None:
+            state = desk.named(name)
+            if not last and not warming.fits(state):
+                return None
+            desk.set_policy(state, asked, warming)
+            return types.Changed(state.sequence)
+
+        changed: types.Changed | None = await self._writer.submit(Call(run, name=name, alone=True))
+        return changed
+
+    async def _copied(self, name: str) -> State:
+        state: State = await self._writer.submit(Call(lambda desk: desk.named(name).copy(), name=name))
+        return state
+
+    async def preview_policy(self, name: str, asked: types.PreviewPolicy) -> types.Preview:
+        """POST /v1/bandits/{name}/policy/preview."""
+        state = await self._copied(name)
+        return await self._replay(lambda store: preview(store, state, asked))
+
+    async def _replay(self, work: Callable[[Store], Result]) -> Result:
+        """Do work that may read a whole log, in a thread and on a connection of its own."""
+
+        def run() -> Result:
+            with contextlib.closing(self._store.reader()) as store:
+                return work(store)
+
+        if self._replaying >= MOST_REPLAYS:
+            raise Overloaded
+        self._replaying += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._replays, run)
+        finally:
+            self._replaying -= 1
 
     async def _change(self, name: str, change: Callable[[Desk], None], alone: bool = False) -> types.Changed:
         def run(desk: Desk) -> types.Changed:

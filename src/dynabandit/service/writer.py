@@ -12,6 +12,7 @@ import structlog
 
 from dynabandit.service.desk import SNAPSHOT_EVERY, Desk
 from dynabandit.service.errors import Conflict, Differs, Refused, StoreFailed
+from dynabandit.service.events import POLICY
 from dynabandit.service.metrics import Metrics
 
 __all__ = ["Call", "Overloaded", "Writer"]
@@ -213,6 +214,10 @@ class Writer:
             except (Refused, Differs) as error:
                 results.append((call, error, True))
         rows = desk.rows
+        swapped = {row.bandit for row in rows if row.kind == POLICY}
+        if self._store.shared:  # in the same transaction: the other processes need not learn it all again
+            for number in swapped:
+                self._store.save_snapshot(number, desk.snapshot(number))
         if rows or desk.created or desk.deleted:
             started = time.perf_counter()
             self._store.commit(rows, desk.created, desk.deleted)
@@ -223,6 +228,8 @@ class Writer:
             desk.states.pop(number, None)
         desk.clear()
         for number in {row.bandit for row in rows}:
+            if number in swapped and not self._store.shared:
+                self._save_snapshot(number)
             self._snapshot_if_due(number)
         return results
 
@@ -241,7 +248,7 @@ class Writer:
         self._store.begin(sorted(numbers))
         for number in numbers:
             if number in desk.states:
-                desk.catch_up(desk.states[number])
+                desk.catch_up(number)
 
     def _give_up(self) -> None:
         """Forget all that was not committed: the log is read again at the next call."""

@@ -116,9 +116,8 @@ def _catalogue() -> dict[str, Any]:
     return forms.catalogue()
 
 
-def routes(service: Service) -> list[Route]:
+def routes(service: Service, workers: Workers) -> list[Route]:
     """Return the routes of the playground."""
-    workers = Workers()
 
     async def show(service: Service, request: Request) -> Response:
         workers.warm()

@@ -42,6 +42,7 @@ class Workers:
         self._spare: Process | None = None
         self._starting: asyncio.Task[None] | None = None
         self._expiry: asyncio.TimerHandle | None = None
+        self._ending: asyncio.Task[None] | None = None
 
     @contextlib.asynccontextmanager
     async def worker(self) -> AsyncIterator[Process]:
@@ -58,7 +59,7 @@ class Workers:
             self._entered -= 1
             if process is not None:
                 self.running.discard(process)
-                _kill(process)
+                await _end(process)
 
     async def lines(self, process: Process, link: str) -> AsyncIterator[bytes]:
         """Hand a trial to a process and yield its messages; a time limit ends it with a `TimeoutError`."""
@@ -66,7 +67,6 @@ class Workers:
         assert process.stdout is not None
         async with asyncio.timeout(self.seconds):
             process.stdin.write(link.encode() + b"\n")
-            await process.stdin.drain()
             while line := await process.stdout.readline():
                 yield line
 
@@ -78,22 +78,37 @@ class Workers:
     async def _start_spare(self) -> None:
         try:
             self._spare = await _start()
-            self._expiry = asyncio.get_running_loop().call_later(SPARE_SECONDS, self._drop)
+            self._expiry = asyncio.get_running_loop().call_later(SPARE_SECONDS, self._give_up)
         finally:
             self._starting = None
 
     async def _take(self) -> Process:
         if self._starting is not None:
             await asyncio.shield(self._starting)
+        spare = self._without_spare()
+        return spare if spare is not None and spare.returncode is None else await _start()
+
+    def _without_spare(self) -> Process | None:
         spare, self._spare = self._spare, None
         if self._expiry is not None:
             self._expiry.cancel()
-        return spare if spare is not None and spare.returncode is None else await _start()
+        return spare
 
-    def _drop(self) -> None:
-        spare, self._spare = self._spare, None
+    def _give_up(self) -> None:
+        self._ending = asyncio.get_running_loop().create_task(self._end_spare())
+
+    async def _end_spare(self) -> None:
+        spare = self._without_spare()
         if spare is not None:
-            _kill(spare)
+            await _end(spare)
+
+    async def stop(self) -> None:
+        """End all processes."""
+        if self._starting is not None:
+            await self._starting
+        await self._end_spare()
+        for process in list(self.running):
+            await _end(process)
 
 
 async def _start() -> Process:
@@ -102,6 +117,10 @@ async def _start() -> Process:
     )
 
 
-def _kill(process: Process) -> None:
+async def _end(process: Process) -> None:
+    """Kill a process, and wait until nothing of it is left."""
+    assert process.stdin is not None
     with contextlib.suppress(ProcessLookupError):
         process.kill()
+    process.stdin.close()
+    await process.communicate()  # reads what it said last: the pipe would stay open

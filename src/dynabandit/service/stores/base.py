@@ -112,6 +112,11 @@ class Store:
         )
         return [Row._make(values) for values in found]
 
+    def last_sequence(self, bandit: int) -> int:
+        """Return the sequence number of the latest event."""
+        found = self.rows("SELECT max(sequence) FROM events WHERE bandit = ?", (bandit,))
+        return found[0][0] or 0
+
     def log(self, bandit: int, after: int = 0) -> Iterator[Row]:
         """Return all rows of a bandit's log after a sequence number, a page at a time."""
         while page := self.events(bandit, after):
@@ -132,17 +137,19 @@ class Store:
 
     def rewards_before(self, bandit: int, sequence: int) -> Iterator[tuple[int, float]]:
         """Return the (column, reward) pairs before a sequence number, defaults included."""
-        after = 0
-        while True:
-            page = self.rows(
-                "SELECT sequence, arm, value FROM events WHERE bandit = ? AND sequence > ? AND sequence < ?"
-                " AND settles IS NOT NULL AND value IS NOT NULL ORDER BY sequence LIMIT ?",
-                (bandit, after, sequence, PAGE),
-            )
-            if not page:
-                return
-            for after, arm, value in page:  # noqa: B007 - the last one is where the next page begins
-                yield arm, value
+        for page in self.reward_pages(bandit, 0, sequence):
+            for _, column, value in page:
+                yield column, value
+
+    def reward_pages(self, bandit: int, after: int, before: int) -> Iterator[list[tuple[int, int, float]]]:
+        """Return (sequence, column, reward) of the rewards between two sequence numbers, a page at a time."""
+        while page := self.rows(
+            "SELECT sequence, arm, value FROM events WHERE bandit = ? AND sequence > ? AND sequence < ?"
+            " AND settles IS NOT NULL AND value IS NOT NULL ORDER BY sequence LIMIT ?",
+            (bandit, after, before, PAGE),
+        ):
+            yield [(sequence, column, value) for sequence, column, value in page]
+            after = page[-1][0]
 
     def decision(self, bandit: int, step: int) -> Settled | None:
         """Return a decision and what became of it."""
