@@ -97,7 +97,9 @@ def test_a_world_drawn_by_hand_runs_and_its_link_gives_the_same_curves(lab):
     assert len(drawn) == 3
     assert len(set(drawn[1])) > 20  # the line that was drawn, and not the one that was there
     assert max(drawn[1]) > "h" > "B" > min(drawn[1])
-    shown = {name: (curves(page, name), page.input_value("#look")) for name in ("regret", "means", "forgetting", "shares")}
+    shown = {
+        name: (curves(page, name), page.input_value("#look")) for name in ("regret", "means", "forgetting", "shares")
+    }
     again = lab(page.url.partition("?")[2])
     wait_for(again, "done")
     assert {name: (curves(again, name), again.input_value("#look")) for name in shown} == shown

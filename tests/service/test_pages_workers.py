@@ -27,9 +27,8 @@ async def watched(workers, link, at_start=lambda process: None):
             seen.append(message["status"])
             for process in workers.running:
                 at_start(process)
-        for event in message.get("body", b"").split(b"\n\n"):
-            if event.startswith(b"data: "):
-                messages.append(json.loads(event.removeprefix(b"data: ")))
+        events = message.get("body", b"").split(b"\n\n")
+        messages.extend(json.loads(event.removeprefix(b"data: ")) for event in events if event.startswith(b"data: "))
 
     await Watching(workers, link)({"type": "http", "method": "POST"}, receive, send)
     return seen[0], messages

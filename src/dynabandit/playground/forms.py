@@ -1,6 +1,6 @@
 """What a form can ask for: the environments, the policies, and a slider for each of their numbers."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dynabandit.catalogue import entries, fields_of
@@ -8,7 +8,7 @@ from dynabandit.environments import ENVIRONMENTS as KINDS
 from dynabandit.estimators.adaptive_forgetting import LOSSES, VARIANCE_SCALED
 from dynabandit.playground.drawing import COLUMNS, LEVELS, MOST_ARMS
 from dynabandit.playground.trial import DRAWN, ENVIRONMENTS, MOST_CASE_ARMS, MOST_POLICIES, VERSION
-from dynabandit.policies import POLICIES
+from dynabandit.policies import POLICIES, Policy
 
 __all__ = ["Control", "catalogue", "control"]
 
@@ -56,23 +56,54 @@ CONTROLS = {
 }  # fmt: skip
 
 
-def control(name: str, default: Any) -> Control:
-    """Return how to ask for a parameter; one that nobody described gets a plain field by the kind of its default.
+def control(policy: type[Policy], name: str, default: Any) -> Control:
+    """Return how to ask for a parameter; one that nobody described gets a field by the kind of its default.
+
+    A slider goes only as far as the policy takes the values at its ends.
 
     Examples
     --------
-    >>> control("epsilon", 0.1).high, control("something_new", 3).kind
-    (1, 'number')
+    >>> control(POLICIES["eps-greedy"], "epsilon", 0.1).high
+    1
     """
-    if name in CONTROLS:
-        return CONTROLS[name]
+    known = CONTROLS.get(name) or _by_default(policy, name, default)
+    if known.low is not None and not _fits(policy, name, default, known):
+        known = _by_default(policy, name, default)
+    if known.word is not None and not _takes(policy, name, known.word):
+        known = replace(known, word=None, word_label="")
+    return known
+
+
+def _by_default(policy: type[Policy], name: str, default: Any) -> Control:
     if isinstance(default, bool):
         return Control("flag")
-    if isinstance(default, int | float) or default is None:
-        return Control("number", whole=isinstance(default, int))
     if isinstance(default, tuple) and len(default) == 2:
         return Control("pair")
-    return Control("text")
+    if default is not None and not isinstance(default, int | float):
+        return Control("text")
+    whole = isinstance(default, int)
+    found = Control("number", whole=whole)
+    if default:
+        spans = [(default / by, default * by) for by in (100, 10)] + [(default / 100, 1)]
+        ends = [(max(1, round(low)), round(high)) for low, high in spans] if whole else spans
+        wide = [Control("number", low, high, logarithmic=True, whole=whole) for low, high in ends]
+        found = next((one for one in wide if _fits(policy, name, default, one)), found)
+    return found
+
+
+def _fits(policy: type[Policy], name: str, default: Any, asked: Control) -> bool:
+    assert asked.low is not None
+    assert asked.high is not None
+    inside = default is None or isinstance(default, str) or asked.low <= default <= asked.high
+    return asked.low < asked.high and inside and all(_takes(policy, name, end) for end in (asked.low, asked.high))
+
+
+def _takes(policy: type[Policy], name: str, value: Any) -> bool:
+    try:
+        policy(**{name: value})
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def catalogue() -> dict[str, Any]:
@@ -99,7 +130,7 @@ def _environment(name: str) -> dict[str, Any]:
 def _policy(name: str, description: str) -> dict[str, Any]:
     fields = []
     for parameter in fields_of(POLICIES[name]):
-        shown = asdict(control(parameter.name, parameter.default))
+        shown = asdict(control(POLICIES[name], parameter.name, parameter.default))
         explanation = shown.pop("explanation") or parameter.description.replace("``", "").replace("`", "")
         fields.append({"name": parameter.name, "default": parameter.default, "explanation": explanation, **shown})
     return {"name": name, "description": " ".join(description.split()), "fields": fields}

@@ -107,8 +107,8 @@ class Workers:
         if self._starting is not None:
             await self._starting
         await self._end_spare()
-        for process in list(self.running):
-            await _end(process)
+        for process in self.running:  # whoever watches it waits for its end
+            process.kill()
 
 
 async def _start() -> Process:
