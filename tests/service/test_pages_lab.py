@@ -1,6 +1,8 @@
 """The playground, as a person uses it: a real browser, a real service, real processes that run the trials."""
 
 import json
+import os
+from pathlib import Path
 from urllib.parse import parse_qs
 
 import httpx
@@ -18,6 +20,16 @@ from service.harness import process, talking
 PATIENCE = 120_000  # milliseconds, for machines that are busy and compile first
 SHORT = "v=1&environment=case-1&arms=3&policies=ucb;aff-ots&horizon=1000&replications=6&seed=3"
 HEAVY = "v=1&environment=case-3&arms=50&policies=ucb&horizon=20000&replications=300&seed=3"
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+RISING = "".join(
+    f"{'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmno'[3 + column * 44 // 60]}" for column in range(60)
+)
+FALLING = RISING[::-1]
+SWITCHING = "K" * 15 + "i" * 15 + "A" * 15 + "c" * 15
+DRAWN = (
+    f"v=1&environment=drawn&arms=3&drawn={FALLING}.{RISING}.{SWITCHING}"
+    "&policies=ts;dts:memory=20;aff-ots&horizon=6000&replications=40&seed=1"
+)
 NASTY = "<img src=x onerror=alert(1)>"
 
 
@@ -67,8 +79,10 @@ def workers(site):
     return [one for one in children if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
 
 
-def no_worker_is_left(page, site):
-    while workers(site):
+def wait_for_the_end(page, site, mine):
+    """Wait until these processes are gone; a spare for the next run may have come."""
+    assert mine
+    while set(mine) & set(workers(site)):
         page.wait_for_timeout(20)
 
 
@@ -149,10 +163,10 @@ def test_time_can_be_turned_back(lab):
 def test_stop_ends_the_run_and_its_process(lab, site):
     page = lab(HEAVY)
     page.wait_for_selector("#charts:not([hidden])")
-    assert workers(site)
+    mine = workers(site)
     page.get_by_role("button", name="Stop").click()
     wait_for(page, "stopped")
-    no_worker_is_left(page, site)
+    wait_for_the_end(page, site, mine)
     assert page.get_by_role("button", name="Stop").is_disabled()
     page.fill("#replications", "2")
     page.fill("#horizon", "500")
@@ -163,11 +177,9 @@ def test_a_run_ends_when_its_page_is_closed(lab, site):
     page = lab(HEAVY)
     page.wait_for_selector("#charts:not([hidden])")
     mine = workers(site)
-    assert mine
     other = lab()
     page.close()
-    while set(mine) & set(workers(site)):
-        other.wait_for_timeout(20)
+    wait_for_the_end(other, site, mine)
 
 
 def test_decisions_go_on_while_a_heavy_run_is_under_way(lab, site):
@@ -377,3 +389,23 @@ def test_the_server_says_what_is_wrong_with_a_call(site):
         checked = http.post("/lab/check", json={"link": "v=1&policies=ucb;ucb"}).json()
         assert checked["problems"][0]["field"] == "policies.1"
         assert http.get("/lab", headers={"Host": "evil.example"}).status_code == 421
+
+
+@pytest.mark.skipif(not os.environ.get("DYNABANDIT_SCREENSHOTS"), reason="make screenshots asks for them")
+@pytest.mark.parametrize(
+    ("name", "size", "scheme", "step"),
+    [
+        ("lab-tour", (1280, 1560), "light", 2),
+        ("lab-drawn", (1280, 1500), "light", None),
+        ("lab-dark", (1280, 1560), "dark", 3),
+        ("lab-phone", (390, 1500), "light", 1),
+    ],
+)
+def test_pictures_of_the_playground(lab, name, size, scheme, step):
+    page = lab(DRAWN if step is None else "", size=size, scheme=scheme)
+    if step is not None:
+        page.get_by_role("button", name=STEPS[step].title).click()
+    wait_for(page, "done")
+    page.mouse.move(0, 0)
+    page.evaluate("scrollTo(0, 0)")
+    page.screenshot(path=PICTURES / f"{name}.png", animations="disabled")

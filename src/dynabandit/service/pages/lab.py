@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -58,11 +59,12 @@ class Watching(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, workers: Workers, link: str) -> None:
+    def __init__(self, workers: Workers, link: str, after: Callable[[], None] = lambda: None) -> None:
         super().__init__(headers={"Cache-Control": "no-store"})
         del self.headers["content-length"]
         self.workers = workers
         self.link = link
+        self.after = after
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the messages while somebody listens."""
@@ -75,6 +77,7 @@ class Watching(Response):
             if not sending.done():
                 sending.cancel()
             await asyncio.wait({sending})
+            self.after()
         if not sending.cancelled() and (error := sending.exception()) is not None:
             log.error("a trial failed", exc_info=error)
 
@@ -128,7 +131,7 @@ def routes(service: Service, workers: Workers) -> list[Route]:
             trial = playground.read(await _asked(request))
         except playground.Wrong as error:
             raise Refused(422, str(error)) from None
-        return Watching(workers, trial.query)
+        return Watching(workers, trial.query, after=workers.warm)  # who runs once will run again
 
     return [
         page(service, "/lab", show),
