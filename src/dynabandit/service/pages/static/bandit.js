@@ -29,9 +29,11 @@ function table(caption, columns) {
 
 const OTHERS = 8; // their place in the palette: grey
 const decisions = { x: "decisions", legend: false, margin: { l: 48, r: 16, t: 12, b: 40 } };
-const swaps = () => view.swaps.map(({ step }) => ({
-  type: "line", x0: step, x1: step, yref: "paper", y0: 0, y1: 1, line: { color: paint("--edge"), width: 1, dash: "dot" },
-}));
+const upright = (step, colour, dash) => ({
+  type: "line", x0: step, x1: step, yref: "paper", y0: 0, y1: 1, layer: "below", line: { color: colour, width: 1.3, dash },
+});
+const swaps = () => view.swaps.map(({ step }) => upright(step, paint("--edge"), "dot"));
+const changed = () => view.changes.map(({ step, column }) => upright(step, look(column).colour, "dash"));
 
 function sharePart() {
   const { series, lines, others } = view;
@@ -67,13 +69,13 @@ function forgettingPart() {
     const heights = own.map(({ step }) => one.forgetting[Math.max(0, series.step.findIndex((end) => end >= step))] ?? 1);
     const words = own.map(({ before, after, since }) =>
       `${one.arm}: ${percent(before)} → ${percent(after)}, since decision ${count(since)}`);
-    return [marks(one.arm, own.map(({ step }) => step), heights, one.column, words, { size: 13 })];
+    return [marks(one.arm, own.map(({ step }) => step), heights, one.column, words, { size: 15 })];
   });
   const told = changes.map(({ arm, step, before, after }) =>
     `${arm} changed from ${percent(before)} to ${percent(after)}, noticed at decision ${count(step)}`);
   return {
     data: [...curves, ...found],
-    layout: layout({ ...decisions, yaxis: { tickformat: ".3~f" }, shapes: swaps() }),
+    layout: layout({ ...decisions, yaxis: { tickformat: ".3~f" }, shapes: [...swaps(), ...changed()] }),
     table: table(`Forgetting factor. Detected changes: ${told.length ? told.join("; ") : "none"}.`,
       lines.map((one) => [one.arm, (i) => decimal(one.forgetting[i], 4)])),
   };
@@ -142,9 +144,9 @@ function showWords() {
     `at about decision ${count(last.since)}.` : "");
   const behind = view.latest - view.sequence > 2000;
   setText("reading", behind ? `Reading the log: ${percent(view.sequence / view.latest, 0)} of ${count(view.latest)} events.` : "");
-  const changed = Object.entries(view.parameters).map(([key, value]) => `${key} = ${value}`).join(", ");
+  const parameters = Object.entries(view.parameters).map(([key, value]) => `${key} = ${value}`).join(", ");
   setText("policy", view.policy);
-  byId("policy").title = changed;
+  byId("policy").title = parameters;
 }
 
 function act(words, arm, run, style = "small") {

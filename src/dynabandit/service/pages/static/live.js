@@ -1,7 +1,7 @@
 // All bandits at a glance
 import { at, call, follow } from "./api.js";
 import { showConnection } from "./connection.js";
-import { byId, count, decimal, h, percent } from "./dom.js";
+import { byId, count, h, percent } from "./dom.js";
 import { onSubmit, open, parsed, placeProblem, PolicyFields } from "./forms.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -27,6 +27,11 @@ function spark(values) {
 
 function fact(name, value) {
   return h("div", {}, h("dt", {}, name), h("dd", {}, value));
+}
+
+/** A forgetting factor as the number of rewards that it lets count. */
+function memory(forgetting) {
+  return forgetting < 0.9999 ? `${count(Math.round(1 / (1 - forgetting)))} rewards` : "everything";
 }
 
 function leader(one) {
@@ -56,7 +61,7 @@ function card(one) {
       fact("lately", percent(one.recent_rate)),
       fact("pending", count(one.pending)),
       one.expired > 0 && fact("expired", count(one.expired)),
-      one.forgetting !== null && fact("forgetting", decimal(one.forgetting))),
+      one.forgetting !== null && fact("shortest memory", memory(one.forgetting))),
     reading && h("p", { class: "soft small" }, `Reading its log: ${percent(one.sequence / one.latest, 0)}`));
 }
 
