@@ -207,6 +207,7 @@ def test_a_slider_moves_the_number_the_link_and_the_forgetting(lab):
     value = page.input_value("#policies-1-step_size")
     assert float(value) > 0.001
     assert slider.get_attribute("aria-valuetext") == value
+    assert page.locator("summary").nth(1).inner_text() == f"Parameters: step size {value}"
     run(page)
     assert f"aff-ots:step_size={value}" in page.url
     assert curves(page, "forgetting") != before
@@ -409,3 +410,5 @@ def test_pictures_of_the_playground(lab, name, size, scheme, step):
     page.mouse.move(0, 0)
     page.evaluate("scrollTo(0, 0)")
     page.screenshot(path=PICTURES / f"{name}.png", animations="disabled")
+    if name == "lab-tour":
+        page.locator("#charts").screenshot(path=PICTURES / "lab-charts.png", animations="disabled")

@@ -228,4 +228,4 @@ def _written(named: Named) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, tuple):
         return f"[{','.join(map(_value, value))}]"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value).removesuffix(".0")

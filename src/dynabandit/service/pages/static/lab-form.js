@@ -152,8 +152,11 @@ export class Form {
         byId(id).focus();
       } }, this.catalogue.policies.map((one) => h("option", { value: one.name }, one.name)));
     select.value = policy.name;
-    const details = h("details", { open: this.opened.has(place) }, h("summary", {}, "Parameters"),
-      kind.fields.map((field) => this.field(policy, field, place)));
+    const changed = h("span", { class: "changed" });
+    const tell = () => { changed.textContent = this.changes(policy); };
+    const details = h("details", { open: this.opened.has(place), oninput: tell, onchange: tell },
+      h("summary", {}, "Parameters", changed), kind.fields.map((field) => this.field(policy, field, place)));
+    tell();
     details.addEventListener("toggle", () => this.opened[details.open ? "add" : "delete"](place));
     return h("fieldset", { class: "policy" }, h("legend", { class: "unseen" }, `Policy ${place + 1}`),
       h("div", { class: "row" }, swatch, select,
@@ -161,6 +164,16 @@ export class Form {
           disabled: this.policies.length < 2, onclick: () => this.remove(place) }, "✕")),
       h("p", { class: "hint", id: `${id}-hint` }, kind.description),
       h("p", { class: "problem", id: `${id}-problem` }), details);
+  }
+
+  /** What differs from the defaults, such as `: memory 5`. */
+  changes({ name, values }) {
+    const told = this.kinds.get(name).fields.flatMap((field) => {
+      const { word, text } = values[field.name];
+      const usual = word ? field.default === null : field.default !== null && text === this.usual(field);
+      return usual ? [] : [`${field.name.replaceAll("_", " ")} ${word ? field.word : text}`];
+    });
+    return told.length ? `: ${told.join(", ")}` : "";
   }
 
   field(policy, field, place) {

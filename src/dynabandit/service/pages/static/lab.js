@@ -23,7 +23,7 @@ function say(state, text) {
   byId("stop-button").disabled = state !== "running";
 }
 
-async function run() {
+async function run({ scroll = false } = {}) {
   running?.abort();
   const mine = new AbortController();
   running = mine;
@@ -36,7 +36,7 @@ async function run() {
     }
     keep(checked);
     say("running", "Starting …");
-    if (results.getBoundingClientRect().top > innerHeight / 2) results.scrollIntoView({ block: "start" });
+    if (scroll && results.getBoundingClientRect().top > innerHeight / 2) results.scrollIntoView({ block: "start" });
     byId("progress").removeAttribute("value");
     await watch(checked.link, mine.signal);
   } catch (error) {
@@ -135,7 +135,7 @@ byId("stops").append(...steps.map((step, i) =>
   h("li", {}, h("button", { type: "button", onclick: () => goTo(i) }, h("b", {}, String(i + 1)), h("span", {}, step.title)))));
 byId("form").addEventListener("submit", (event) => {
   event.preventDefault();
-  run();
+  run({ scroll: true });
 });
 byId("look").addEventListener("change", () => { wanted = Number(byId("look").value); });
 byId("stop-button").addEventListener("click", () => running?.abort());
