@@ -113,4 +113,4 @@ def test_a_worker_writes_a_line_for_each_message_and_ends_with_its_input():
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["kind"] == "start"
         process.stdin.close()
-        assert process.wait() == 1
+        assert process.wait(timeout=120) == 1
