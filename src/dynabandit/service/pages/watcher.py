@@ -22,7 +22,7 @@ OVERVIEW = ""  # no bandit has this name
 MOST_BANDITS = 200  # in the list of all
 PAGE = 1_000  # rows that are read at a time
 WATCHED_SECONDS, IDLE_SECONDS = 0.4, 5.0  # between two looks at the store
-SHOW_SECONDS = 0.5  # between two views while a long log is read
+SLICE_SECONDS = 0.4  # of reading one long log, before the others have their turn and it is shown how far it is
 SAVE_EVERY = 50_000  # events
 MOST_SAVED_ARMS = 1_000
 TABLE = "CREATE TABLE IF NOT EXISTS histories (bandit BIGINT PRIMARY KEY, sequence BIGINT NOT NULL, body TEXT NOT NULL)"
@@ -57,7 +57,6 @@ class Watcher:
         self._ends: dict[int, int] = {}  # the last sequence number that was seen in the store
         self._saved: dict[int, int] = {}
         self._broken: set[int] = set()
-        self._next_show = 0.0
 
     # In the event loop's thread
 
@@ -92,34 +91,38 @@ class Watcher:
         store = self._service.reader()
         while not self._stopping:
             self._wake.clear()
+            more = False
             try:
-                self._look(store)
+                more = self._look(store)
             except StoreFailed:  # not there now; it is asked again
                 store.rollback()
             except Exception:  # this thread must outlive whatever goes wrong
                 log.exception("watching failed")
-            self._wake.wait(WATCHED_SECONDS if self._names() else IDLE_SECONDS)
+            if not more:
+                self._wake.wait(WATCHED_SECONDS if self._names() else IDLE_SECONDS)
         self._save([number for number, one in self._histories.items() if one.sequence > self._saved.get(number, 0)])
         store.close()
 
     def _names(self) -> set[str]:
         return {name for name, count in list(self._watched.items()) if count > 0}
 
-    def _look(self, store: Store) -> None:
-        """Take in what is new of every bandit, those that are watched first."""
+    def _look(self, store: Store) -> bool:
+        """Take in what is new of every bandit, those that are watched first; return whether there is more."""
         names = self._names()
         rows = store.bandits(limit=MOST_BANDITS)
         listed = {row.number: row.name for row in rows}
         watched = {number: name for name in names if name and (number := store.find(name)) is not None}
+        more = False
         for number in [*watched, *(one for one in listed if one not in watched)]:
             if number not in self._broken and not self._stopping:
-                self._catch_up(store, number, watched.get(number))
+                more |= self._catch_up(store, number, watched.get(number))
         for name in names:
             if name != OVERVIEW and name not in watched.values():
                 self._publish(name, b"null")
         self._forget({*listed, *watched})
         if OVERVIEW in names:
             self._show_all(listed, more=len(rows) == MOST_BANDITS)
+        return more
 
     def _forget(self, there: set[int]) -> None:
         for number in [number for number in self._histories if number not in there]:
@@ -128,28 +131,33 @@ class Watcher:
         for name in [name for name in self._views if name not in shown]:
             del self._views[name]
 
-    def _catch_up(self, store: Store, number: int, watched: str | None) -> None:
+    def _catch_up(self, store: Store, number: int, watched: str | None) -> bool:
+        """Take in what is new of one bandit, for a while; return whether there is more."""
         try:
             history = self._histories.get(number) or self._load(store, number)
             self._histories[number] = history
             self._ends[number] = store.last_sequence(number)
-            while history.sequence < self._ends[number] and not self._stopping:
-                started = time.perf_counter()
-                for row in store.events(number, history.sequence, PAGE):
-                    history.apply(row)
-                if watched is None:  # nobody waits: leave half of the time to those that decide
-                    self._wake.wait(time.perf_counter() - started)
-                elif time.monotonic() >= self._next_show:
-                    self._show(history, watched)
-                if history.sequence - self._saved.get(number, 0) >= SAVE_EVERY:
-                    self._save([number])
+            self._read(store, history, patient=watched is None)
             if watched is not None:
                 self._show(history, watched)
+            if history.sequence - self._saved.get(number, 0) >= SAVE_EVERY:
+                self._save([number])
+            return history.sequence < self._ends[number]
         except StoreFailed:
             raise
         except Exception:
             self._broken.add(number)
             log.exception("no history", bandit=number)
+            return False
+
+    def _read(self, store: Store, history: History, patient: bool) -> None:
+        until = time.monotonic() + SLICE_SECONDS
+        while history.sequence < self._ends[history.number] and time.monotonic() < until and not self._stopping:
+            started = time.perf_counter()
+            for row in store.events(history.number, history.sequence, PAGE):
+                history.apply(row)
+            if patient:  # nobody waits for it: leave half of the time to those that decide
+                self._wake.wait(time.perf_counter() - started)
 
     def _load(self, store: Store, number: int) -> History:
         found: list[tuple[str]] = []
@@ -182,7 +190,6 @@ class Watcher:
     # Views
 
     def _show(self, history: History, name: str) -> None:
-        self._next_show = time.monotonic() + SHOW_SECONDS
         if history.steps or history.sequence:
             self._publish(name, msgspec.json.encode(bandit_view(history, self._ends[history.number])))
 
