@@ -294,7 +294,6 @@ def test_with_keys_the_page_asks_for_one_and_shows_what_its_role_may_do(sqlite_u
         page.get_by_role("button", name="Key", exact=True).click()
         page.get_by_label("API key").fill(keys["admin"])
         page.get_by_role("button", name="Use this key").click()
-        page.reload()
         expect(page.get_by_role("button", name="Pause red")).to_be_visible()
         assert all("dyna_" not in request for request in visit.requests), "a key is never in an address"
         assert [error for error in visit.errors if "401" not in error] == []

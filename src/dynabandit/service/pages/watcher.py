@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import structlog
@@ -56,6 +57,7 @@ class Watcher:
         self._histories: dict[int, History] = {}
         self._ends: dict[int, int] = {}  # the last sequence number that was seen in the store
         self._saved: dict[int, int] = {}
+        self._entries: dict[int, tuple[tuple[int, int], dict[str, Any]]] = {}
         self._broken: set[int] = set()
 
     # In the event loop's thread
@@ -127,6 +129,7 @@ class Watcher:
     def _forget(self, there: set[int]) -> None:
         for number in [number for number in self._histories if number not in there]:
             del self._histories[number]
+            self._entries.pop(number, None)
         shown = self._names()
         for name in [name for name in self._views if name not in shown]:
             del self._views[name]
@@ -183,24 +186,27 @@ class Watcher:
         if loop is None or len(statements) == 2:
             return
         try:
-            asyncio.run_coroutine_threadsafe(self._service.write(statements), loop).result(timeout=10)
+            asyncio.run_coroutine_threadsafe(self._service.write(statements), loop).result(timeout=5)
         except Exception as error:
             log.warning("history was not saved", problem=str(error))
 
     # Views
 
     def _show(self, history: History, name: str) -> None:
-        if history.steps or history.sequence:
-            self._publish(name, msgspec.json.encode(bandit_view(history, self._ends[history.number])))
+        self._publish(name, msgspec.json.encode(bandit_view(history, self._ends[history.number])))
 
     def _show_all(self, listed: dict[int, str], more: bool) -> None:
-        entries = [
-            overview_entry(self._histories[number], self._ends[number])
-            for number in listed
-            if number in self._histories and self._histories[number].sequence
-        ]
+        entries = [self._entry(self._histories[one]) for one in listed if one in self._histories]
         broken = [name for number, name in listed.items() if number in self._broken]
         self._publish(OVERVIEW, msgspec.json.encode({"bandits": entries, "broken": broken, "more": more}))
+
+    def _entry(self, history: History) -> dict[str, Any]:
+        stand = (history.sequence, self._ends[history.number])
+        before = self._entries.get(history.number)
+        if before is None or before[0] != stand:
+            before = (stand, overview_entry(history, stand[1]))
+            self._entries[history.number] = before
+        return before[1]
 
     def _publish(self, name: str, content: bytes) -> None:
         before = self._views.get(name)
