@@ -114,7 +114,7 @@ def test_many_arms_take_little_room_and_still_count(dice):
     log.play([0.5] * len(arms), 2_000, dice)
     history = log.history()
     view = bandit_view(history, 0)
-    points, curves = history.series()
+    _, curves = history.series()
     assert curves.shape[2] == MOST_ARMS
     low, middle, high = view["uniform"]
     assert middle == pytest.approx(view["total"], rel=0.1)

@@ -7,10 +7,10 @@ depends on. Its size does not grow with the log: when there are too many points,
 import json
 import math
 from collections import deque
+from typing import Any
 
 import numpy as np
 
-from dynabandit.arms import Arm
 from dynabandit.bandit import Bandit
 from dynabandit.service.events import ARM, CLOSE, CREATE, DECISION, POLICY, Row
 from dynabandit.service.fold import RewardsBefore, change_arm
@@ -24,6 +24,7 @@ MOST_POINTS = 300
 MOST_ARMS = 50  # that have curves of their own; the arms after them only count together
 MOST_CHANGES = 100
 MOST_EVENTS = 30  # the latest ones, for people
+FINE_ARMS = 1_000  # with more arms than this the first points are of several decisions
 LOOK_AT_FORGETTING = 4  # rewards of an arm: a dip lasts longer
 
 WHOLE, EACH = 7, 5
@@ -49,6 +50,8 @@ class History:
         self.name = ""
         self.window: float | None = None
         self.deleted = False
+        self.columns: dict[str, int] = {}  # of the arms that are not retired; a name may be used again
+        self.paused: set[int] = set()
         self.plays: list[int] = []
         self.counts: list[int] = []
         self.totals: list[float] = []
@@ -125,13 +128,11 @@ class History:
         if row.kind == CREATE:
             self.name, self.started, self.window = body["name"], row.wall, body["reward_window"]
             self._bandit = Bandit(body["policy"], body["arms"], seed=body["seed"], **body["parameters"])
-            for _ in body["arms"]:
-                self._add_arm()
+            self.width = max(1, len(body["arms"]) // FINE_ARMS)
+            for name in body["arms"]:
+                self._add_arm(name)
         elif row.kind == ARM:
-            change_arm(self.bandit, body)
-            if body.get("add"):
-                self._add_arm()
-            self._allow()
+            self._apply_arm(body)
         elif row.kind == POLICY:
             warm = self._rewards_before(self.number, row.sequence)
             self._bandit = self.bandit.swapped(body["policy"], warm, **body["parameters"])
@@ -139,7 +140,19 @@ class History:
         else:
             self.deleted = True
 
-    def _add_arm(self) -> None:
+    def _apply_arm(self, body: dict[str, Any]) -> None:
+        change_arm(self.bandit, body)
+        if body.get("add"):
+            self._add_arm(body["arm"])
+        column = self.columns[body["arm"]]
+        if "paused" in body:
+            (self.paused.add if body["paused"] else self.paused.discard)(column)
+        if body.get("retired"):
+            del self.columns[body["arm"]]
+        self.uniform.allow(column, column not in self.paused and not body.get("retired"))
+
+    def _add_arm(self, name: str) -> None:
+        self.columns[name] = len(self.plays)
         self.uniform.add_arm()
         self.plays.append(0)
         self.counts.append(0)
@@ -152,16 +165,6 @@ class History:
             blank = np.full((len(self.curves), EACH, 1), math.nan)
             blank[:, [PLAYS, GATHERED]] = 0.0
             self.curves = np.concatenate([self.curves, blank], axis=2)
-
-    def _allow(self) -> None:
-        arms = self.active()
-        for column in range(len(self.plays)):
-            self.uniform.allow(column, column in arms and not arms[column].paused)
-
-    def active(self) -> dict[int, Arm]:
-        """Return the arms that are not retired, by column; a retired arm's name may have gone on to a new one."""
-        place = {name: column for column, name in enumerate(self.bandit.names)}
-        return {place[name]: arm for name, arm in self.bandit.arms.items()}
 
     # Points
 
@@ -212,6 +215,7 @@ class History:
         content = {
             "format": FORMAT,
             **{name: getattr(self, name) for name in PLAIN},
+            "paused": sorted(self.paused),
             "changes": [[column, *change] for column, change in self.changes],
             "swaps": list(self.swaps),
             "latest": [list(row) for row in self.latest],
@@ -232,6 +236,7 @@ class History:
         history = cls(number, rewards_before)
         for name in PLAIN:
             setattr(history, name, content[name])
+        history.paused = set(content["paused"])
         history.changes.extend((column, Change(*change)) for column, *change in content["changes"])
         history.swaps.extend((step, name) for step, name in content["swaps"])
         history.latest.extend(Row(*row) for row in content["latest"])
@@ -243,5 +248,5 @@ class History:
         return history
 
 
-PLAIN = ("sequence", "name", "width", "steps", "settled", "closed", "wall", "started", "window", "deleted", "plays",
-         "counts", "totals", "last", "_lowest", "_recent", "_in_point")  # fmt: skip
+PLAIN = ("sequence", "name", "width", "steps", "settled", "closed", "wall", "started", "window", "deleted", "columns",
+         "plays", "counts", "totals", "last", "_lowest", "_recent", "_in_point")  # fmt: skip

@@ -1,5 +1,6 @@
 """What the live page shows, made from histories: numbers only, ready to be drawn."""
 
+import heapq
 import math
 from typing import Any
 
@@ -41,7 +42,7 @@ def overview_entry(history: History, latest: int) -> dict[str, Any]:
     return {
         "name": history.name,
         "policy": history.bandit.policy.name,
-        "arms": len(history.bandit.active),
+        "arms": len(history.columns),
         **_counts(history, latest),
         "recent_rate": _round(_recent_rate(points)),
         "leader": leader,
@@ -70,7 +71,7 @@ def bandit_view(history: History, latest: int) -> dict[str, Any]:
         "total": _round(history.uniform.total),
         "uniform": [_round(values[-1]) if len(values) else 0.0 for values in random],
         "arms": _arms(history, curves),
-        "arm_count": len(bandit.active),
+        "arm_count": len(history.columns),
         "series": _series(points, random),
         "lines": [_line(history, column, points, curves) for column in sorted(order)],
         "others": _others(history, sorted(order), curves),
@@ -166,12 +167,12 @@ def _lowest_forgetting(history: History) -> float | None:
 def _arms(history: History, curves: np.ndarray) -> list[dict[str, Any]]:
     recent = _recent_plays(history, curves)
     total = max(recent.sum(), 1.0)
-    columns = sorted(history.active().items())
+    columns = list(history.columns.items())
     if len(columns) > MOST_LISTED:
-        columns = sorted(columns, key=lambda one: -history.plays[one[0]])[:MOST_LISTED]
+        columns = heapq.nlargest(MOST_LISTED, columns, key=lambda one: history.plays[one[1]])
     listed = []
-    for column, arm in columns:
-        name = history.bandit.names[column]
+    for name, column in sorted(columns, key=lambda one: one[1]):
+        arm = history.bandit.belief(column)
         low, high = _band(np.array([arm.mean]), np.array([arm.effective_size]))
         least, most = history.bandit.shares(name)
         listed.append(
@@ -182,7 +183,7 @@ def _arms(history: History, curves: np.ndarray) -> list[dict[str, Any]]:
                 "share": _round(history.plays[column] / max(history.steps, 1)),
                 "recent_share": _round(recent[column] / total) if column < len(recent) else None,
                 "idle": history.steps - history.last[column],
-                "paused": arm.paused, "min_share": least, "max_share": most,
+                "paused": column in history.paused, "min_share": least, "max_share": most,
             }
         )  # fmt: skip
     return listed

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import structlog
@@ -22,7 +23,7 @@ OVERVIEW = ""  # no bandit has this name
 MOST_BANDITS = 200  # in the list of all
 PAGE = 1_000  # rows that are read at a time
 WATCHED_SECONDS, IDLE_SECONDS = 0.4, 5.0  # between two looks at the store
-SHOW_SECONDS = 0.5  # between two views while a long log is read
+SLICE_SECONDS = 0.4  # of reading one long log, before the others have their turn and it is shown how far it is
 SAVE_EVERY = 50_000  # events
 MOST_SAVED_ARMS = 1_000
 TABLE = "CREATE TABLE IF NOT EXISTS histories (bandit BIGINT PRIMARY KEY, sequence BIGINT NOT NULL, body TEXT NOT NULL)"
@@ -56,8 +57,8 @@ class Watcher:
         self._histories: dict[int, History] = {}
         self._ends: dict[int, int] = {}  # the last sequence number that was seen in the store
         self._saved: dict[int, int] = {}
+        self._entries: dict[int, tuple[tuple[int, int], dict[str, Any]]] = {}
         self._broken: set[int] = set()
-        self._next_show = 0.0
 
     # In the event loop's thread
 
@@ -92,64 +93,74 @@ class Watcher:
         store = self._service.reader()
         while not self._stopping:
             self._wake.clear()
+            more = False
             try:
-                self._look(store)
+                more = self._look(store)
             except StoreFailed:  # not there now; it is asked again
                 store.rollback()
             except Exception:  # this thread must outlive whatever goes wrong
                 log.exception("watching failed")
-            self._wake.wait(WATCHED_SECONDS if self._names() else IDLE_SECONDS)
+            if not more:
+                self._wake.wait(WATCHED_SECONDS if self._names() else IDLE_SECONDS)
         self._save([number for number, one in self._histories.items() if one.sequence > self._saved.get(number, 0)])
         store.close()
 
     def _names(self) -> set[str]:
         return {name for name, count in list(self._watched.items()) if count > 0}
 
-    def _look(self, store: Store) -> None:
-        """Take in what is new of every bandit, those that are watched first."""
+    def _look(self, store: Store) -> bool:
+        """Take in what is new of every bandit, those that are watched first; return whether there is more."""
         names = self._names()
         rows = store.bandits(limit=MOST_BANDITS)
         listed = {row.number: row.name for row in rows}
         watched = {number: name for name in names if name and (number := store.find(name)) is not None}
+        more = False
         for number in [*watched, *(one for one in listed if one not in watched)]:
             if number not in self._broken and not self._stopping:
-                self._catch_up(store, number, watched.get(number))
+                more |= self._catch_up(store, number, watched.get(number))
         for name in names:
             if name != OVERVIEW and name not in watched.values():
                 self._publish(name, b"null")
         self._forget({*listed, *watched})
         if OVERVIEW in names:
             self._show_all(listed, more=len(rows) == MOST_BANDITS)
+        return more
 
     def _forget(self, there: set[int]) -> None:
         for number in [number for number in self._histories if number not in there]:
             del self._histories[number]
+            self._entries.pop(number, None)
         shown = self._names()
         for name in [name for name in self._views if name not in shown]:
             del self._views[name]
 
-    def _catch_up(self, store: Store, number: int, watched: str | None) -> None:
+    def _catch_up(self, store: Store, number: int, watched: str | None) -> bool:
+        """Take in what is new of one bandit, for a while; return whether there is more."""
         try:
             history = self._histories.get(number) or self._load(store, number)
             self._histories[number] = history
             self._ends[number] = store.last_sequence(number)
-            while history.sequence < self._ends[number] and not self._stopping:
-                started = time.perf_counter()
-                for row in store.events(number, history.sequence, PAGE):
-                    history.apply(row)
-                if watched is None:  # nobody waits: leave half of the time to those that decide
-                    self._wake.wait(time.perf_counter() - started)
-                elif time.monotonic() >= self._next_show:
-                    self._show(history, watched)
-                if history.sequence - self._saved.get(number, 0) >= SAVE_EVERY:
-                    self._save([number])
+            self._read(store, history, patient=watched is None)
             if watched is not None:
                 self._show(history, watched)
+            if history.sequence - self._saved.get(number, 0) >= SAVE_EVERY:
+                self._save([number])
+            return history.sequence < self._ends[number]
         except StoreFailed:
             raise
         except Exception:
             self._broken.add(number)
             log.exception("no history", bandit=number)
+            return False
+
+    def _read(self, store: Store, history: History, patient: bool) -> None:
+        until = time.monotonic() + SLICE_SECONDS
+        while history.sequence < self._ends[history.number] and time.monotonic() < until and not self._stopping:
+            started = time.perf_counter()
+            for row in store.events(history.number, history.sequence, PAGE):
+                history.apply(row)
+            if patient:  # nobody waits for it: leave half of the time to those that decide
+                self._wake.wait(time.perf_counter() - started)
 
     def _load(self, store: Store, number: int) -> History:
         found: list[tuple[str]] = []
@@ -175,25 +186,27 @@ class Watcher:
         if loop is None or len(statements) == 2:
             return
         try:
-            asyncio.run_coroutine_threadsafe(self._service.write(statements), loop).result(timeout=10)
+            asyncio.run_coroutine_threadsafe(self._service.write(statements), loop).result(timeout=5)
         except Exception as error:
             log.warning("history was not saved", problem=str(error))
 
     # Views
 
     def _show(self, history: History, name: str) -> None:
-        self._next_show = time.monotonic() + SHOW_SECONDS
-        if history.steps or history.sequence:
-            self._publish(name, msgspec.json.encode(bandit_view(history, self._ends[history.number])))
+        self._publish(name, msgspec.json.encode(bandit_view(history, self._ends[history.number])))
 
     def _show_all(self, listed: dict[int, str], more: bool) -> None:
-        entries = [
-            overview_entry(self._histories[number], self._ends[number])
-            for number in listed
-            if number in self._histories and self._histories[number].sequence
-        ]
+        entries = [self._entry(self._histories[one]) for one in listed if one in self._histories]
         broken = [name for number, name in listed.items() if number in self._broken]
         self._publish(OVERVIEW, msgspec.json.encode({"bandits": entries, "broken": broken, "more": more}))
+
+    def _entry(self, history: History) -> dict[str, Any]:
+        stand = (history.sequence, self._ends[history.number])
+        before = self._entries.get(history.number)
+        if before is None or before[0] != stand:
+            before = (stand, overview_entry(history, stand[1]))
+            self._entries[history.number] = before
+        return before[1]
 
     def _publish(self, name: str, content: bytes) -> None:
         before = self._views.get(name)

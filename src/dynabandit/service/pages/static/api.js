@@ -25,19 +25,21 @@ export function at(...parts) {
 
 let asking = null;
 
-/** Ask for a key until one is given; callers that ask at the same time share the question. */
+/** Ask for a key, and return whether one was given; callers that ask at the same time share the question. */
 export function askForKey(why = "") {
   asking ??= new Promise((resolve) => {
     const dialog = document.getElementById("key-dialog");
     const field = document.getElementById("key-field");
+    let given = false;
     document.getElementById("key-problem").textContent = why;
     document.getElementById("key-form").onsubmit = () => {
-      if (field.value.trim()) sessionStorage.setItem(KEY, field.value.trim());
+      given = field.value.trim() !== "";
+      if (given) sessionStorage.setItem(KEY, field.value.trim());
       field.value = "";
     };
     dialog.onclose = () => {
       asking = null;
-      resolve();
+      resolve(given);
     };
     dialog.showModal();
   });
@@ -54,8 +56,7 @@ async function send(path, options) {
   }
   if (answer.ok) return answer;
   if (answer.status === 401 && document.getElementById("key-dialog")) {
-    await askForKey(sessionStorage.getItem(KEY) ? "This key is not valid." : "");
-    return send(path, options);
+    if (await askForKey(sessionStorage.getItem(KEY) ? "This key is not valid." : "")) return send(path, options);
   }
   throw await problem(answer);
 }

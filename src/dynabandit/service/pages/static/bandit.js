@@ -132,7 +132,7 @@ function showWords() {
   let words = "No decision yet. Ask for one with POST /v1/bandits/…/decisions.";
   if (leader) {
     const [low, , high] = view.uniform;
-    words = `“${leader.arm}” leads with ${percent(leader.recent_share, 0)} of the latest decisions.`;
+    words = `“${leader.arm}” leads with ${percent(leader.recent_share)} of the latest decisions.`;
     if (view.total > high) words += " It is learning: it has earned clearly more than choosing at random would have.";
     else if (view.total < low) words += " It has earned less than choosing at random would have.";
     else words += " Whether it does better than choosing at random cannot be told yet.";

@@ -21,4 +21,6 @@ button.addEventListener("click", () => {
 });
 dark.addEventListener("change", changed);
 button.setAttribute("aria-pressed", String(isDark()));
-document.getElementById("key-button")?.addEventListener("click", () => askForKey());
+document.getElementById("key-button")?.addEventListener("click", async () => {
+  if (await askForKey()) location.reload();
+});

@@ -39,7 +39,7 @@ function leader(one) {
   const bar = h("span", { class: "fill" });
   bar.style.width = `${100 * one.leader_share}%`;
   return h("div", { class: "leader" },
-    h("p", {}, h("strong", {}, one.leader), h("span", { class: "soft" }, ` leads with ${percent(one.leader_share, 0)}`)),
+    h("p", {}, h("strong", {}, one.leader), h("span", { class: "soft" }, ` leads with ${percent(one.leader_share)}`)),
     h("span", { class: "track", "aria-hidden": "true" }, bar));
 }
 
@@ -54,14 +54,14 @@ function card(one) {
       `“${one.change.arm}” went from ${percent(one.change.before)} to ${percent(one.change.after)}.`),
     leader(one),
     one.decisions > 0 && h("p", { class: "soft small over" }, "reward rate over time"),
-    spark(one.spark),
+    one.decisions > 0 && spark(one.spark),
     h("dl", { class: "facts" },
       fact("decisions", count(one.decisions)),
       fact("reward rate", percent(one.rate)),
       fact("lately", percent(one.recent_rate)),
       fact("pending", count(one.pending)),
       one.expired > 0 && fact("expired", count(one.expired)),
-      one.forgetting !== null && fact("shortest memory", memory(one.forgetting))),
+      one.forgetting !== null && fact("memory", memory(one.forgetting))),
     reading && h("p", { class: "soft small" }, `Reading its log: ${percent(one.sequence / one.latest, 0)}`));
 }
 
