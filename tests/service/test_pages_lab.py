@@ -379,6 +379,20 @@ def test_few_runs_at_once_and_each_ends_with_its_reader(site):
         assert json.loads(answer.text.split("\n\n")[-2].removeprefix("data: "))["kind"] == "end"
 
 
+def test_a_service_that_is_stopped_takes_its_runs_along(tmp_path):
+    with process(f"sqlite:///{tmp_path}/store.db") as server:
+        with httpx.stream("POST", f"{server.url}/lab/run", json={"link": HEAVY}, timeout=120) as answer:
+            lines = answer.iter_lines()
+            assert '"start"' in next(lines)
+            mine = workers(server)
+            server.process.terminate()
+            assert "is being stopped" in [line for line in lines if line][-1]
+        assert "timeout graceful shutdown exceeded" not in server.process.communicate(timeout=60)[1]
+    psutil.wait_procs(mine, timeout=60)
+    assert mine
+    assert not any(one.is_running() for one in mine)
+
+
 def test_the_server_says_what_is_wrong_with_a_call(site):
     with httpx.Client(base_url=site.url) as http:
         wrong = http.post("/lab/run", json={"link": "v=1&policies=ubc"})

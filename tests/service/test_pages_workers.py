@@ -55,6 +55,19 @@ def test_a_process_that_dies_is_told_of():
     assert "the log of the service says why" in messages[-1]["text"]
 
 
+def test_a_service_that_ends_ends_its_runs_and_says_so():
+    async def scenario():
+        workers = Workers()
+        status, messages = await watched(workers, HEAVY, lambda process: workers.closing.set())
+        workers.warm()
+        assert workers._starting is None
+        return status, messages
+
+    status, messages = run_apart(scenario())
+    assert (status, messages[-1]["kind"]) == (200, "failed")
+    assert "is being stopped" in messages[-1]["text"]
+
+
 def test_a_spare_is_used_once_and_one_that_died_is_replaced():
     async def scenario():
         workers = Workers()

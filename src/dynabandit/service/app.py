@@ -233,7 +233,7 @@ DOCUMENT = document([endpoint for endpoint, _ in ENDPOINTS.values()])
 
 def make_app(service: Service) -> ASGIApp:
     """Return the ASGI application of a service."""
-    watcher, workers = pages.Watcher(service), pages.Workers()
+    watcher, workers = pages.Watcher(service), pages.Workers(closing=service.closing)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

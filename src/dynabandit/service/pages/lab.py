@@ -90,7 +90,7 @@ class Watching(Response):
                     async for last in self.workers.lines(process, self.link):
                         await _event(send, last)
                     if b'"kind":"end"' not in last[:20]:
-                        await _failed(send, "the process that ran this ended; the log of the service says why")
+                        await _failed(send, self._why())
                 except TimeoutError:
                     limit = f"{self.workers.seconds:g} seconds"
                     await _failed(send, f"stopped after {limit}: fewer replications, steps or arms take less")
@@ -98,6 +98,11 @@ class Watching(Response):
         except Busy:
             why = f"{self.workers.most} runs are under way already; try again when one has ended"
             await plain(429, why, **{"Retry-After": "2"})(scope, receive, send)
+
+    def _why(self) -> str:
+        if self.workers.closing.is_set():
+            return "the service is being stopped"
+        return "the process that ran this ended; the log of the service says why"
 
 
 async def _event(send: Send, line: bytes) -> None:

@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import sys
+import threading
 from collections.abc import AsyncIterator
 
 __all__ = ["MOST_AT_ONCE", "Busy", "Workers"]
 
 MOST_AT_ONCE = 2
 SECONDS = 90.0
+CLOSING_SECONDS = 0.2  # between two looks at whether the service ends
 SPARE_SECONDS = 300.0  # how long a process waits for work
 LONGEST_LINE = 1 << 24
 COMMAND = (sys.executable, "-P", "-m", "dynabandit.playground")
@@ -32,11 +34,16 @@ class Workers:
         How many trials may run at once.
     seconds
         After how long a trial is ended.
+    closing
+        Is set when the service is about to end.
     """
 
-    def __init__(self, most: int = MOST_AT_ONCE, seconds: float = SECONDS) -> None:
+    def __init__(
+        self, most: int = MOST_AT_ONCE, seconds: float = SECONDS, closing: threading.Event | None = None
+    ) -> None:
         self.most = most
         self.seconds = seconds
+        self.closing = threading.Event() if closing is None else closing
         self.running: set[Process] = set()
         self._entered = 0
         self._spare: Process | None = None
@@ -51,15 +58,23 @@ class Workers:
             raise Busy
         self._entered += 1
         process = None
+        watch = None
         try:
             process = await self._take()
+            watch = asyncio.create_task(self._kill_on_closing(process))
             self.running.add(process)
             yield process
         finally:
             self._entered -= 1
-            if process is not None:
+            if process is not None and watch is not None:
+                watch.cancel()
                 self.running.discard(process)
                 await _end(process)
+
+    async def _kill_on_closing(self, process: Process) -> None:
+        while not self.closing.is_set():
+            await asyncio.sleep(CLOSING_SECONDS)
+        process.kill()
 
     async def lines(self, process: Process, link: str) -> AsyncIterator[bytes]:
         """Hand a trial to a process and yield its messages; a time limit ends it with a `TimeoutError`."""
@@ -72,6 +87,8 @@ class Workers:
 
     def warm(self) -> None:
         """See to it that a process is ready when it is asked for: starting one takes a second."""
+        if self.closing.is_set():
+            return
         if self._starting is None and (self._spare is None or self._spare.returncode is not None):
             self._starting = asyncio.get_running_loop().create_task(self._start_spare())
 
