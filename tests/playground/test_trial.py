@@ -57,6 +57,8 @@ def test_a_link_names_only_what_differs_from_the_defaults():
         ("v=1&policies=aff-ots:prior=3", "policies.0.prior", "prior"),
         ("v=1&policies=aff-ots:step_size", "policies.0", "parameter=value"),
         ("v=1&policies=aff-ucb1:burn_in=50&horizon=100", "horizon", "at least 150"),
+        ("v=1&policies=dts:memory=1%0Ax=2", "policies", "on one line"),
+        ("v=1&policies=dts:memory=" + "9" * 400, "policies.0", "at most 400 characters"),
         ("v=1&policies=ucb&drawn=PP", "drawn", "goes with environment=drawn"),
         ("v=1&policies=ucb&environment=drawn&arms=2&drawn=PP.PP", "drawn", "60 columns"),
         (f"v=1&policies=ucb&environment=drawn&arms=2&drawn={STRAIGHT}", "drawn", "2 to 8 arms"),
@@ -67,6 +69,15 @@ def test_a_link_names_only_what_differs_from_the_defaults():
 )  # fmt: skip
 def test_wrong_input_is_named_by_its_field(query, field, problem):
     assert problem in fields(query)[field]
+
+
+def test_nesting_however_deep_is_a_problem_and_not_a_crash():
+    for depth in (50, 190, 380):
+        assert any(field.startswith("policies.0") for field in fields("v=1&policies=dts:prior=" + "[" * depth))
+
+
+def test_a_window_longer_than_the_run_takes_no_more_memory_than_the_run():
+    assert read("v=1&policies=sw-ucb:window=1000000000000").query
 
 
 def test_all_problems_are_told_at_once():

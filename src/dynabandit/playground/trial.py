@@ -21,6 +21,8 @@ MOST_POLICIES = 6
 MOST_HORIZON = 100_000
 MOST_REPLICATIONS = 1000
 MOST_CASE_ARMS = 100
+MOST_NUMBERS = 10**7  # that a policy keeps beside its arms
+LONGEST = 400  # characters
 LARGEST_SEED = 2**53 - 1  # a browser counts no further
 MOST_ARM_STEPS = 300_000_000  # about half a minute of one core
 TIMES = 200  # points of a regret curve
@@ -120,6 +122,9 @@ class _Reader:
                 self.note(key[:100], f"there is no such field.{nearest(key, KEYS)} Fields: {', '.join(KEYS)}")
         if len(pairs) > len(self.given):
             self.note("v", "a field is given twice")
+        for key, value in self.given.items():
+            if key in KEYS and not value.isprintable():
+                self.note(key, f"{key} must be printable text on one line, got {value[:40]!r}")
 
     def note(self, field: str, problem: str) -> None:
         self.problems.append(Problem(field, problem))
@@ -129,8 +134,10 @@ class _Reader:
         try:
             return make()
         except (TypeError, ValueError) as error:
-            self.note(field, str(error))
-            return otherwise
+            self.note(field, str(error)[:LONGEST])
+        except RecursionError:
+            self.note(field, "is nested too deeply")
+        return otherwise
 
     def whole(self, field: str, default: int, low: int, high: int) -> int:
         text = self.given.get(field, str(default))
@@ -178,11 +185,14 @@ class _Reader:
         if not 1 <= len(texts) <= MOST_POLICIES:
             self.note("policies", f"policies must name 1 to {MOST_POLICIES} policies, got {len(texts)}")
             return ()
-        found = [self.policy(place, text[:1000]) for place, text in enumerate(texts)]
+        found = [self.policy(place, text) for place, text in enumerate(texts)]
         return tuple(one for one in found if one is not None)
 
     def policy(self, place: int, text: str) -> Named | None:
         field = f"policies.{place}"
+        if len(text) > LONGEST:
+            self.note(field, f"a policy with its parameters must have at most {LONGEST} characters, got {len(text)}")
+            return None
         named = self.attempt(field, lambda: parse_named(text), None)
         if named is None or self.attempt(field, Named(named.name).make_policy, None) is None:
             return None
@@ -202,6 +212,11 @@ class _Reader:
         for place, label in enumerate(labels):
             if label in labels[:place]:
                 self.note(f"policies.{place}", f"{label} is there twice: change a parameter, or take one away")
+            size = trial.policies[place].make_policy().tuned(1, trial.horizon).shared_size()
+            if size > MOST_NUMBERS:
+                self.note(
+                    f"policies.{place}", f"{label} would keep {size} numbers, but at most {MOST_NUMBERS} fit here"
+                )
         longest = max((one.make_policy().burn_in for one in trial.policies), default=0) * trial.arms
         if trial.horizon < longest:
             self.note("horizon", f"horizon must be at least {longest}, the longest burn-in, got {trial.horizon}")
