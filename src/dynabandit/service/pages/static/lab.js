@@ -152,8 +152,12 @@ if (link) open(link);
 
 /** Run what a link asks for, or say what is wrong with the link itself. */
 async function open(asked) {
-  const { problems } = await call("POST", "/lab/check", { link: asked });
-  if (!problems.length) return run();
-  form.show(problems);
-  return say("idle", "This link cannot be run: see the messages beside the fields.");
+  try {
+    const { problems } = await call("POST", "/lab/check", { link: asked });
+    if (!problems.length) return await run();
+    form.show(problems);
+    return say("idle", "This link cannot be run: see the messages beside the fields.");
+  } catch (error) {
+    return say("failed", error.message);
+  }
 }
