@@ -7,7 +7,7 @@ import pytest
 
 from dynabandit.client import ServiceError
 from dynabandit.service.stores import open_store
-from service.harness import assert_replay_agrees, running, talking
+from service.harness import assert_replay_agrees, running, talking, wait_for
 
 ARMS = ["red", "green", "blue"]
 
@@ -152,13 +152,6 @@ def test_many_rewards_get_a_status_each(client, clock):
 
 def closed(client) -> list:
     return [event for event in client.events("b") if event.kind == "close"]
-
-
-def wait_for(condition) -> None:
-    limit = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < limit, "it did not happen in 20 seconds"
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("default", [0.25, None])

@@ -82,6 +82,7 @@ def test_pages_answer_wrong_methods_and_unknown_paths_as_the_api_does(site):
         assert http.post("/").status_code == 405
         assert http.get("/nothing").json() == {"problem": "there is nothing here"}
         assert http.head("/").status_code == 200
+        assert http.head("/pages/bandits").headers["content-type"].startswith("text/event-stream")
 
 
 def test_charts_draw_under_the_policy_and_show_names_as_text(site, open_page):

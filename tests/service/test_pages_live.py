@@ -295,6 +295,9 @@ def test_with_keys_the_page_asks_for_one_and_shows_what_its_role_may_do(sqlite_u
         page.get_by_label("API key").fill(keys["admin"])
         page.get_by_role("button", name="Use this key").click()
         expect(page.get_by_role("button", name="Pause red")).to_be_visible()
+        store.revoke_key(keys["admin"].split("_")[1], 1.0)
+        store.close()
+        expect(page.get_by_role("dialog")).to_contain_text("This key is not valid.")
         assert all("dyna_" not in request for request in visit.requests), "a key is never in an address"
         assert [error for error in visit.errors if "401" not in error] == []
 

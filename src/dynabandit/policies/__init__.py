@@ -44,7 +44,7 @@ POLICIES: dict[str, type[Policy]] = {
 }
 
 
-def policy(name: str | Policy, **parameters: Any) -> Policy:
+def policy(name: str | Policy, /, **parameters: Any) -> Policy:
     """Return the policy with this name.
 
     Parameters

@@ -13,7 +13,10 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dynabandit.service import export, pages, types
+from dynabandit.service.admission import Overloaded
 from dynabandit.service.errors import Refused
+from dynabandit.service.events import KINDS
+from dynabandit.service.logs import note_change
 from dynabandit.service.messages import (
     JSON,
     authorise,
@@ -25,6 +28,7 @@ from dynabandit.service.messages import (
     query_values,
     read_body,
     response,
+    turn_away,
 )
 from dynabandit.service.openapi import Endpoint, Query, document
 from dynabandit.service.service import Service
@@ -44,6 +48,7 @@ LIMIT_BANDITS = Query("limit", 100, 1, 1000)
 AFTER = Query("after", 0, 0, 2**62)
 LIMIT_EVENTS = Query("limit", 1000, 1, MOST_EVENTS)
 ID = Query("id")
+KIND = Query("kind", words=("all", *KINDS))
 EVENT_FORMAT = Query("format", words=("json", "ndjson"))
 EXPORT_FORMAT = Query("format", words=("ndjson", "parquet"))
 DRAWS = Query("draws", 200, 1, 100_000)
@@ -78,6 +83,8 @@ async def get_bandit(service: Service, request: Request, body: None) -> Answer:
 
 async def decide(service: Service, request: Request, body: types.Decide) -> Answer:
     key = header(request, b"idempotency-key")
+    if sum(name == b"idempotency-key" for name, _ in request.scope["headers"]) > 1:
+        raise Refused(422, "Idempotency-Key can be given once")
     if key is not None and not (1 <= len(key) <= 255 and key.isascii() and key.isprintable()):
         raise Refused(422, "Idempotency-Key must have 1 to 255 printable ASCII characters")
     return Answer(await service.decide(path_part(request, "name"), body.count, key))
@@ -108,12 +115,13 @@ async def preview_policy(service: Service, request: Request, body: types.Preview
 
 
 async def get_events(service: Service, request: Request, body: None) -> Answer | Response:
-    query = query_values(request, AFTER, LIMIT_EVENTS, ID, EVENT_FORMAT)
+    query = query_values(request, AFTER, LIMIT_EVENTS, ID, KIND, EVENT_FORMAT)
     name, identity, after = path_part(request, "name"), query["id"] or None, query["after"]
+    kinds = KINDS.get(query["kind"], ())
     if query["format"] == "json":
-        return Answer(await service.events(name, identity, after, query["limit"]))
+        return Answer(await service.events(name, identity, after, query["limit"], kinds))
     await service.events(name, identity, 0, 1)  # 404 before the stream begins
-    pieces = service.stream(lambda store: export.event_lines(store, name, identity, after))
+    pieces = service.stream(lambda store: export.event_lines(store, name, identity, after, kinds))
     return StreamingResponse(pieces, media_type=NDJSON)
 
 
@@ -204,7 +212,7 @@ ENDPOINTS: dict[str, tuple[Endpoint, Handler]] = {
         (
             Endpoint(
                 "GET", "/v1/bandits/{name}/events", "read", None, types.Events, (404,),
-                query=(AFTER, LIMIT_EVENTS, ID, EVENT_FORMAT), media=(NDJSON,),
+                query=(AFTER, LIMIT_EVENTS, ID, KIND, EVENT_FORMAT), media=(NDJSON,),
             ),
             get_events,
         ),
@@ -265,6 +273,8 @@ def make_app(service: Service) -> ASGIApp:
             return
         scope["path_params"] = found.groupdict()
         answer = await bound[methods[method]](Request(scope, receive))
+        if scope["method"] == "HEAD" and isinstance(answer, StreamingResponse):
+            answer = Response(media_type=answer.media_type)  # nothing that takes long is done for nobody
         await answer(scope, receive, send)
 
     return app
@@ -305,11 +315,17 @@ def _bound(service: Service, endpoint: Endpoint, handler: Handler) -> Callable[[
     async def handle(request: Request) -> Response:
         started = time.perf_counter()
         try:
-            if endpoint.permission:
-                authorise(service, request, endpoint.permission)
+            key = authorise(service, request, endpoint.permission) if endpoint.permission else None
+            if endpoint.permission == "decide":
+                service.check_room()
             body = None if decoder is None else decoder.decode(await read_body(request, limit))
             answer = await handler(service, request, body)
             result = answer if isinstance(answer, Response) else response(*answer)
+            if endpoint.permission == "admin":
+                names = {part: path_part(request, part) for part in request.path_params}
+                note_change(endpoint.id, names, key, msgspec.to_builtins(body) or dict(request.query_params))
+        except Overloaded:
+            result = await turn_away(service)
         except Exception as error:
             result = problem(service, error)
         service.metrics.answered(method, path, result.status_code, time.perf_counter() - started)

@@ -165,6 +165,7 @@ class Desk:
 
     def reward(self, number: int, step: int, value: float) -> None:
         """Count a reward once, or refuse."""
+        value += 0.0  # no negative zero, which a store need not give back
         state = self.known(number)
         found = self._decision(state, step)
         if found is None:
@@ -209,6 +210,8 @@ class Desk:
 
     def _close(self, state: State, step: int, column: int) -> None:
         value = state.settings.default_reward
+        if value is not None:
+            value += 0.0
         now, wall = self._now(state), time.time()
         self.rows.append(state.add(CLOSE, now, wall, settles=step, arm=column, value=value))
         self._settled[state.number, step] = (CLOSE, value)

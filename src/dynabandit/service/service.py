@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import structlog
 
 from dynabandit.service import types
+from dynabandit.service.admission import MOST_WAITING, Overloaded, Pace
 from dynabandit.service.clock import Clock
 from dynabandit.service.desk import Desk, view
 from dynabandit.service.errors import Refused, StoreFailed
@@ -21,7 +22,7 @@ from dynabandit.service.names import public_id, read_decision_id, read_public_id
 from dynabandit.service.preview import preview
 from dynabandit.service.stores import Store
 from dynabandit.service.warming import compile_policy, warmed
-from dynabandit.service.writer import Call, Overloaded, Writer
+from dynabandit.service.writer import Call, Writer
 
 __all__ = ["Service", "find_log", "shown_events"]
 
@@ -55,7 +56,7 @@ class Service:
         store: Store,
         needs_keys: bool = False,
         clock: Clock | None = None,
-        most_waiting: int = 128,
+        most_waiting: int = MOST_WAITING,
         patience: float = 5.0,
     ) -> None:
         self.metrics = Metrics()
@@ -70,6 +71,7 @@ class Service:
         self._replays = ThreadPoolExecutor(2, "dynabandit-replay")
         self._replaying = 0
         self._compiled: set[str] = set()
+        self._pace = Pace()
         self._refresher: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -119,6 +121,18 @@ class Service:
         """Write something that is no event, through the one thread that writes."""
         await self._writer.submit(Call(lambda desk: desk.store.write(statements), alone=True))
 
+    def check_room(self) -> None:
+        """Raise `Overloaded` where a decision or a reward would be turned away anyway, before its body is read."""
+        if self._writer.room.full():
+            raise Overloaded
+
+    async def hold_back(self) -> bool:
+        """Wait before a caller is turned away; return whether it may stay connected."""
+        wait = self._pace.wait()
+        if wait:
+            await asyncio.sleep(wait)
+        return wait is not None
+
     # Calls of the API
 
     async def create(self, name: str, asked: types.Create) -> tuple[int, types.BanditState]:
@@ -131,7 +145,7 @@ class Service:
         if asked.policy not in self._compiled:  # which takes seconds, and must not keep others waiting
             await self._replay(lambda store: compile_policy(asked.policy, asked.parameters))
             self._compiled.add(asked.policy)
-        status, shown = await self._writer.submit(Call(run, name=name, alone=True))
+        status, shown = await self._writer.submit(Call(run, name=name, alone=True, change=True))
         return status, await self._written_out(shown, len(asked.arms))
 
     async def state(self, name: str) -> types.BanditState:
@@ -155,7 +169,7 @@ class Service:
 
     async def decide(self, name: str, count: int, key: str | None) -> types.Decisions:
         """POST /v1/bandits/{name}/decisions."""
-        call = Call(lambda desk: desk.decide(desk.named(name), count, key), name=name)
+        call = Call(lambda desk: desk.decide(desk.named(name), count, key), name=name, events=count)
         return types.Decisions(await self._writer.submit(call))
 
     async def reward(self, decision: str, value: float) -> types.Rewarded:
@@ -175,7 +189,7 @@ class Service:
             return [_reward_one(desk, found, one) for found, one in read]
 
         numbers = {found[0] for found, _ in read if found is not None}
-        return types.RewardResults(await self._writer.submit(Call(run, bandits=numbers)))
+        return types.RewardResults(await self._writer.submit(Call(run, bandits=numbers, events=len(given))))
 
     async def add_arm(self, name: str, arm: str) -> types.Changed:
         """POST /v1/bandits/{name}/arms."""
@@ -208,11 +222,12 @@ class Service:
             desk.set_policy(state, asked, warming)
             return types.Changed(state.sequence)
 
-        changed: types.Changed | None = await self._writer.submit(Call(run, name=name, alone=True))
+        changed: types.Changed | None = await self._writer.submit(Call(run, name=name, alone=True, change=True))
         return changed
 
     async def _copied(self, name: str) -> State:
-        state: State = await self._writer.submit(Call(lambda desk: desk.named(name).copy(), name=name))
+        call = Call(lambda desk: desk.named(name).copy(), name=name, change=True)
+        state: State = await self._writer.submit(call)
         return state
 
     async def preview_policy(self, name: str, asked: types.PreviewPolicy) -> types.Preview:
@@ -235,12 +250,12 @@ class Service:
         finally:
             self._replaying -= 1
 
-    async def _change(self, name: str, change: Callable[[Desk], None], alone: bool = False) -> types.Changed:
+    async def _change(self, name: str, change: Callable[[Desk], None]) -> types.Changed:
         def run(desk: Desk) -> types.Changed:
             change(desk)
             return types.Changed(desk.named(name).sequence)
 
-        result: types.Changed = await self._writer.submit(Call(run, name=name, alone=alone))
+        result: types.Changed = await self._writer.submit(Call(run, name=name, change=True))
         return result
 
     async def delete(self, name: str, erase: bool) -> types.Deleted:
@@ -251,17 +266,25 @@ class Service:
             desk.delete(state)
             return state.number
 
-        number = await self._writer.submit(Call(run, name=name, alone=True))
+        number = await self._writer.submit(Call(run, name=name, alone=True, change=True))
         if erase:
-            await self._writer.submit(Call(lambda desk: desk.store.erase(number), bandits=[number], alone=True))
+            call = Call(lambda desk: desk.store.erase(number), bandits=[number], alone=True, change=True)
+            await self._writer.submit(call)
         return types.Deleted(name, public_id(number), log_kept=not erase)
 
-    async def events(self, name: str, id: str | None, after: int, limit: int) -> types.Events:  # noqa: A002
+    async def events(
+        self,
+        name: str,
+        id: str | None,  # noqa: A002
+        after: int,
+        limit: int,
+        kinds: Sequence[str] = (),
+    ) -> types.Events:
         """GET /v1/bandits/{name}/events."""
 
         def ask(store: Store) -> types.Events:
             number = find_log(store, name, id)
-            return types.Events(list(shown_events(store, number, store.events(number, after, limit))))
+            return types.Events(list(shown_events(store, number, store.events(number, after, limit, kinds))))
 
         return await self.read(ask)
 
@@ -272,7 +295,7 @@ class Service:
             desk.store.save_time(desk.clock.now())
 
         try:
-            await asyncio.wait_for(self._writer.submit(Call(probe, alone=True)), READY_SECONDS)
+            await asyncio.wait_for(self._writer.submit(Call(probe, alone=True, change=True)), READY_SECONDS)
         except (TimeoutError, Overloaded):
             raise StoreFailed("the store did not answer in time") from None
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jinja2
 import plotly
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from dynabandit.service.messages import authorise, plain, problem
@@ -137,6 +137,8 @@ def page(service: Service, path: str, handler: PageHandler, permission: str = ""
             answer = await handler(service, request)
         except Exception as error:
             answer = problem(service, error)
+        if request.method == "HEAD" and isinstance(answer, StreamingResponse):
+            answer = Response(media_type=answer.media_type)  # a stream would have no end, and nobody listens
         for name, value in HEADERS.items():
             answer.headers.setdefault(name, value)
         return answer

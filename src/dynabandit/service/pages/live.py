@@ -12,7 +12,8 @@ from starlette.routing import Route
 
 from dynabandit.catalogue import entries, fields_of
 from dynabandit.policies import POLICIES
-from dynabandit.service.messages import cleaned, header, response
+from dynabandit.service.errors import Refused
+from dynabandit.service.messages import authorise, cleaned, header, response
 from dynabandit.service.pages.frame import page, render
 from dynabandit.service.pages.watcher import OVERVIEW, Watcher
 from dynabandit.service.service import Service, find_log
@@ -65,16 +66,16 @@ def routes(service: Service, watcher: Watcher) -> list[Route]:
         return response({"policies": policies()})
 
     async def who(service: Service, request: Request) -> Response:
-        role = service.keyring.role(header(request, b"authorization")) if service.needs_keys else "admin"
-        return response({"role": role})
+        key = service.keyring.holder(header(request, b"authorization"))
+        return response({"role": "admin" if key is None else key.role})
 
     async def watch_all(service: Service, request: Request) -> Response:
-        return _stream(service, watcher, OVERVIEW)
+        return _stream(service, request, watcher, OVERVIEW)
 
     async def watch(service: Service, request: Request) -> Response:
         name = cleaned(request.query_params.get("name", ""), "name")
         await service.read(lambda store: find_log(store, name, None))  # 404 before the stream begins
-        return _stream(service, watcher, name)
+        return _stream(service, request, watcher, name)
 
     return [
         page(service, "/", overview),
@@ -86,15 +87,25 @@ def routes(service: Service, watcher: Watcher) -> list[Route]:
     ]
 
 
-def _stream(service: Service, watcher: Watcher, name: str) -> Response:
-    return StreamingResponse(_views(service, watcher, name), media_type="text/event-stream", headers=NO_CACHE)
+def _stream(service: Service, request: Request, watcher: Watcher, name: str) -> Response:
+    views = _views(service, request, watcher, name)
+    return StreamingResponse(views, media_type="text/event-stream", headers=NO_CACHE)
 
 
-async def _views(service: Service, watcher: Watcher, name: str) -> AsyncIterator[bytes]:
+def _may_go_on(service: Service, request: Request) -> bool:
+    """Whether a stream may go on: the server stays, and the key was not revoked meanwhile."""
+    try:
+        authorise(service, request, "read")
+    except Refused:
+        return False
+    return not service.closing.is_set()
+
+
+async def _views(service: Service, request: Request, watcher: Watcher, name: str) -> AsyncIterator[bytes]:
     """Send a view whenever it has changed, and a sign of life when it has not."""
     seen, spoke = 0, 0.0
     with watcher.watching(name):
-        while not service.closing.is_set():
+        while _may_go_on(service, request):
             view = watcher.view(name)
             if view is not None and view[0] != seen:
                 seen, spoke = view[0], time.monotonic()

@@ -104,11 +104,13 @@ class Store:
         )
         return [BanditRow(number, bytes(name).decode(), bool(gone)) for number, name, gone in found]
 
-    def events(self, bandit: int, after: int, limit: int = PAGE) -> list[Row]:
-        """Return the rows of a bandit's log after a sequence number."""
+    def events(self, bandit: int, after: int, limit: int = PAGE, kinds: Sequence[str] = ()) -> list[Row]:
+        """Return the rows of a bandit's log after a sequence number, of all kinds or of some."""
+        some = f" AND kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
         found = self.rows(
-            f"SELECT {', '.join(COLUMNS)} FROM events WHERE bandit = ? AND sequence > ? ORDER BY sequence LIMIT ?",
-            (bandit, after, limit),
+            f"SELECT {', '.join(COLUMNS)} FROM events WHERE bandit = ? AND sequence > ?{some}"
+            " ORDER BY sequence LIMIT ?",
+            (bandit, after, *kinds, limit),
         )
         return [Row._make(values) for values in found]
 
