@@ -14,6 +14,7 @@ import numpy as np
 from dynabandit import saving
 from dynabandit.arms import Arm, Arms
 from dynabandit.errors import integer, nearest, reward as checked_reward
+from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import compiled, kernel
 from dynabandit.kernels.streams import LARGEST_STEP, SHARE, stream, uniform
 from dynabandit.policies import Policy, policy as make_policy
@@ -152,10 +153,13 @@ class Bandit:
         """What is known about each arm, by name."""
         return Arms((name, self._describe(column)) for name, column in self._index.items())
 
+    def belief(self, column: int) -> Belief:
+        """Return what the policy holds of a column, also of an arm that was removed."""
+        return self._policy.belief(self._memory[:, column], self._shared)
+
     def _describe(self, column: int) -> Arm:
-        belief = self._policy.belief(self._memory[:, column], self._shared)
         idle = self._step - int(self._last[column])
-        return Arm(*belief, idle=idle, plays=int(self._plays[column]), paused=bool(self._paused[column]))
+        return Arm(*self.belief(column), idle=idle, plays=int(self._plays[column]), paused=bool(self._paused[column]))
 
     @property
     def names(self) -> Sequence[str]:

@@ -10,12 +10,12 @@ import typer
 
 import dynabandit
 from dynabandit import experiments
-from dynabandit.cli import display, logs, missing, parsing
-from dynabandit.cli.catalogue import entries
+from dynabandit.catalogue import entries
+from dynabandit.cli import display, logs, missing
 from dynabandit.cli.failing import BAD_INPUT, FAILED, INTERRUPTED, bad_input as _bad_input, stop as _stop
 from dynabandit.environments import ENVIRONMENTS
 from dynabandit.errors import extra
-from dynabandit.experiments import Experiment, Named, Spec, Watcher
+from dynabandit.experiments import Experiment, Named, Spec, Watcher, parsing
 from dynabandit.policies import POLICIES
 from dynabandit.results import Results
 

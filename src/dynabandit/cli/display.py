@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from dynabandit.cli.catalogue import Entry
+from dynabandit.catalogue import Entry
 from dynabandit.experiments import Watcher
 
 __all__ = ["Display", "console", "display", "print_catalogue", "print_summary"]

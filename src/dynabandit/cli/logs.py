@@ -15,8 +15,9 @@ from rich.progress import Progress
 from rich.table import Table
 
 from dynabandit import logs
-from dynabandit.cli import display, missing, parsing
+from dynabandit.cli import display, missing
 from dynabandit.cli.failing import FAILED, INTERRUPTED, bad_input, stop
+from dynabandit.experiments import parsing
 from dynabandit.logs import Advice, Estimate, Log, Replay
 from dynabandit.policies import Policy
 

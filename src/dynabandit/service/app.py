@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dynabandit.service import export, types
+from dynabandit.service import export, pages, types
 from dynabandit.service.admission import Overloaded
 from dynabandit.service.errors import Refused
 from dynabandit.service.events import KINDS
@@ -241,15 +241,21 @@ DOCUMENT = document([endpoint for endpoint, _ in ENDPOINTS.values()])
 
 def make_app(service: Service) -> ASGIApp:
     """Return the ASGI application of a service."""
+    watcher, workers = pages.Watcher(service), pages.Workers(closing=service.closing)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         await service.start()
+        watcher.start()
         yield
+        await workers.stop()
+        await watcher.stop()
         await service.stop()
 
     bound = {one.id: _bound(service, one, handler) for one, handler in ENDPOINTS.values()}
-    rest = Starlette(lifespan=lifespan)
+    routes = pages.routes(service, watcher, workers)
+    rest = Starlette(lifespan=lifespan, routes=routes, exception_handlers={404: _nothing, 405: _other})
+    rest.router.redirect_slashes = False
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -258,8 +264,8 @@ def make_app(service: Service) -> ASGIApp:
         # A slash inside a name is data, so the path is cut before it is decoded
         path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
         found, methods = _find(path)
-        if found is None:
-            await plain(404, "there is nothing here")(scope, receive, send)
+        if found is None:  # a page, or nothing
+            await rest(scope, receive, send)
             return
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         if method not in methods:
@@ -272,6 +278,14 @@ def make_app(service: Service) -> ASGIApp:
         await answer(scope, receive, send)
 
     return app
+
+
+async def _nothing(request: Request, error: Exception) -> Response:
+    return plain(404, "there is nothing here")
+
+
+async def _other(request: Request, error: Exception) -> Response:
+    return plain(405, "this path has other methods", Allow="GET")
 
 
 def _patterns() -> list[tuple[re.Pattern[str], dict[str, str]]]:

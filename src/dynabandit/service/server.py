@@ -122,6 +122,14 @@ class Guard(HttpToolsProtocol):
 class Server(uvicorn.Server):
     """A server that says where it listens: port 0 asks the system for a free one."""
 
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        self._service.closing.set()  # pages that watch would keep it waiting
+        await super().shutdown(sockets)  # type: ignore[arg-type]
+
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         await super().startup(sockets)  # type: ignore[arg-type]
         for server in self.servers:
@@ -147,7 +155,7 @@ def make_server(
         limit_concurrency=_places(most_connections),
         timeout_graceful_shutdown=10,
     )
-    return Server(config)
+    return Server(config, service)
 
 
 def _places(wanted: int) -> int:

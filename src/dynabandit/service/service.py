@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
@@ -64,6 +64,7 @@ class Service:
         self.metrics = Metrics()
         self.needs_keys = needs_keys
         self.keyring = Keyring()
+        self.closing = threading.Event()  # set when the server is about to stop: whatever streams without end, ends
         self._store = store
         self._reader = store.reader()
         self._reading = threading.Lock()
@@ -117,6 +118,14 @@ class Service:
                     raise
 
         return await asyncio.to_thread(work)
+
+    def reader(self) -> Store:
+        """Return a store with a connection of its own, for a thread that follows the log."""
+        return self._store.reader()
+
+    async def write(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
+        """Write something that is no event, through the one thread that writes."""
+        await self._writer.submit(Call(lambda desk: desk.store.write(statements), alone=True))
 
     def check_room(self) -> None:
         """Raise `Overloaded` where a decision or a reward would be turned away anyway, before its body is read."""
