@@ -113,8 +113,8 @@ class Bandit:
         self._memory = np.zeros((len(self._policy.slots), len(self._names)))
         self._shared = np.zeros(_shared_size(self._policy))
         self._prepare()
-        for arm in range(len(self._names)):
-            self._policy.kernels.start(self._memory, self._shared, arm, self._numbers)
+        self._policy.kernels.start(self._memory, self._shared, 0, self._numbers)
+        self._memory[:] = self._memory[:, :1]  # all arms start alike
 
     def _prepare(self) -> None:
         """Compute what follows from the policy, the seed and the number of arms."""

@@ -1,8 +1,11 @@
 """What whoever runs the service sees: commands that fail, logs, metrics."""
 
+import contextlib
 import json
 import socket
 import sys
+import threading
+from urllib.parse import urlsplit
 
 import pytest
 from typer.testing import CliRunner
@@ -192,3 +195,31 @@ def test_a_negative_zero_is_a_zero_in_the_log_and_in_its_replay(store_url, clock
                           headers={"Content-Type": "application/json"})  # fmt: skip
         assert answer.status_code == (410 if default else 200)
     assert_replay_agrees(store_url)
+
+
+def test_anybody_may_ask_whether_it_is_ready_without_making_it_write_each_time(server):
+    written = []
+    save = server.store.save_time
+    server.store.save_time = lambda now: written.append(now) or save(now)
+    with talking(server.url) as (_, http):
+        assert {http.get("/readyz").status_code for _ in range(200)} == {200}
+    assert len(written) < 100
+
+
+def test_long_exports_keep_nobody_from_reading(server, monkeypatch):
+    held = threading.Event()
+
+    def endless(*_):
+        yield b"a line\n"
+        assert held.wait(60)
+
+    monkeypatch.setattr("dynabandit.service.export.decision_lines", endless)
+    with talking(server.url) as (client, http), contextlib.ExitStack() as stack:
+        client.create("b", ARMS)
+        for _ in range(40):  # more than there are threads
+            where = urlsplit(server.url)
+            wire = stack.enter_context(socket.create_connection((where.hostname, where.port)))
+            wire.sendall(b"GET /v1/bandits/b/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert http.get("/v1/bandits").status_code == 200
+        assert http.get("/v1/bandits/b/events").status_code == 200
+        held.set()

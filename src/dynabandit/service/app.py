@@ -139,11 +139,11 @@ async def get_export(service: Service, request: Request, body: None) -> Response
 
 
 async def delete(service: Service, request: Request, body: None) -> Answer:
-    query = query_values(request, CONFIRM, ERASE)
+    query = query_values(request, CONFIRM, ERASE, ID)
     name = path_part(request, "name")
     if not query["confirm"] or cleaned(query["confirm"], "confirm") != name:
         raise Refused(422, "confirm must repeat the name of the bandit")
-    return Answer(await service.delete(name, query["erase"] == "true"))
+    return Answer(await service.delete(name, query["id"] or None, query["erase"] == "true"))
 
 
 async def healthz(service: Service, request: Request, body: None) -> Answer:
@@ -226,7 +226,7 @@ ENDPOINTS: dict[str, tuple[Endpoint, Handler]] = {
         (
             Endpoint(
                 "DELETE", "/v1/bandits/{name}", "admin", None, types.Deleted, (404,),
-                query=(CONFIRM, ERASE),
+                query=(CONFIRM, ERASE, ID),
             ),
             delete,
         ),

@@ -25,6 +25,7 @@ from dynabandit.service.warming import Warming, check_size
 __all__ = ["Desk", "view"]
 
 SNAPSHOT_EVERY = 10_000  # events
+MOST_DRAWS = 10_000_000  # in a call: arms times decisions, which is about a second
 SWEEP_PAGE = 500  # decisions whose window is looked at in one transaction
 
 
@@ -152,6 +153,8 @@ class Desk:
                 if len(before) != count:
                     raise Refused(409, f"this Idempotency-Key was used for {len(before)} decisions, not {count}")
                 return _decisions(state, before)
+        if count > 1 and count * len(state.bandit.names) > MOST_DRAWS:
+            raise Refused(422, f"count times the number of arms must be at most {MOST_DRAWS}, got {count} decisions")
         try:
             now, wall = self._now(state), time.time()
             rows = [state.decide(now, wall, key, str(count) if count > 1 and key is not None else None)]

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -29,6 +30,7 @@ __all__ = ["Service", "find_log", "shown_events"]
 MANY_ARMS = 500  # from here on a state is written out in a thread of its own
 MOST_REPLAYS = 16  # that run or wait for a thread
 READY_SECONDS = 2.0
+READY_FOR = 0.5  # seconds
 WARMINGS = 4  # tries to warm a policy while nobody waits; then all wait for it
 KEYS_SECONDS = 1.0
 Result = TypeVar("Result")
@@ -68,10 +70,13 @@ class Service:
         self._reading = threading.Lock()
         self._desk = Desk(store, clock or Clock())
         self._writer = Writer(self._desk, self.metrics, most_waiting, patience)
+        # What takes long has threads of its own: reading the keys, of which some may be revoked, must not wait for it
         self._replays = ThreadPoolExecutor(2, "dynabandit-replay")
+        self._exports = ThreadPoolExecutor(2, "dynabandit-export")
         self._replaying = 0
         self._compiled: set[str] = set()
         self._pace = Pace()
+        self._ready_until, self._ready_failures = 0.0, 0
         self._refresher: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -88,7 +93,8 @@ class Service:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._refresher
         await self._writer.stop()
-        await asyncio.to_thread(self._replays.shutdown, cancel_futures=True)
+        for threads in (self._replays, self._exports):
+            await asyncio.to_thread(threads.shutdown, cancel_futures=True)
         self._reader.close()
 
     async def _refresh_keys(self) -> None:
@@ -165,7 +171,7 @@ class Service:
         """GET /v1/bandits."""
         found = await self.read(lambda store: store.bandits(deleted, after, limit))
         listed = [types.BanditSummary(row.name, public_id(row.number), row.deleted) for row in found]
-        return types.BanditList(listed, listed[-1].name if len(listed) == limit else None)
+        return types.BanditList(listed, listed[-1].name if len(listed) >= limit else None)
 
     async def decide(self, name: str, count: int, key: str | None) -> types.Decisions:
         """POST /v1/bandits/{name}/decisions."""
@@ -258,13 +264,14 @@ class Service:
         result: types.Changed = await self._writer.submit(Call(run, name=name, change=True))
         return result
 
-    async def delete(self, name: str, erase: bool) -> types.Deleted:
+    async def delete(self, name: str, id: str | None, erase: bool) -> types.Deleted:  # noqa: A002
         """DELETE /v1/bandits/{name}."""
 
         def run(desk: Desk) -> int:
-            state = desk.named(name)
-            desk.delete(state)
-            return state.number
+            number = find_log(desk.store, name, id)
+            if desk.number(name) == number:
+                desk.delete(desk.named(name))
+            return number
 
         number = await self._writer.submit(Call(run, name=name, alone=True, change=True))
         if erase:
@@ -289,7 +296,13 @@ class Service:
         return await self.read(ask)
 
     async def ready(self) -> None:
-        """Raise an error unless the store takes writes."""
+        """Raise an error unless the store takes writes.
+
+        Anybody may ask, and a write is dear: a store that took one a moment ago, and failed at none since, is ready.
+        """
+        failures = self._writer.failures
+        if self._ready_until > time.monotonic() and self._ready_failures == failures:
+            return
 
         def probe(desk: Desk) -> None:
             desk.store.save_time(desk.clock.now())
@@ -298,13 +311,15 @@ class Service:
             await asyncio.wait_for(self._writer.submit(Call(probe, alone=True, change=True)), READY_SECONDS)
         except (TimeoutError, Overloaded):
             raise StoreFailed("the store did not answer in time") from None
+        self._ready_until, self._ready_failures = time.monotonic() + READY_FOR, failures
 
     async def stream(self, make: Callable[[Store], Iterator[bytes]]) -> AsyncIterator[bytes]:
-        """Return pieces that a generator makes from a connection of its own, each in a thread."""
+        """Return pieces that a generator makes from a connection of its own, each in a thread of the exports."""
+        loop = asyncio.get_running_loop()
         store = self._store.reader()
         pieces = make(store)
         try:
-            while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+            while (piece := await loop.run_in_executor(self._exports, next, pieces, None)) is not None:
                 yield piece
         finally:
             await asyncio.to_thread(store.close)

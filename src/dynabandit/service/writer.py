@@ -84,6 +84,7 @@ class Writer:
         self._next_save = 0.0
         self._sweep_all = True
         self._prepared = False
+        self.failures = 0  # calls that the store left unanswered
         self.saved_at: dict[int, int] = {}  # bandit -> sequence of the latest snapshot
 
     # In the event loop's thread
@@ -116,6 +117,7 @@ class Writer:
             if call.started > limit:
                 break
             call.abandoned = True
+            self.failures += 1
             self._settle(call, StoreFailed("the store did not answer in time"), failed=True)
         self._metrics.waiting.set(len(self._waiting))
         self._patrol = self._loop.call_later(min(0.25, self._patience / 4), self._look_after)
@@ -201,6 +203,7 @@ class Writer:
             except StoreFailed as error:
                 self._give_up()
                 self._metrics.store_failures.inc()
+                self.failures += 1
                 log.error("store failed", problem=str(error), calls=len(calls))
                 return [(call, error, True) for call in calls]
             except Exception as error:

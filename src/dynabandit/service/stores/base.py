@@ -97,11 +97,17 @@ class Store:
         return BanditRow(found[0][0], bytes(found[0][1]).decode(), bool(found[0][2])) if found else None
 
     def bandits(self, deleted: bool = False, after: str = "", limit: int = PAGE) -> list[BanditRow]:
-        """Return the bandits by name, those that are there or those that were deleted."""
+        """Return the bandits by name, those that are there or those that were deleted.
+
+        A page ends between two names: of deleted bandits many may have the same one.
+        """
+        columns = "SELECT number, name, deleted FROM bandits WHERE deleted = ?"
         found = self.rows(
-            "SELECT number, name, deleted FROM bandits WHERE deleted = ? AND name > ? ORDER BY name, number LIMIT ?",
-            (int(deleted), after.encode(), limit),
+            f"{columns} AND name > ? ORDER BY name, number LIMIT ?", (int(deleted), after.encode(), limit)
         )
+        if deleted and len(found) == limit:
+            number, name, _ = found[-1]
+            found += self.rows(f"{columns} AND name = ? AND number > ? ORDER BY number", (1, name, number))
         return [BanditRow(number, bytes(name).decode(), bool(gone)) for number, name, gone in found]
 
     def events(self, bandit: int, after: int, limit: int = PAGE, kinds: Sequence[str] = ()) -> list[Row]:
