@@ -176,6 +176,20 @@ def test_what_choosing_at_random_would_have_brought_lies_in_its_interval():
     assert inside > 30
 
 
+def test_what_choosing_at_random_would_have_brought_follows_a_change_of_an_arm_that_is_then_left():
+    log = Log(arms="ab")
+    worth = {0: 1.0, 1: 0.0}
+    for step in range(1, 2_001):
+        if step == 1_001:
+            worth[0] = 0.0
+        column = int(step % 20 == 0) if step <= 1_000 else int(step % 20 != 0)
+        log.add("decision", step=step, arm=column)
+        log.add("reward", settles=step, arm=column, value=worth[column])
+    view = bandit_view(log.history(), 0)
+    # At random: half of 1,000 rewards of 1, then nothing; the block of 16 rewards that the change cuts blurs it
+    assert view["uniform"][1] == pytest.approx(500, rel=0.15)
+
+
 def test_an_arm_that_cannot_be_chosen_is_not_chosen_at_random_either():
     uniform = Uniform(2)
     for _ in range(100):

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import threading
 from typing import Any
 
 import uvicorn
@@ -122,12 +123,11 @@ class Guard(HttpToolsProtocol):
 class Server(uvicorn.Server):
     """A server that says where it listens: port 0 asks the system for a free one."""
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
-        super().__init__(config)
-        self._service = service
+    closing: threading.Event | None = None  # set when it is about to stop
 
     async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
-        self._service.closing.set()  # pages that watch would keep it waiting
+        if self.closing is not None:
+            self.closing.set()  # pages that watch would keep it waiting
         await super().shutdown(sockets)  # type: ignore[arg-type]
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
@@ -155,7 +155,9 @@ def make_server(
         limit_concurrency=_places(most_connections),
         timeout_graceful_shutdown=10,
     )
-    return Server(config, service)
+    server = Server(config)
+    server.closing = service.closing
+    return server
 
 
 def _places(wanted: int) -> int:

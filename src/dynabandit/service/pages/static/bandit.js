@@ -7,6 +7,7 @@ import { onSubmit, open, placeProblem, PolicyFields } from "./forms.js";
 
 const name = byId("bandit").dataset.name;
 const EARNED = 0; // places in the palette
+const DRAW_MS = 900;
 plotly(); // it is large: ask for it while the numbers are on their way
 let view = null;
 let admin = false;
@@ -237,8 +238,23 @@ function show(now) {
   showLegend();
   showArms();
   byId("events").replaceChildren(...view.events.slice(0, 12).map(eventRow));
-  for (const chart of charts) chart.draw();
+  drawSoon();
 }
+
+let waiting = 0;
+let drawnAt = -DRAW_MS;
+
+/** Draw the charts, but not more often than people can look, and not while nobody does. */
+function drawSoon() {
+  if (waiting || document.hidden) return;
+  waiting = setTimeout(() => {
+    waiting = 0;
+    drawnAt = performance.now();
+    for (const chart of charts) chart.draw();
+  }, Math.max(0, drawnAt + DRAW_MS - performance.now()));
+}
+
+document.addEventListener("visibilitychange", () => view && drawSoon());
 
 // Actions
 
