@@ -100,7 +100,7 @@ class AffUCB2(adaptive.Adaptive):
 
     name: ClassVar[str] = "aff-ucb2"
     slots: ClassVar[tuple[str, ...]] = PRINTED_SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=printed_score, learn=printed_learn)
+    kernels: ClassVar[Kernels] = Kernels(start=start, score=printed_score, learn=printed_learn, still=True)
 
 
 @dataclass(frozen=True, kw_only=True)

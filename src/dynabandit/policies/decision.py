@@ -10,6 +10,7 @@ from dynabandit.kernels.contest import GROUP, LOSES, challenge, contested, prefi
 from dynabandit.kernels.draws import beta, not_empty
 from dynabandit.kernels.streams import EXPLORED_ARM, SCORE, TIE, Stream, uniform
 from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.tournament import winner
 
 __all__ = ["SCRATCH_ROWS", "largest", "make_choose", "make_count_choices"]
 
@@ -17,14 +18,20 @@ SCRATCH_ROWS = 5
 FEW = 8  # up to so many arms, drawing them all is cheaper than a contest
 
 
-def make_choose(kernels: Kernels, *, contest: bool = True) -> Callable[..., int]:
+def make_choose(kernels: Kernels, *, contest: bool = True, tree: bool = False) -> Callable[..., int]:
     """Return choose(memory, shared, last, scratch, step, parameters, table, source), the next arm.
 
     `last` holds the step of each arm's latest play; `scratch` is an array (SCRATCH_ROWS, arms) whose first row
-    holds the scores afterwards. Without `contest`, a Thompson policy draws every arm: slow, for tests.
+    holds the scores afterwards. Without `contest`, a Thompson policy draws every arm: slow, for tests. With `tree`,
+    for scores that stand still, `scratch` is a tree of `policies.tournament` with the scores as they are now.
     """
     context, explore = kernels.context, kernels.explore
-    if kernels.posterior is None:
+    lead = winner if tree else first_row
+    if tree and kernels.posterior is not None:
+        raise ValueError("a policy with a posterior draws new scores at every step: its kernels cannot be still")
+    if tree:
+        fill = keep_scores
+    elif kernels.posterior is None:
         fill = make_indices(kernels)
     else:
         fill = make_contest(kernels) if contest else make_draws(kernels)
@@ -42,7 +49,7 @@ def make_choose(kernels: Kernels, *, contest: bool = True) -> Callable[..., int]
     ) -> int:
         now = Now(step, last.size, context(shared, step, parameters))
         fill(memory, last, scratch, now, parameters, table, source)
-        leader = largest(scratch[0], step, source)
+        leader = lead(scratch, step, source)
         if explore(memory, leader, step - 1 - last[leader], now, parameters, source):
             return min(int(uniform(source, EXPLORED_ARM, step, 0) * last.size), last.size - 1)
         return leader
@@ -68,6 +75,19 @@ def make_indices(kernels: Kernels) -> Callable[..., None]:
             scratch[0, arm] = score(memory, arm, now.step - 1 - last[arm], now, parameters, table, source)
 
     return fill
+
+
+@kernel
+def keep_scores(
+    memory: np.ndarray,
+    last: np.ndarray,
+    scratch: np.ndarray,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> None:
+    """Leave the scores as they are."""
 
 
 def make_draws(kernels: Kernels) -> Callable[..., None]:
@@ -180,6 +200,12 @@ def make_count_choices(choose: Callable[..., int]) -> Callable[..., None]:
             counts[choose(memory, shared, last, scratch, step, parameters, table, other)] += 1
 
     return count_choices
+
+
+@kernel
+def first_row(scratch: np.ndarray, step: int, source: Stream) -> int:
+    """Return the arm with the largest score in the first row of `scratch`."""
+    return largest(scratch[0], step, source)
 
 
 @kernel

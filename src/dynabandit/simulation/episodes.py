@@ -8,8 +8,9 @@ import numpy as np
 
 from dynabandit.kernels.compilation import compiled, kernel
 from dynabandit.kernels.streams import REWARD, Stream, uniform
-from dynabandit.policies.base import Kernels
+from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.decision import make_choose
+from dynabandit.policies.tournament import make_enter, make_enter_all
 
 __all__ = ["Record", "State", "count_switches", "episodes", "make_episodes", "start"]
 
@@ -41,12 +42,15 @@ def episodes(kernels: Kernels) -> Callable[..., None]:
 
 
 def make_episodes(kernels: Kernels) -> Callable[..., None]:
-    """Return play(state, record, table, scratch, means, best, first, steps, burn_in, cursor, source).
+    """Return play(state, record, table, scratch, trees, means, best, first, steps, burn_in, cursor, source).
 
     It plays `steps` steps from step `first` on, one replication after the other. `source` belongs to the
     first replication, `cursor` is the first of `record.times` not before this block, `scratch` is for `choose`.
+    `trees` holds the scores that stand still, a tree for each replication. Past the last row of `means` and `best`,
+    that row goes on.
     """
-    choose = make_choose(kernels)
+    still = kernels.still
+    choose, enter_all, enter = make_choose(kernels, tree=still), make_enter_all(kernels), make_enter(kernels)
     learn, reveal = kernels.learn, kernels.reveal
 
     @kernel
@@ -55,6 +59,7 @@ def make_episodes(kernels: Kernels) -> Callable[..., None]:
         record: Record,
         table: np.ndarray,
         scratch: np.ndarray,
+        trees: np.ndarray,
         means: np.ndarray,
         best: np.ndarray,
         first: int,
@@ -63,31 +68,37 @@ def make_episodes(kernels: Kernels) -> Callable[..., None]:
         cursor: int,
         source: Stream,
     ) -> None:
-        replications, _, arms = means.shape
+        replications, rows, arms = means.shape
         for replication in range(replications):
             own = Stream(source.seed_low, source.seed_high, source.replication + replication)
             memory = state.memory[replication]
             shared = state.shared[replication]
             last = state.last[replication]
             parameters = state.parameters[replication]
+            tree = trees[replication]
             total = record.total[replication]
             mark = cursor
             for offset in range(steps):
                 step = first + offset
-                truth = means[replication, offset]
+                row = min(offset, rows - 1)
+                truth = means[replication, row]
                 for arm in range(arms):
                     reveal(memory, arm, truth[arm])
                 if step <= burn_in * arms:
                     arm = (step - 1) % arms
                 else:
-                    arm = choose(memory, shared, last, scratch, step, parameters, table, own)
+                    if still and step == burn_in * arms + 1:
+                        enter_all(tree, memory, Now(step, arms, 0.0), parameters, table, own)
+                    arm = choose(memory, shared, last, tree if still else scratch, step, parameters, table, own)
                 last[arm] = step
                 reward = 1.0 if uniform(own, REWARD, step, arm) < truth[arm] else 0.0
                 learn(memory, shared, arm, reward, parameters)
-                total += best[replication, offset] - truth[arm]
+                if still and step > burn_in * arms:
+                    enter(tree, memory, arm, Now(step, arms, 0.0), parameters, table, own)
+                total += best[replication, row] - truth[arm]
                 if mark < record.times.size and record.times[mark] == step:
                     record.regret[replication, mark] = total
-                    record.correct[replication, mark] = truth[arm] == best[replication, offset]
+                    record.correct[replication, mark] = truth[arm] == best[replication, row]
                     mark += 1
                 if record.arms.size > 0:
                     record.arms[replication, step - 1] = arm
