@@ -1,6 +1,5 @@
 """From scores to a choice: the one place where an arm is picked, for every policy and every backend."""
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.contest import GROUP, LOSES, challenge, contested, prefixes
 from dynabandit.kernels.draws import beta, not_empty
+from dynabandit.kernels.ranking import top
 from dynabandit.kernels.streams import EXPLORED_ARM, SCORE, TIE, Stream, uniform
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.tournament import winner
@@ -211,16 +211,7 @@ def first_row(scratch: np.ndarray, step: int, source: Stream) -> int:
 @kernel
 def largest(scores: np.ndarray, step: int, source: Stream) -> int:
     """Return the arm with the largest score; one of several at random, each with the same chance."""
-    best = -math.inf
-    leader = 0
-    ties = 0
-    for arm in range(scores.size):
-        if scores[arm] > best:
-            best = scores[arm]
-            leader = arm
-            ties = 1
-        elif scores[arm] == best:
-            ties += 1
+    best, leader, ties = top(scores)
     if ties > 1:
         skip = min(int(uniform(source, TIE, step, 0) * ties), ties - 1)
         for arm in range(leader, scores.size):
