@@ -19,7 +19,7 @@ INDEX = GROWING_SLOTS.index("index")
 BONUS = GROWING_SLOTS.index("bonus")
 LOG_FORGETTING = GROWING_SLOTS.index("log_forgetting")
 LARGEST_BONUS = math.sqrt(adaptive.CONFIDENCE)  # the bonus of one observation: w^2 / k = 1
-LARGEST_EXPONENT = 50.0  # past this any bonus is at its cap, and exp would soon overflow
+SMALLEST_ROOT = 1e-20  # before this any bonus is at its cap
 
 
 @kernel
@@ -60,8 +60,8 @@ def growing_score(
     source: Stream,
 ) -> float:
     # With k~ discounted as w~ is, w~^2 / k~ = lambda^(idle/|A|) w^2 / k
-    exponent = min(-0.5 * memory[LOG_FORGETTING, arm] * (float(idle) / float(now.arms)), LARGEST_EXPONENT)
-    return memory[INDEX, arm] + min(memory[BONUS, arm] * math.exp(exponent), LARGEST_BONUS)
+    root = adaptive.discount(0.5 * memory[LOG_FORGETTING, arm], idle, now.arms)
+    return memory[INDEX, arm] + min(memory[BONUS, arm] / max(root, SMALLEST_ROOT), LARGEST_BONUS)
 
 
 @kernel

@@ -152,9 +152,9 @@ def make_contest(kernels: Kernels) -> Callable[..., None]:
         best = first
         for start in range(0, arms, GROUP):
             end = min(start + GROUP, arms)
-            for arm in range(start, end):
-                open_ = contested(shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm])
-                score[arm] = 1.0 if open_ else LOSES
+            mark_open(
+                score[start:end], shape_a[start:end], shape_b[start:end], mean[start:end], best, prefix[start:end]
+            )
             highest = best
             for arm in range(start, end):
                 if score[arm] > 0.0 and arm != favourite:
@@ -168,6 +168,16 @@ def make_contest(kernels: Kernels) -> Callable[..., None]:
         score[favourite] = first
 
     return fill
+
+
+@kernel
+def mark_open(
+    score: np.ndarray, shape_a: np.ndarray, shape_b: np.ndarray, mean: np.ndarray, best: float, prefix: np.ndarray
+) -> None:
+    """Score 1 where it is open if an arm exceeds `best`; a loop from 0 on, which is what the compiler vectorises."""
+    for arm in range(score.size):
+        open_ = contested(shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm])
+        score[arm] = 1.0 if open_ else LOSES
 
 
 @kernel
