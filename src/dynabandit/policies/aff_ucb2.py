@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.elementary import exp_positive
 from dynabandit.kernels.streams import Stream
 from dynabandit.policies import adaptive
 from dynabandit.policies.base import Kernels, Now
@@ -19,7 +20,7 @@ INDEX = GROWING_SLOTS.index("index")
 BONUS = GROWING_SLOTS.index("bonus")
 LOG_FORGETTING = GROWING_SLOTS.index("log_forgetting")
 LARGEST_BONUS = math.sqrt(adaptive.CONFIDENCE)  # the bonus of one observation: w^2 / k = 1
-SMALLEST_ROOT = 1e-20  # before this any bonus is at its cap
+LARGEST_EXPONENT = 50.0  # past this any bonus is at its cap, and exp would soon overflow
 
 
 @kernel
@@ -60,8 +61,9 @@ def growing_score(
     source: Stream,
 ) -> float:
     # With k~ discounted as w~ is, w~^2 / k~ = lambda^(idle/|A|) w^2 / k
-    root = adaptive.discount(0.5 * memory[LOG_FORGETTING, arm], idle, now.arms)
-    return memory[INDEX, arm] + min(memory[BONUS, arm] / max(root, SMALLEST_ROOT), LARGEST_BONUS)
+    # and 0.5 / |A| is a division for all arms together
+    exponent = min(memory[LOG_FORGETTING, arm] * float(idle) * (-0.5 / float(now.arms)), LARGEST_EXPONENT)
+    return memory[INDEX, arm] + min(memory[BONUS, arm] * exp_positive(exponent), LARGEST_BONUS)
 
 
 @kernel
