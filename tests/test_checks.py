@@ -232,6 +232,39 @@ class CountsItsStarts(Honest):
     kernels = HONEST._replace(start=start_and_count)
 
 
+class SaysThatItStandsStill(Honest):
+    """Parameters, Examples, References."""
+
+    kernels = HONEST._replace(still=True)
+
+
+class SaysThatItsDrawsStandStill(Honest):
+    """Parameters, Examples, References."""
+
+    kernels = db.policy("ts").kernels._replace(still=True)
+
+
+@kernel
+def score_of_the_mean(
+    memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray, table: np.ndarray, source: Stream
+) -> float:
+    return memory[0, arm] / memory[2, arm] if memory[2, arm] > 0.0 else math.inf
+
+
+@kernel
+def learn_from_the_neighbour(
+    memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray
+) -> None:
+    averaging.observe(memory, arm, reward)
+    averaging.observe(memory, (arm + 1) % memory.shape[1], reward)
+
+
+class MovesItsNeighbour(Honest):
+    """Parameters, Examples, References."""
+
+    kernels = HONEST._replace(score=score_of_the_mean, learn=learn_from_the_neighbour, still=True)
+
+
 BROKEN_POLICIES: dict[type[Honest], str] = {
     StartsByTheArm: r"start must write the same for every arm, but wrote .* for arm 1, not ",
     CountsItsStarts: r"start must not add up in shared: \[1.\] became \[12.\]",
@@ -248,6 +281,9 @@ BROKEN_POLICIES: dict[type[Honest], str] = {
     NeverTuned: "a tuned policy must need no more tuning",
     NeverTold: "a tuned policy must need no more tuning",
     HasTooFewRows: "memory_size must leave a row for each slot",
+    SaysThatItStandsStill: r"still says that only a play moves a score, but at step 2 those of \[.*\] moved",
+    SaysThatItsDrawsStandStill: "scores drawn from a posterior cannot be still",
+    MovesItsNeighbour: r"still says that only a play moves a score, but at step 2 those of \[.*\] moved",
     GrowsWhenRemade: "the parameters must make an equal policy again",
 }
 
@@ -256,6 +292,14 @@ BROKEN_POLICIES: dict[type[Honest], str] = {
 def test_a_broken_policy_is_caught(kind: type[Honest], message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_policy(kind())
+
+
+@pytest.mark.parametrize("name", [name for name in POLICIES if not POLICIES[name].kernels.still])
+def test_no_policy_whose_scores_move_could_say_that_they_stand_still(name: str) -> None:
+    policy = db.policy(name)
+    liar = type("Liar", (type(policy),), {"kernels": policy.kernels._replace(still=True), "__doc__": policy.__doc__})
+    with pytest.raises(AssertionError, match="still"):
+        check_policy(liar())
 
 
 def test_a_burn_in_out_of_turn_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,12 +123,28 @@ class HasNoExamples(HonestWorld):
     """Parameters, References."""
 
 
+class SaysThatItStandsStill(HonestWorld):
+    """Parameters, Examples, References."""
+
+    def still_until(self, step: int) -> int:
+        return step + step // 50
+
+
+class StoodStillBefore(HonestWorld):
+    """Parameters, Examples, References."""
+
+    def still_until(self, step: int) -> int:
+        return step - step // 50
+
+
 BROKEN_ENVIRONMENTS: dict[type[HonestWorld], str] = {
     MeansAboveOne: r"every mean must be in \[0, 1\]",
     LeaksBetweenReplications: "the simulator must see the path that environment.path gives",
     DependsOnTheBlock: "the simulator must see the path that environment.path gives",
     MeansThatOverflow: "the path must be the same without compilation",
     NewAtEveryCall: "the parameters must make an equal environment again",
+    SaysThatItStandsStill: r"still_until\(50\) is 51, but the means change in between",
+    StoodStillBefore: r"still_until\(50\) must not be before that step, got 49",
     HasNoExamples: "the docstring of HasNoExamples must have a section Examples",
 }
 

@@ -90,6 +90,8 @@ def check_policy(policy: Policy) -> None:
     """
     _check_declaration(policy)
     _check_start(policy.tuned(1, STEPS))
+    if policy.kernels.still:
+        _check_still(policy.tuned(1, STEPS))
     world = Piecewise(starts=(1, 60), means=(MEANS, MEANS[::-1]))
     horizon = max(STEPS, 3 * policy.burn_in * ARMS)
     run = _simulate(policy, world, horizon)
@@ -139,6 +141,8 @@ def _check_declaration(policy: Policy) -> None:
     numbers = tuned.numbers(ARMS)
     _hold(numbers.ndim == 1 and numbers.dtype == float, "numbers must be a vector of floats")
     _hold(np.isfinite(numbers).all(), "numbers must be finite")
+    drawn = kind.kernels.posterior is not None
+    _hold(not (kind.kernels.still and drawn), "scores drawn from a posterior cannot be still")
 
 
 def _check_start(policy: Policy) -> None:
@@ -155,6 +159,27 @@ def _check_start(policy: Policy) -> None:
             f"start must write the same for every arm, but wrote {memory[:, arm]} for arm {arm}, not {memory[:, 0]}",
         )
     _hold(np.array_equal(shared, first, equal_nan=True), f"start must not add up in shared: {first} became {shared}")
+
+
+def _check_still(policy: Policy) -> None:
+    """Where scores are said to stand still, nothing but a play may move one, and only that of the arm played."""
+    kernels, numbers = policy.kernels, policy.numbers(ARMS)
+    memory, shared = np.zeros((len(policy.slots), ARMS)), np.zeros(policy.shared_size())
+    last, scratch = np.zeros(ARMS, dtype=np.int64), np.zeros((SCRATCH_ROWS, ARMS))
+    table, choose = kernels.table(ARMS, STEPS), make_choose(kernels)
+    any_number = np.random.default_rng(5)
+    for arm in range(ARMS):
+        kernels.start(memory, shared, arm, numbers)
+    for step in range(1, STEPS + 1):
+        before = scratch[0].copy()
+        for arm in range(ARMS):
+            kernels.reveal(memory, arm, any_number.random())
+        choose(memory, shared, last, scratch, step, numbers, table, stream(5))
+        moved = np.flatnonzero((scratch[0] != before) & (last != step - 1) & (step > 1))
+        _hold(not len(moved), f"still says that only a play moves a score, but at step {step} those of {moved} moved")
+        played = int(any_number.integers(ARMS) ** 2 / ARMS)  # some arms often, some seldom
+        last[played] = step
+        kernels.learn(memory, shared, played, float(any_number.random() < 0.5), numbers)
 
 
 def _check_reach(policy: Policy) -> None:
@@ -238,6 +263,13 @@ def check_environment(environment: Environment) -> None:
     _hold((path == remade.path(horizon, seed=5)).all(), "the parameters must make an equal environment again")
     short = max(1, horizon // 2)
     _hold((path[:short] == environment.path(short, seed=5)).all(), "a shorter path must be the same from the start")
+    for step in range(1, horizon + 1):
+        until = environment.still_until(step)
+        _hold(until >= step, f"still_until({step}) must not be before that step, got {until}")
+        _hold(
+            (path[step - 1 : until] == path[step - 1]).all(),
+            f"still_until({step}) is {until}, but the means change in between",
+        )
     other = environment.path(horizon, seed=5, replication=1)
     # One thread takes both replications block by block, so that one could leak into the other
     run = simulate("best-arm", environment, horizon=horizon, replications=2, seed=5, threads=1, block=7, keep="arms")

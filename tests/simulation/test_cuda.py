@@ -16,6 +16,7 @@ from dynabandit.kernels.compilation import compiled
 from dynabandit.kernels.precision import single
 from dynabandit.kernels.streams import stream
 from dynabandit.policies.decision import SCRATCH_ROWS
+from dynabandit.policies.tournament import new_trees
 from dynabandit.simulation.episodes import Record, State, make_episodes
 from dynabandit.simulation.work import initial_state
 
@@ -115,8 +116,9 @@ def test_single_precision_agrees_in_law_and_nearly_number_for_number(name: str) 
     )
     table = policy.kernels.table(arms, horizon).astype(np.float32)
     scratch = np.zeros((SCRATCH_ROWS, arms), dtype=np.float32)
+    trees = new_trees(policy.kernels, replications, arms).astype(np.float32)
     compiled(single(make_episodes(policy.kernels)))(
-        narrow, record, table, scratch, means, means.max(axis=2), 1, horizon, policy.burn_in, 0, stream(1)
+        narrow, record, table, scratch, trees, means, means.max(axis=2), 1, horizon, policy.burn_in, 0, stream(1)
     )
     exact = db.simulate(policy, world, horizon=horizon, replications=replications, seed=1).total_regret
     # The same streams: most replications make the same choices, and the rest differ by chance, not in the mean

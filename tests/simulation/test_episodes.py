@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -91,3 +93,38 @@ def test_a_given_parameter_is_not_tuned(name: str) -> None:
     assert not policy.needs_tuning
     assert policy.tuned(5, 1000) == policy
     assert db.policy(name).needs_tuning
+
+
+STILL = [name for name, kind in db.policies.POLICIES.items() if kind.kernels.still]
+
+
+def asked_at_every_step(policy: db.policies.Policy) -> db.policies.Policy:
+    """The same policy, without its word that the scores stand still."""
+    kind = type(policy)
+    return type(kind.__name__, (kind,), {"kernels": kind.kernels._replace(still=False)})(**policy.parameters)
+
+
+@pytest.mark.parametrize("name", STILL)
+@pytest.mark.parametrize("arms", [2, 3, 8, 13, 100, 257])
+def test_the_tree_chooses_as_a_scan_of_all_arms_does_at_every_step(name: str, arms: int) -> None:
+    # Whole numbers of wins and equal arms make ties; without burn-in, all scores tie at first
+    worlds = [db.environment("case-1", arms=arms), db.environment("fixed", means=[0.5] * arms)]
+    for world, burn_in, seed in itertools.product(worlds, [0, 1, 3], range(3)):
+        policy = db.policy(name, burn_in=burn_in)
+        runs = db.compare(
+            {"tree": policy, "scan": asked_at_every_step(policy)},
+            world, horizon=burn_in * arms + 400, replications=7, seed=seed, keep=("arms", "rewards"), block=170,
+        )  # fmt: skip
+        assert (runs["tree"].arms == runs["scan"].arms).all()
+        assert (runs["tree"].rewards == runs["scan"].rewards).all()
+
+
+@pytest.mark.parametrize("name", ["aff-ucb2", "sw-ucb", "ts"])
+def test_means_that_stand_still_are_written_once_and_change_nothing(name: str) -> None:
+    world = db.environment("piecewise", starts=[1, 700, 705, 2600], means=[[0.2, 0.3], [0.3, 0.2], [0.9, 0.1], [0, 1]])
+    path = db.environment("path", means=world.path(4000, seed=1))
+    assert path.still_until(1) == 1
+    short, long = (db.simulate(name, one, horizon=4000, replications=3, seed=4, keep="arms") for one in (world, path))
+    assert (short.arms == long.arms).all()
+    assert (short.regret == long.regret).all()
+    assert (short.correct == long.correct).all()

@@ -54,6 +54,20 @@ class Environment:
         """The last step that the environment knows."""
         return LARGEST_STEP
 
+    def still_until(self, step: int) -> int:
+        """Return the last step up to which every mean stays what it is at `step`.
+
+        Where that is later than `step`, `advance` is not asked in between: a simulation writes one row of means,
+        however many arms there are and however long it lasts.
+
+        Examples
+        --------
+        >>> import dynabandit as db
+        >>> db.environment("case-1").still_until(10), db.environment("small-changes").still_until(10)
+        (10, 2999)
+        """
+        return step
+
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters by name."""

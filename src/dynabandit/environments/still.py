@@ -1,5 +1,6 @@
 """Environments that follow a given plan: fixed means, a few changes, or a whole path."""
 
+import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -97,6 +98,9 @@ class Fixed(Environment):
     def numbers(self) -> np.ndarray:
         return np.array([self.means])
 
+    def still_until(self, step: int) -> int:
+        return LARGEST_STEP
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Path(Environment):
@@ -186,6 +190,10 @@ class Piecewise(Environment):
 
     def table(self) -> np.ndarray:
         return np.column_stack([np.array(self.means), np.array(self.starts, dtype=float)])
+
+    def still_until(self, step: int) -> int:
+        later = bisect.bisect_right(self.starts, step)
+        return self.starts[later] - 1 if later < len(self.starts) else LARGEST_STEP
 
 
 @dataclass(frozen=True, kw_only=True)

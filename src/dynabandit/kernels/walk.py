@@ -8,7 +8,10 @@ a lane in the place of each walker.
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.ranking import top
 
 __all__ = ["ALONE", "Walk"]
 
@@ -28,6 +31,8 @@ class Walk(NamedTuple):
     """leads(): whether this walker writes down what all have found."""
     meet: Callable[[], None]
     """meet(): wait until all walkers have come so far, and see what they wrote."""
+    top: Callable[[np.ndarray], tuple[float, int, int]]
+    """top(scores): the largest score of this walker's arms, the first arm that has it, and how many of them do."""
     highest: Callable[[float], float]
     """highest(value): the largest value of all walkers."""
     lowest: Callable[[int], int]
@@ -81,4 +86,8 @@ def own_only(arm: int, holds: bool, several: bool) -> int:
     return arm if holds and not several else -1
 
 
-ALONE = Walk(all_rounds, all_turns, next_place, always_inside, always, nobody_to_meet, own_value, own_arm, own_only)
+ALONE = Walk(
+    all_rounds, all_turns, next_place, always_inside, always, nobody_to_meet, top, own_value, own_arm, own_only
+)
+    all_rounds, all_turns, next_place, always_inside, always, nobody_to_meet, top, own_value, own_arm, own_only
+)

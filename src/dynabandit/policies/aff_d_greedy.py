@@ -89,7 +89,7 @@ class AffDGreedy(adaptive.Adaptive):
 
     name: ClassVar[str] = "aff-d-greedy"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, explore=explore)
+    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, explore=explore, still=True)
 
     threshold: float | None = None
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.elementary import exp_positive
 from dynabandit.kernels.streams import Stream
 from dynabandit.policies import adaptive
 from dynabandit.policies.base import Kernels, Now
@@ -60,8 +61,9 @@ def growing_score(
     source: Stream,
 ) -> float:
     # With k~ discounted as w~ is, w~^2 / k~ = lambda^(idle/|A|) w^2 / k
-    exponent = min(-0.5 * memory[LOG_FORGETTING, arm] * (float(idle) / float(now.arms)), LARGEST_EXPONENT)
-    return memory[INDEX, arm] + min(memory[BONUS, arm] * math.exp(exponent), LARGEST_BONUS)
+    # and 0.5 / |A| is a division for all arms together
+    exponent = min(memory[LOG_FORGETTING, arm] * float(idle) * (-0.5 / float(now.arms)), LARGEST_EXPONENT)
+    return memory[INDEX, arm] + min(memory[BONUS, arm] * exp_positive(exponent), LARGEST_BONUS)
 
 
 @kernel
@@ -100,7 +102,7 @@ class AffUCB2(adaptive.Adaptive):
 
     name: ClassVar[str] = "aff-ucb2"
     slots: ClassVar[tuple[str, ...]] = PRINTED_SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=printed_score, learn=printed_learn)
+    kernels: ClassVar[Kernels] = Kernels(start=start, score=printed_score, learn=printed_learn, still=True)
 
 
 @dataclass(frozen=True, kw_only=True)

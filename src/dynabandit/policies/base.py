@@ -80,6 +80,11 @@ class Kernels(NamedTuple):
     """explore(memory, leader, idle, now, parameters, source): leave the leader for an arm at random?"""
     reveal: Callable[..., None] = ignore_truth
     """reveal(memory, arm, mean): for yardsticks that are told the true means before each decision."""
+    still: bool = False
+    """Whether an arm's score stands still while the arm is not played.
+
+    Then the simulator need not ask every arm at every step, and takes log2 K instead of K (`policies.tournament`).
+    The score may read `parameters` and the arm's own column of `memory` alone, and `learn` write no other column."""
     table: Callable[[int, int], np.ndarray] = no_table
     """table(arms, horizon): numbers computed once for `score`, such as a power of each idle time.
 

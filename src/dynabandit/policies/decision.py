@@ -1,6 +1,5 @@
 """From scores to a choice: the one place where an arm is picked, for every policy and every backend."""
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -11,23 +10,31 @@ from dynabandit.kernels.draws import beta, not_empty
 from dynabandit.kernels.streams import EXPLORED_ARM, SCORE, TIE, Stream, uniform
 from dynabandit.kernels.walk import ALONE, Walk
 from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.tournament import winner
 
 __all__ = ["SCRATCH_ROWS", "make_choose", "make_count_choices", "make_largest"]
 
 SCRATCH_ROWS = 5
 FEW = 8  # up to so many arms, drawing them all is cheaper than a contest
-NOTHING = -math.inf
 
 
-def make_choose(kernels: Kernels, walk: Walk = ALONE, *, contest: bool = True) -> Callable[..., int]:
+def make_choose(
+    kernels: Kernels, walk: Walk = ALONE, *, contest: bool = True, tree: bool = False
+) -> Callable[..., int]:
     """Return choose(memory, shared, last, scratch, step, parameters, table, source), the next arm.
 
     `last` holds the step of each arm's latest play; `scratch` is an array (SCRATCH_ROWS, arms or more) whose first
-    row holds the scores afterwards. Without `contest`, a Thompson policy draws every arm, which is
-    slow on a processor.
+    row holds the scores afterwards. Without `contest`, a Thompson policy draws every arm, which is slow on a
+    processor. With `tree`, for scores that stand still, `scratch` is a tree of `policies.tournament` with the scores
+    as they are now.
     """
-    context, explore, meet, largest = kernels.context, kernels.explore, walk.meet, make_largest(walk)
-    if kernels.posterior is None:
+    context, explore, meet = kernels.context, kernels.explore, walk.meet
+    lead = winner if tree else make_first_row(walk)
+    if tree and kernels.posterior is not None:
+        raise ValueError("a policy with a posterior draws new scores at every step: its kernels cannot be still")
+    if tree:
+        fill = keep_scores
+    elif kernels.posterior is None:
         fill = make_indices(kernels, walk)
     else:
         fill = make_contest(kernels, walk) if contest else make_draws(kernels, walk)
@@ -46,7 +53,7 @@ def make_choose(kernels: Kernels, walk: Walk = ALONE, *, contest: bool = True) -
         now = Now(step, last.size, context(shared, step, parameters))
         fill(memory, last, scratch, now, parameters, table, source)
         meet()
-        leader = largest(scratch[0, : last.size], step, source)
+        leader = lead(scratch, last.size, step, source)
         if explore(memory, leader, step - 1 - last[leader], now, parameters, source):
             return min(int(uniform(source, EXPLORED_ARM, step, 0) * last.size), last.size - 1)
         return leader
@@ -74,6 +81,19 @@ def make_indices(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
                 scratch[0, arm] = score(memory, arm, now.step - 1 - last[arm], now, parameters, table, source)
 
     return fill
+
+
+@kernel
+def keep_scores(
+    memory: np.ndarray,
+    last: np.ndarray,
+    scratch: np.ndarray,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> None:
+    """Leave the scores as they are."""
 
 
 def make_draws(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
@@ -108,8 +128,9 @@ def make_contest(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
     The arm with the largest posterior mean is drawn first; see `dynabandit.kernels.contest` for the rest.
     """
     posterior, optimistic, draw_all = kernels.posterior, kernels.optimistic, make_draws(kernels, walk)
-    rounds, turns, place, inside, _, meet, highest, lowest, _ = walk
-    write_prefixes = make_write_prefixes(walk)
+    rounds, turns, place, inside, meet = walk.rounds, walk.turns, walk.place, walk.inside, walk.meet
+    top, highest, lowest = walk.top, walk.highest, walk.lowest
+    mark_open, write_prefixes = make_mark_open(walk), make_write_prefixes(walk)
     assert posterior is not None
 
     @kernel
@@ -134,16 +155,9 @@ def make_contest(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
                 shape_a[arm] = a
                 shape_b[arm] = b
                 mean[arm] = a / (a + b)
-        largest_mean = NOTHING
-        favourite = arms
-        for turn in range(rounds(arms)):
-            arm = place(0, turn)
-            if inside(arm, arms) and mean[arm] > largest_mean:
-                largest_mean = mean[arm]
-                favourite = arm
-        own_mean = largest_mean
+        own_mean, own_favourite, _ = top(mean[:arms])
         largest_mean = highest(own_mean)
-        favourite = min(lowest(favourite if own_mean == largest_mean else arms), arms - 1)
+        favourite = min(lowest(own_favourite if own_mean == largest_mean else arms), arms - 1)
         write_prefixes(prefix[:arms], now.step, source)
         meet()
         first = beta(shape_a[favourite], shape_b[favourite], source, SCORE, now.step, favourite)
@@ -152,11 +166,9 @@ def make_contest(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
         best = first
         for start in range(0, arms, GROUP):
             end = min(start + GROUP, arms)
-            for turn in range(turns(start, end)):
-                arm = place(start, turn)
-                if inside(arm, end):
-                    open_ = contested(shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm])
-                    score[arm] = 1.0 if open_ else LOSES
+            mark_open(
+                score[start:end], shape_a[start:end], shape_b[start:end], mean[start:end], best, prefix[start:end]
+            )
             own_best = best
             for turn in range(turns(start, end)):
                 arm = place(start, turn)
@@ -174,6 +186,23 @@ def make_contest(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
             best = highest(own_best)
 
     return fill
+
+
+def make_mark_open(walk: Walk) -> Callable[..., None]:
+    """Return a function that scores 1 where it is open if an arm of a group exceeds `best`."""
+    turns, place, inside = walk.turns, walk.place, walk.inside
+
+    @kernel
+    def mark_open(
+        score: np.ndarray, shape_a: np.ndarray, shape_b: np.ndarray, mean: np.ndarray, best: float, prefix: np.ndarray
+    ) -> None:
+        for turn in range(turns(0, score.size)):  # from 0 on: such a loop vectorises
+            arm = place(0, turn)
+            if inside(arm, score.size):
+                open_ = contested(shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm])
+                score[arm] = 1.0 if open_ else LOSES
+
+    return mark_open
 
 
 def make_write_prefixes(walk: Walk) -> Callable[..., None]:
@@ -216,42 +245,41 @@ def make_count_choices(choose: Callable[..., int]) -> Callable[..., None]:
     return count_choices
 
 
+def make_first_row(walk: Walk) -> Callable[..., int]:
+    """Return first_row(scratch, arms, step, source): the arm with the largest score in the first row."""
+    largest = make_largest(walk)
+
+    @kernel
+    def first_row(scratch: np.ndarray, arms: int, step: int, source: Stream) -> int:
+        return largest(scratch[0, :arms], step, source)
+
+    return first_row
+
+
 def make_largest(walk: Walk = ALONE) -> Callable[..., int]:
     """Return largest(scores, step, source): the arm with the largest score, one of several with the same chance."""
-    rounds, place, inside, highest, only = walk.rounds, walk.place, walk.inside, walk.highest, walk.only
+    top, highest, only = walk.top, walk.highest, walk.only
 
     @kernel
     def largest(scores: np.ndarray, step: int, source: Stream) -> int:
-        best = NOTHING
-        mine = 0
-        several = False
-        for turn in range(rounds(scores.size)):
-            arm = place(0, turn)
-            if inside(arm, scores.size):
-                score = scores[arm]
-                if score > best:
-                    best = score
-                    mine = arm
-                    several = False
-                elif score == best:
-                    several = True
-        top = highest(best)
-        leader = only(mine, best == top, several)
-        return leader if leader >= 0 else one_of_ties(scores, top, step, source)
+        own_best, own_arm, ties = top(scores)
+        best = highest(own_best)
+        leader = only(own_arm, own_best == best, ties > 1)
+        return leader if leader >= 0 else one_of_ties(scores, best, step, source)
 
     return largest
 
 
 @kernel
-def one_of_ties(scores: np.ndarray, top: float, step: int, source: Stream) -> int:
-    """Return one of the arms with the score `top`."""
+def one_of_ties(scores: np.ndarray, best: float, step: int, source: Stream) -> int:
+    """Return one of the arms with the score `best`."""
     ties = 0
     for arm in range(scores.size):
-        if scores[arm] == top:
+        if scores[arm] == best:
             ties += 1
     skip = min(int(uniform(source, TIE, step, 0) * ties), ties - 1)
     for arm in range(scores.size):
-        if scores[arm] == top:
+        if scores[arm] == best:
             if skip == 0:
                 return arm
             skip -= 1

@@ -73,7 +73,7 @@ class EpsGreedy(averaging.Averaging):
 
     name: ClassVar[str] = "eps-greedy"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, explore=explore)
+    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, explore=explore, still=True)
 
     burn_in: int = 1
     epsilon: float = 0.1

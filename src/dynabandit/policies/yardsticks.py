@@ -61,7 +61,7 @@ class Uniform(averaging.Averaging):
 
     name: ClassVar[str] = "uniform"
     slots: ClassVar[tuple[str, ...]] = averaging.SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=learn)
+    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=learn, still=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ import numpy as np
 from dynabandit.kernels.streams import stream
 from dynabandit.policies import Policy
 from dynabandit.policies.decision import SCRATCH_ROWS
+from dynabandit.policies.tournament import new_trees
 from dynabandit.simulation.episodes import Record, count_switches, episodes
 from dynabandit.simulation.work import initial_state
 
@@ -48,7 +49,8 @@ def compile_policy(policy: Policy) -> None:
     )
     state = initial_state(policy, ARMS, np.zeros(1, dtype=np.int64), horizon=1)
     table, scratch = policy.kernels.table(ARMS, 1), np.zeros((SCRATCH_ROWS, ARMS))
+    trees = new_trees(policy.kernels, 1, ARMS)
     # No step at all: the types of the arguments are what counts
-    episodes(policy.kernels)(state, record, table, scratch, means, best, 1, 0, policy.burn_in, 0, stream(0))
+    episodes(policy.kernels)(state, record, table, scratch, trees, means, best, 1, 0, policy.burn_in, 0, stream(0))
     if policy.needs_tuning:
         count_switches()(means, best, 0, np.full(1, -1), np.zeros(1, dtype=np.int64))

@@ -5,6 +5,7 @@ how lanes share the arms and meet again.
 """
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ __all__ = [
 
 LANES = 32
 FULL = 0xFFFFFFFF
+NOTHING = -math.inf
 VERSION = getattr(cuda, "__version__", "")
 MOST_ROUNDS = 8
 THREADS = LANES if numba.config.ENABLE_CUDASIM else 4 * LANES  # of a block: Numba's simulator has no warps
@@ -81,8 +83,24 @@ def warp(crew: Crew) -> Walk:
     def leads() -> bool:
         return cuda.threadIdx.x & (width - 1) == 0
 
-    meetings = _simulated(width) if numba.config.ENABLE_CUDASIM else _shuffled(width)
-    return Walk(rounds, turns, place, inside, leads, *meetings)
+    @kernel
+    def top(scores: np.ndarray) -> tuple[float, int, int]:
+        best = NOTHING
+        first = 0
+        ties = 0
+        for turn in range(rounds(scores.size)):
+            arm = place(0, turn)
+            if inside(arm, scores.size):
+                if scores[arm] > best:
+                    best = scores[arm]
+                    first = arm
+                    ties = 1
+                elif scores[arm] == best:
+                    ties += 1
+        return best, first, ties
+
+    meet, *others = _simulated(width) if numba.config.ENABLE_CUDASIM else _shuffled(width)
+    return Walk(rounds, turns, place, inside, leads, meet, top, *others)
 
 
 def _simulated(width: int) -> tuple[Callable[..., Any], ...]:
@@ -207,7 +225,7 @@ def play_kernel(kernels: Kernels, crew: Crew, *, in_single: bool) -> Any:
             state = State(memory, shared, last, parameters)
             record = Record(times, total, regret, correct, arms, rewards)
             source = Stream(int(seed_low), int(seed_high), int(first_replication + row))
-            episode(state, record, table, own, means, best, row, first, steps, burn_in, cursor, keep, source)
+            episode(state, record, table, own, own, means, best, row, first, steps, burn_in, cursor, keep, source)
 
     return jit(play, in_single=in_single)
 

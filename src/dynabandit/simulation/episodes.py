@@ -9,8 +9,9 @@ import numpy as np
 from dynabandit.kernels.compilation import compiled, kernel
 from dynabandit.kernels.streams import REWARD, Stream, uniform
 from dynabandit.kernels.walk import ALONE, Walk
-from dynabandit.policies.base import Kernels
+from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.decision import make_choose
+from dynabandit.policies.tournament import make_enter, make_enter_all
 
 __all__ = ["Record", "State", "count_switches", "episodes", "make_episode", "make_episodes", "start"]
 
@@ -42,10 +43,12 @@ def episodes(kernels: Kernels) -> Callable[..., None]:
 
 
 def make_episodes(kernels: Kernels) -> Callable[..., None]:
-    """Return play(state, record, table, scratch, means, best, first, steps, burn_in, cursor, source).
+    """Return play(state, record, table, scratch, trees, means, best, first, steps, burn_in, cursor, source).
 
     It plays `steps` steps from step `first` on, one replication after the other. `source` belongs to the
     first replication, `cursor` is the first of `record.times` not before this block, `scratch` is for `choose`.
+    `trees` holds the scores that stand still, a tree for each replication. Past the last row of `means` and `best`,
+    that row goes on.
     """
     episode = make_episode(kernels, ALONE)
 
@@ -55,6 +58,7 @@ def make_episodes(kernels: Kernels) -> Callable[..., None]:
         record: Record,
         table: np.ndarray,
         scratch: np.ndarray,
+        trees: np.ndarray,
         means: np.ndarray,
         best: np.ndarray,
         first: int,
@@ -66,7 +70,7 @@ def make_episodes(kernels: Kernels) -> Callable[..., None]:
         for replication in range(means.shape[0]):
             own = Stream(source.seed_low, source.seed_high, source.replication + replication)
             episode(
-                state, record, table, scratch, means, best, replication,
+                state, record, table, scratch, trees[replication], means, best, replication,
                 first, steps, burn_in, cursor, record.arms.size > 0, own,
             )  # fmt: skip
 
@@ -74,11 +78,13 @@ def make_episodes(kernels: Kernels) -> Callable[..., None]:
 
 
 def make_episode(kernels: Kernels, walk: Walk, *, contest: bool = True) -> Callable[..., None]:
-    """Return episode(state, record, table, scratch, means, best, row, first, steps, burn_in, cursor, keep, source).
+    """Return the function that plays a block of one replication, whose numbers stand in row `row` of each array.
 
-    It plays the block of one replication, whose numbers stand in row `row` of each array, for whatever `walk`.
+    Scores that stand still are kept in a tree where one walker is alone; many find the largest at once.
     """
-    choose = make_choose(kernels, walk, contest=contest)
+    still = kernels.still and walk is ALONE
+    choose = make_choose(kernels, walk, contest=contest, tree=still)
+    enter_all, enter = make_enter_all(kernels), make_enter(kernels)
     learn, reveal = kernels.learn, kernels.reveal
     rounds, place, inside, leads, meet = walk.rounds, walk.place, walk.inside, walk.leads, walk.meet
 
@@ -88,6 +94,7 @@ def make_episode(kernels: Kernels, walk: Walk, *, contest: bool = True) -> Calla
         record: Record,
         table: np.ndarray,
         scratch: np.ndarray,
+        tree: np.ndarray,
         all_means: np.ndarray,
         all_best: np.ndarray,
         row: int,
@@ -100,28 +107,33 @@ def make_episode(kernels: Kernels, walk: Walk, *, contest: bool = True) -> Calla
     ) -> None:
         memory, shared, last, parameters = state.memory[row], state.shared[row], state.last[row], state.parameters[row]
         means, best, times = all_means[row], all_best[row], record.times
-        arms = last.size
+        arms, rows = last.size, means.shape[0]
         total = record.total[row]
         mark = cursor
         due = times[mark] if mark < times.size else 0
         for offset in range(steps):
             step = first + offset
-            truth = means[offset]
+            now_row = min(offset, rows - 1)
+            truth = means[now_row]
             for turn in range(rounds(arms)):
                 if inside(place(0, turn), arms):
                     reveal(memory, place(0, turn), truth[place(0, turn)])
             if step <= burn_in * arms:
                 arm = (step - 1) % arms
             else:
-                arm = choose(memory, shared, last, scratch, step, parameters, table, source)
+                if still and step == burn_in * arms + 1:
+                    enter_all(tree, memory, Now(step, arms, 0.0), parameters, table, source)
+                arm = choose(memory, shared, last, tree if still else scratch, step, parameters, table, source)
             meet()
             mean = truth[arm]
-            gap = best[offset] - mean
+            gap = best[now_row] - mean
             total += gap
             if leads():
                 last[arm] = step
                 reward = 1.0 if uniform(source, REWARD, step, arm) < mean else 0.0
                 learn(memory, shared, arm, reward, parameters)
+                if still and step > burn_in * arms:
+                    enter(tree, memory, arm, Now(step, arms, 0.0), parameters, table, source)
                 if step == due:
                     record.regret[row, mark] = total
                     record.correct[row, mark] = gap == 0.0
