@@ -89,5 +89,3 @@ def own_only(arm: int, holds: bool, several: bool) -> int:
 ALONE = Walk(
     all_rounds, all_turns, next_place, always_inside, always, nobody_to_meet, top, own_value, own_arm, own_only
 )
-    all_rounds, all_turns, next_place, always_inside, always, nobody_to_meet, top, own_value, own_arm, own_only
-)
