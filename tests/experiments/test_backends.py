@@ -34,6 +34,7 @@ import json, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from test_backends import SPEC
+from test_cluster import kept, loopback
 from dynabandit.experiments import run
 from dynabandit.simulation import device
 
@@ -50,6 +51,10 @@ for backend in ("cpu", "cuda"):
         "backends": results.metadata["backends"],
         "launched": list(launched),
     }
+with loopback(out, workers=1) as there:
+    run(SPEC, out / "cluster", backend="cuda", cluster=there.address)
+stored = kept(out)
+found["cluster"] = all(stored[name] == content for name, content in kept(out / "cluster").items())
 print(json.dumps(found))
 """
 
@@ -70,8 +75,12 @@ def test_a_gpu_finds_the_processors_results(simulated):
     assert (simulated["cpu"]["launched"], simulated["cuda"]["launched"]) == ([], [2])
 
 
+def test_a_cluster_of_gpus_finds_what_one_finds(simulated):
+    assert simulated["cluster"]
+
+
 def test_results_of_each_backend_are_kept_apart_and_sample_paths_are_not(simulated):
-    made = [set(one["made"]) for one in simulated.values()]
+    made = [set(simulated[backend]["made"]) for backend in ("cpu", "cuda")]
     assert [len(keys) for keys in made] == [3, 2]  # two policies, and the path, which is always the processor's
     assert not made[0] & made[1]
 

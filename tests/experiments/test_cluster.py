@@ -265,6 +265,7 @@ def test_ctrl_c_in_a_terminal_stops_a_local_cluster_and_leaves_the_store_whole(t
     [
         ("__init__.py", f'"{db.__version__}"', '"9.9"', f"it has dynabandit 9.9, not {db.__version__}"),
         ("policies/ucb.py", "\n", "\n\n", "its copy of dynabandit has other code under the same version"),
+        ("experiments/identity.py", "def identity", "def renamed", "it says .*cannot import name"),
     ],
 )
 def test_a_worker_with_other_code_is_refused_before_any_work(tmp_path, file, old, new, message):

@@ -91,7 +91,7 @@ class Cluster:
             _admit("the scheduler", _versions(said["scheduler"]))
             for worker, versions in said["workers"].items():
                 _admit(f"worker {worker}", _versions(versions))
-            for worker, found in self.client.run(identity).items():
+            for worker, found in self.client.run(identity, on_error="return").items():
                 _admit(f"worker {worker}", found)
         self.about["workers"] = len(said["workers"])
 
@@ -222,8 +222,9 @@ def compile_here(policies: list[Policy], worlds: list[Environment], coverage: bo
     compile_ahead(policies, worlds, coverage, jobs, Watcher())
 
 
-def _admit(who: str, found: Mapping[str, str | None], expected: Mapping[str, str] | None = None) -> None:
-    differs = difference(expected or identity(), found)
+def _admit(who: str, found: Mapping[str, str | None] | Exception, expected: Mapping[str, str] | None = None) -> None:
+    """Raise an error where somebody differs from what is expected, or cannot even say what it is."""
+    differs = f"it says {found}" if isinstance(found, Exception) else difference(expected or identity(), found)
     if differs:
         raise ClusterError(f"{who} would not give the results of this machine: {differs}")
 
