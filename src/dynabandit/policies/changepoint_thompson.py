@@ -22,7 +22,9 @@ __all__ = ["ChangepointTS"]
 SLOTS = ("latest", "particles")  # latest: the count of all rewards when the arm had its latest one
 LATEST, PARTICLES = range(2)
 HEAD = len(SLOTS)  # then the fresh probability under each rate, then the particles, the longest run first
-RATES = (1e-1, 1e-2, 1e-3, 1e-4)  # equally likely at first, where the rate is to be learnt
+# Equally likely at first, where the rate is to be learnt. A run that has lasted long needs little doubt to end; larger
+# rates send idle arms back to their prior so fast that many arms are explored for ever (docs/rivals-that-forget.md).
+RATES = (1e-3, 1e-4, 1e-5, 1e-6)
 LEARNT = "learnt"
 LARGEST_RATE = 0.5  # of what follows from more changes than steps
 PRIOR_A, PRIOR_B, MOST, RATE_COUNT, FIRST_RATE = range(5)
@@ -171,7 +173,7 @@ class ChangepointTS(Expecting):
     ----------
     rate
         The probability that an arm changes at a step, in (0, 1). ``"learnt"`` learns it from the rewards of the arm:
-        0.1, 0.01, 0.001 or 0.0001, each equally likely at first. None takes `changes` over `horizon`.
+        1e-3, 1e-4, 1e-5 or 1e-6, each equally likely at first. None takes `changes` over `horizon`.
     particles
         How many different runs each arm keeps, at least 2.
     changes
