@@ -1,6 +1,7 @@
 """Advice is worth as much as its doubts: it must not be sure where there is nothing to be sure of."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -54,6 +55,14 @@ def test_intervals_of_differences_grow_with_the_number_of_pairs() -> None:
         widths.append(behind.high - behind.low)
     assert two.leader == three.leader
     assert widths[1] / widths[0] == pytest.approx(stats.t.ppf(1.0 - 0.025 / 3, 19) / stats.t.ppf(0.975, 19))
+
+
+def test_where_the_log_cannot_tell_it_says_how_many_rows_it_would_take() -> None:
+    log = log_of(np.array([[0.3, 0.7]]), 600, seed=5)
+    advice = logs.advise(log, ["ts", "ots"])
+    assert not advice.sure
+    assert advice.rows_needed > 600
+    assert re.search(r"would take some \d{1,3}(,\d{3})+ rows", str(advice))
 
 
 def test_forgetting_is_advised_where_the_best_arm_changes_often() -> None:

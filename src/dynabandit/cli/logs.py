@@ -177,7 +177,7 @@ def _doubt(doubts: list[str]) -> None:
 def _print_replays(log: Log, found: list[Replay]) -> None:
     table = Table(box=SIMPLE)
     for heading in ("policy", "replay", "IPS", "SNIPS", "doubly robust", "accepted"):
-        table.add_column(heading, justify="left" if heading == "policy" else "right", no_wrap=True)
+        table.add_column(heading, justify="left" if heading == "policy" else "right", overflow="fold")
     for one in found:
         values = (one.replay, one.ips, one.snips, one.dr)
         table.add_row(one.policy.label, *map(str, values), f"{one.accepted:.0f}")
@@ -190,7 +190,7 @@ def _print_replays(log: Log, found: list[Replay]) -> None:
 def _print_advice(advice: Advice) -> None:
     table = Table(box=SIMPLE)
     for heading in ("policy", "mean reward", "behind the leader by", "may be the best"):
-        table.add_column(heading, justify="left" if heading == "policy" else "right", no_wrap=True)
+        table.add_column(heading, justify="left" if heading == "policy" else "right", overflow="fold")
     for one in advice.candidates:
         behind = "" if one is advice.candidates[0] else str(one.behind)
         table.add_row(one.policy.label, str(one.value), behind, "yes" if one.may_be_best else "no")

@@ -83,7 +83,9 @@ class Advice:
             shown = ", ".join(rivals[:6]) + (f" and {len(rivals) - 6} more" if len(rivals) > 6 else "")
             lines.append(f"The log cannot tell it from {len(rivals)} of {len(self.candidates) - 1} others: {shown}.")
             if math.isfinite(self.rows_needed):
-                lines.append(f"To tell it from the next one would take some {self.rows_needed:.2g} rows.")
+                lines.append(
+                    f"To tell it from the next one would take some {float(f'{self.rows_needed:.2g}'):,.0f} rows."
+                )
         lines.append(self._against_the_log())
         share = self.log.rows / max(self.accepted, 1.0)
         lines.append(
