@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
+import psutil
 
 from dynabandit.client import Client
 from dynabandit.service.clock import Clock
@@ -57,6 +58,12 @@ def process(store: str, *options: str) -> Iterator[ServerProcess]:
             server.process.send_signal(signal.SIGCONT)
             server.kill()
         server.process.communicate()
+
+
+def workers(server: ServerProcess) -> list[psutil.Process]:
+    """The processes that the server has started, such as those that run the trials of the playground."""
+    children = psutil.Process(server.process.pid).children(recursive=True)
+    return [one for one in children if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
 
 
 class ManualClock(Clock):

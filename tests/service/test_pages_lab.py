@@ -1,12 +1,10 @@
 """The playground, as a person uses it: a real browser, a real service, real processes that run the trials."""
 
-import json
 import os
 from pathlib import Path
 from urllib.parse import parse_qs
 
 import httpx
-import psutil
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
@@ -15,7 +13,7 @@ from dynabandit import playground
 from dynabandit.playground.tour import STEPS
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
-from service.harness import process, talking
+from service.harness import process, talking, workers
 
 PATIENCE = 120_000  # milliseconds, for machines that are busy and compile first
 SHORT = "v=1&environment=case-1&arms=3&policies=ucb;aff-ots&horizon=1000&replications=6&seed=3"
@@ -71,12 +69,6 @@ def curves(page, chart="regret"):
     return page.evaluate(
         "id => document.querySelector(`#${id} .canvas`).data.map(({ name, y }) => [name, [...y]])", chart
     )
-
-
-def workers(site):
-    """The processes that run trials."""
-    children = psutil.Process(site.process.pid).children(recursive=True)
-    return [one for one in children if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
 
 
 def wait_for_the_end(page, site, mine):
@@ -361,49 +353,6 @@ def test_a_run_needs_a_key_that_may_read(tmp_path, open_page):
         page.get_by_label("API key").fill(keys["read"])
         page.get_by_role("button", name="Use this key").click()
         wait_for(page, "done")
-
-
-def test_few_runs_at_once_and_each_ends_with_its_reader(site):
-    with httpx.Client(base_url=site.url, timeout=120) as http:
-        asked = {"link": HEAVY}
-        with http.stream("POST", "/lab/run", json=asked) as one, http.stream("POST", "/lab/run", json=asked) as two:
-            lines = one.iter_lines(), two.iter_lines()
-            assert all(json.loads(next(more).removeprefix("data: "))["kind"] == "start" for more in lines)
-            refused = http.post("/lab/run", json=asked)
-            assert refused.status_code == 429
-            assert "2 runs are under way" in refused.json()["problem"]
-        refusals = 0
-        while (answer := http.post("/lab/run", json={"link": SHORT})).status_code == 429:
-            refusals += 1
-        assert answer.headers["content-type"].startswith("text/event-stream")
-        assert json.loads(answer.text.split("\n\n")[-2].removeprefix("data: "))["kind"] == "end"
-
-
-def test_a_service_that_is_stopped_takes_its_runs_along(tmp_path):
-    with process(f"sqlite:///{tmp_path}/store.db") as server:
-        with httpx.stream("POST", f"{server.url}/lab/run", json={"link": HEAVY}, timeout=120) as answer:
-            lines = answer.iter_lines()
-            assert '"start"' in next(lines)
-            mine = workers(server)
-            server.process.terminate()
-            assert "is being stopped" in [line for line in lines if line][-1]
-        assert "timeout graceful shutdown exceeded" not in server.process.communicate(timeout=60)[1]
-    psutil.wait_procs(mine, timeout=60)
-    assert mine
-    assert not any(one.is_running() for one in mine)
-
-
-def test_the_server_says_what_is_wrong_with_a_call(site):
-    with httpx.Client(base_url=site.url) as http:
-        wrong = http.post("/lab/run", json={"link": "v=1&policies=ubc"})
-        assert (wrong.status_code, "Did you mean 'ucb'" in wrong.json()["problem"]) == (422, True)
-        assert http.post("/lab/check", json={"links": ""}).status_code == 422
-        assert http.post("/lab/check", content=b"v=1").status_code == 415
-        assert http.post("/lab/check", json={"link": "x" * 20_000}).status_code == 413
-        assert http.get("/lab/run").status_code == 405
-        checked = http.post("/lab/check", json={"link": "v=1&policies=ucb;ucb"}).json()
-        assert checked["problems"][0]["field"] == "policies.1"
-        assert http.get("/lab", headers={"Host": "evil.example"}).status_code == 421
 
 
 @pytest.mark.skipif(not os.environ.get("DYNABANDIT_SCREENSHOTS"), reason="make screenshots asks for them")
