@@ -2,6 +2,7 @@
 # make test    everything that must hold, set-up included
 # make bench   speed
 # make test-faults  the service under kill -9, power cuts, full disks and lost replicas, for long
+# make bench-peers  speed beside other libraries, which it installs, and how cost grows with arms and replications
 # make bench-serve  speed of the service
 # make bench-cluster  what a Dask cluster costs
 # make screenshots  the pictures of the pages
@@ -12,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit interpreted browser test-faults screenshots paper bench bench-serve bench-cluster clean
+.PHONY: setup test lint unit interpreted browser test-faults screenshots paper bench bench-peers bench-serve bench-cluster clean
 
 setup: $(READY)
 
@@ -68,6 +69,13 @@ paper: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py
+	@echo "make bench-peers puts these beside other libraries"
+
+# Alone on the machine, for some minutes; with WRITE=--write the tables and pictures of docs/performance.md are new
+bench-peers: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python benchmarks/peers.py $(WRITE)
+	$(BIN)/python benchmarks/growth.py $(WRITE)
 
 clean:
 	rm -rf $(VENV) out build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

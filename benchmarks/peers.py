@@ -1,0 +1,284 @@
+"""dynabandit beside pymab's Rust loop, NumPy over 100 replications, river and MABWiser: the same work in one run.
+
+    python benchmarks/peers.py            the tables
+    python benchmarks/peers.py --write    also into docs/performance.md and docs/measured/peers.json
+    python benchmarks/peers.py --memory   the most memory of 1,000 replications x 1,000,000 steps x 10 arms
+
+Everybody plays the same still Bernoulli arms, with means evenly spaced from 0.1 to 0.9 in a shuffled order, draws the
+rewards itself, and keeps the chosen arm and the reward of every step. Still arms need no path, so none is in the times.
+pymab's Rust loop is called directly, without its `Experiment`, which would spend most of the time around it.
+"""
+
+import argparse
+import json
+import math
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import dynabandit as db
+import vectorised
+from report import Contestant, in_turns, machine, table, write
+
+ARMS = (2, 50, 100)
+HORIZON = 10_000
+LANES = 100  # replications of NumPy, all at once
+SETTINGS: dict[str, dict[str, Any]] = {
+    "d-ucb": {"discount": vectorised.DISCOUNT},
+    "sw-ucb": {"window": vectorised.WINDOW},
+}
+STANDARD = ("eps-greedy", "ucb", "ts", "ots", "d-ucb", "sw-ucb", "dts")
+ADAPTIVE = tuple(name for name in db.policies.POLICIES if name.startswith("aff-"))
+WINDOWS = (10, 100, 1000, 10_000)
+FIRST = "import dynabandit as db; db.simulate('aff-ots', 'case-1', horizon=1000, seed=1)"
+MEMORY = """
+import resource, sys, time
+import dynabandit as db
+replications, horizon = int(sys.argv[1]), int(sys.argv[2])
+began = time.perf_counter()
+db.simulate("aff-ots", db.environment("case-3", arms=10), horizon=horizon, replications=replications, seed=1)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, time.perf_counter() - began)
+"""
+
+
+def means_of(arms: int) -> np.ndarray:
+    return np.random.default_rng(7).permutation(np.linspace(0.1, 0.9, arms))
+
+
+def ours(name: str, arms: int, replications: int = 10, **settings: Any) -> Contestant:
+    policy = db.policy(name, **(settings or SETTINGS.get(name, {})))
+    world = db.environment("fixed", means=means_of(arms))
+
+    def play() -> object:
+        return db.simulate(
+            policy, world, horizon=HORIZON, replications=replications, seed=1, threads=1, keep=("arms", "rewards")
+        )
+
+    return Contestant(HORIZON * replications, play)
+
+
+def in_numpy(name: str, arms: int) -> Contestant:
+    return Contestant(HORIZON * LANES, lambda: vectorised.run(name, means_of(arms), HORIZON, LANES))
+
+
+def in_rust(name: str, arms: int, window: int = vectorised.WINDOW) -> Contestant:
+    """Call pymab's compiled loop; optimistic Thompson sampling, which it lacks, is set against its plain one."""
+    from pymab import BanditEnvironment, BernoulliReward, _native, policies
+    from pymab._backend import _environment_configuration
+
+    made = {
+        "ucb": lambda: policies.UCBPolicy(n_arms=arms, c=math.sqrt(2.0)),
+        "ts": lambda: policies.BernoulliThompsonSamplingPolicy(n_arms=arms, alpha_prior=2.0, beta_prior=2.0),
+        "d-ucb": lambda: policies.DiscountedUCBPolicy(n_arms=arms, discount_factor=vectorised.DISCOUNT),
+        "sw-ucb": lambda: policies.SlidingWindowUCBPolicy(n_arms=arms, window_size=window),
+    }[name.replace("ots", "ts")]()
+    world = BanditEnvironment(means=means_of(arms), reward_model=BernoulliReward())
+    handle = _native.create_environment(json.dumps(_environment_configuration(world)))
+
+    def play() -> object:
+        return _native.run_experiment(handle, [("it", made._native_handle)], HORIZON, 1, 1, "common", False)
+
+    return Contestant(HORIZON, play)
+
+
+def one_by_one(
+    arms: int, start: Callable[[], tuple[Callable[[], int], Callable[[int, int], object]]]
+) -> Callable[[], None]:
+    """Return a loop of choices and rewards around a library that has none; `start` gives choose and learn."""
+    means = means_of(arms).tolist()
+
+    def play() -> None:
+        choose, learn = start()
+        luck = random.Random(1).random
+        kept = []
+        for _ in range(HORIZON):
+            arm = choose()
+            reward = int(luck() < means[arm])
+            learn(arm, reward)
+            kept.append((arm, reward))
+
+    return play
+
+
+def in_river(name: str, arms: int) -> Contestant:
+    from river import bandit, proba
+
+    def start() -> Any:
+        if name == "ucb":
+            policy = bandit.UCB(delta=1, seed=1)
+        else:
+            policy = bandit.ThompsonSampling(reward_obj=proba.Beta(2, 2), seed=1)
+        every = range(arms)
+        return lambda: policy.pull(every), policy.update
+
+    return Contestant(HORIZON, one_by_one(arms, start))
+
+
+def in_mabwiser(name: str, arms: int) -> Contestant:
+    from mabwiser.mab import MAB, LearningPolicy
+
+    def start() -> Any:
+        learner = LearningPolicy.UCB1(alpha=1.0) if name == "ucb" else LearningPolicy.ThompsonSampling()
+        bandit = MAB(arms=list(range(arms)), learning_policy=learner, seed=1)
+        bandit.fit(np.arange(arms), np.ones(arms))
+        return bandit.predict, lambda arm, reward: bandit.partial_fit(np.array([arm]), np.array([reward]))
+
+    return Contestant(HORIZON, one_by_one(arms, start))
+
+
+PEERS: dict[str, tuple[Callable[[str, int], Contestant], tuple[str, ...]]] = {
+    "pymab's Rust loop": (in_rust, ("ucb", "ts", "ots", "d-ucb", "sw-ucb")),
+    "NumPy, 100 replications": (in_numpy, tuple(vectorised.POLICIES)),
+    "river": (in_river, ("ucb", "ts")),
+    "MABWiser": (in_mabwiser, ("ucb", "ts")),
+}
+
+
+def contestants(arms: int) -> dict[tuple[str, str], Contestant]:
+    every = {("dynabandit", name): ours(name, arms) for name in (*STANDARD, *ADAPTIVE)}
+    for peer, (make, names) in PEERS.items():
+        every |= {(peer, name): make(name, arms) for name in names}
+    return every
+
+
+def counterpart(adaptive: str) -> str:
+    """Return the standard policy that an adaptive one is built on."""
+    rest = adaptive.removeprefix("aff-")
+    alike = [name for name in STANDARD if rest.startswith(name)]
+    return max(alike, key=len) if alike else "eps-greedy"
+
+
+def two_threads() -> float:
+    """Return how many times faster two threads are than one, by the clock."""
+    world = db.environment("case-1", arms=50)
+    taken: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(5):
+        for threads in taken:
+            began = time.perf_counter()
+            db.simulate("aff-ots", world, horizon=HORIZON, replications=32, seed=1, threads=threads)
+            taken[threads].append(time.perf_counter() - began)
+    return statistics.median(taken[1]) / statistics.median(taken[2])
+
+
+def first_simulation() -> tuple[float, float]:
+    """Return the seconds from the start of Python to the end of a first small simulation, cold and warm."""
+    with tempfile.TemporaryDirectory() as folder:
+        taken = []
+        for _ in range(4):
+            began = time.perf_counter()
+            subprocess.run([sys.executable, "-c", FIRST], env={**os.environ, "NUMBA_CACHE_DIR": folder}, check=True)
+            taken.append(time.perf_counter() - began)
+    return taken[0], statistics.median(taken[1:])
+
+
+def most_memory(replications: int, horizon: int) -> tuple[float, float]:
+    """Return the most memory of a simulation in a process of its own, in MB, and its seconds."""
+    command = [sys.executable, "-c", MEMORY, str(replications), str(horizon)]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    megabytes, seconds = map(float, out.split())
+    return megabytes, seconds
+
+
+def measure(turns: int, every_arms: tuple[int, ...]) -> dict[str, Any]:
+    times: dict[str, dict[str, dict[str, float]]] = {}
+    for arms in every_arms:
+        for (peer, name), microseconds in in_turns(contestants(arms), turns).items():
+            times.setdefault(peer, {}).setdefault(name, {})[str(arms)] = microseconds
+        print(f"{arms} arms measured", file=sys.stderr)
+    windows = {("dynabandit", w): ours("sw-ucb", 100, window=w) for w in WINDOWS}
+    windows |= {("pymab's Rust loop", w): in_rust("sw-ucb", 100, w) for w in WINDOWS}
+    by_window: dict[str, dict[str, float]] = {}
+    for (peer, window), microseconds in in_turns(windows, turns).items():
+        by_window.setdefault(peer, {})[str(window)] = microseconds
+    cold, warm = first_simulation()
+    return {
+        "machine": machine(), "horizon": HORIZON, "arms": every_arms, "microseconds": times, "windows": by_window,
+        "two_threads": two_threads(), "first_simulation": {"cold": cold, "warm": warm},
+    }  # fmt: skip
+
+
+def text_of(numbers: dict[str, Any]) -> str:
+    """Return the report in Markdown."""
+    every_arms = numbers["arms"]
+    found = numbers["machine"]
+    times = numbers["microseconds"]
+    rows = [
+        [f"`{name}`" if peer == "dynabandit" else f"{peer}: `{name}`", *(f"{of[name][str(k)]:.3f}" for k in every_arms)]
+        for name in (*STANDARD, *ADAPTIVE)
+        for peer, of in times.items()
+        if name in of
+    ]
+    ratios = [
+        [f"`{name}`", peer, *(f"{of[name][str(k)] / times['dynabandit'][name][str(k)]:.1f}" for k in every_arms)]
+        for peer, of in times.items()
+        if peer != "dynabandit"
+        for name in of
+    ]
+    adaptive = [
+        [f"`{name}`", f"`{counterpart(name)}`"]
+        + [
+            f"{times['dynabandit'][name][str(k)] / times['dynabandit'][counterpart(name)][str(k)]:.2f}"
+            for k in every_arms
+        ]
+        for name in ADAPTIVE
+    ]
+    windows = [[peer, *(f"{of[str(w)]:.3f}" for w in WINDOWS)] for peer, of in numbers["windows"].items()]
+    heads = [f"K = {arms}" for arms in every_arms]
+    first = numbers["first_simulation"]
+    opening = (
+        f"{found['processor']}, {found['cores']} cores; Python {found['python']}, NumPy {found['numpy']}, Numba "
+        f"{found['numba']}. Microseconds of processor time a step, one thread, T = {HORIZON:,}:"
+    )
+    closing = (
+        f"Two threads are {numbers['two_threads']:.2f} times as fast as one (AFF-OTS, 50 arms, Case 1). The first "
+        f"simulation of a policy takes {first['cold']:.1f} s on an empty cache of compiled code and "
+        f"{first['warm']:.2f} s on a warm one, both with the start of Python."
+    )
+    return "\n\n".join(
+        [
+            opening,
+            table(["policy", *heads], rows),
+            "How many times faster dynabandit is:",
+            table(["policy", "than", *heads], ratios),
+            "An adaptive policy's time over that of the standard policy it is built on:",
+            table(["policy", "over", *heads], adaptive),
+            "SW-UCB with 100 arms, by the length of its window:",
+            table(["", *(f"{window:,}" for window in WINDOWS)], windows),
+            closing,
+        ]
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/performance.md")
+    parser.add_argument("--turns", type=int, default=7, help="how often each contestant plays, where it is quick")
+    parser.add_argument("--arms", type=int, nargs="+", default=ARMS, help="numbers of arms")
+    parser.add_argument("--memory", action="store_true", help="measure memory alone: some minutes")
+    parser.add_argument("--replications", type=int, default=1000, help="of --memory")
+    parser.add_argument("--steps", type=int, default=1_000_000, help="of --memory")
+    given = parser.parse_args()
+    if given.memory:
+        short, seconds = most_memory(16, 20_000)
+        expected = seconds * given.replications * given.steps / (16 * 20_000)
+        print(f"16 x 20,000 steps: {short:.0f} MB; the whole will take about {expected:.0f} s", flush=True)
+        megabytes, seconds = most_memory(given.replications, given.steps)
+        print(f"{given.replications} x {given.steps} steps x 10 arms: {megabytes:.0f} MB, {seconds:.0f} s")
+        return
+    numbers = measure(given.turns, tuple(given.arms))
+    text = text_of(numbers)
+    print(text)
+    if given.write:
+        write("peers", numbers, text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""What the benchmarks share: timing in turns, the machine, and where results are written."""
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+DOCS = Path(__file__).parent.parent / "docs"
+ENOUGH = 1.5  # seconds for all turns of one contestant
+
+
+class Contestant(NamedTuple):
+    """Something that plays `steps` steps when it is called."""
+
+    steps: int
+    play: Callable[[], object]
+
+
+def in_turns(contestants: dict[Any, Contestant], most: int) -> dict[Any, float]:
+    """Return the median processor time a step, in microseconds, of contestants that take turns.
+
+    Processor time and turns, so that what else the machine does hits all alike. Each plays twice before: the first
+    time warms it up, the second tells how many turns it gets: `most`, or fewer where one takes long. Whoever takes
+    very long has one turn, the first.
+    """
+    turns: dict[Any, int] = {}
+    taken: dict[Any, list[float]] = {}
+    for name, contestant in contestants.items():
+        once = _seconds(contestant)
+        taken[name] = [once if once > ENOUGH else _seconds(contestant)]
+        turns[name] = max(1, min(most, round(ENOUGH / max(taken[name][0], 1e-9))))
+    for turn in range(1, most):
+        for name, contestant in contestants.items():
+            if turn < turns[name]:
+                taken[name].append(_seconds(contestant))
+    return {name: 1e6 * statistics.median(times) / contestants[name].steps for name, times in taken.items()}
+
+
+def _seconds(contestant: Contestant) -> float:
+    began = time.process_time()
+    contestant.play()
+    return time.process_time() - began
+
+
+def machine() -> dict[str, str]:
+    """Say what was measured on."""
+    import numba
+    import numpy as np
+
+    import dynabandit as db
+
+    info = Path("/proc/cpuinfo")
+    names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if "model name" in line]
+    return {
+        "processor": names[0] if names else platform.processor(),
+        "cores": str(os.cpu_count()),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "dynabandit": db.__version__,
+    }
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def write(name: str, numbers: dict[str, Any], text: str) -> None:
+    """Keep the numbers in docs/measured, and put the text between its markers in docs/performance.md."""
+    (DOCS / "measured").mkdir(exist_ok=True)
+    (DOCS / "measured" / f"{name}.json").write_text(json.dumps(numbers, indent=1) + "\n")
+    page = DOCS / "performance.md"
+    before, rest = page.read_text().split(f"<!-- {name}: begin -->", 1)
+    _, after = rest.split(f"<!-- {name}: end -->", 1)
+    page.write_text(f"{before}<!-- {name}: begin -->\n\n{text}\n\n<!-- {name}: end -->{after}")
