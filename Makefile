@@ -6,6 +6,7 @@
 # make bench-serve  speed of the service
 # make bench-cluster  what a Dask cluster costs
 # make screenshots  the pictures of the pages
+# make docs    the documentation as a site, in site/
 # make setup   the virtual environment alone
 
 PYTHON ?= python3
@@ -13,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit interpreted browser test-faults screenshots paper bench bench-peers bench-serve bench-cluster clean
+.PHONY: setup test lint unit interpreted browser test-faults screenshots paper bench bench-peers bench-serve bench-cluster docs clean
 
 setup: $(READY)
 
@@ -77,5 +78,10 @@ bench-peers: $(READY)
 	$(BIN)/python benchmarks/peers.py $(WRITE)
 	$(BIN)/python benchmarks/growth.py $(WRITE)
 
+# Warnings are errors; nothing is loaded from elsewhere, neither now nor by who reads it
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The documentation: site/index.html"
+
 clean:
-	rm -rf $(VENV) out build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) out site build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

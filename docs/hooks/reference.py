@@ -1,0 +1,1 @@
+"""A page for each policy and each environment, from its class."""
