@@ -1,5 +1,6 @@
-"""Pages that are kept elsewhere: what has changed, and how to contribute."""
+"""Text that is kept elsewhere: what has changed, how to contribute, the leaderboard's table, the notebooks."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,17 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[2]
 COPIED = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+LEADERBOARD = ROOT / "docs" / "leaderboard.md"
+MARK = "<!-- leaderboard -->"
+HEAD = """# Leaderboard
+
+Policies against each other in many worlds, as `dynabandit leaderboard` wrote it; its first line says how many of each, and
+how many replications. To make it again, run the command and copy `out/leaderboard/leaderboard.md` to
+`docs/leaderboard.md`.
+
+"""
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+COLUMNS = (0, 1, 2, 3, 5)  # policy, mean rank, regret, worst world, steps to see a change
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -15,4 +27,47 @@ def on_files(files: Any, config: Any) -> Any:
     for source, page in COPIED.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, page, content=re.sub(r"\]\(docs/", "](", text)))
+    for path in NOTEBOOKS:
+        page = notebook(json.loads(path.read_text(encoding="utf-8")), path.name)
+        files.append(File.generated(config, f"notebooks/{path.stem}.md", content=page))
     return files
+
+
+def notebook(content: dict[str, Any], name: str) -> str:
+    """Return an executed notebook as a page, with what its cells printed and drew."""
+    parts = []
+    for cell in content["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+            continue
+        parts.append(f"```python\n{source}\n```")
+        parts += [_output(output) for output in cell["outputs"]]
+    parts.append(f"*Executed from [{name}]({name}), which opens in Jupyter.*")
+    return "\n\n".join(parts) + "\n"
+
+
+def _output(output: dict[str, Any]) -> str:
+    if "text" in output:
+        return f"```text\n{''.join(output['text']).rstrip()}\n```"
+    drawn = "".join(output["data"]["image/svg+xml"])
+    # One line, and nothing before the element: Markdown leaves such HTML alone
+    return '<div class="output">' + " ".join(drawn[drawn.index("<svg") :].split()) + "</div>"
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Give the leaderboard a title, and put a narrower form of it where a page asks for it."""
+    if page.file.src_uri == LEADERBOARD.name and not markdown.lstrip().startswith("# "):
+        return HEAD + _linked(markdown)
+    return markdown.replace(MARK, narrow_table()) if MARK in markdown else markdown
+
+
+def narrow_table() -> str:
+    """Return the leaderboard with the columns that a decision needs."""
+    lines = [line for line in LEADERBOARD.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    cells = [line.strip("|").split("|") for line in lines]
+    return _linked("\n".join("|" + "|".join(row[column] for column in COLUMNS) + "|" for row in cells))
+
+
+def _linked(table: str) -> str:
+    return re.sub(r"^\| `([\w-]+)` \|", r"| [`\1`](policies/\1.md) |", table, flags=re.MULTILINE)

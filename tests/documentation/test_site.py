@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
+import dynabandit as db
+from browser import PHONE, browser, open_page  # noqa: F401 (fixtures)
+
 ROOT = Path(__file__).parents[2]
+REGISTRIES = {"policies": db.policies.POLICIES, "environments": db.environments.ENVIRONMENTS}
+LARGEST_PICTURE = 30_000  # bytes
 ELSEWHERE = re.compile(r"""<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href)=["']?(?:https?:)?//[^>]*>""")
 
 
@@ -36,4 +41,55 @@ def test_no_page_loads_anything_from_elsewhere(site):
 def test_examples_outside_of_fences_become_code(site):
     text = (site / "logs.html").read_text(encoding="utf-8")
     assert "<blockquote>" not in text
-    assert 'language-pycon' in text
+    assert "language-pycon" in text
+
+
+@pytest.mark.parametrize("kind", REGISTRIES)
+def test_every_class_of_a_registry_has_its_page(site, kind):
+    index = (site / kind / "index.html").read_text(encoding="utf-8")
+    for name, one in REGISTRIES[kind].items():
+        text = (site / kind / f"{name}.html").read_text(encoding="utf-8")
+        assert f'href="{name}.html"' in index
+        assert one.__name__ in text
+        assert "References" in text
+        for parameter in db.catalogue.fields_of(one):
+            assert f"<code>{parameter.name}</code>" in text, f"{name} does not tell of {parameter.name}"
+
+
+@pytest.mark.parametrize("kind", REGISTRIES)
+def test_every_page_has_a_small_picture(kind):
+    for name in REGISTRIES[kind]:
+        picture = ROOT / "docs" / "pictures" / kind / f"{name}.svg"
+        assert picture.exists(), "run: python docs/pictures/catalogue.py"
+        assert picture.stat().st_size < LARGEST_PICTURE
+
+
+def test_every_policy_says_what_a_step_costs(site):
+    for name in db.policies.POLICIES:
+        assert "A step: O(" in (site / "policies" / f"{name}.html").read_text(encoding="utf-8"), name
+
+
+def test_equations_are_drawn_by_the_browser_alone(site):
+    text = (site / "policies" / "ucb.html").read_text(encoding="utf-8")
+    assert "<msqrt>" in text
+    assert "math::" not in text
+
+
+def test_the_leaderboard_is_copied_into_the_guide(site):
+    text = (site / "which-policy.html").read_text(encoding="utf-8")
+    assert text.count("<tr>") > 15
+
+
+def test_the_notebooks_show_what_they_found(site):
+    for name in ("paper", "flights"):
+        text = (site / "notebooks" / f"{name}.html").read_text(encoding="utf-8")
+        assert text.count('<div class="output"><svg') >= 2
+        assert (site / "notebooks" / f"{name}.ipynb").exists()
+
+
+@pytest.mark.parametrize("page", ["index", "which-policy", "policies/glr-kl-ucb", "notebooks/flights"])
+def test_a_page_opens_on_a_phone_without_a_network(site, open_page, page):  # noqa: F811
+    visit = open_page((site / f"{page}.html").as_uri(), size=PHONE)
+    assert not visit.errors
+    assert all(address.startswith(("file:", "data:")) for address in visit.requests), visit.requests
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]

@@ -61,7 +61,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @dataclass(frozen=True, kw_only=True)
 class AffDGreedy(adaptive.Adaptive):
-    """Play the arm with the best adaptive mean, unless its forgetting factor has just moved by d or more.
+    r"""Play the arm with the best adaptive mean, unless its forgetting factor has just moved by d or more.
 
     A forgetting factor that moves says that the arm is changing, and that it is time to look around: then
     any arm is played.
@@ -81,6 +81,21 @@ class AffDGreedy(adaptive.Adaptive):
     >>> import dynabandit as db
     >>> db.policy("aff-d-greedy", step_size=0.01).label
     'aff-d-greedy(step_size=0.01)'
+
+    Notes
+    -----
+    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
+    [floor, 1]:
+
+    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
+
+    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
+
+    The arm with the largest m / w is played, or any arm where the factor of that arm has just moved:
+
+    .. math:: | \lambda_{t - 1} - \lambda_{t - 2} | \geq d
+
+    Cost of a step: O(log K), since a score stands still while its arm is not played.
 
     References
     ----------

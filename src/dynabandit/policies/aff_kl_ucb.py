@@ -48,7 +48,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @dataclass(frozen=True, kw_only=True)
 class AffKLUCB(adaptive.Adaptive):
-    """UCB on the adaptive mean with a Kullback-Leibler bound in place of Hoeffding's.
+    r"""UCB on the adaptive mean with a Kullback-Leibler bound in place of Hoeffding's.
 
     It is `AffUCB2Growing` with the tighter bound: the largest q with n kl(mean, q) <= -log(confidence), where n is the
     effective size, w^2 / k, which shrinks towards 1 while an arm waits.
@@ -67,6 +67,22 @@ class AffKLUCB(adaptive.Adaptive):
     >>> import dynabandit as db
     >>> db.policy("aff-kl-ucb", step_size=0.01).label
     'aff-kl-ucb(step_size=0.01)'
+
+    Notes
+    -----
+    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
+    [floor, 1]:
+
+    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
+
+    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
+
+    The score of an arm, with an effective size n that shrinks while the arm is idle:
+
+    .. math:: \max \left\{ q : n \, \mathrm{kl}\left( \frac{m}{w}, q \right) \leq - \log 0.05 \right\}, \quad n =
+        \max\left( 1, \; \lambda^{\mathrm{idle} / K} \frac{w^2}{k} \right)
+
+    Cost of a step: O(K), with a root to find for each arm.
 
     References
     ----------

@@ -37,7 +37,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @dataclass(frozen=True, kw_only=True)
 class AffTS(adaptive.Adaptive):
-    """Thompson sampling from Beta(a + m~, b + w~ - m~), where the data of an idle arm fades.
+    r"""Thompson sampling from Beta(a + m~, b + w~ - m~), where the data of an idle arm fades.
 
     Parameters
     ----------
@@ -53,6 +53,22 @@ class AffTS(adaptive.Adaptive):
     >>> import dynabandit as db
     >>> db.policy("aff-ts", prior=(1, 3)).label
     'aff-ts(prior=(1, 3))'
+
+    Notes
+    -----
+    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
+    [floor, 1]:
+
+    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
+
+    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
+
+    The score is a draw from a posterior whose data, but not its prior, fades while the arm is idle:
+
+    .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
+        \lambda^{\mathrm{idle} / K} (m, w)
+
+    Cost of a step: O(K); with many arms, only those that can win are drawn.
 
     References
     ----------
@@ -75,7 +91,7 @@ class AffTS(adaptive.Adaptive):
 
 @dataclass(frozen=True, kw_only=True)
 class AffOTS(AffTS):
-    """AFF-TS, with a draw below the posterior mean replaced by that mean: the paper's all-round choice.
+    r"""AFF-TS, with a draw below the posterior mean replaced by that mean: the paper's all-round choice.
 
     Parameters
     ----------
@@ -92,6 +108,22 @@ class AffOTS(AffTS):
     >>> bandit = db.Bandit("aff-ots", arms=["red", "green"], seed=7)
     >>> bandit.choose()
     'red'
+
+    Notes
+    -----
+    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
+    [floor, 1]:
+
+    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
+
+    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
+
+    The score is the larger of a draw from the posterior and its mean; its data fades while the arm is idle:
+
+    .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
+        \lambda^{\mathrm{idle} / K} (m, w)
+
+    Cost of a step: O(K); with many arms, only those that can win are drawn.
 
     References
     ----------

@@ -66,7 +66,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @dataclass(frozen=True, kw_only=True)
 class AffUCB1(adaptive.Adaptive):
-    """UCB on the adaptive mean; the bonus of an idle arm grows like idle^(1/K).
+    r"""UCB on the adaptive mean; the bonus of an idle arm grows like idle^(1/K).
 
     As printed in the paper, the bonus of an idle arm is proportional to its estimated standard deviation. An
     arm whose burn-in gave equal rewards only has none, and gets no bonus at all. `variance_floor` mends that.
@@ -85,6 +85,23 @@ class AffUCB1(adaptive.Adaptive):
     >>> import dynabandit as db
     >>> db.policy("aff-ucb1").burn_in
     10
+
+    Notes
+    -----
+    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
+    [floor, 1]:
+
+    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
+
+    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
+
+    The score of an arm, with s^2 its adaptive variance:
+
+    .. math:: \frac{m}{w} + \sqrt{\frac{- \log 0.05}{2 w^2 / k}} \quad \text{if it was just played}
+
+    .. math:: \frac{m}{w} + \sqrt{\frac{s^2}{w}} \; \mathrm{idle}^{1 / K} \quad \text{else}
+
+    Cost of a step: O(K).
 
     References
     ----------

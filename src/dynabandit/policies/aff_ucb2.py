@@ -76,7 +76,7 @@ def growing_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: floa
 
 @dataclass(frozen=True, kw_only=True)
 class AffUCB2(adaptive.Adaptive):
-    """UCB on the adaptive mean with the effective size w^2 / k, exactly as the paper prints it.
+    r"""UCB on the adaptive mean with the effective size w^2 / k, exactly as the paper prints it.
 
     The paper discounts w by lambda and k by lambda^2 while an arm waits, meaning its bonus to grow. The two
     discounts cancel, and the bonus stands still. With many arms that little exploration serves well; with few
@@ -95,6 +95,21 @@ class AffUCB2(adaptive.Adaptive):
     >>> db.policy("aff-ucb2", step_size="variance-scaled").label
     'aff-ucb2(step_size=variance-scaled)'
 
+    Notes
+    -----
+    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
+    [floor, 1]:
+
+    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
+
+    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
+
+    The score of an arm, where the discounts of w and k for idle steps cancel:
+
+    .. math:: \frac{m}{w} + \sqrt{\frac{- \log 0.05}{2 w^2 / k}}
+
+    Cost of a step: O(log K), since a score stands still while its arm is not played.
+
     References
     ----------
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 3.
@@ -107,7 +122,7 @@ class AffUCB2(adaptive.Adaptive):
 
 @dataclass(frozen=True, kw_only=True)
 class AffUCB2Growing(adaptive.Adaptive):
-    """AFF-UCB2 repaired: k is discounted by lambda as w is, so the bonus of an idle arm grows.
+    r"""AFF-UCB2 repaired: k is discounted by lambda as w is, so the bonus of an idle arm grows.
 
     The bonus grows like lambda^(-idle / 2K), up to the bonus of a single observation.
 
@@ -123,6 +138,21 @@ class AffUCB2Growing(adaptive.Adaptive):
     >>> import dynabandit as db
     >>> db.policy("aff-ucb2-growing").name
     'aff-ucb2-growing'
+
+    Notes
+    -----
+    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
+    [floor, 1]:
+
+    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
+
+    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
+
+    The score of an arm, its bonus never above that of a single observation:
+
+    .. math:: \frac{m}{w} + \lambda^{- \mathrm{idle} / (2 K)} \sqrt{\frac{- \log 0.05}{2 w^2 / k}}
+
+    Cost of a step: O(K).
 
     References
     ----------

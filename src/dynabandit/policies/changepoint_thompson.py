@@ -162,7 +162,7 @@ def make_room(memory: np.ndarray, arm: int, parameters: np.ndarray) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangepointTS(Expecting):
-    """Change-point Thompson sampling: draw when an arm last changed, then its mean from what it gave since.
+    r"""Change-point Thompson sampling: draw when an arm last changed, then its mean from what it gave since.
 
     The law of each arm's run length is Bayesian online change-point detection, and exact while an arm has no more than
     `particles` rewards; then the least likely run is given up for each new one. (The paper resamples; here, learning
@@ -194,6 +194,17 @@ class ChangepointTS(Expecting):
     ...     bandit.reward("old", reward)
     >>> bandit.arms["old"].mean < 0.3
     True
+
+    Notes
+    -----
+    A run is what an arm gave since a possible change. A reward y multiplies the weight p of each run by how likely
+    the run made it, and a step ends a run with the probability h, the rate:
+
+    .. math:: p_r \leftarrow (1 - h) \, p_r \; P(y \mid S_r, F_r), \quad P(1 \mid S, F) = \frac{a + S}{a + b + S + F}
+
+    The score is a draw from Beta(a + S, b + F) of a run that was itself drawn by these weights.
+
+    Cost of a step: O(K x particles).
 
     References
     ----------

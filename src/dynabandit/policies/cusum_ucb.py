@@ -72,7 +72,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @dataclass(frozen=True, kw_only=True)
 class CusumUCB(Expecting, averaging.Averaging):
-    """UCB that restarts an arm when a two-sided CUSUM test finds that its mean is no longer that of its first plays.
+    r"""UCB that restarts an arm when a two-sided CUSUM test finds that its mean is no longer that of its first plays.
 
     Now and then any arm is played, so that arms that look bad are tested too.
 
@@ -100,6 +100,20 @@ class CusumUCB(Expecting, averaging.Averaging):
     >>> import dynabandit as db
     >>> db.policy("cusum-ucb", changes=1).label
     'cusum-ucb(changes=1)'
+
+    Notes
+    -----
+    After M plays of an arm with the mean r, each reward y moves two walks, for a rise and for a fall:
+
+    .. math:: g^{+} \leftarrow \max(0, \; g^{+} + y - r - \varepsilon), \quad g^{-} \leftarrow \max(0, \; g^{-} + r -
+        y - \varepsilon)
+
+    The arm starts again when one of them reaches the threshold. With n the plays of all arms since their restarts,
+    the score is
+
+    .. math:: \bar{x} + \sqrt{\frac{\log n}{N}}
+
+    Cost of a step: O(K).
 
     References
     ----------

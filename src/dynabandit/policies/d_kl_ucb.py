@@ -51,7 +51,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @dataclass(frozen=True, kw_only=True)
 class DKLUCB(Expecting):
-    """KL-UCB on discounted means and counts: all arms forget at the same rate, whether they are played or not.
+    r"""KL-UCB on discounted means and counts: all arms forget at the same rate, whether they are played or not.
 
     The decay moves with the rewards of all arms, as in `DUCB`.
 
@@ -74,6 +74,14 @@ class DKLUCB(Expecting):
     'd-kl-ucb(changes=1)'
     >>> db.policy("d-kl-ucb", changes=4, horizon=10_000).numbers(arms=2)
     array([0.995])
+
+    Notes
+    -----
+    With discounted counts N and means x, and n the sum of all counts:
+
+    .. math:: \max \left\{ q : N_t(a) \, \mathrm{kl}(\bar{x}_t(a), q) \leq \log n_t \right\}
+
+    Cost of a step: O(K), with a root to find for each arm.
 
     References
     ----------

@@ -88,7 +88,7 @@ def belief(column: np.ndarray, shared: np.ndarray, discount: float) -> Belief:
 
 @dataclass(frozen=True, kw_only=True)
 class DUCB(Policy):
-    """Discounted UCB: all arms forget at the same constant rate, whether they are played or not.
+    r"""Discounted UCB: all arms forget at the same constant rate, whether they are played or not.
 
     The decay moves with the rewards of all arms. In a simulation every step has its reward; in a `Bandit`, a
     choice whose reward is still to come discounts nothing yet. An arm's effective size is its discounted count
@@ -107,6 +107,16 @@ class DUCB(Policy):
     >>> import dynabandit as db
     >>> db.policy("d-ucb").tuned(switches=4, horizon=10_000).discount
     0.995
+
+    Notes
+    -----
+    With discounted counts N and means x, and n the sum of all counts:
+
+    .. math:: N_t(a) = \sum_{s \leq t} \gamma^{t - s} \, 1[a_s = a]
+
+    .. math:: \bar{x}_t(a) + 2 \sqrt{\frac{0.6 \, \log n_t}{N_t(a)}}
+
+    Cost of a step: O(K).
 
     References
     ----------

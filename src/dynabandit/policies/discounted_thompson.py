@@ -66,7 +66,7 @@ def observe(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class DiscountedTS(Expecting):
-    """Discounted Thompson sampling: all arms forget at the same constant rate, whether they are played or not.
+    r"""Discounted Thompson sampling: all arms forget at the same constant rate, whether they are played or not.
 
     What an arm forgets gives way to its prior, so that an arm left alone is tried again. The decay moves with the
     rewards of all arms, as in `DUCB`. A reward between 0 and 1 counts as that part of a success, where the paper tosses
@@ -92,6 +92,14 @@ class DiscountedTS(Expecting):
     >>> import dynabandit as db
     >>> db.policy("d-ts", changes=1, horizon=10_000).numbers(arms=2)
     array([1.    , 1.    , 0.9975])
+
+    Notes
+    -----
+    The score is a draw from Beta(a + S, b + F), where every reward y discounts the counts of all arms:
+
+    .. math:: S \leftarrow \gamma S + y \, 1[\text{played}], \quad F \leftarrow \gamma F + (1 - y) \, 1[\text{played}]
+
+    Cost of a step: O(K); with many arms, only those that can win are drawn.
 
     References
     ----------

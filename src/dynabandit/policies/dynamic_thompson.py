@@ -92,7 +92,7 @@ def remember(memory: np.ndarray, arm: int, reward: float, size: float, parameter
 
 @dataclass(frozen=True, kw_only=True)
 class DTS(Policy):
-    """Dynamic Thompson sampling: the posterior remembers about C rewards.
+    r"""Dynamic Thompson sampling: the posterior remembers about C rewards.
 
     Parameters
     ----------
@@ -108,6 +108,16 @@ class DTS(Policy):
     >>> import dynabandit as db
     >>> db.policy("dts", memory=5).label
     'dts(memory=5)'
+
+    Notes
+    -----
+    The score is a draw from Beta(a, b). A reward y of the arm changes its posterior by
+
+    .. math:: (a, b) \leftarrow (a + y, \; b + 1 - y) \quad \text{if } a + b < C
+
+    .. math:: (a, b) \leftarrow \frac{C}{C + 1} \, (a + y, \; b + 1 - y) \quad \text{else}
+
+    Cost of a step: O(K); with many arms, only those that can win are drawn.
 
     References
     ----------
@@ -158,7 +168,7 @@ class AffDTS(adaptive.Adaptive):
 
 @dataclass(frozen=True, kw_only=True)
 class AffDTS1(AffDTS):
-    """DTS whose memory C follows the estimated variance, C = 4 / s^2 - 1.
+    r"""DTS whose memory C follows the estimated variance, C = 4 / s^2 - 1.
 
     Parameters
     ----------
@@ -177,6 +187,21 @@ class AffDTS1(AffDTS):
     >>> db.policy("aff-dts1", memory=100).burn_in
     10
 
+    Notes
+    -----
+    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
+    [floor, 1]:
+
+    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
+
+    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
+
+    The memory of DTS after the burn-in, with s^2 the adaptive variance:
+
+    .. math:: C_t = \frac{4}{s_t^2} - 1
+
+    Cost of a step: O(K); with many arms, only those that can win are drawn.
+
     References
     ----------
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.3.2.
@@ -190,7 +215,7 @@ class AffDTS1(AffDTS):
 
 @dataclass(frozen=True, kw_only=True)
 class AffDTS2(AffDTS):
-    """DTS whose memory C follows the weight of the adaptive estimator, C = w - 1.
+    r"""DTS whose memory C follows the weight of the adaptive estimator, C = w - 1.
 
     Parameters
     ----------
@@ -208,6 +233,21 @@ class AffDTS2(AffDTS):
     >>> import dynabandit as db
     >>> db.policy("aff-dts2").burn_in
     1
+
+    Notes
+    -----
+    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
+    [floor, 1]:
+
+    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
+
+    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
+
+    The memory of DTS after the burn-in:
+
+    .. math:: C_t = w_t - 1
+
+    Cost of a step: O(K); with many arms, only those that can win are drawn.
 
     References
     ----------

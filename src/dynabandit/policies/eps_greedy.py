@@ -50,7 +50,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @dataclass(frozen=True, kw_only=True)
 class EpsGreedy(averaging.Averaging):
-    """Play the arm with the best sample mean; with probability epsilon, any arm.
+    r"""Play the arm with the best sample mean; with probability epsilon, any arm.
 
     Parameters
     ----------
@@ -64,6 +64,14 @@ class EpsGreedy(averaging.Averaging):
     >>> import dynabandit as db
     >>> db.policy("eps-greedy", epsilon=0.2).label
     'eps-greedy(epsilon=0.2)'
+
+    Notes
+    -----
+    With probability epsilon any arm, else the best sample mean of the rewards so far:
+
+    .. math:: a_t = \arg\max_a \bar{x}_t(a)
+
+    Cost of a step: O(log K), since a mean stands still while its arm is not played.
 
     References
     ----------

@@ -73,7 +73,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @dataclass(frozen=True, kw_only=True)
 class Exp3S(Expecting, averaging.Averaging):
-    """Exp3.S: draw an arm by exponential weights; each step, every weight gets a small share of their sum.
+    r"""Exp3.S: draw an arm by exponential weights; each step, every weight gets a small share of their sum.
 
     Made for rewards that an opponent chooses, and measured against the best sequence of arms with few switches. A
     reward counts by the probability of its arm when it is learnt, which in a simulation is that of the decision; in a
@@ -99,6 +99,17 @@ class Exp3S(Expecting, averaging.Averaging):
     >>> import dynabandit as db
     >>> db.policy("exp3-s", changes=1, horizon=10_000).numbers(arms=2)[:2].round(4).tolist()
     [0.0445, 0.0001]
+
+    Notes
+    -----
+    With weights v, the probability of each arm, and the update after a reward y of the arm that was played:
+
+    .. math:: p_a = (1 - \gamma) \frac{v_a}{\sum_b v_b} + \frac{\gamma}{K}
+
+    .. math:: v_a \leftarrow v_a \exp\left( \frac{\gamma}{K} \frac{y}{p_a} 1[\text{played}] \right) + \frac{e
+        \alpha}{K} \sum_b v_b
+
+    Cost of a step: O(K).
 
     References
     ----------

@@ -64,7 +64,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @dataclass(frozen=True, kw_only=True)
 class FDSWTS(Policy):
-    """f-discounted-sliding-window Thompson sampling: combine a draw from a fading and from a hot posterior.
+    r"""f-discounted-sliding-window Thompson sampling: combine a draw from a fading and from a hot posterior.
 
     The historic posterior is that of `DiscountedTS`, where all arms fade. The hot one counts the latest rewards of the
     arm itself, however long ago they were.
@@ -88,6 +88,15 @@ class FDSWTS(Policy):
     >>> import dynabandit as db
     >>> db.policy("f-dsw-ts", combine="min", discount=0.95, window=75).label
     'f-dsw-ts(combine=min, discount=0.95, window=75)'
+
+    Notes
+    -----
+    With discounted counts S and F, and counts of the latest n rewards of the arm:
+
+    .. math:: f\left( \theta, \theta' \right), \quad \theta \sim \mathrm{Beta}(a + S_\gamma, \; b + F_\gamma), \quad
+        \theta' \sim \mathrm{Beta}(a + S_n, \; b + F_n)
+
+    Cost of a step: O(K), two draws an arm; memory: O(K n).
 
     References
     ----------

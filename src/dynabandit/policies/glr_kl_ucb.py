@@ -201,7 +201,7 @@ class Detecting(Expecting, averaging.Averaging):
 
 @dataclass(frozen=True, kw_only=True)
 class GLRKLUCB(Detecting):
-    """KL-UCB that restarts an arm, or all of them, when a generalized likelihood ratio test finds a change.
+    r"""KL-UCB that restarts an arm, or all of them, when a generalized likelihood ratio test finds a change.
 
     Every arm is tested at its own plays: is some split of its rewards since the restart in two likelier than none?
     So that arms that look bad are tested too, each arm is played in turn at regular times, a share
@@ -247,6 +247,17 @@ class GLRKLUCB(Detecting):
     >>> runs["glr-kl-ucb"].total_regret.mean() < runs["kl-ucb"].total_regret.mean() / 2
     np.True_
 
+    Notes
+    -----
+    An arm with n rewards since its restart is taken to have changed if, for some split s,
+
+    .. math:: s \, \mathrm{kl}(\bar{x}_{1:s}, \bar{x}_{1:n}) + (n - s) \, \mathrm{kl}(\bar{x}_{s+1:n}, \bar{x}_{1:n})
+        \geq \log \frac{n^{3/2}}{\delta}
+
+    The score is that of KL-UCB on the rewards and the steps since the restart.
+
+    Cost of a step: O(K), and O(capacity) at every tenth play of an arm; memory: O(K x capacity).
+
     References
     ----------
     Besson, Kaufmann, Maillard & Seznec (2022), Efficient change-point detection for tackling piecewise-stationary
@@ -281,7 +292,7 @@ class GLRKLUCB(Detecting):
 
 @dataclass(frozen=True, kw_only=True)
 class GLRKLUCBDiminishing(Detecting):
-    """GLR-klUCB whose forced exploration is frequent after a restart and ever rarer from then on.
+    r"""GLR-klUCB whose forced exploration is frequent after a restart and ever rarer from then on.
 
     A share of about alpha / sqrt(t) of the steps is forced, t steps after the latest restart: sessions in which each
     arm is played once begin when sqrt(t) has grown by K / (2 alpha). Neither the number of changes nor the horizon
@@ -314,6 +325,14 @@ class GLRKLUCBDiminishing(Detecting):
     >>> bandit = db.Bandit("glr-kl-ucb-diminishing", arms=["a", "b"], delta=0.01, seed=1)
     >>> bandit.choose()
     'a'
+
+    Notes
+    -----
+    The test is that of GLR-klUCB. Sessions of forced exploration begin at these ages u of an episode:
+
+    .. math:: u_{i + 1} = u_i + \frac{K}{\alpha} \sqrt{u_i} + \frac{K^2}{4 \alpha^2}
+
+    Cost of a step: O(K), and O(capacity) at every tenth play of an arm; memory: O(K x capacity).
 
     References
     ----------

@@ -45,7 +45,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @dataclass(frozen=True, kw_only=True)
 class KLUCB(averaging.Averaging):
-    """Play the arm with the largest q that its rewards leave plausible, N kl(mean, q) <= log t.
+    r"""Play the arm with the largest q that its rewards leave plausible, N kl(mean, q) <= log t.
 
     The bound is never above 1, and tight where a mean is near 0 or 1. For arms that stand still it is as good as
     any policy can be in the long run.
@@ -62,6 +62,16 @@ class KLUCB(averaging.Averaging):
     >>> import dynabandit as db
     >>> db.simulate("kl-ucb", db.environment("fixed", means=[0.2, 0.8]), horizon=100, seed=1).total_regret[0] < 10
     np.True_
+
+    Notes
+    -----
+    The score of an arm with N plays and the sample mean x, after t steps:
+
+    .. math:: \max \left\{ q : N \, \mathrm{kl}(\bar{x}, q) \leq \log t + c \log \log t \right\}
+
+    .. math:: \mathrm{kl}(p, q) = p \log \frac{p}{q} + (1 - p) \log \frac{1 - p}{1 - q}
+
+    Cost of a step: O(K), with a root to find for each arm.
 
     References
     ----------

@@ -72,7 +72,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @dataclass(frozen=True, kw_only=True)
 class MUCB(Expecting, averaging.Averaging):
-    """Monitored UCB: all arms start again when the sums of two halves of an arm's latest rewards differ by too much.
+    r"""Monitored UCB: all arms start again when the sums of two halves of an arm's latest rewards differ by too much.
 
     So that arms that look bad are monitored too, each arm is played in turn at regular times.
 
@@ -98,6 +98,18 @@ class MUCB(Expecting, averaging.Averaging):
     >>> import dynabandit as db
     >>> db.policy("m-ucb", changes=1).label
     'm-ucb(changes=1)'
+
+    Notes
+    -----
+    All arms start again when the sums of the two halves of an arm's latest w rewards differ by more than b:
+
+    .. math:: \left| \sum_{i = n - w/2 + 1}^{n} y_i - \sum_{i = n - w + 1}^{n - w/2} y_i \right| > b
+
+    With tau steps since the restart, the score is
+
+    .. math:: \bar{x} + \sqrt{\frac{2 \log \tau}{N}}
+
+    Cost of a step: O(K); memory: O(K w).
 
     References
     ----------

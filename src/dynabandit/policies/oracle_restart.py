@@ -62,7 +62,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @dataclass(frozen=True, kw_only=True)
 class OracleRestart(averaging.Averaging):
-    """KL-UCB, or UCB, that is told when an arm's mean changes and forgets that arm at once; for simulations only.
+    r"""KL-UCB, or UCB, that is told when an arm's mean changes and forgets that arm at once; for simulations only.
 
     What is left of its regret is that of learning the new means: no policy that has to find the changes can be
     expected to do better. Where means drift at every step it would do nothing but start again; `tolerance` lets
@@ -84,6 +84,14 @@ class OracleRestart(averaging.Averaging):
     >>> runs = db.compare(["kl-ucb", "oracle-restart"], world, horizon=2000, replications=10, seed=1)
     >>> runs["oracle-restart"].total_regret.mean() < runs["kl-ucb"].total_regret.mean() / 5
     np.True_
+
+    Notes
+    -----
+    With N plays of the arm and t steps since its mean changed:
+
+    .. math:: \max \left\{ q : N \, \mathrm{kl}(\bar{x}, q) \leq \log t \right\}
+
+    Cost of a step: O(K).
 
     References
     ----------

@@ -74,7 +74,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @dataclass(frozen=True, kw_only=True)
 class Rexp3(Expecting, averaging.Averaging):
-    """Rexp3: draw an arm by exponential weights, and forget all of them at the end of each batch.
+    r"""Rexp3: draw an arm by exponential weights, and forget all of them at the end of each batch.
 
     Its bound holds for every world whose means move no more than a budget in all, abruptly or slowly. A reward counts
     by the probability of its arm when it is learnt, which in a simulation is that of the decision; in a `Bandit`,
@@ -104,6 +104,16 @@ class Rexp3(Expecting, averaging.Averaging):
     >>> import dynabandit as db
     >>> db.policy("rexp3", changes=1, horizon=10_000).numbers(arms=2)[:2].round(4).tolist()
     [0.0395, 518.0]
+
+    Notes
+    -----
+    With weights v, all 1 at the start of a batch:
+
+    .. math:: p_a = (1 - \gamma) \frac{v_a}{\sum_b v_b} + \frac{\gamma}{K}
+
+    .. math:: v_a \leftarrow v_a \exp\left( \frac{\gamma}{K} \frac{y}{p_a} 1[\text{played}] \right)
+
+    Cost of a step: O(K).
 
     References
     ----------

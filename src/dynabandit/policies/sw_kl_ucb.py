@@ -53,7 +53,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @dataclass(frozen=True, kw_only=True)
 class SWKLUCB(Expecting, averaging.Averaging):
-    """KL-UCB on a sliding window: rewards older than the window count no more.
+    r"""KL-UCB on a sliding window: rewards older than the window count no more.
 
     The window moves with the rewards of all arms, as in `SWUCB`.
 
@@ -76,6 +76,14 @@ class SWKLUCB(Expecting, averaging.Averaging):
     'sw-kl-ucb(changes=1)'
     >>> db.policy("sw-kl-ucb", changes=4, horizon=10_000).numbers(arms=2)
     array([303.])
+
+    Notes
+    -----
+    With the count N and the mean x of an arm's rewards among the latest W of all arms:
+
+    .. math:: \max \left\{ q : N_t(a) \, \mathrm{kl}(\bar{x}_t(a), q) \leq \log \min(t, W) \right\}
+
+    Cost of a step: O(K), with a root to find for each arm; memory: O(K + W).
 
     References
     ----------

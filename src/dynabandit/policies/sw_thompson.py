@@ -40,7 +40,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @dataclass(frozen=True, kw_only=True)
 class SWTS(Expecting, thompson.TS):
-    """Sliding-window Thompson sampling: rewards older than the window count no more.
+    r"""Sliding-window Thompson sampling: rewards older than the window count no more.
 
     The window moves with the rewards of all arms, as in `SWUCB`; an arm without a reward in it is drawn from its prior.
     A step costs the same for every length of the window.
@@ -65,6 +65,14 @@ class SWTS(Expecting, thompson.TS):
     >>> import dynabandit as db
     >>> [db.policy("sw-ts", changes=changes, horizon=10_000).numbers(arms=2)[-1] for changes in (1, 4)]
     [np.float64(607.0), np.float64(303.0)]
+
+    Notes
+    -----
+    With S successes and F failures of the arm among the latest W rewards of all arms:
+
+    .. math:: \theta \sim \mathrm{Beta}(a + S_W, \; b + F_W)
+
+    Cost of a step: O(K) for every W; memory: O(K + W).
 
     References
     ----------

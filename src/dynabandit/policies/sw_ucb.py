@@ -77,7 +77,7 @@ def write(memory: np.ndarray, arm: int, state: sample_mean.State) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SWUCB(averaging.Averaging):
-    """Sliding-window UCB: rewards older than the window count no more.
+    r"""Sliding-window UCB: rewards older than the window count no more.
 
     The window moves with the rewards of all arms. In a simulation every step has its reward; in a `Bandit`, a
     choice whose reward is still to come moves nothing yet. A step costs the same for every length of the window.
@@ -96,6 +96,14 @@ class SWUCB(averaging.Averaging):
     >>> import dynabandit as db
     >>> db.policy("sw-ucb").tuned(switches=4, horizon=10_000).window
     303
+
+    Notes
+    -----
+    With the count N and the mean x of an arm's rewards among the latest W of all arms:
+
+    .. math:: \bar{x}_t(a) + \sqrt{\frac{0.6 \, \log \min(t, W)}{N_t(a)}}
+
+    Cost of a step: O(K) for every W; memory: O(K + W).
 
     References
     ----------

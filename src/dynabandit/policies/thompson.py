@@ -38,7 +38,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @dataclass(frozen=True, kw_only=True)
 class TS(averaging.Averaging):
-    """Thompson sampling: draw a mean for each arm from its posterior and play the largest.
+    r"""Thompson sampling: draw a mean for each arm from its posterior and play the largest.
 
     Parameters
     ----------
@@ -52,6 +52,14 @@ class TS(averaging.Averaging):
     >>> import dynabandit as db
     >>> db.policy("ts", prior=(1, 1)).label
     'ts(prior=(1, 1))'
+
+    Notes
+    -----
+    The score of an arm with S successes and F failures is one draw from its posterior:
+
+    .. math:: \theta \sim \mathrm{Beta}(a + S, \; b + F)
+
+    Cost of a step: O(K); with many arms, only those that can win are drawn.
 
     References
     ----------
@@ -76,7 +84,7 @@ class TS(averaging.Averaging):
 
 @dataclass(frozen=True, kw_only=True)
 class OTS(TS):
-    """Optimistic Thompson sampling: a draw below the posterior mean is replaced by that mean.
+    r"""Optimistic Thompson sampling: a draw below the posterior mean is replaced by that mean.
 
     Parameters
     ----------
@@ -90,6 +98,15 @@ class OTS(TS):
     >>> import dynabandit as db
     >>> db.policy("ots").parameters
     {'burn_in': 0, 'prior': (2.0, 2.0)}
+
+    Notes
+    -----
+    The score is a draw from the posterior, or the posterior mean where that is larger:
+
+    .. math:: \max\left( \theta, \; \frac{a + S}{a + b + S + F} \right), \quad \theta \sim \mathrm{Beta}(a + S, \; b +
+        F)
+
+    Cost of a step: O(K); with many arms, only those that can win are drawn.
 
     References
     ----------

@@ -52,7 +52,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @dataclass(frozen=True, kw_only=True)
 class UCB(averaging.Averaging):
-    """Play the arm with the largest upper confidence bound, mean + sqrt(2 log t / N).
+    r"""Play the arm with the largest upper confidence bound, mean + sqrt(2 log t / N).
 
     Parameters
     ----------
@@ -64,6 +64,14 @@ class UCB(averaging.Averaging):
     >>> import dynabandit as db
     >>> db.simulate(db.policy("ucb"), db.environment("fixed", means=[0.2, 0.8]), horizon=100, seed=1)
     Simulation(ucb on fixed, 2 arms, 100 steps, 1 replication: mean total regret 6)
+
+    Notes
+    -----
+    The score of an arm with N plays and the sample mean x, at step t:
+
+    .. math:: \bar{x} + \sqrt{\frac{2 \log t}{N}}
+
+    Cost of a step: O(K).
 
     References
     ----------

@@ -54,6 +54,10 @@ class Uniform(averaging.Averaging):
     >>> db.policy("uniform").parameters
     {'burn_in': 0}
 
+    Notes
+    -----
+    Cost of a step: O(log K).
+
     References
     ----------
     The lower yardstick: a policy that does worse has not learnt but been misled.
@@ -66,7 +70,7 @@ class Uniform(averaging.Averaging):
 
 @dataclass(frozen=True, kw_only=True)
 class BestArm(averaging.Averaging):
-    """Play the arm whose true mean is largest now; only a simulation can tell it.
+    r"""Play the arm whose true mean is largest now; only a simulation can tell it.
 
     Parameters
     ----------
@@ -79,6 +83,14 @@ class BestArm(averaging.Averaging):
     >>> sim = db.simulate(db.policy("best-arm"), db.environment("case-1"), horizon=100, seed=1)
     >>> sim.total_regret.mean()
     np.float64(0.0)
+
+    Notes
+    -----
+    The arm that is played, with the true means:
+
+    .. math:: a_t = \arg\max_a \mu_t(a)
+
+    Cost of a step: O(K).
 
     References
     ----------

@@ -1,0 +1,86 @@
+"""Draws docs/pictures/policies/ and docs/pictures/environments/: a small picture for the page of each.
+
+A policy is drawn on one world, `small-changes`, in front of all others; an environment by one of its paths.
+"""
+
+import re
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import dynabandit as db
+from dynabandit.analysis.style import ARM_STYLES, style
+from dynabandit.policies import POLICIES
+
+HERE = Path(__file__).parent
+WORLD, HORIZON, REPLICATIONS, POINTS, SEED = "small-changes", 10_000, 100, 25, 1
+EXAMPLES = {
+    "fixed": {"means": [0.3, 0.5, 0.7]},
+    "piecewise": {"starts": [1, 4001, 7001], "means": [[0.3, 0.6], [0.8, 0.6], [0.1, 0.2]]},
+    "recorded": {"rates": [[0.5, 0.7], [0.6, 0.2], [0.4, 0.5], [0.7, 0.6]], "period": 2500},
+    "needle": {"arms": 20},
+    "exponential-clock": {"rates": [0.0005, 0.002], "low": [0.0, 0.4], "high": [1.0, 0.8]},
+    "path": {
+        "means": np.column_stack([np.linspace(0.2, 0.8, HORIZON), 0.5 + 0.2 * np.sin(np.arange(HORIZON) / 900.0)])
+    },
+}
+DASHES = {"solid": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.2)), "dashdot": (0, (5, 1.5, 1, 1.5))}
+
+
+def save(figure: plt.Figure, path: Path) -> None:
+    """Write a figure with one decimal a number, which is finer than any screen and a third of the bytes."""
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+    text = path.read_text(encoding="utf-8")
+    short = re.sub(r"(?<=[ \"ML])(-?\d+\.\d)\d+(?=[ \"\n])", r"\1", text)
+    path.write_text(re.sub(r"[ \t]+\n", "\n", short), encoding="utf-8")
+
+
+def blank(ylabel: str) -> tuple[plt.Figure, plt.Axes]:
+    figure, axes = plt.subplots(figsize=(6.4, 2.7), layout="constrained")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set(xlabel="step", ylabel=ylabel, xlim=(0, HORIZON))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    return figure, axes
+
+
+def draw_policies() -> None:
+    world = db.environment(WORLD)
+    runs = db.compare(list(POLICIES), world, horizon=HORIZON, replications=REPLICATIONS, seed=SEED, times=POINTS)
+    curves = {name: np.r_[0.0, run.regret.mean(axis=0)] for name, run in runs.items()}
+    times = np.r_[0, next(iter(runs.values())).times]
+    for name, curve in curves.items():
+        figure, axes = blank("mean regret")
+        for other, beside in curves.items():
+            if other != name:
+                axes.plot(times, beside, color="#CFCFCF", linewidth=0.8, zorder=1)
+        axes.plot([], [], color="#CFCFCF", label=f"the {len(curves) - 1} others")
+        axes.plot(times, curve, color=style(name).colour, linewidth=2.4, label=name, zorder=2)
+        axes.set_ylim(0, None)
+        axes.legend(loc="upper left", frameon=False)
+        save(figure, HERE / "policies" / f"{name}.svg")
+
+
+def draw_environments() -> None:
+    for name in db.environments.ENVIRONMENTS:
+        world = db.environment(name, **EXAMPLES.get(name, {}))
+        path = world.path(HORIZON, seed=SEED)
+        figure, axes = blank("mean reward")
+        shown = np.unique(np.r_[0 : HORIZON : HORIZON // 250, HORIZON - 1])
+        steps = name not in ("path", "seasonal", "rotting", "reflected-walk", "logistic-walk", "case-3", "case-4")
+        for arm in range(min(path.shape[1], len(ARM_STYLES)) if name != "needle" else path.shape[1]):
+            look = ARM_STYLES[arm % len(ARM_STYLES)]
+            axes.plot(
+                shown + 1, path[shown, arm], color=look.colour, linestyle=DASHES[look.dash], linewidth=1.3,
+                drawstyle="steps-post" if steps else "default",
+            )  # fmt: skip
+        axes.set_ylim(-0.02, 1.02)
+        save(figure, HERE / "environments" / f"{name}.svg")
+
+
+if __name__ == "__main__":
+    plt.rcParams.update({"svg.hashsalt": "dynabandit", "svg.fonttype": "none", "font.family": "sans-serif"})
+    draw_environments()
+    draw_policies()

@@ -1,0 +1,37 @@
+"""Prints docs/verdicts.md from what `dynabandit paper` found; its argument is the folder, such as out/paper."""
+
+import json
+import sys
+from pathlib import Path
+
+PLURAL = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not", "not run": "were not run"}
+HEAD = """# The paper's verdicts
+
+What *On Adaptive Estimation for Dynamic Bernoulli Bandits* claims, and what came out when its experiments were run
+again by `dynabandit paper`: {replications} replications, seed {seed}. The [rules](paper-claims.md) were fixed before
+the data. `python docs/pictures/verdicts.py out/paper` prints this page.
+
+{counts}
+
+A claim holds in part where some of its comparisons hold and others do not, or could not be shown. The report of
+`dynabandit paper` has each comparison with its interval.
+
+| | claim | verdict | comparisons that hold |
+|--:|---|---|--:|
+"""
+
+
+def page(found: dict) -> str:
+    counts = ", ".join(f"{count} {PLURAL[verdict]}" for verdict, count in found["counts"].items() if count)
+    counts = f"{len(found['claims'])} claims were judged: {counts}."
+    head = HEAD.format(replications=found["replications"], seed=found["seed"], counts=counts)
+    rows = []
+    for claim in found["claims"]:
+        held = sum(part["evidence"] == "for" for part in claim["parts"])
+        rows.append(f"| {claim['id']} | {claim['title']} | **{claim['verdict']}** | {held} of {len(claim['parts'])} |")
+    return head + "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    found = json.loads((Path(sys.argv[1]) / "claims.json").read_text(encoding="utf-8"))
+    sys.stdout.write(page(found))
