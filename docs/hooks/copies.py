@@ -13,8 +13,8 @@ LEADERBOARD = ROOT / "docs" / "leaderboard.md"
 MARK = "<!-- leaderboard -->"
 HEAD = """# Leaderboard
 
-Policies against each other in many worlds, as `dynabandit leaderboard` wrote it; its first line says how many of each, and
-how many replications. To make it again, run the command and copy `out/leaderboard/leaderboard.md` to
+Policies against each other in many worlds, as `dynabandit leaderboard` wrote it; its first line says how many of each,
+and how many replications. To make it again, run the command and copy `out/leaderboard/leaderboard.md` to
 `docs/leaderboard.md`.
 
 """

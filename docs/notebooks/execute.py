@@ -1,5 +1,6 @@
 """Executes the notebooks of this folder in place; with --check, fails where what they print has changed instead."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -18,6 +19,8 @@ def executed(path: Path) -> nbformat.NotebookNode:
         cell.metadata = {}
         for output in cell.get("outputs", []):
             output.metadata = {}
+            for kind, text in output.get("data", {}).items():
+                output.data[kind] = re.sub(r" *<metadata>.*?</metadata>\n", "", text, flags=re.DOTALL)  # the date
     notebook.metadata.language_info = {"name": "python"}
     return notebook
 
