@@ -224,7 +224,7 @@ def storm(port: int, seconds: float) -> tuple[Load, Load]:
     The many share the loop of one client: what they see includes how long that client takes to look at an answer.
     """
     many = subprocess.Popen(
-        [sys.executable, __file__, "--storm", str(port), "--seconds", str(seconds)], stdout=subprocess.PIPE
+        [sys.executable, __file__, "--storm", str(port), "--seconds", str(2 * seconds)], stdout=subprocess.PIPE
     )
     assert many.stdout is not None
     many.stdout.readline()  # it has begun

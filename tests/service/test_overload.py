@@ -168,18 +168,25 @@ def test_a_large_call_waits_for_room_like_the_many_calls_that_it_replaces(held):
 
 def test_connections_beyond_the_most_get_503_and_a_place_that_gets_free_is_taken(sqlite_url):
     with running(open_store(sqlite_url), most_connections=3) as server:
-        guests = [httpx.Client(base_url=server.url) for _ in range(3)]
-        assert [guest.get("/healthz").status_code for guest in guests] == [200] * 3
-        with httpx.Client(base_url=server.url) as late:
-            answer = late.get("/healthz")
-            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
-            assert answer.headers["Connection"] == "close"
-            guests[0].close()
-            with Client(server.url, tries=12) as patient:
-                assert list(patient.bandits()) == []
+        guests = [connect(server.url, b"GET /healthz HTTP/1.1\r\n") for _ in range(3)]  # more is to come
+        connections = server._server.server_state.connections
+        wait_for(lambda: sum(one._in_request for one in connections) == 3)
+        answer = httpx.get(f"{server.url}/healthz")
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+        assert answer.headers["Connection"] == "close"
+        guests[0].close()
+        with Client(server.url, tries=12) as patient:
+            assert list(patient.bandits()) == []
         for guest in guests[1:]:
-            assert guest.get("/healthz").status_code == 200
+            guest.sendall(b"Host: localhost\r\n\r\n")
+            assert guest.recv(1 << 16).startswith(b"HTTP/1.1 200")
             guest.close()
+
+
+def test_a_connection_that_stands_idle_makes_room_for_another(sqlite_url):
+    with running(open_store(sqlite_url), most_connections=3) as server, contextlib.ExitStack() as stack:
+        guests = [stack.enter_context(httpx.Client(base_url=server.url)) for _ in range(6)]
+        assert [guest.get("/healthz").status_code for guest in guests] == [200] * 6
 
 
 def connect(url: str, sent: bytes) -> socket.socket:
@@ -263,13 +270,20 @@ def flood(url: str, callers: int, rounds: int) -> list[httpx.Response]:
     """Send from many connections at once and never slow down."""
     import asyncio
 
-    async def call(http: httpx.AsyncClient) -> list[httpx.Response]:
-        return [await http.post("/v1/bandits/b/decisions", json={}) for _ in range(rounds)]
+    async def ask(http: httpx.AsyncClient, key: str) -> httpx.Response:
+        while True:
+            try:
+                return await http.post("/v1/bandits/b/decisions", json={}, headers={"Idempotency-Key": key})
+            except httpx.TransportError:  # hung up on: the same key gives the same decision
+                continue
+
+    async def call(http: httpx.AsyncClient, caller: int) -> list[httpx.Response]:
+        return [await ask(http, f"{caller}-{number}") for number in range(rounds)]
 
     async def all_of_them() -> list[httpx.Response]:
         limits = httpx.Limits(max_connections=callers, max_keepalive_connections=callers)
         async with httpx.AsyncClient(base_url=url, limits=limits, timeout=60) as http:
-            answers = await asyncio.gather(*(call(http) for _ in range(callers)))
+            answers = await asyncio.gather(*(call(http, caller) for caller in range(callers)))
         return [answer for some in answers for answer in some]
 
     return run_apart(all_of_them())

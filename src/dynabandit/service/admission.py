@@ -6,7 +6,7 @@ from collections.abc import Callable
 __all__ = ["FEW_WAITING", "MOST_EVENTS_WAITING", "MOST_WAITING", "Floor", "Overloaded", "Pace", "Room"]
 
 MOST_WAITING = 256
-FEW_WAITING = 64  # at some 0.1 ms a call they wait for milliseconds
+FEW_WAITING = 32  # at some 0.1 ms a call they wait for milliseconds
 MOST_EVENTS_WAITING = 20_000  # decisions and rewards of all waiting calls together: some tenths of a second of work
 FLOOR_GROWTH = 1.02
 REFUSALS_A_SECOND = 500.0

@@ -23,6 +23,7 @@ __all__ = ["MOST_CONNECTIONS", "Guard", "Server", "make_server"]
 MOST_CONNECTIONS = 1000
 REQUEST_SECONDS = 30.0  # from the first byte of a request to its last
 LARGEST_HEAD = 1 << 16
+KEEP_ALIVE_SECONDS = 75  # longer than load balancers do: it is for them to hang up on an idle connection
 OTHER_FILES = 128  # that a service has open besides its connections
 BUSY = plain(503, "there are too many connections", **{"Retry-After": RETRY_SECONDS}, Connection="close")
 
@@ -35,7 +36,8 @@ async def turn_away(scope: Scope, receive: Receive, send: Send) -> None:
 class Guard(HttpToolsProtocol):
     """A connection that has a place, a time and a size; `limit_concurrency` of the configuration is how many have one.
 
-    Whoever comes beyond that is told so, up to as many again; the rest is cut off.
+    Whoever comes beyond that gets the place of one that stands idle. Where none does they are told so, up to as many
+    again; the rest is cut off.
     """
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
@@ -47,11 +49,25 @@ class Guard(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self._places:
+        if len(self.connections) > self._places and not self._make_room():
             self.app = turn_away
         if len(self.connections) > 2 * self._places:
             transport.abort()
         self._set_deadline()
+
+    def _make_room(self) -> bool:
+        """Close a connection that stands idle after an answer; return whether there was one."""
+        for other in self.connections:
+            if isinstance(other, Guard) and other.idle:
+                other.transport.close()
+                self.connections.discard(other)
+                return True
+        return False
+
+    @property
+    def idle(self) -> bool:
+        """Whether the latest request was answered and no other has begun."""
+        return not self._in_request and self.cycle is not None and self.cycle.response_complete
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lift_deadline()
@@ -153,6 +169,7 @@ def make_server(
         access_log=False,
         server_header=False,
         limit_concurrency=_places(most_connections),
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=10,
     )
     server = Server(config)

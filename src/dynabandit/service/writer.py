@@ -20,6 +20,7 @@ __all__ = ["Call", "Writer"]
 
 MOST_CALLS = 256  # in one commit
 PATIENT_COMMITS = 3.0  # a call may wait for one commit, be in the next, and be unlucky
+PATIENT_SECONDS = 0.005  # a burst is no crowd
 SWEEP_SECONDS = 1.0
 SAVE_TIME_SECONDS = 30.0
 TRIES = 3  # of a batch that other processes get in the way of
@@ -105,9 +106,10 @@ class Writer:
         return call.future
 
     def _crowded(self) -> bool:
-        """Whether the call that waits longest has waited longer than the disk explains."""
+        """Whether the call that waits longest has waited longer than a burst or the disk explain."""
         longest = next(iter(self._waiting), None)
-        return longest is not None and time.monotonic() - longest.started > PATIENT_COMMITS * self._commit_floor.seconds
+        patience = max(PATIENT_SECONDS, PATIENT_COMMITS * self._commit_floor.seconds)
+        return longest is not None and time.monotonic() - longest.started > patience
 
     def _look_after(self) -> None:
         """Answer calls that have waited too long: the store is slow or gone."""
