@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from axe import serious
 from browser import DESKTOP, PHONE, Visit
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
@@ -48,17 +48,6 @@ def address(site, name: str) -> str:
 
 def cell(page: Page, arm: str, place: int):
     return page.locator("#arms tr").filter(has=page.get_by_role("rowheader", name=arm)).locator("td").nth(place)
-
-
-def serious(page: Page) -> list[str]:
-    """Return what axe finds that keeps people out."""
-    found = Axe().run(page).response["violations"]
-    return [
-        f"{one['id']}: {node['html'][:200]} {node.get('failureSummary', '')}"
-        for one in found
-        if one["impact"] in ("serious", "critical")
-        for node in one["nodes"]
-    ]
 
 
 def test_a_bandit_is_created_in_the_page_and_its_charts_move_with_its_traffic(site, client, open_page):

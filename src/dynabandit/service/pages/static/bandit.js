@@ -295,12 +295,7 @@ function previewTable(found) {
       h("td", { class: "number" }, percent(arm.propensity)), h("td", { class: "number" }, percent(arm.mean)))))));
 }
 
-async function prepareActions() {
-  const { role } = await call("GET", "/pages/who");
-  byId("actions").hidden = false;
-  admin = role === "admin";
-  for (const id of ["add-button", "swap-button", "delete-button"]) byId(id).hidden = !admin;
-  if (view) showArms();
+function prepareExport() {
   byId("export-button").onclick = () => open(byId("export-dialog"));
   onSubmit(byId("export-form"), async () => {
     const what = byId("export-form").elements.what.value;
@@ -309,27 +304,31 @@ async function prepareActions() {
     else await download(`${at("v1", "bandits", name, "export")}?format=parquet`, `${name}-decisions.parquet`);
     byId("export-dialog").close();
   }, (error) => { byId("export-problem").textContent = error.message; });
-  if (!admin) return;
+}
 
+function prepareArms() {
   byId("add-button").onclick = () => open(byId("add-dialog"));
   onSubmit(byId("add-form"), async () => {
     await call("POST", at("v1", "bandits", name, "arms"), { arm: byId("add-arm").value });
     byId("add-arm").value = "";
     byId("add-dialog").close();
   }, (error) => fieldProblem(byId("add-arm"), error.message));
-
   onSubmit(byId("retire-form"), async () => {
     await call("PATCH", at("v1", "bandits", name, "arms", byId("retire-form").dataset.arm), { retired: true });
     byId("retire-dialog").close();
   }, (error) => { byId("retire-problem").textContent = error.message; });
+}
 
+function prepareDelete() {
   byId("delete-button").onclick = () => open(byId("delete-dialog"));
   onSubmit(byId("delete-form"), async () => {
     const query = new URLSearchParams({ confirm: byId("delete-confirm").value, erase: byId("delete-erase").checked });
     await call("DELETE", `${at("v1", "bandits", name)}?${query}`);
     location.href = "/";
   }, (error) => fieldProblem(byId("delete-confirm"), error.message));
+}
 
+async function prepareSwap() {
   const { policies } = await call("GET", "/pages/policies");
   const fields = new PolicyFields(byId("swap-policy-place"), "swap", policies, view?.policy ?? "aff-ots");
   byId("swap-button").onclick = () => {
@@ -351,6 +350,19 @@ async function prepareActions() {
     await call("PUT", at("v1", "bandits", name, "policy"), fields.values());
     byId("swap-dialog").close();
   }, (error) => placeProblem("swap", error));
+}
+
+async function prepareActions() {
+  const { role } = await call("GET", "/pages/who");
+  byId("actions").hidden = false;
+  admin = role === "admin";
+  for (const id of ["add-button", "swap-button", "delete-button"]) byId(id).hidden = !admin;
+  if (view) showArms();
+  prepareExport();
+  if (!admin) return;
+  prepareArms();
+  prepareDelete();
+  await prepareSwap();
 }
 
 follow(() => `/pages/bandit?name=${encodeURIComponent(name)}`, (event, now) => show(now), (state) => {
