@@ -11,7 +11,7 @@ from dynabandit.estimators.base import Belief
 from dynabandit.kernels.bernoulli import negentropy, upper_bound
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import Stream
-from dynabandit.policies import d_ucb
+from dynabandit.policies import d_ucb, kl_index
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.expecting import Expecting
 
@@ -38,7 +38,7 @@ def score(
     source: Stream,
 ) -> float:
     mean, width = memory[d_ucb.MEAN, arm], memory[d_ucb.WIDTH, arm]
-    if mean == math.inf:
+    if mean > kl_index.UNSEEN:
         return mean
     return upper_bound(mean, memory[NEGENTROPY, arm], now.context * width * width)
 

@@ -241,8 +241,9 @@ class GLRKLUCB(Detecting):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("piecewise", starts=[1, 5001], means=[[0.5, 0.1], [0.5, 0.9]])
-    >>> runs = db.compare(["kl-ucb", "glr-kl-ucb"], world, horizon=10_000, replications=10, seed=1)
+    >>> means = [[0.5, 0.1, 0.1], [0.5, 0.9, 0.1], [0.5, 0.1, 0.9]]
+    >>> world = db.environment("piecewise", starts=[1, 10_001, 20_001], means=means)
+    >>> runs = db.compare(["kl-ucb", "glr-kl-ucb"], world, horizon=30_000, replications=10, seed=1)
     >>> runs["glr-kl-ucb"].total_regret.mean() < runs["kl-ucb"].total_regret.mean() / 2
     np.True_
 

@@ -9,12 +9,13 @@ from dynabandit.kernels.bernoulli import negentropy, upper_bound
 from dynabandit.kernels.compilation import kernel
 from dynabandit.policies import averaging
 
-__all__ = ["INVERSE", "MEAN", "SLOTS", "index", "start", "write"]
+__all__ = ["INVERSE", "MEAN", "SLOTS", "UNSEEN", "index", "start", "write"]
 
 SLOTS = (*averaging.SLOTS, "mean", "negentropy", "inverse")
 MEAN = SLOTS.index("mean")
 NEGENTROPY = SLOTS.index("negentropy")
 INVERSE = SLOTS.index("inverse")  # 1 / N
+UNSEEN = 2.0  # a mean above this is infinity; fast arithmetic on a GPU need not know that infinity equals itself
 
 
 @kernel
@@ -39,6 +40,6 @@ def write(memory: np.ndarray, arm: int, state: sample_mean.State) -> None:
 def index(memory: np.ndarray, arm: int, level: float) -> float:
     """Return the largest q with N kl(mean, q) <= level; infinity for an arm without rewards."""
     mean = memory[MEAN, arm]
-    if mean == math.inf:
+    if mean > UNSEEN:
         return mean
     return upper_bound(mean, memory[NEGENTROPY, arm], level * memory[INVERSE, arm])

@@ -10,7 +10,7 @@ from dynabandit.errors import integer, keep
 from dynabandit.kernels.bernoulli import negentropy, upper_bound
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import Stream
-from dynabandit.policies import averaging, sw_ucb
+from dynabandit.policies import averaging, kl_index, sw_ucb
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.expecting import Expecting
 
@@ -36,7 +36,7 @@ def score(
     source: Stream,
 ) -> float:
     mean, width = memory[sw_ucb.MEAN, arm], memory[sw_ucb.WIDTH, arm]
-    if mean == math.inf:
+    if mean > kl_index.UNSEEN:
         return mean
     return upper_bound(mean, memory[NEGENTROPY, arm], now.context * width * width)
 
