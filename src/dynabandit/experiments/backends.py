@@ -42,7 +42,7 @@ def check(spec: Spec, backend: str, precision: str, cluster: str | None = None, 
     >>> check(paper(), "cuda", "single")
     Traceback (most recent call last):
     ...
-    ValueError: small-changes: policy 'd-ucb' needs precision='double': its numbers do not fit single precision
+    ValueError: small-changes: policy 'd-ucb' needs precision='double', or 'mixed' for it alone: its numbers do not fit single precision
     """
     check_names(backend, precision)
     for experiment in spec.experiments:
