@@ -46,7 +46,7 @@ Backend = Annotated[
 Precision = Annotated[
     str,
     typer.Option(
-        help="double; on a GPU also single, faster, with choices that agree in law; or mixed: single where it is enough."
+        help="double; on a GPU also single, faster, with choices that agree in law; or mixed: single where it is safe."
     ),
 ]
 Cluster = Annotated[
