@@ -4,6 +4,8 @@
 # make test-faults  the service under kill -9, power cuts, full disks and lost replicas, for long
 # make bench-peers  speed beside other libraries, which it installs, and how cost grows with arms and replications
 # make bench-serve  speed of the service
+# make bench-cluster  what a Dask cluster costs
+# make screenshots  the pictures of the pages
 # make setup   the virtual environment alone
 
 PYTHON ?= python3
@@ -11,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit interpreted browser test-faults paper bench bench-peers bench-serve clean
+.PHONY: setup test lint unit interpreted browser test-faults screenshots paper bench bench-peers bench-serve bench-cluster clean
 
 setup: $(READY)
 
@@ -52,8 +54,15 @@ interpreted: $(READY)
 test-faults: $(READY)
 	DYNABANDIT_LONG_FAULTS=1 $(BIN)/pytest -n 2 tests/service --durations=10
 
+# The pictures of the pages in docs/pictures, from the services that the tests start
+screenshots: $(READY) browser
+	DYNABANDIT_SCREENSHOTS=1 $(BIN)/pytest tests/service -k pictures
+
 bench-serve: $(READY)
 	$(BIN)/python benchmarks/serve.py
+
+bench-cluster: $(READY)
+	$(BIN)/python benchmarks/cluster.py
 
 paper: $(READY)
 	$(BIN)/dynabandit paper

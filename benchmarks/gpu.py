@@ -1,6 +1,6 @@
 """The simulator on a GPU: are its choices those of the processor, and how long does it take?
 
-python benchmarks/gpu.py [--check] [--time]
+python benchmarks/gpu.py [--check [--worlds case-1 ...]] [--time]
 """
 
 import argparse
@@ -15,13 +15,18 @@ WORLDS = {
     "case-4": {"arms": 2},
     "small-changes": {},
     "fixed": {"means": [0.1, 0.5, 0.4]},
+    "pb-1": {},
+    "seasonal": {"arms": 12},
+    "rotting": {"arms": 12},
+    "burst": {"arms": 12, "first": 500},
+    "needle": {"arms": 200, "period": 1000},
 }
 
 
-def check(horizon: int = 3000, replications: int = 8) -> None:
+def check(worlds: list[str], horizon: int = 3000, replications: int = 8) -> None:
     """Compare every policy's choices on both backends, step for step."""
-    for world, parameters in WORLDS.items():
-        environment = db.environment(world, **parameters)
+    for world in worlds:
+        environment = db.environment(world, **WORLDS[world])
         policies = list(db.policies.POLICIES)
         runs = {
             backend: db.compare(
@@ -80,9 +85,10 @@ if __name__ == "__main__":
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--time", action="store_true")
     parser.add_argument("--policies", nargs="*", default=["best-arm", "aff-ucb2", "ucb", "ts", "aff-ots"])
+    parser.add_argument("--worlds", nargs="*", default=list(WORLDS), choices=list(WORLDS))
     given = parser.parse_args()
     if given.time:
         for precision in ("single", "double"):
             measure(100, 10_000, 10_000, given.policies, precision)
     if given.check:
-        check()
+        check(given.worlds)

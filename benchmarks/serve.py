@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import psutil
@@ -27,11 +28,13 @@ from starlette.routing import Route
 
 from dynabandit.service import types
 from dynabandit.service.clock import Clock
-from dynabandit.service.commands import Server
-from dynabandit.service.desk import Desk
+from dynabandit.service.desk import SNAPSHOT_EVERY, Desk
+from dynabandit.service.fold import State
+from dynabandit.service.server import Server
 from dynabandit.service.stores import SqliteStore
 
 CONNECTIONS = 32
+FEW = 8  # callers that see what it is like in a storm that others make
 ARMS = ["a", "b", "c", "d", "e"]
 
 
@@ -105,8 +108,19 @@ def _request(method: str, path: str, body: bytes) -> bytes:
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-async def load(port: int, seconds: float, connections: int = CONNECTIONS) -> tuple[float, list[float], int]:
-    """Return accepted requests per second, their latencies, and how many were turned away."""
+class Load(NamedTuple):
+    """Accepted requests per second, their latencies, and how many were turned away.
+
+    A latency is the time from writing a request to having read its answer, as the client sees it.
+    """
+
+    rate: float
+    latencies: list[float]
+    refused: int
+
+
+async def load(port: int, seconds: float, connections: int = CONNECTIONS) -> Load:
+    """Send from some connections, each its next request when an answer has come."""
     loop = asyncio.get_running_loop()
     latencies: list[float] = []
     refused: list[int] = []
@@ -118,7 +132,7 @@ async def load(port: int, seconds: float, connections: int = CONNECTIONS) -> tup
         make = functools.partial(Caller, start + seconds, latencies, refused, done)
         await loop.create_connection(make, "127.0.0.1", port)
     await asyncio.gather(*waits)
-    return len(latencies) / (time.perf_counter() - start), sorted(latencies), len(refused)
+    return Load(len(latencies) / (time.perf_counter() - start), sorted(latencies), len(refused))
 
 
 def commit_seconds(folder: Path, commits: int = 200) -> float:
@@ -160,41 +174,70 @@ def put(port: int, method: str, path: str, body: object) -> dict[str, object]:
 
 
 def compare(folder: Path, seconds: float, rounds: int) -> dict[str, object]:
-    """Alternate between the floor and the service, and compare the best of each."""
+    """Alternate between the floor, the service and ten times the load, and compare the best of each."""
     floor, floor_port = start(__file__, "--floor")
     service, port = start("-m", "dynabandit.service", "serve", "--port", "0", "--store", f"sqlite:///{folder}/bench.db")
     put(port, "PUT", "/v1/bandits/bench", {"arms": ARMS, "seed": 1})
     asyncio.run(load(port, 1.0))
     asyncio.run(load(floor_port, 1.0))
     before = psutil.Process(service.pid).memory_info().rss
-    floors, rates, latencies = [], [], []
+    floors, normal, storms = [], [], []
     for _ in range(rounds):
-        floors.append(asyncio.run(load(floor_port, seconds))[0])
-        rate, some, _ = asyncio.run(load(port, seconds))
-        rates.append(rate)
-        latencies += some
-    latencies.sort()
-    p50, p99 = latencies[len(latencies) // 2], latencies[int(len(latencies) * 0.99)]
+        floors.append(asyncio.run(load(floor_port, seconds)))
+        normal.append(asyncio.run(load(port, seconds)))
+        storms.append(storm(port, seconds))
     batches = batch_rate(port)
-    busy, patient, refused = asyncio.run(load(port, seconds, 10 * CONNECTIONS))
     after = psutil.Process(service.pid).memory_info().rss
     stop(floor)
     stop(service)
-    return {
-        "floor, requests/s": round(max(floors)),
-        "durable decisions and rewards, requests/s": round(max(rates)),
-        "ratio (at least 0.60)": round(max(rates) / max(floors), 3),
-        "p50, ms": round(p50 * 1e3, 2),
-        "p99, ms": round(p99 * 1e3, 2),
-        "p99 / p50 (under 10)": round(p99 / p50, 2),
+    rate, base = max(one.rate for one in normal), max(one.rate for one in floors)
+    calm = quantiles(normal)
+    result: dict[str, object] = {
+        "floor, requests/s": round(base),
+        "durable decisions and rewards, requests/s": round(rate),
+        "ratio (at least 0.60)": round(rate / base, 3),
+        "p50, ms": calm[0],
+        "p99, ms": calm[1],
+        "p99 / p50 (under 10)": round(calm[1] / calm[0], 2),
         "rewards/s in batches of 100 (at least 20000)": round(batches),
         "smallest commit of this disk, ms": round(commit_seconds(folder) * 1e3, 2),
-        "10 times the connections: accepted/s": round(busy),
-        "10 times the connections: turned away": refused,
-        "10 times the connections: p99 of accepted, ms": round(patient[int(len(patient) * 0.99)] * 1e3, 2),
-        "requests served": len(latencies),
-        "growth of memory meanwhile, MiB": round((after - before) / 2**20, 1),
     }
+    for who, place in (("all callers", 0), ("8 callers in a process apart", 1)):
+        seen = [one[place] for one in storms]
+        p50, p99 = quantiles(seen)
+        result |= {
+            f"10 times the connections, {who}: accepted/s": round(max(one.rate for one in seen)),
+            f"10 times the connections, {who}: turned away": sum(one.refused for one in seen),
+            f"10 times the connections, {who}: p50 of accepted, ms": p50,
+            f"10 times the connections, {who}: p99 of accepted, ms": p99,
+            f"10 times the connections, {who}: p50 over that of 32": round(p50 / calm[0], 2),
+            f"10 times the connections, {who}: p99 over that of 32": round(p99 / calm[1], 2),
+        }
+    result["requests served"] = sum(len(one.latencies) for one in normal)
+    result["growth of memory meanwhile, MiB"] = round((after - before) / 2**20, 1)
+    return result
+
+
+def storm(port: int, seconds: float) -> tuple[Load, Load]:
+    """Send ten times the load, most of it from a process of its own, and return what all and what few callers saw.
+
+    The many share the loop of one client: what they see includes how long that client takes to look at an answer.
+    """
+    many = subprocess.Popen(
+        [sys.executable, __file__, "--storm", str(port), "--seconds", str(2 * seconds)], stdout=subprocess.PIPE
+    )
+    assert many.stdout is not None
+    many.stdout.readline()  # it has begun
+    few = asyncio.run(load(port, seconds, FEW))
+    rate, latencies, refused = json.loads(many.stdout.read())
+    many.wait(30)
+    return Load(rate + few.rate, sorted(latencies + few.latencies), refused + few.refused), few
+
+
+def quantiles(loads: list[Load]) -> tuple[float, float]:
+    """Return the median and the 99th percentile of the latencies of accepted requests, in ms."""
+    latencies = sorted(latency for one in loads for latency in one.latencies)
+    return tuple(round(latencies[int(len(latencies) * part)] * 1e3, 2) for part in (0.5, 0.99))  # type: ignore[return-value]
 
 
 def batch_rate(port: int, batches: int = 200) -> float:
@@ -227,35 +270,46 @@ def batch_rate(port: int, batches: int = 200) -> float:
 
 def recover(folder: Path, events: int) -> dict[str, object]:
     """Time the recovery of a long log, and the memory that it takes."""
-    path = folder / "long.db"
-    store = SqliteStore(str(path))
+    store = SqliteStore(str(folder / "long.db"))
     store.prepare()
     desk = Desk(store, Clock())
     state = desk.create("bench", types.Create(arms=ARMS, seed=1))[1]
-    while state.sequence < events:
-        decisions = desk.decide(state, 500, None)
-        for one in decisions:
-            desk.reward(state.number, one.step, float(one.arm == "b"))
-        store.commit(desk.rows, desk.created)
-        desk.clear()
-    result: dict[str, object] = {"events in the log": state.sequence}
-    expected = state.state_hash()
-    for way, limit in (("from the log alone", 60), ("from a snapshot", 10)):
-        if way == "from a snapshot":
-            store.save_snapshot(state.number, desk.snapshot(state.number))
-        fresh = Desk(store, Clock())
-        before, begin = psutil.Process().memory_info().rss, time.perf_counter()
-        assert fresh.state(state.number).state_hash() == expected
-        result[f"recovery {way}, s (under {limit})"] = round(time.perf_counter() - begin, 2)
-        grown = psutil.Process().memory_info().rss - before
-        result[f"memory of recovery {way}, MiB"] = round(grown / 2**20, 1)
+    result: dict[str, object] = {}
+    for part in (events // 10, events):
+        grow(desk, state, part - SNAPSHOT_EVERY)
+        store.save_snapshot(state.number, desk.snapshot(state.number))
+        grow(desk, state, part)  # as many events as ever lie between a crash and the last snapshot
+        result |= recovery(store, state, "a snapshot and the events since", 10)
+        store.write([("DELETE FROM snapshots", ())])
+        result |= recovery(store, state, "the log alone", 60)
     store.close()
     return result
+
+
+def grow(desk: Desk, state: State, events: int) -> None:
+    while state.sequence < events:
+        for decision in desk.decide(state, min(500, events - state.sequence), None):
+            if state.sequence < events:
+                desk.reward(state.number, decision.step, float(decision.arm == "c"))
+        desk.store.commit(desk.rows, desk.created)
+        desk.clear()
+
+
+def recovery(store: SqliteStore, state: State, way: str, limit: int) -> dict[str, object]:
+    fresh = Desk(store, Clock())
+    before, begin = psutil.Process().memory_info().rss, time.perf_counter()
+    assert fresh.state(state.number).state_hash() == state.state_hash()
+    taken, grown = time.perf_counter() - begin, psutil.Process().memory_info().rss - before
+    return {
+        f"recovery of {state.sequence:,} events from {way}, s (under {limit})": round(taken, 2),
+        f"memory of recovery of {state.sequence:,} events from {way}, MiB": round(grown / 2**20, 1),
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--floor", action="store_true", help="serve the floor (used by the benchmark itself)")
+    parser.add_argument("--storm", type=int, help="send the load to a port (used by the benchmark itself)")
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--events", type=int, default=1_000_000)
@@ -264,11 +318,15 @@ def main() -> None:
     if options.floor:
         serve_floor()
         return
+    if options.storm:
+        print("begun", flush=True)
+        print(json.dumps(asyncio.run(load(options.storm, options.seconds, 10 * CONNECTIONS - FEW))))
+        return
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         results = compare(Path(folder), options.seconds, options.rounds)
         results |= recover(Path(folder), options.events)
     for name, value in results.items():
-        print(f"{name:<50} {value}")
+        print(f"{name:<75} {value}")
     target = os.environ.get("BENCH_JSON")
     if target:
         Path(target).write_text(json.dumps(results, indent=2))

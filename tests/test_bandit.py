@@ -13,6 +13,7 @@ from dynabandit.kernels.compilation import compiled
 from dynabandit.policies import POLICIES
 from dynabandit.policies.aff_ucb1 import growth
 from dynabandit.saving import VERSION, checksum as _checksum
+from ready import READY
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "d-ucb": {"discount": 0.98},
@@ -20,8 +21,9 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "aff-ucb1": {"burn_in": 2},
     "aff-dts1": {"burn_in": 2, "step_size": 0.05},
     "aff-d-greedy": {"step_size": "variance-scaled"},
+    **READY,
 }
-NAMES = [name for name in POLICIES if name != "best-arm"]
+NAMES = [name for name, kind in POLICIES.items() if not kind.informed]
 COLOURS = ["red", "green", "blue"]
 each_policy = pytest.mark.parametrize("name", NAMES)
 

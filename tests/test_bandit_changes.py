@@ -10,9 +10,10 @@ from hypothesis import given, settings, strategies as st
 import dynabandit as db
 from dynabandit.policies import POLICIES
 from dynabandit.shares import Shares
+from ready import READY
 
 ARMS = ["red", "green", "blue"]
-PARAMETERS = {"d-ucb": {"discount": 0.99}, "sw-ucb": {"window": 50}}
+PARAMETERS = {"d-ucb": {"discount": 0.99}, "sw-ucb": {"window": 50}, **READY}
 USABLE = [name for name, kind in POLICIES.items() if not kind.informed]
 
 

@@ -7,6 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from dynabandit import Bandit
 from dynabandit.policies import POLICIES
+from ready import READY
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "d-ucb": {"discount": 0.7},
@@ -15,9 +16,10 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "aff-ucb1": {"burn_in": 2, "step_size": 0.5},
     "aff-dts1": {"burn_in": 2, "step_size": 0.5},
     "aff-dts2": {"step_size": 1.0},
+    **READY,
 }
-NAMES = [name for name in POLICIES if name != "best-arm"]
-BAYESIAN = {"dts"}  # tells its prior mean before the first reward
+NAMES = [name for name, kind in POLICIES.items() if not kind.informed]
+BAYESIAN = {"dts", "d-ts", "sw-ts", "f-dsw-ts", "changepoint-ts"}  # each tells its prior mean before the first reward
 
 
 class Life(RuleBasedStateMachine):

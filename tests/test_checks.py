@@ -23,6 +23,12 @@ VARIANTS: dict[str, Policy] = {
     "d-ucb with little memory": db.policy("d-ucb", discount=0.1),
     "sw-ucb with a window of one": db.policy("sw-ucb", window=1),
     "dts with little memory": db.policy("dts", memory=0.01, prior=(1e-6, 1e-6)),
+    "d-ts with little memory": db.policy("d-ts", discount=0.1),
+    "sw-ts with a window of one": db.policy("sw-ts", window=1),
+    "f-dsw-ts with a window of one": db.policy("f-dsw-ts", combine="min", discount=0.1, window=1),
+    "changepoint-ts with two particles": db.policy("changepoint-ts", rate=0.9, particles=2),
+    "exp3-s that shares everything": db.policy("exp3-s", exploration=1.0, sharing=1.0),
+    "rexp3 that starts anew all the time": db.policy("rexp3", batch=1),
 }
 
 
@@ -180,6 +186,21 @@ class NeverTuned(Honest):
         return True
 
 
+class NeverTold(Honest):
+    """Parameters, Examples, References."""
+
+    @property
+    def needs_horizon(self) -> bool:
+        return True
+
+
+class HasTooFewRows(Honest):
+    """Parameters, Examples, References."""
+
+    def memory_size(self) -> int:
+        return 1
+
+
 class GrowsWhenRemade(Honest):
     """Parameters, Examples, References."""
 
@@ -258,6 +279,8 @@ BROKEN_POLICIES: dict[type[Honest], str] = {
     HasOneSlotTwice: "slots must be different names",
     HasNumbersThatAreNone: "numbers must be finite",
     NeverTuned: "a tuned policy must need no more tuning",
+    NeverTold: "a tuned policy must need no more tuning",
+    HasTooFewRows: "memory_size must leave a row for each slot",
     SaysThatItStandsStill: r"still says that only a play moves a score, but at step 2 those of \[.*\] moved",
     SaysThatItsDrawsStandStill: "scores drawn from a posterior cannot be still",
     MovesItsNeighbour: r"still says that only a play moves a score, but at step 2 those of \[.*\] moved",

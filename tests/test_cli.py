@@ -5,6 +5,7 @@ import pty
 import re
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import unicodedata
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 
 import dynabandit as db
 from dynabandit.cli.commands import app
-from dynabandit.experiments import loads
+from dynabandit.experiments import cluster, loads
 
 COMMAND = [sys.executable, "-m", "dynabandit"]
 DOCS = Path(__file__).parents[1] / "docs"
@@ -210,6 +211,24 @@ BAD = {
     "seed": (["paper", "--seed", "-1"], "seed must be a whole number of at least 0"),
     "jobs": (["paper", "--jobs", "0"], "--jobs must be a whole number of at least 1, got 0"),
     "jobs of compare": (["compare", "--env", "case-1", "--jobs", "0", "ucb"], "--jobs must be a whole number"),
+    "backend": (["paper", "--backend", "gpu"], "unknown backend 'gpu'. Did you mean 'cpu'?"),
+    "precision": (["paper", "--precision", "single"], "precision 'single' needs backend='cuda', got backend='cpu'"),
+    "single precision": (
+        ["compare", "--env", "case-1", "--backend", "cuda", "--precision", "single", "d-ucb"],
+        "case-1-arms-2: policy 'd-ucb' needs precision='double'",
+    ),
+    "too many arms": (
+        ["compare", "--env", "case-1", "--arms", "3000000000", "--horizon", "5", "ts"],
+        "case-1-arms-3000000000: arms must be at most 2147483647, got 3000000000",
+    ),
+    "cluster": (
+        ["paper", "--cluster", "scheduler"],
+        "cluster must be 'local' or an address such as tcp://scheduler:8786",
+    ),
+    "jobs of a cluster": (
+        ["paper", "--cluster", "tcp://scheduler:8786", "--jobs", "2"],
+        "jobs is for this machine, and the workers of tcp://scheduler:8786 have threads of their own",
+    ),
     "quick and replications": (["paper", "--quick", "--replications", "5"], "leave out --replications or --quick"),
     "horizon": (
         ["paper", "--horizon", "5"],
@@ -263,6 +282,39 @@ def test_bad_input_gets_a_message_exit_code_2_and_nothing_is_written(arguments, 
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.toml", "good.toml"]
+
+
+def test_a_gpu_that_is_not_there_gets_a_message_and_nothing_is_written(tmp_path):
+    done = inside(*MEMORY, "--backend", "cuda", "--out", tmp_path / "out")
+    assert done.exit_code == 1
+    assert done.stderr.startswith("dynabandit: backend 'cuda' needs an NVIDIA GPU and its driver")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_cluster_that_does_not_answer_gets_a_message_and_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = "tcp://{}:{}".format(*closed.getsockname())
+        done = inside(*MEMORY, "--cluster", address, "--out", tmp_path / "out")
+    assert done.exit_code == 1
+    assert done.stderr.startswith(f"dynabandit: no Dask scheduler answers at {address} within 0.5 seconds")
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_dask_it_says_what_to_install(tmp_path):
+    code = "import sys; sys.modules['distributed'] = None; from dynabandit.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *MEMORY, "--cluster", "local", "--out", tmp_path / "out"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "dynabandit: this needs distributed, which is not installed: pip install 'dynabandit[cluster]'\n"
+    )
+    assert not (tmp_path / "out").exists()
 
 
 def interrupted(process):

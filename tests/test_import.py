@@ -12,8 +12,9 @@ import dynabandit as db
 SOURCES = Path(db.__file__).parents[1]
 # What only an extra, a test or a tool may load
 OPTIONAL = [
-    "fastapi", "httpx", "hypothesis", "jinja2", "matplotlib", "msgspec", "pandas", "playwright", "plotly",
-    "polars", "psutil", "pyarrow", "pytest", "rich", "scipy", "sqlalchemy", "starlette", "typer", "uvicorn",
+    "fastapi", "gymnasium", "httpx", "hypothesis", "jinja2", "mabwiser", "matplotlib", "msgspec", "pandas",
+    "playwright", "plotly", "polars", "psutil", "pyarrow", "pytest", "rich", "river", "scipy", "sqlalchemy",
+    "starlette", "typer", "uvicorn", "xarray",
 ]  # fmt: skip
 
 IMPORT = """

@@ -136,7 +136,8 @@ def _check_declaration(policy: Policy) -> None:
     for part in ("Parameters", "Examples", "References"):
         _hold(part in (kind.__doc__ or ""), f"the docstring of {kind.__name__} must have a section {part}")
     tuned = policy.tuned(1, 100)
-    _hold(not tuned.needs_tuning, "a tuned policy must need no more tuning")
+    _hold(not tuned.needs_tuning and not tuned.needs_horizon, "a tuned policy must need no more tuning")
+    _hold(tuned.memory_size() >= len(kind.slots), "memory_size must leave a row for each slot")
     numbers = tuned.numbers(ARMS)
     _hold(numbers.ndim == 1 and numbers.dtype == float, "numbers must be a vector of floats")
     _hold(np.isfinite(numbers).all(), "numbers must be finite")
@@ -146,7 +147,7 @@ def _check_declaration(policy: Policy) -> None:
 
 def _check_start(policy: Policy) -> None:
     """All arms must start alike, for an arm can be added at any time and in any place."""
-    memory, shared = np.zeros((len(policy.slots), ARMS)), np.zeros(policy.shared_size())
+    memory, shared = np.zeros((policy.memory_size(), ARMS)), np.zeros(policy.shared_size())
     numbers = policy.numbers(ARMS)
     policy.kernels.start(memory, shared, 0, numbers)
     first = shared.copy()
@@ -200,7 +201,7 @@ def _check_interpreted(policy: Policy, world: Environment, run: Simulation) -> N
     best = means.argmax(axis=1)
     tuned = policy.tuned(int((np.diff(best) != 0).sum()), horizon)
     numbers, table = tuned.numbers(ARMS), kernels.table(ARMS, horizon)
-    memory, shared = np.zeros((len(policy.slots), ARMS)), np.zeros(tuned.shared_size())
+    memory, shared = np.zeros((tuned.memory_size(), ARMS)), np.zeros(tuned.shared_size())
     last, scratch = np.zeros(ARMS, dtype=np.int64), np.zeros((SCRATCH_ROWS, ARMS))
     choose = make_choose(kernels)
     for arm in range(ARMS):

@@ -75,8 +75,13 @@ def _set_policy(name: str, policy: str, parameters: dict[str, Any]) -> _Call[typ
     return _Call("PUT", f"{_bandit(name)}/policy", types.Changed, types.SetPolicy(policy, parameters))
 
 
-def _events(name: str, after: int, limit: int) -> _Call[types.Events]:
-    query = {"after": str(after), "limit": str(limit)}
+def _preview(name: str, policy: str, draws: int, parameters: dict[str, Any]) -> _Call[types.Preview]:
+    body = types.PreviewPolicy(policy, parameters, draws)
+    return _Call("POST", f"{_bandit(name)}/policy/preview", types.Preview, body)
+
+
+def _events(name: str, after: int, limit: int, kind: str) -> _Call[types.Events]:
+    query = {"after": str(after), "limit": str(limit), "kind": kind}
     return _Call("GET", f"{_bandit(name)}/events", types.Events, query=query)
 
 
@@ -215,9 +220,13 @@ class Client(_Base):
         """Go on with another policy, warmed by all rewards so far."""
         return self._send(_set_policy(name, policy, parameters))
 
-    def events(self, name: str, after: int = 0, limit: int = 1000) -> Iterator[types.Event]:
-        """Return the log after a sequence number."""
-        while page := self._send(_events(name, after, limit)).events:
+    def preview_policy(self, name: str, policy: str, draws: int = 1000, **parameters: Any) -> types.Preview:
+        """Return what another policy would believe and choose now; nothing is changed."""
+        return self._send(_preview(name, policy, draws, parameters))
+
+    def events(self, name: str, after: int = 0, limit: int = 1000, kind: str = "all") -> Iterator[types.Event]:
+        """Return the log after a sequence number: all, or each "decision", "reward" or "change"."""
+        while page := self._send(_events(name, after, limit, kind)).events:
             yield from page
             after = page[-1].sequence
 
@@ -311,9 +320,13 @@ class AsyncClient(_Base):
         """Go on with another policy, warmed by all rewards so far."""
         return await self._send(_set_policy(name, policy, parameters))
 
-    async def events(self, name: str, after: int = 0, limit: int = 1000) -> list[types.Event]:
-        """Return a page of the log after a sequence number."""
-        return (await self._send(_events(name, after, limit))).events
+    async def preview_policy(self, name: str, policy: str, draws: int = 1000, **parameters: Any) -> types.Preview:
+        """Return what another policy would believe and choose now; nothing is changed."""
+        return await self._send(_preview(name, policy, draws, parameters))
+
+    async def events(self, name: str, after: int = 0, limit: int = 1000, kind: str = "all") -> list[types.Event]:
+        """Return a page of the log after a sequence number: all, or each "decision", "reward" or "change"."""
+        return (await self._send(_events(name, after, limit, kind))).events
 
     async def export(self, name: str, draws: int = 200) -> AsyncIterator[types.Exported]:
         """Return all decisions with rewards and propensities; a broken stream is not asked for again."""

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynabandit import frames
 from dynabandit.errors import extra
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+    import xarray
 
 __all__ = ["Coverage", "Results", "Run", "SamplePath"]
 
@@ -146,12 +148,40 @@ class Results:
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return the table of `to_arrow` as a pandas data frame."""
-        extra("pandas", "lab")
+        extra("pandas", "frames")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> "polars.DataFrame":
         """Return the table of `to_arrow` as a polars data frame."""
-        return extra("polars", "lab").from_arrow(self.to_arrow())
+        return extra("polars", "frames").from_arrow(self.to_arrow())
+
+    def to_xarray(self) -> "xarray.Dataset":
+        """Return the regret as an xarray data set with the axes run, replication and step.
+
+        All runs must have the same recorded steps and as many replications; `select` leaves out those that have not.
+
+        Examples
+        --------
+        >>> import dynabandit as db
+        >>> results = db.Results.load("out/paper/results")  # doctest: +SKIP
+        >>> results.select(experiment="memory").to_xarray().regret.mean("replication")  # doctest: +SKIP
+        """
+        if not self.runs:
+            raise ValueError("there are no runs to put into an array")
+        first = self.runs[0]
+        for run in self.runs:
+            if run.replications != first.replications or not np.array_equal(run.times, first.times):
+                raise ValueError(
+                    f"runs must have the same recorded steps and replications, but {run.label!r} of {run.experiment!r} "
+                    f"differs from {first.label!r} of {first.experiment!r}: select those that agree"
+                )
+        coordinates: dict[str, Any] = {"replication": np.arange(first.replications), "step": first.times}
+        coordinates.update({name: ("run", [run.keys()[name] for run in self.runs]) for name in KEYS})
+        variables = {
+            "regret": (("run", "replication", "step"), np.stack([run.regret for run in self.runs])),
+            "correct": (("run", "step"), np.stack([run.correct for run in self.runs])),
+        }
+        return frames.dataset(variables, coordinates, {})
 
     def save(self, folder: str | Path) -> None:
         """Write the results into a folder: two Parquet files and the metadata."""

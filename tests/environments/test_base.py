@@ -16,6 +16,13 @@ EXAMPLES: dict[str, dict[str, object]] = {
     "reflected-walk": {"arms": 4, "variance": 0.3},
     "logistic-walk": {"arms": 4, "variance": 2.0},
     "path": {"means": np.random.default_rng(1).random((60, 4))},
+    "pb-1": {"segment": 20},
+    "pb-2": {"segment": 7},
+    "seasonal": {"arms": 5, "period": 33.3},
+    "rotting": {"arms": 5, "fastest": 3, "slowest": 300},
+    "burst": {"arms": 4, "first": 30, "length": 60, "rate": 0.1},
+    "needle": {"arms": 40, "period": 25},
+    "recorded": {"rates": np.random.default_rng(2).random((20, 4)), "period": 7},
 }
 each_environment = pytest.mark.parametrize("name", EXAMPLES)
 

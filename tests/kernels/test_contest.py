@@ -16,9 +16,10 @@ from dynabandit.kernels.compilation import compiled, kernel
 from dynabandit.kernels.contest import LOSES, challenge, first_bound, power_mass, tail, tangent_mass
 from dynabandit.kernels.streams import SCORE, stream
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.decision import SCRATCH_ROWS, largest, make_contest, make_draws
+from dynabandit.policies.decision import SCRATCH_ROWS, make_contest, make_draws, make_largest
 
 ALPHA = 1e-6
+largest = make_largest()
 KINDS = ("flat", "sharp", "mixed", "tiny", "wild", "small a", "small b", "one sharp", "one far ahead", "empty")
 
 

@@ -23,7 +23,7 @@ from dynabandit.policies.base import Policy
 from dynabandit.policies.decision import SCRATCH_ROWS, make_choose
 
 TOLERANCE = 1e-7
-PAPER = [name for name in db.policies.POLICIES if name not in ("uniform", "best-arm")]
+PAPER = [name for name in db.policies.POLICIES if name in oracle.BURN_IN]
 GREEDY = ("eps-greedy", "aff-d-greedy")
 
 
@@ -59,7 +59,7 @@ class Table:
         self.policy, self.arms, self.source = policy, arms, stream(seed)
         self.numbers = policy.numbers(arms)
         self.table = policy.kernels.table(arms, 20)  # shorter than the run, so that both branches are used
-        self.memory = np.zeros((len(policy.slots), arms))
+        self.memory = np.zeros((policy.memory_size(), arms))
         self.shared = np.zeros(policy.shared_size())
         self.last, self.scratch = np.zeros(arms, dtype=np.int64), np.zeros((SCRATCH_ROWS, arms))
         choose, learn = make_choose(policy.kernels, contest=False), policy.kernels.learn

@@ -12,9 +12,10 @@ from dynabandit.kernels.streams import stream
 from dynabandit.policies import adaptive
 from dynabandit.policies.aff_ucb2 import LARGEST_BONUS
 from dynabandit.policies.base import Policy
-from dynabandit.policies.decision import SCRATCH_ROWS, largest, make_choose
+from dynabandit.policies.decision import SCRATCH_ROWS, make_choose, make_largest
 
 ALPHA = 1e-6  # the chance that a sound test of a law fails, were its seed drawn anew
+largest = make_largest()
 
 
 class Played:
@@ -22,7 +23,7 @@ class Played:
 
     def __init__(self, policy: Policy, arms: int) -> None:
         self.policy, self.numbers = policy, policy.numbers(arms)
-        self.memory = np.zeros((len(policy.slots), arms))
+        self.memory = np.zeros((policy.memory_size(), arms))
         self.shared = np.zeros(policy.shared_size())
         self.last, self.scratch = np.zeros(arms, dtype=np.int64), np.zeros((SCRATCH_ROWS, arms))
         self.table = policy.kernels.table(arms, 100)

@@ -1,6 +1,6 @@
 """Parameters are kept as plain numbers, and a label tells them apart."""
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -23,6 +23,10 @@ from dynabandit.policies import POLICIES
         ("dts", {"memory": 5.0}, "dts(memory=5)"),
         ("dts", {"memory": 10_000_001}, "dts(memory=10000001)"),
         ("ts", {"prior": [1, 0.5]}, "ts(prior=(1, 0.5))"),
+        ("sw-ts", {"changes": 1}, "sw-ts(changes=1)"),
+        ("exp3-s", {"horizon": 1000, "changes": 4}, "exp3-s(changes=4, horizon=1000)"),
+        ("rexp3", {"variation": 2.0}, "rexp3(variation=2)"),
+        ("changepoint-ts", {"rate": None}, "changepoint-ts(rate=None)"),
     ],
 )
 def test_a_label_holds_every_digit_and_no_more(name: str, parameters: dict[str, Any], label: str) -> None:
@@ -34,16 +38,18 @@ def test_policies_that_differ_in_the_last_digit_have_labels_of_their_own() -> No
     assert len(db.compare(close, "case-1", horizon=10)) == 2
 
 
-FLOATS = ("step_size", "floor", "threshold", "variance_floor", "epsilon", "discount", "memory")
-WHOLES = ("burn_in", "window")
+def kinds(field: Any) -> tuple[Any, ...]:
+    """Return the types that a parameter may have."""
+    return get_args(field.type) or (field.type,)
 
 
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("make", [np.float32, np.array, lambda value: value], ids=["float32", "array", "plain"])
 def test_parameters_are_kept_as_plain_numbers(name: str, make: Any) -> None:
     known = POLICIES[name].__dataclass_fields__
-    given: dict[str, Any] = {key: make(0.25) for key in FLOATS if key in known}
-    given |= {key: np.int32(3) for key in WHOLES if key in known}
+    wholes = [key for key, field in known.items() if int in kinds(field)]
+    floats = [key for key, field in known.items() if float in kinds(field) and key != "prior"]
+    given: dict[str, Any] = {key: make(0.25) for key in floats} | {key: np.int32(4) for key in wholes}
     if "prior" in known:
         given["prior"] = [make(0.25), 1]
     kept = db.policy(name, **given).parameters
@@ -51,9 +57,11 @@ def test_parameters_are_kept_as_plain_numbers(name: str, make: Any) -> None:
         if key == "prior":
             assert value == (0.25, 1.0)
             assert [type(part) for part in value] == [float, float]
-        elif key != "loss":
-            assert value == (3 if key in WHOLES else 0.25)
-            assert type(value) is (int if key in WHOLES else float)
+        elif key in floats or key in wholes:
+            assert value == (4 if key in wholes else 0.25)
+            assert type(value) is (int if key in wholes else float)
+        else:
+            assert type(value) is str
 
 
 @pytest.mark.parametrize("name", ["case-1", "case-3", "reflected-walk"])

@@ -10,12 +10,14 @@ import dynabandit as db
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import Stream, stream
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.decision import largest, make_choose
+from dynabandit.policies.decision import make_choose, make_largest
 from dynabandit.policies.tournament import make_enter, make_enter_all, new_trees, winner
 
 # Few levels make many ties
 SCORES = st.lists(st.sampled_from([-math.inf, -1.0, 0.0, 0.5, math.inf]), min_size=2, max_size=40)
 NUMBERS = np.zeros(1)
+
+largest = make_largest()
 
 
 @kernel
@@ -37,7 +39,7 @@ def tree_of(scores: list[float]) -> np.ndarray:
 
 @given(SCORES, st.integers(1, 1000))
 def test_the_winner_is_the_largest_and_ties_break_alike(scores: list[float], step: int) -> None:
-    assert winner(tree_of(scores), step, stream(3)) == largest(np.array(scores), step, stream(3))
+    assert winner(tree_of(scores), len(scores), step, stream(3)) == largest(np.array(scores), step, stream(3))
 
 
 @given(SCORES, st.data())
@@ -54,7 +56,7 @@ def test_one_arm_entered_anew_leaves_the_tree_of_all_arms_entered(scores: list[f
 def test_a_score_that_is_no_number_never_wins(scores: list[float], data: st.DataObject) -> None:
     scores[data.draw(st.integers(0, len(scores) - 1))] = math.nan
     scores.append(1.0)
-    assert winner(tree_of(scores), 1, stream(3)) == largest(np.array(scores), 1, stream(3))
+    assert winner(tree_of(scores), len(scores), 1, stream(3)) == largest(np.array(scores), 1, stream(3))
 
 
 def test_a_policy_whose_scores_move_gets_no_tree() -> None:

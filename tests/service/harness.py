@@ -7,16 +7,17 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Coroutine, Iterator
+import time
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
-import uvicorn
+import psutil
 
 from dynabandit.client import Client
-from dynabandit.service.app import make_app
 from dynabandit.service.clock import Clock
+from dynabandit.service.server import MOST_CONNECTIONS, make_server
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.verify import verify
@@ -59,6 +60,12 @@ def process(store: str, *options: str) -> Iterator[ServerProcess]:
         server.process.communicate()
 
 
+def workers(server: ServerProcess) -> list[psutil.Process]:
+    """The processes that the server has started, such as those that run the trials of the playground."""
+    children = psutil.Process(server.process.pid).children(recursive=True)
+    return [one for one in children if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
 class ManualClock(Clock):
     """A clock that only moves when told to."""
 
@@ -70,11 +77,10 @@ class ManualClock(Clock):
 class Running:
     """A service in a thread of this process, on a real port."""
 
-    def __init__(self, store: Store, **options: Any) -> None:
+    def __init__(self, store: Store, most_connections: int = MOST_CONNECTIONS, **options: Any) -> None:
         self.store = store
         self.service = Service(store, **options)
-        config = uvicorn.Config(make_app(self.service), host="127.0.0.1", port=0, log_config=None)
-        self._server = uvicorn.Server(config)
+        self._server = make_server(self.service, most_connections=most_connections)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
         self._thread.start()
         while not self._server.started:
@@ -103,6 +109,14 @@ def run_apart(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine in a thread of its own: the browser of other tests keeps a loop running in this one."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coroutine).result()
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    """Wait for something that another thread does."""
+    limit = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < limit, "it did not happen in 20 seconds"
+        threading.Event().wait(0.005)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import pytest
 
 from dynabandit.client import ServiceError
 from dynabandit.service.stores import open_store
-from service.harness import assert_replay_agrees, running, talking
+from service.harness import assert_replay_agrees, running, talking, wait_for
 
 ARMS = ["red", "green", "blue"]
 
@@ -134,7 +134,10 @@ def test_early_late_orphan_and_changed_rewards_get_their_status(client, clock):
         assert status_of(client.reward, nonsense, 1) == 404
     late = client.decide("b").decision
     assert status_of(client.reward, decision, 1) == 200
-    clock.seconds += 10.001
+    last = client.decide("b").decision
+    clock.seconds += 10
+    assert status_of(client.reward, last, 1) == 200, "the end of the window is part of it"
+    clock.seconds += 0.001
     assert status_of(client.reward, late, 1) == 410
     assert status_of(client.reward, late, 1) == 410, "late stays late"
     assert status_of(client.reward, decision, 1) == 200, "a reward that counted goes on to be confirmed"
@@ -152,13 +155,6 @@ def test_many_rewards_get_a_status_each(client, clock):
 
 def closed(client) -> list:
     return [event for event in client.events("b") if event.kind == "close"]
-
-
-def wait_for(condition) -> None:
-    limit = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < limit, "it did not happen in 20 seconds"
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("default", [0.25, None])
@@ -296,6 +292,30 @@ def test_a_deleted_bandit_is_gone_its_log_stays_and_its_name_is_free(client, htt
     assert client.state("b").sequence == 1
     erased = client.delete("b", erase=True)
     assert http.get("/v1/bandits/b/events", params={"id": erased.id}).status_code == 404
+
+
+def test_the_log_of_a_deleted_bandit_can_be_erased_later_and_its_namesake_is_left_alone(client, http):
+    client.create("b", ARMS)
+    gone = client.delete("b")
+    client.create("b", ARMS)
+    for _ in range(2):  # a lost answer and another try: what is deleted stays deleted
+        again = http.delete("/v1/bandits/b", params={"confirm": "b", "id": gone.id})
+        assert (again.status_code, again.json()["log_kept"]) == (200, True)
+    erased = http.delete("/v1/bandits/b", params={"confirm": "b", "id": gone.id, "erase": "true"})
+    assert (erased.status_code, erased.json()["id"]) == (200, gone.id)
+    assert http.get("/v1/bandits/b/events", params={"id": gone.id}).status_code == 404
+    assert http.delete("/v1/bandits/b", params={"confirm": "b", "id": gone.id}).status_code == 404
+    assert client.state("b").sequence == 1
+
+
+def test_no_deleted_bandit_is_left_out_where_many_had_one_name(client, http):
+    for _ in range(5):
+        client.create("b", ARMS)
+        client.delete("b")
+    page = http.get("/v1/bandits", params={"deleted": "true", "limit": 2}).json()
+    assert len({one["id"] for one in page["bandits"]}) == 5
+    rest = http.get("/v1/bandits", params={"deleted": "true", "limit": 2, "after": page["next"]}).json()
+    assert rest == {"bandits": [], "next": None}
 
 
 def test_events_come_in_pages_and_in_order(client, http):

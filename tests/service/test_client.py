@@ -90,6 +90,7 @@ def test_coroutines_do_the_same(server):
             assert [one.status for one in await client.reward_many([(decision.decision, 1)])] == [200]
             await client.add_arm("b", "new")
             await client.change_arm("b", "new", paused=True)
+            assert (await client.preview_policy("b", "ucb")).rewards == 1
             await client.set_policy("b", "ucb")
             assert (await client.state("b")).policy == "ucb"
             assert [one.name for one in await client.bandits()] == ["b"]

@@ -50,6 +50,7 @@ def targets(decision: str) -> list[tuple[str, str]]:
         ("PUT", f"/v1/decisions/{decision}/reward"), ("POST", "/v1/bandits/b/decisions"), ("POST", "/v1/rewards"),
         ("PUT", "/v1/bandits/b"), ("PUT", "/v1/bandits/fresh"), ("POST", "/v1/bandits/b/arms"),
         ("PATCH", "/v1/bandits/b/arms/red"), ("PUT", "/v1/bandits/b/policy"),
+        ("POST", "/v1/bandits/b/policy/preview"),
     ]  # fmt: skip
 
 
@@ -198,6 +199,7 @@ ROWS = [
     ("POST", "/v1/bandits/b/arms", {"arm": "x"}, "admin"),
     ("PATCH", "/v1/bandits/b/arms/red", {"paused": True}, "admin"),
     ("PUT", "/v1/bandits/b/policy", {"policy": "ucb"}, "admin"), ("GET", "/v1/bandits/b/events", None, "read"),
+    ("POST", "/v1/bandits/b/policy/preview", {"policy": "ucb"}, "read"),
     ("GET", "/v1/bandits/b/export", None, "read"), ("DELETE", "/v1/bandits/b?confirm=b", None, "admin"),
     ("GET", "/metrics", None, "read"),
 ]  # fmt: skip
@@ -264,9 +266,9 @@ def test_keys_are_compared_in_constant_time_and_stored_hashed(monkeypatch):
     key, row = new_key("read")
     assert hmac.compare_digest is not None
     ring = Keyring([row])
-    assert ring.role(f"Bearer {key}") == "read"
-    assert ring.role("Bearer dyna_unknown_x") is None
-    assert ring.role(None) is None
+    assert ring.holder(f"Bearer {key}").role == "read"
+    assert ring.holder("Bearer dyna_unknown_x") is None
+    assert ring.holder(None) is None
     assert len(compared) == 3, "an unknown key takes the same comparison as a known one"
     assert key.split("_", 2)[2] not in str(row)
 

@@ -17,6 +17,7 @@ BEYOND_A_SCHEMA = {
     "POST /v1/bandits/{name}/decisions",
     "PUT /v1/bandits/{name}",
     "PUT /v1/bandits/{name}/policy",
+    "POST /v1/bandits/{name}/policy/preview",
     "DELETE /v1/bandits/{name}",
 }
 EXAMPLES = 200 if os.environ.get("DYNABANDIT_LONG_FAULTS") else 15

@@ -18,10 +18,11 @@ from dynabandit.service.export import decisions
 from dynabandit.service.fold import MOST_OPEN
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import verify
+from ready import READY
 from service.harness import assert_replay_agrees, running, talking
 
 ARMS = ["red", "green", "blue"]
-PARAMETERS = {"d-ucb": {"discount": 0.99}, "sw-ucb": {"window": 50}}
+PARAMETERS = {"d-ucb": {"discount": 0.99}, "sw-ucb": {"window": 50}, **READY}
 USABLE = [name for name, kind in POLICIES.items() if not kind.informed]
 
 
@@ -241,4 +242,21 @@ def test_verify_covers_deleted_bandits(store_url):
         client.create("b", ARMS)
     store = open_store(store_url)
     assert sorted(one.events for one in verify(store)) == [1, 12]
+    store.close()
+
+
+def test_a_decision_is_closed_after_the_end_of_its_window_and_not_at_it(sqlite_url):
+    store, now = open_store(sqlite_url), [0.0]
+    store.prepare()
+    desk = Desk(store, Clock(lambda: now[0]))
+    state = desk.create("b", types.Create(arms=ARMS, seed=1, reward_window=10, default_reward=0.5))[1]
+    desk.decide(state, 2, None)
+    store.commit(desk.rows, desk.created)
+    desk.clear()
+    now[0] = 10.0
+    desk.sweep(state)
+    assert desk.rows == []
+    now[0] = 10.001
+    desk.sweep(state)
+    assert [(row.kind, row.settles, row.value) for row in desk.rows] == [("close", 1, 0.5), ("close", 2, 0.5)]
     store.close()

@@ -55,8 +55,14 @@ def simulated(*arguments: str) -> subprocess.CompletedProcess[str]:
     [
         (POLICIES[:6], "case-1", 3),
         (POLICIES[6:12], "case-4", 3),
-        (POLICIES[12:], "case-2", 3),
+        (POLICIES[12:18], "case-2", 3),
+        (POLICIES[18:], "case-1", 3),
         (["ots", "aff-ts", "sw-ucb"], "case-3", 11),
+        (["d-ts", "changepoint-ts"], "rotting", 11),
+        (["f-dsw-ts", "ucb"], "seasonal", 3),
+        (["sw-ts", "exp3-s"], "burst", 9),
+        (["rexp3"], "needle", 40),
+        (["d-ts"], "pb-2", 3),
     ],
 )
 def test_cuda_kernels_make_the_choices_of_the_processor(names: list[str], world: str, arms: int) -> None:
@@ -92,7 +98,7 @@ def test_wrong_backends_and_precisions_are_refused_before_any_work(wrong: dict[s
         db.simulate("d-ucb", "case-1", **{"horizon": 10, **wrong})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["ucb", "ts", "aff-ots", "aff-ucb2-growing", "aff-dts2"])
+@pytest.mark.parametrize("name", ["ucb", "ts", "aff-ots", "aff-ucb2-growing", "aff-dts2", "kl-ucb", "glr-kl-ucb"])
 def test_single_precision_agrees_in_law_and_nearly_number_for_number(name: str) -> None:
     """Fixed seeds; the mean of the differences is within 4.5 standard errors of 0, which chance breaks once in 10^5."""
     policy, world, arms, horizon, replications = db.policy(name), db.environment("case-1", arms=12), 12, 1000, 40

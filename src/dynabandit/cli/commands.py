@@ -2,28 +2,28 @@
 
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any
 
 import typer
 
 import dynabandit
 from dynabandit import experiments
-from dynabandit.cli import display, missing, parsing
-from dynabandit.cli.catalogue import entries
+from dynabandit.catalogue import entries
+from dynabandit.cli import display, logs, missing
+from dynabandit.cli.failing import BAD_INPUT, FAILED, INTERRUPTED, bad_input as _bad_input, stop as _stop
 from dynabandit.environments import ENVIRONMENTS
 from dynabandit.errors import extra
-from dynabandit.experiments import Experiment, Named, Spec
+from dynabandit.experiments import Experiment, Named, Spec, Watcher, parsing
 from dynabandit.policies import POLICIES
+from dynabandit.results import Results
 
 __all__ = ["app"]
 
+Publish = Callable[[Results, Path, Watcher], Callable[[], None]]  # writes files, and returns what prints the rest
+
 QUICK = 10  # replications
-BAD_INPUT = 2
-FAILED = 1
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
 ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = typer.Typer(
@@ -40,6 +40,16 @@ Seed = Annotated[int | None, typer.Option(help="The seed of all randomness, inst
 Jobs = Annotated[int | None, typer.Option(help="How many threads; by default one for each core.")]
 Quick = Annotated[bool, typer.Option("--quick", help=f"{QUICK} replications, for a first look.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Forget what is kept of this and compute it again.")]
+Backend = Annotated[
+    str, typer.Option(help="cpu; cuda for an NVIDIA GPU; or auto for the GPU where there is one and the work is large.")
+]
+Precision = Annotated[str, typer.Option(help="double; or single, on a GPU: faster, with choices that agree in law.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="A Dask scheduler such as tcp://scheduler:8786, or local for worker processes."
+    ),
+]
 Horizon = Annotated[int | None, typer.Option(hidden=True, help="How many steps, instead of the spec's.")]
 
 
@@ -67,13 +77,17 @@ def paper(
     out: Annotated[Path, typer.Option(help="The folder for everything.")] = Path("out/paper"),
     quick: Quick = False,
     fresh: Fresh = False,
+    backend: Backend = "cpu",
+    precision: Precision = "double",
+    cluster: Cluster = None,
     horizon: Horizon = None,
 ) -> None:
     """Run the whole paper: every figure and a verdict on every claim."""
     with _bad_input("--only"):
         spec = experiments.paper().only(only or [])
     spec = _changed(spec, replications, quick, seed, jobs, horizon)
-    _run(spec, out, jobs, fresh, paper=True)
+    how = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
+    _run(spec, out, how, _report_paper)
 
 
 @app.command()
@@ -86,6 +100,9 @@ def run(
     out: Annotated[Path | None, typer.Option(help="The folder for everything; by default out/NAME.")] = None,
     quick: Quick = False,
     fresh: Fresh = False,
+    backend: Backend = "cpu",
+    precision: Precision = "double",
+    cluster: Cluster = None,
     horizon: Horizon = None,
 ) -> None:
     """Run your own experiments, to the same kind of report."""
@@ -94,7 +111,8 @@ def run(
     with _bad_input(f"{file}: --only"):
         spec = spec.only(only or [])
     spec = _changed(spec, replications, quick, seed, jobs, horizon)
-    _run(spec, out or Path("out") / file.stem, jobs, fresh, paper=False)
+    how = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
+    _run(spec, out or Path("out") / file.stem, how, _report)
 
 
 @app.command()
@@ -108,6 +126,9 @@ def compare(
     jobs: Jobs = None,
     out: Annotated[Path, typer.Option(help="The folder for everything.")] = Path("out/compare"),
     fresh: Fresh = False,
+    backend: Backend = "cpu",
+    precision: Precision = "double",
+    cluster: Cluster = None,
 ) -> None:
     """Compare some policies on one environment, without a file."""
     with _bad_input("--env"):
@@ -131,7 +152,8 @@ def compare(
         )
         spec = Spec(title=experiment.title, experiments=(experiment,))
     _check_jobs(jobs)
-    _run(spec, out, jobs, fresh, paper=False)
+    how = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
+    _run(spec, out, how, _report)
 
 
 @app.command(name="list")
@@ -139,6 +161,69 @@ def list_() -> None:
     """Show all policies and environments with their parameters and defaults."""
     display.print_catalogue("Policies", entries(POLICIES))
     display.print_catalogue("Environments", entries(ENVIRONMENTS))
+
+
+@app.command()
+def leaderboard(
+    policy: Annotated[list[str] | None, typer.Option(help="Only this policy; give it again for more.")] = None,
+    environment: Annotated[list[str] | None, typer.Option(help="Only this world; give it again for more.")] = None,
+    replications: Annotated[int, typer.Option(help="How many replications.")] = 1000,
+    seed: Annotated[int, typer.Option(help="The seed of all randomness.")] = 1,
+    jobs: Jobs = None,
+    out: Annotated[Path, typer.Option(help="The folder for everything.")] = Path("out/leaderboard"),
+    fresh: Fresh = False,
+    backend: Backend = "cpu",
+    precision: Precision = "double",
+    cluster: Cluster = None,
+    timing: Annotated[bool, typer.Option(help="Whether to time a step of each policy.")] = True,
+    horizon: Annotated[int, typer.Option(hidden=True, help="How many steps.")] = 10_000,
+) -> None:
+    """Rank all policies over all worlds, with 2, 10, 50 and 100 arms."""
+    _check_jobs(jobs)
+    with _bad_input():
+        spec = experiments.leaderboard(replications, seed, horizon, policy or (), environment or ())
+    how = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
+    _run(spec, out, how, _report_leaderboard_timed if timing else _report_leaderboard)
+
+
+def _report(results: Results, out: Path, watcher: Watcher, *, paper: bool = False) -> Callable[[], None]:
+    from dynabandit import analysis
+
+    watcher.running("drawing the report")
+    report = analysis.publish(results, out, paper=paper)
+
+    def show() -> None:
+        display.print_summary(analysis.summary(results))
+        typer.echo(f"Report: {report}")
+
+    return show
+
+
+def _report_paper(results: Results, out: Path, watcher: Watcher) -> Callable[[], None]:
+    return _report(results, out, watcher, paper=True)
+
+
+def _report_leaderboard(results: Results, out: Path, watcher: Watcher, *, timed: bool = False) -> Callable[[], None]:
+    from dynabandit.analysis import leaderboard
+
+    names = sorted({run.policy for run in results})
+    if timed:
+        watcher.running("timing a step of each policy")
+    times = experiments.time_steps(names) if timed else {}
+    rows = leaderboard.standings(results, [name for name in names if POLICIES[name].informed], times)
+    table = out / "leaderboard.md"
+    table.write_text(leaderboard.as_markdown(rows, results), encoding="utf-8")
+    (out / "leaderboard.json").write_text(leaderboard.as_json(rows, results), encoding="utf-8")
+
+    def show() -> None:
+        display.print_standings(rows)
+        typer.echo(f"Table: {table}")
+
+    return show
+
+
+def _report_leaderboard_timed(results: Results, out: Path, watcher: Watcher) -> Callable[[], None]:
+    return _report_leaderboard(results, out, watcher, timed=True)
 
 
 def _changed(
@@ -157,41 +242,27 @@ def _check_jobs(jobs: int | None) -> None:
         _stop(f"--jobs must be a whole number of at least 1, got {jobs}", BAD_INPUT)
 
 
-def _run(spec: Spec, out: Path, jobs: int | None, fresh: bool, *, paper: bool) -> None:
-    """Run a spec, write the report, print the table; say how to go on where that ends early."""
+def _run(spec: Spec, out: Path, how: dict[str, Any], publish: Publish) -> None:
+    """Run a spec, write and print what it found; say how to go on where that ends early."""
+    with _bad_input():
+        experiments.check(spec, how["backend"], how["precision"], how["cluster"], how["jobs"])
     try:
         extra("pyarrow", "lab")  # now, rather than after hours of simulation
-        from dynabandit import analysis
-
         with display.display(sys.stderr) as watcher:
-            results = experiments.run(spec, out, jobs=jobs, fresh=fresh, watcher=watcher)
-            watcher.running("drawing the report")
-            report = analysis.publish(results, out, paper=paper)
-        display.print_summary(analysis.summary(results))
-        typer.echo(f"Report: {report}")
+            results = experiments.run(spec, out, watcher=watcher, **how)
+            show = publish(results, out, watcher)
+        show()
     except KeyboardInterrupt:
         again = shlex.join(["dynabandit", *(word for word in sys.argv[1:] if word != "--fresh")])
         _stop(f"stopped. What is done is kept in {out / experiments.STORE}; go on with: {again}", INTERRUPTED)
     except ModuleNotFoundError as error:
-        _stop(missing(error), FAILED)
+        _stop(missing(error, "cluster" if error.name == "distributed" else "lab"), FAILED)
+    except (experiments.BackendError, MemoryError) as error:
+        _stop(str(error), FAILED)
     except BrokenPipeError:
         raise
     except OSError as error:
         _stop(f"{error}. Earlier results are intact; mend this and run the same command again", FAILED)
-
-
-@contextmanager
-def _bad_input(where: str = "") -> Iterator[None]:
-    """Turn an error about what the user gave into a message and an exit code."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        _stop(f"{where}: {error}" if where else str(error), BAD_INPUT)
-
-
-def _stop(message: str, code: int) -> NoReturn:
-    typer.echo(f"dynabandit: {message}", err=True)
-    raise typer.Exit(code)
 
 
 def _mount_service() -> None:
@@ -206,4 +277,5 @@ def _mount_service() -> None:
         app.add_typer(service)
 
 
+app.add_typer(logs.app)
 _mount_service()

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from dynabandit.cli.catalogue import Entry
+from dynabandit.catalogue import Entry
 from dynabandit.experiments import Watcher
 
 __all__ = ["Display", "console", "display", "print_catalogue", "print_summary"]
@@ -126,6 +126,21 @@ def _best(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     for row in rows:
         by_experiment.setdefault(row["experiment"], []).append(row)
     return [row for group in by_experiment.values() for row in sorted(group, key=lambda one: one["mean"])[:BEST]]
+
+
+def print_standings(rows: Sequence[Any]) -> None:
+    """Print the leaderboard's rows, the best first."""
+    table = Table(box=SIMPLE)
+    table.add_column("policy", no_wrap=True)
+    for heading in ("mean rank", "times the best", "worst", "best in", "steps to see a change", "µs a step"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        rank = f"{row.rank:.1f}" if row.ranked else "yardstick"
+        numbers = (f"{value:.2f}" if value == value else "" for value in (row.ratio, row.worst))
+        delay = f"{row.delay:.0f}" if row.delay == row.delay else "never"
+        step = f"{row.microseconds:.2f}" if row.microseconds == row.microseconds else ""
+        table.add_row(row.policy, rank, *numbers, str(row.wins) if row.ranked else "", delay, step)
+    console(sys.stdout).print("Leaderboard", table, sep="\n")
 
 
 def print_catalogue(title: str, entries: Sequence[Entry]) -> None:

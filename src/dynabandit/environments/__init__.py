@@ -4,14 +4,21 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from dynabandit.environments.base import Environment, Kernels
+from dynabandit.environments.burst import Burst
 from dynabandit.environments.exponential_clock import Case1, Case2, ExponentialClock
+from dynabandit.environments.needle import Needle
+from dynabandit.environments.piecewise_benchmarks import PB1, PB2
 from dynabandit.environments.random_walks import Case3, Case4, LogisticWalk, ReflectedWalk
+from dynabandit.environments.recorded import Recorded
+from dynabandit.environments.rotting import Rotting
+from dynabandit.environments.seasonal import Seasonal
 from dynabandit.environments.still import Fixed, Path, Piecewise, SmallChanges
 from dynabandit.errors import arguments, unknown
 
 __all__ = [
-    "ENVIRONMENTS", "Case1", "Case2", "Case3", "Case4", "Environment", "ExponentialClock", "Fixed", "Kernels",
-    "LogisticWalk", "Path", "Piecewise", "ReflectedWalk", "SmallChanges", "environment",
+    "ENVIRONMENTS", "PB1", "PB2", "Burst", "Case1", "Case2", "Case3", "Case4", "Environment", "ExponentialClock",
+    "Fixed", "Kernels", "LogisticWalk", "Needle", "Path", "Piecewise", "Recorded", "ReflectedWalk", "Rotting",
+    "Seasonal", "SmallChanges", "environment",
 ]  # fmt: skip
 
 ENVIRONMENTS: dict[str, type[Environment]] = {
@@ -26,6 +33,13 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "reflected-walk": ReflectedWalk,
     "logistic-walk": LogisticWalk,
     "path": Path,
+    "pb-1": PB1,
+    "pb-2": PB2,
+    "seasonal": Seasonal,
+    "rotting": Rotting,
+    "burst": Burst,
+    "needle": Needle,
+    "recorded": Recorded,
 }
 
 

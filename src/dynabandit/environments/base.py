@@ -10,8 +10,9 @@ import numpy as np
 from dynabandit.errors import integer, keep
 from dynabandit.kernels.compilation import compiled, kernel
 from dynabandit.kernels.streams import LARGEST_STEP, Stream, stream
+from dynabandit.kernels.walk import ALONE, Walk
 
-__all__ = ["Environment", "Kernels", "make_path_writer", "path_writer"]
+__all__ = ["Environment", "Kernels", "make_path", "make_path_writer", "path_writer"]
 
 
 class Kernels(NamedTuple):
@@ -111,7 +112,7 @@ def make_path_writer(kernels: Kernels) -> Callable[..., None]:
     All but `parameters` and `table` have replications in front; `source` belongs to the first of them. `means`
     gets `steps` steps from `first` on, and `best` the largest mean of each.
     """
-    start, advance = kernels
+    write_path = make_path(kernels, ALONE)
 
     @kernel
     def write(
@@ -124,19 +125,45 @@ def make_path_writer(kernels: Kernels) -> Callable[..., None]:
         steps: int,
         source: Stream,
     ) -> None:
-        replications, _, arms = means.shape
-        for replication in range(replications):
-            own = Stream(source.seed_low, source.seed_high, source.replication + replication)
-            states = state[replication]
-            if first == 1:
-                for arm in range(arms):
-                    start(states, arm, parameters, table, own)
-            for step in range(steps):
-                row = means[replication, step]
-                largest = 0.0
-                for arm in range(arms):
-                    row[arm] = advance(states, arm, first + step, parameters, table, own)
-                    largest = max(largest, row[arm])
-                best[replication, step] = largest
+        for row in range(means.shape[0]):
+            own = Stream(source.seed_low, source.seed_high, source.replication + row)
+            write_path(state[row], parameters, table, means[row], best[row], first, steps, own)
 
     return write
+
+
+def make_path(kernels: Kernels, walk: Walk) -> Callable[..., None]:
+    """Return write_path(state, parameters, table, means, best, first, steps, source), for one replication."""
+    start, advance = kernels
+    rounds, place, inside, leads, highest = walk.rounds, walk.place, walk.inside, walk.leads, walk.highest
+
+    @kernel
+    def write_path(
+        state: np.ndarray,
+        parameters: np.ndarray,
+        table: np.ndarray,
+        means: np.ndarray,
+        best: np.ndarray,
+        first: int,
+        steps: int,
+        source: Stream,
+    ) -> None:
+        arms = means.shape[1]
+        if first == 1:
+            for turn in range(rounds(arms)):
+                if inside(place(0, turn), arms):
+                    start(state, place(0, turn), parameters, table, source)
+        for step in range(steps):
+            row = means[step]
+            largest = 0.0
+            for turn in range(rounds(arms)):
+                arm = place(0, turn)
+                if inside(arm, arms):
+                    mean = advance(state, arm, first + step, parameters, table, source)
+                    row[arm] = mean
+                    largest = max(largest, mean)
+            largest = highest(largest)
+            if leads():
+                best[step] = largest
+
+    return write_path

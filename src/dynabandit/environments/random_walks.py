@@ -26,7 +26,7 @@ def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray
 @kernel
 def innovation(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, source: Stream) -> float:
     """Return omega_t: odd steps draw a pair of normal numbers, even steps use the second of it."""
-    if step % 2 == 1:
+    if step & 1:
         now, state[SPARE, arm] = normal_pair(words(source, PATH, step, arm, 0))
     else:
         now = state[SPARE, arm]
@@ -36,7 +36,9 @@ def innovation(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, s
 @kernel
 def reflect(x: float) -> float:
     """The function f of equation (28)."""
-    x = abs(x) % 2.0
+    x = abs(x)
+    if x >= 2.0:  # hardly ever, and a remainder costs as much as the rest of a step
+        x %= 2.0
     return x if x <= 1.0 else 1.0 - (x - 1.0)
 
 

@@ -1,6 +1,6 @@
 """From a spec to units of work, and from their answers to results."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from dynabandit.experiments.store import Arrays, address, plain
 from dynabandit.experiments.tasks import CoverageTask, PathTask, SimulationTask, Task, batches
 from dynabandit.policies import Policy
 from dynabandit.results import Coverage, Run, SamplePath
+from dynabandit.simulation import code_version
 
 __all__ = ["Plan", "PlannedRun", "make_plan"]
 
@@ -89,17 +90,23 @@ class Plan:
         ]
 
 
-def make_plan(spec: Spec) -> Plan:
-    """Cut a spec into units; experiments on the same paths share them, whatever figure they belong to."""
+def make_plan(spec: Spec, places: Mapping[str, str] | None = None, precision: str = "double") -> Plan:
+    """Cut a spec into units; experiments on the same paths share them, whatever figure they belong to.
+
+    `places` is the backend of each experiment by its id, the processor where left out.
+    """
     shared: dict[str, SimulationTask] = {}
     runs: list[PlannedRun] = []
     for experiment in spec.experiments:
         environment = experiment.environment.make_environment()
-        tasks = [_shared_task(shared, experiment, environment, *batch) for batch in batches(experiment.replications)]
+        backend = (places or {}).get(experiment.id, "cpu")
+        tasks = [
+            _shared(shared, task, experiment.figure) for task in _tasks(experiment, environment, backend, precision)
+        ]
         for named in experiment.policies:
             policy = named.make_policy()
-            keys = tuple(task.add(policy) for task in tasks)
-            code = tasks[0].requests[keys[0]]["code"]
+            code = code_version(policy, environment, experiment.horizon)
+            keys = tuple(task.add(policy, code) for task in tasks)
             runs.append(PlannedRun(experiment, environment, policy, keys, code))
     return Plan(
         simulations=tuple(shared.values()),
@@ -110,22 +117,14 @@ def make_plan(spec: Spec) -> Plan:
     )
 
 
-def _shared_task(
-    shared: dict[str, SimulationTask], experiment: Experiment, environment: Environment, first: int, count: int
-) -> SimulationTask:
+def _tasks(experiment: Experiment, environment: Environment, backend: str, precision: str) -> Iterator[SimulationTask]:
     times = experiment.recorded_times()
-    key = address(
-        {
-            "environment": environment.name,
-            "environment_parameters": environment.parameters,
-            "horizon": experiment.horizon,
-            "seed": experiment.seed,
-            "times": times,
-            "first_replication": first,
-            "replications": count,
-        }
-    )
-    if key not in shared:
-        shared[key] = SimulationTask(environment, experiment.horizon, experiment.seed, times, first, count)
-    shared[key].figures.add(experiment.figure)
-    return shared[key]
+    for first, count in batches(experiment.replications, backend):
+        yield SimulationTask(environment, experiment.horizon, experiment.seed, times, first, count, backend, precision)
+
+
+def _shared(shared: dict[str, SimulationTask], task: SimulationTask, figure: str) -> SimulationTask:
+    """Return the unit with the same question, this one where it is the first."""
+    same = shared.setdefault(address(task.question), task)
+    same.figures.add(figure)
+    return same

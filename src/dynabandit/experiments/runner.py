@@ -4,17 +4,17 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from dynabandit.errors import integer
-from dynabandit.experiments.compiling import compile_ahead
+from dynabandit.experiments.backends import check, place
+from dynabandit.experiments.crew import Crew, hire
 from dynabandit.experiments.plan import Plan, make_plan
 from dynabandit.experiments.spec import Spec
 from dynabandit.experiments.store import Arrays, Store, plain, writing
-from dynabandit.experiments.tasks import CoverageTask, PathTask, SimulationTask, Task
+from dynabandit.experiments.tasks import Task
 from dynabandit.experiments.watching import Watcher
 from dynabandit.results import Results
 
@@ -30,6 +30,9 @@ def run(
     *,
     jobs: int | None = None,
     fresh: bool = False,
+    backend: str = "cpu",
+    precision: str = "double",
+    cluster: str | None = None,
     watcher: Watcher | None = None,
 ) -> Results:
     """Run a spec and write its results.
@@ -44,9 +47,14 @@ def run(
     out
         The folder for everything that is written.
     jobs
-        How many threads, by default one for each core.
+        How many threads, by default one for each core; the workers of a local cluster.
     fresh
         Forget what is kept of this spec, and compute all of it.
+    backend, precision
+        As for `dynabandit.compare`; ``"auto"`` decides for each experiment.
+    cluster
+        The address of a Dask scheduler such as ``tcp://scheduler:8786``, or ``local`` for worker processes on this
+        machine: the results are those of this process, bit for bit.
     watcher
         Told of what is going on.
 
@@ -66,18 +74,22 @@ def run(
     ...     run(Spec(title="A trial", experiments=(trial,)), folder)
     Results(1 runs of 1 experiments)
     """
-    jobs = _cores() if jobs is None else integer("jobs", jobs, 1)
+    jobs = None if jobs is None else integer("jobs", jobs, 1)
     watcher = watcher or Watcher()
     began = time.monotonic()
     out = Path(out)
-    plan, store = make_plan(spec), Store(out / STORE)
-    store.prepare()
-    if fresh:
-        store.forget(key for task in plan.tasks for key in task.requests)
-    found = _answer(plan, store, jobs, watcher)
+    check(spec, backend, precision, cluster, jobs)
+    with hire(cluster, jobs) as crew:
+        places = place(spec, backend, precision, crew.gpus)
+        plan, store = make_plan(spec, places, precision), Store(out / STORE)
+        store.prepare()
+        if fresh:
+            store.forget(key for task in plan.tasks for key in task.requests)
+        found = _answer(plan, store, crew, watcher)
     results = Results(
         (one.run(found) for one in plan.runs),
-        metadata=_metadata(spec, plan, jobs, time.monotonic() - began),
+        metadata=_metadata(spec, plan, time.monotonic() - began)
+        | {"backends": places, "precision": precision, **crew.about},
         paths=plan.sample_paths(found),
         coverage=plan.coverages(found),
     )
@@ -85,7 +97,7 @@ def run(
     return results
 
 
-def _answer(plan: Plan, store: Store, jobs: int, watcher: Watcher) -> dict[str, Arrays]:
+def _answer(plan: Plan, store: Store, crew: Crew, watcher: Watcher) -> dict[str, Arrays]:
     """Return the answers to all requests, computing those that are not kept."""
     found: dict[str, Arrays] = {}
     missing: list[tuple[Task, list[str]]] = []
@@ -99,25 +111,14 @@ def _answer(plan: Plan, store: Store, jobs: int, watcher: Watcher) -> dict[str, 
     waiting = {figure: sum(figure in task.figures for task, _ in work) for figure in plan.figures}
     watcher.begin(sum(task.cost(keys) for task, keys in work), len(waiting))
     _finish(waiting, watcher)
-    _compile(work, jobs, watcher)
-    for task, keys in work:
-        watcher.running(task.title)
-        for key, arrays in task.compute(keys, jobs, watcher.advance).items():
+    for task, answers in crew.compute(work, watcher):
+        for key, arrays in answers.items():
             store.save(key, arrays, task.requests[key])
             found[key] = arrays
         for figure in task.figures:
             waiting[figure] -= 1
         _finish(waiting, watcher)
     return found
-
-
-def _compile(work: Sequence[tuple[Task, list[str]]], jobs: int, watcher: Watcher) -> None:
-    """Compile all that the work needs, before the first unit asks for it."""
-    simulated = [(task, keys) for task, keys in work if isinstance(task, SimulationTask)]
-    policies = [task.policies[key] for task, keys in simulated for key in keys]
-    worlds = [task.environment for task, _ in work if isinstance(task, SimulationTask | PathTask)]
-    coverage = any(isinstance(task, CoverageTask) for task, _ in work)
-    compile_ahead(policies, worlds, coverage, jobs, watcher)
 
 
 def _finish(waiting: dict[str, int], watcher: Watcher) -> None:
@@ -144,7 +145,7 @@ def _write(results: Results, out: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _metadata(spec: Spec, plan: Plan, jobs: int, seconds: float) -> dict[str, Any]:
+def _metadata(spec: Spec, plan: Plan, seconds: float) -> dict[str, Any]:
     """What it takes to make the results again, and what it took; no Parquet file holds any of it."""
     seeds = sorted({part.seed for part in spec.parts})
     code: dict[str, dict[str, str]] = {}
@@ -163,13 +164,8 @@ def _metadata(spec: Spec, plan: Plan, jobs: int, seconds: float) -> dict[str, An
             "memory_bytes": _memory(),
             "system": platform.platform(),
         },
-        "jobs": jobs,
         "wall_seconds": round(seconds, 3),
     }
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _processor() -> str:

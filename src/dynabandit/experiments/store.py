@@ -32,10 +32,10 @@ class StorageError(OSError):
 
 def plain(value: Any) -> Any:
     """Return a value as JSON has it: tuples and arrays as lists."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
     if isinstance(value, Mapping):
         return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
     return [plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
@@ -55,7 +55,7 @@ def _numbers(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _numbers(one) for key, one in value.items()}
     if isinstance(value, list):
-        return [_numbers(one) for one in value]
+        return [one if type(one) is int else _numbers(one) for one in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

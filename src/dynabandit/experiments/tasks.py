@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -13,13 +13,15 @@ from dynabandit.experiments.spec import CoverageSpec, PathSpec
 from dynabandit.experiments.store import Arrays, address
 from dynabandit.kernels.compilation import fingerprint
 from dynabandit.policies import Policy
-from dynabandit.simulation import code_version, compare, path_version, recorded_times
+from dynabandit.simulation import compare, device_version, path_version, recorded_times
 
 __all__ = ["BATCH", "CoverageTask", "PathTask", "SimulationTask", "Task", "batches"]
 
 Advance = Callable[[float], None]
 
-BATCH = 25  # replications of a unit: seconds of work, and what a kill can cost at most
+# Replications of a unit: seconds of work, and what a kill can cost at most. A GPU needs thousands to be busy
+BATCH = {"cpu": 25, "cuda": 10_000}
+GPU_SPEED = 100.0  # threads that a GPU is worth, roughly, and rather too few: it likes large units
 STEP_COST = 5.0  # what a step costs beside its arms, in arms; only for the time left
 
 
@@ -43,8 +45,14 @@ class Task(Protocol):
     def compute(self, keys: Sequence[str], threads: int, advance: Advance) -> dict[str, Arrays]:
         """Answer some of the requests; `advance` is told of the work done in between."""
 
+    def cut(self, keys: Sequence[str], most: float) -> list[tuple[Self, list[str]]]:
+        """Return units that are about `most` work or less, as far as it can be cut; `join` makes the answers whole."""
 
-def batches(replications: int) -> Iterator[tuple[int, int]]:
+    def join(self, parts: Sequence[dict[str, Arrays]]) -> dict[str, Arrays]:
+        """Return what `compute` would, from what the units of `cut` computed, in their order."""
+
+
+def batches(replications: int, backend: str = "cpu") -> Iterator[tuple[int, int]]:
     """Yield the first replication and the size of each batch.
 
     Examples
@@ -52,8 +60,9 @@ def batches(replications: int) -> Iterator[tuple[int, int]]:
     >>> list(batches(60))
     [(0, 25), (25, 25), (50, 10)]
     """
-    for first in range(0, replications, BATCH):
-        yield first, min(BATCH, replications - first)
+    size = BATCH[backend]
+    for first in range(0, replications, size):
+        yield first, min(size, replications - first)
 
 
 @dataclass
@@ -66,6 +75,8 @@ class SimulationTask:
     times: np.ndarray
     first: int
     count: int
+    backend: str = "cpu"
+    precision: str = "double"
     figures: set[str] = field(default_factory=set)
     policies: dict[str, Policy] = field(default_factory=dict)
     requests: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -75,9 +86,10 @@ class SimulationTask:
         last = self.first + self.count
         return f"{self.environment.name}, {self.environment.arms} arms, replications {self.first + 1} to {last}"
 
-    def add(self, policy: Policy) -> str:
-        """Take in a policy, unless it is there already, and return the address of its result."""
-        request = {
+    @property
+    def question(self) -> dict[str, Any]:
+        """What all requests of this unit have in common."""
+        common = {
             "environment": self.environment.name,
             "environment_parameters": self.environment.parameters,
             "horizon": self.horizon,
@@ -85,9 +97,21 @@ class SimulationTask:
             "times": self.times,
             "first_replication": self.first,
             "replications": self.count,
+        }
+        if self.backend == "cuda":  # its choices are the processor's, the last bits of its sums are not
+            common |= {"backend": "cuda", "precision": self.precision, "device_code": device_version()}
+        return common
+
+    def add(self, policy: Policy, code: str) -> str:
+        """Take in a policy, unless it is there already, and return the address of its result.
+
+        `code` is the `code_version` of the policy, which takes a while to find and is that of all batches.
+        """
+        request = {
+            **self.question,
             "policy": policy.name,
             "parameters": policy.parameters,
-            "code": code_version(policy, self.environment, self.horizon),
+            "code": code,
         }
         key = address(request)
         self.policies[key] = policy
@@ -115,11 +139,44 @@ class SimulationTask:
             times=self.times,
             first_replication=self.first,
             threads=threads,
+            backend=self.backend,
+            precision=self.precision,
             progress=progress,
         )
         return {
             key: {"regret": one.regret, "correct": np.rint(one.correct * self.count).astype(np.int64)}
             for key, one in found.items()
+        }
+
+    def cut(self, keys: Sequence[str], most: float) -> list[tuple[Self, list[str]]]:
+        least = 1
+        if self.backend == "cuda":
+            least, most = self.count, most * GPU_SPEED
+        group = max(1, int(len(keys) * most * self.count / (self.cost(keys) * least)))
+        return [
+            part
+            for start in range(0, len(keys), group)
+            for part in self._replications(keys[start : start + group], most, least)
+        ]
+
+    def _replications(self, keys: Sequence[str], most: float, least: int) -> Iterator[tuple[Self, list[str]]]:
+        """Yield runs of at least so many replications."""
+        asked = replace(self, policies={key: self.policies[key] for key in keys}, requests={})
+        size = max(least, int(self.count * most / self.cost(keys)))
+        for low in range(0, self.count, size):
+            yield replace(asked, first=self.first + low, count=min(size, self.count - low)), list(keys)
+
+    def join(self, parts: Sequence[dict[str, Arrays]]) -> dict[str, Arrays]:
+        by_key: dict[str, list[Arrays]] = {}
+        for part in parts:
+            for key, arrays in part.items():
+                by_key.setdefault(key, []).append(arrays)
+        return {
+            key: {
+                "regret": np.concatenate([one["regret"] for one in some]),
+                "correct": np.sum([one["correct"] for one in some], axis=0),
+            }
+            for key, some in by_key.items()
         }
 
 
@@ -166,6 +223,12 @@ class PathTask:
             found[key] = {"means": path[self.times - 1]}
             advance(self.cost([key]))
         return found
+
+    def cut(self, keys: Sequence[str], most: float) -> list[tuple[Self, list[str]]]:
+        return [(self, [key]) for key in keys]
+
+    def join(self, parts: Sequence[dict[str, Arrays]]) -> dict[str, Arrays]:
+        return {key: arrays for part in parts for key, arrays in part.items()}
 
 
 @dataclass
@@ -216,3 +279,9 @@ class CoverageTask:
             return dict(zip(keys, pool.map(count, keys), strict=True))
         finally:
             pool.shutdown(cancel_futures=True)
+
+    def cut(self, keys: Sequence[str], most: float) -> list[tuple[Self, list[str]]]:
+        return [(self, [key]) for key in keys]
+
+    def join(self, parts: Sequence[dict[str, Arrays]]) -> dict[str, Arrays]:
+        return {key: arrays for part in parts for key, arrays in part.items()}

@@ -30,7 +30,7 @@ import numpy as np
 from numba.core.bytecode import FunctionIdentity
 from numba.extending import register_jitable
 
-__all__ = ["cache_folder", "compiled", "fingerprint", "kernel"]
+__all__ = ["cache_folder", "compiled", "fingerprint", "kernel", "own_folder"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -66,9 +66,7 @@ def compiled(function: Function) -> Function:
     with _lock:
         before = numba.config.CACHE_DIR
         try:
-            folder = cache_folder() / f"{CACHE_FORMAT}-{fingerprint(function)[:32]}"
-            _prepare(folder)
-            numba.config.CACHE_DIR = str(folder)
+            numba.config.CACHE_DIR = str(own_folder(function))
             return cast(Function, numba.njit(cache=True, **options)(function))
         except (OSError, RuntimeError):  # nowhere to write, or no home: compile for this process alone
             return cast(Function, numba.njit(**options)(function))
@@ -83,8 +81,12 @@ def cache_folder() -> Path:
     return base / "dynabandit"
 
 
-def _prepare(folder: Path) -> None:
-    """Make `folder`, mark it as used today, and drop folders that nothing has used for a month."""
+def own_folder(function: Callable[..., Any]) -> Path:
+    """Return the folder for the compiled code of a function, named by its fingerprint and marked as used today.
+
+    A new folder is a moment to drop those that nothing has used for a month.
+    """
+    folder = cache_folder() / f"{CACHE_FORMAT}-{fingerprint(function)[:32]}"
     if not folder.exists():
         folder.mkdir(parents=True, exist_ok=True)
         oldest = time.time() - KEEP_UNUSED_DAYS * 86400
@@ -92,6 +94,7 @@ def _prepare(folder: Path) -> None:
             if other.is_dir() and other.stat().st_mtime < oldest:
                 shutil.rmtree(other, ignore_errors=True)
     os.utime(folder)
+    return folder
 
 
 def fingerprint(*functions: Callable[..., Any]) -> str:

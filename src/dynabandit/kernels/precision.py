@@ -11,17 +11,20 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
+from numba.extending import register_jitable
 
-from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.philox import word
 
-__all__ = ["single"]
+__all__ = ["FAST", "single"]
+
+FAST = {"afn", "arcp", "contract", "nsz", "reassoc"}  # not "nnan" or "ninf": an unseen arm scores infinity
 
 FOREIGN = ("math", "numpy", "numba", "numba_cuda", "builtins")
 _rebuilt: dict[FunctionType, Any] = {}
 
 
 def single(function: Any) -> Any:
-    """Return a kernel in single precision; what it calls through globals, closures and modules is rebuilt too.
+    """Return a kernel in fast single precision; what it calls through globals, closures and modules is rebuilt too.
 
     Examples
     --------
@@ -36,7 +39,7 @@ def single(function: Any) -> Any:
         rebuilt = FunctionType(code, names, function.__name__, function.__defaults__, cells)
         rebuilt.__module__ = function.__module__
         rebuilt.__qualname__ = f"{function.__qualname__}_single"
-        _rebuilt[function] = kernel(rebuilt)
+        _rebuilt[function] = register_jitable(fastmath=FAST)(rebuilt)
         mentioned, attributes = _names(code)
         for name in mentioned & set(function.__globals__):
             names[name] = _single(function.__globals__[name], attributes)
@@ -63,6 +66,8 @@ def _names(code: CodeType) -> tuple[set[str], set[str]]:
 
 def _single(value: Any, attributes: set[str]) -> Any:
     """Return what code refers to in single precision; of a module, the attributes that the code mentions."""
+    if value is word:
+        return value
     if isinstance(value, FunctionType) and value.__module__.split(".")[0] not in FOREIGN:
         return single(value)
     if isinstance(value, float):

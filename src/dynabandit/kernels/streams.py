@@ -12,8 +12,8 @@ from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.philox import MASK, philox
 
 __all__ = [
-    "EXPLORE", "EXPLORED_ARM", "LARGEST_REPLICATION", "LARGEST_STEP", "PATH", "REWARD", "SCORE", "SHARE",
-    "START", "TIE", "Stream", "normal_pair", "stream", "uniform", "uniform_pair", "words",
+    "EXPLORE", "EXPLORED_ARM", "LARGEST_REPLICATION", "LARGEST_STEP", "PATH", "REPLAY", "REWARD", "SCORE", "SECOND",
+    "SHARE", "START", "TIE", "Stream", "normal_pair", "stream", "uniform", "uniform_pair", "words",
 ]  # fmt: skip
 
 # Roles. A role's number is part of every result: never reuse or renumber one.
@@ -24,11 +24,14 @@ SCORE = 4  # a policy's draw for an arm
 TIE = 5  # which of several best arms
 EXPLORE = 6  # whether to leave the best arm
 EXPLORED_ARM = 7  # and for which arm
+SECOND = 8  # another draw for an arm, of a policy whose score needs two
 SHARE = 64  # whether a least share takes the decision, of a Bandit alone
+REPLAY = 65  # whether a replay takes a row whose arm was more likely than others
 
 LARGEST_STEP = MASK  # a step is one word of a key, and so is a replication
 LARGEST_REPLICATION = MASK
 TO_UNIT_52 = 2.0**-52
+TO_HIGH_20 = 2.0**20
 TO_ANGLE_32 = 2.0 * math.pi * 2.0**-32
 
 
@@ -77,7 +80,7 @@ def uniform(source: Stream, role: int, step: int, arm: int) -> float:
 @kernel
 def unit(high: int, low: int) -> float:
     """Turn two words into a number in (0, 1); 52 bits and the half are exact in a double."""
-    return (float((high << 20) | (low >> 12)) + 0.5) * TO_UNIT_52
+    return (float(high) * TO_HIGH_20 + float(low >> 12) + 0.5) * TO_UNIT_52
 
 
 @kernel

@@ -5,13 +5,27 @@ from typing import Any
 
 from dynabandit.errors import arguments, unknown
 from dynabandit.policies.aff_d_greedy import AffDGreedy
+from dynabandit.policies.aff_kl_ucb import AffKLUCB
 from dynabandit.policies.aff_thompson import AffOTS, AffTS
 from dynabandit.policies.aff_ucb1 import AffUCB1
 from dynabandit.policies.aff_ucb2 import AffUCB2, AffUCB2Growing
 from dynabandit.policies.base import Kernels, Now, Policy
+from dynabandit.policies.changepoint_thompson import ChangepointTS
+from dynabandit.policies.cusum_ucb import CusumUCB
+from dynabandit.policies.d_kl_ucb import DKLUCB
 from dynabandit.policies.d_ucb import DUCB
+from dynabandit.policies.discounted_thompson import DiscountedTS
 from dynabandit.policies.dynamic_thompson import DTS, AffDTS1, AffDTS2
 from dynabandit.policies.eps_greedy import EpsGreedy
+from dynabandit.policies.exp3_s import Exp3S
+from dynabandit.policies.f_dsw_thompson import FDSWTS
+from dynabandit.policies.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
+from dynabandit.policies.kl_ucb import KLUCB
+from dynabandit.policies.m_ucb import MUCB
+from dynabandit.policies.oracle_restart import OracleRestart
+from dynabandit.policies.rexp3 import Rexp3
+from dynabandit.policies.sw_kl_ucb import SWKLUCB
+from dynabandit.policies.sw_thompson import SWTS
 from dynabandit.policies.sw_ucb import SWUCB
 from dynabandit.policies.thompson import OTS, TS
 from dynabandit.policies.ucb import UCB
@@ -21,6 +35,9 @@ __all__ = [
     "DTS", "DUCB", "OTS", "SWUCB", "TS", "UCB",
     "AffDGreedy", "AffDTS1", "AffDTS2", "AffOTS", "AffTS", "AffUCB1", "AffUCB2", "AffUCB2Growing",
     "BestArm", "EpsGreedy", "Kernels", "Now", "POLICIES", "Policy", "Uniform", "policy",
+    "DKLUCB", "GLRKLUCB", "KLUCB", "MUCB", "SWKLUCB",
+    "AffKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "OracleRestart",
+    "ChangepointTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
 ]  # fmt: skip
 
 POLICIES: dict[str, type[Policy]] = {
@@ -39,12 +56,27 @@ POLICIES: dict[str, type[Policy]] = {
     "aff-ots": AffOTS,
     "aff-dts1": AffDTS1,
     "aff-dts2": AffDTS2,
+    "d-ts": DiscountedTS,
+    "sw-ts": SWTS,
+    "f-dsw-ts": FDSWTS,
+    "changepoint-ts": ChangepointTS,
+    "exp3-s": Exp3S,
+    "rexp3": Rexp3,
+    "kl-ucb": KLUCB,
+    "d-kl-ucb": DKLUCB,
+    "sw-kl-ucb": SWKLUCB,
+    "glr-kl-ucb": GLRKLUCB,
+    "glr-kl-ucb-diminishing": GLRKLUCBDiminishing,
+    "cusum-ucb": CusumUCB,
+    "m-ucb": MUCB,
+    "aff-kl-ucb": AffKLUCB,
+    "oracle-restart": OracleRestart,
     "uniform": Uniform,
     "best-arm": BestArm,
 }
 
 
-def policy(name: str | Policy, **parameters: Any) -> Policy:
+def policy(name: str | Policy, /, **parameters: Any) -> Policy:
     """Return the policy with this name.
 
     Parameters

@@ -115,6 +115,10 @@ class Policy:
         """Return the parameters as the vector that the kernels read."""
         return np.zeros(1)
 
+    def memory_size(self) -> int:
+        """Return how many rows `memory` has: one for each slot, then what a parameter adds, such as a history."""
+        return len(self.slots)
+
     def shared_size(self) -> int:
         """Return the length of the vector `shared`."""
         return 1
@@ -126,6 +130,11 @@ class Policy:
     @property
     def needs_tuning(self) -> bool:
         """Whether a parameter is still open, to be taken from the path that is simulated."""
+        return False
+
+    @property
+    def needs_horizon(self) -> bool:
+        """Whether a parameter is still open, to be taken from the length of the simulation alone."""
         return False
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:

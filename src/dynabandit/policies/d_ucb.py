@@ -77,6 +77,15 @@ def rescale(memory: np.ndarray, shared: np.ndarray) -> None:
     shared[SCALE] = 1.0
 
 
+def belief(column: np.ndarray, shared: np.ndarray, discount: float) -> Belief:
+    """Read an arm's belief; its effective size is the discounted count, the N of the paper's bonus."""
+    _, squares, count, mean, _ = column[:5].tolist()
+    if math.isinf(mean):
+        return Belief(math.nan, 0.0, discount, 0.0)
+    variance = max(0.0, squares / count - mean * mean) if count > 0.0 else 0.0
+    return Belief(mean, variance, discount, count * float(shared[SCALE]))
+
+
 @dataclass(frozen=True, kw_only=True)
 class DUCB(Policy):
     """Discounted UCB: all arms forget at the same constant rate, whether they are played or not.
@@ -134,10 +143,4 @@ class DUCB(Policy):
         return 2
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        """Read an arm's belief; its effective size is the discounted count, the N of the paper's bonus."""
-        _, squares, count, mean, _ = column.tolist()
-        discount = 1.0 if self.discount is None else self.discount
-        if math.isinf(mean):
-            return Belief(math.nan, 0.0, discount, 0.0)
-        variance = max(0.0, squares / count - mean * mean) if count > 0.0 else 0.0
-        return Belief(mean, variance, discount, count * float(shared[SCALE]))
+        return belief(column, shared, 1.0 if self.discount is None else self.discount)

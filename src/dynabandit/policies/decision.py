@@ -7,34 +7,37 @@ import numpy as np
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.contest import GROUP, LOSES, challenge, contested, prefixes
 from dynabandit.kernels.draws import beta, not_empty
-from dynabandit.kernels.ranking import top
 from dynabandit.kernels.streams import EXPLORED_ARM, SCORE, TIE, Stream, uniform
+from dynabandit.kernels.walk import ALONE, Walk
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.tournament import winner
 
-__all__ = ["SCRATCH_ROWS", "largest", "make_choose", "make_count_choices"]
+__all__ = ["SCRATCH_ROWS", "make_choose", "make_count_choices", "make_largest"]
 
 SCRATCH_ROWS = 5
 FEW = 8  # up to so many arms, drawing them all is cheaper than a contest
 
 
-def make_choose(kernels: Kernels, *, contest: bool = True, tree: bool = False) -> Callable[..., int]:
+def make_choose(
+    kernels: Kernels, walk: Walk = ALONE, *, contest: bool = True, tree: bool = False
+) -> Callable[..., int]:
     """Return choose(memory, shared, last, scratch, step, parameters, table, source), the next arm.
 
-    `last` holds the step of each arm's latest play; `scratch` is an array (SCRATCH_ROWS, arms) whose first row
-    holds the scores afterwards. Without `contest`, a Thompson policy draws every arm: slow, for tests. With `tree`,
-    for scores that stand still, `scratch` is a tree of `policies.tournament` with the scores as they are now.
+    `last` holds the step of each arm's latest play; `scratch` is an array (SCRATCH_ROWS, arms or more) whose first
+    row holds the scores afterwards. Without `contest`, a Thompson policy draws every arm, which is slow on a
+    processor. With `tree`, for scores that stand still, `scratch` is a tree of `policies.tournament` with the scores
+    as they are now.
     """
-    context, explore = kernels.context, kernels.explore
-    lead = winner if tree else first_row
+    context, explore, meet = kernels.context, kernels.explore, walk.meet
+    lead = winner if tree else make_first_row(walk)
     if tree and kernels.posterior is not None:
         raise ValueError("a policy with a posterior draws new scores at every step: its kernels cannot be still")
     if tree:
         fill = keep_scores
     elif kernels.posterior is None:
-        fill = make_indices(kernels)
+        fill = make_indices(kernels, walk)
     else:
-        fill = make_contest(kernels) if contest else make_draws(kernels)
+        fill = make_contest(kernels, walk) if contest else make_draws(kernels, walk)
 
     @kernel
     def choose(
@@ -49,7 +52,8 @@ def make_choose(kernels: Kernels, *, contest: bool = True, tree: bool = False) -
     ) -> int:
         now = Now(step, last.size, context(shared, step, parameters))
         fill(memory, last, scratch, now, parameters, table, source)
-        leader = lead(scratch, step, source)
+        meet()
+        leader = lead(scratch, last.size, step, source)
         if explore(memory, leader, step - 1 - last[leader], now, parameters, source):
             return min(int(uniform(source, EXPLORED_ARM, step, 0) * last.size), last.size - 1)
         return leader
@@ -57,9 +61,9 @@ def make_choose(kernels: Kernels, *, contest: bool = True, tree: bool = False) -
     return choose
 
 
-def make_indices(kernels: Kernels) -> Callable[..., None]:
+def make_indices(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
     """Return fill(memory, last, scratch, now, parameters, table, source) for a policy with a `score`."""
-    score = kernels.score
+    score, rounds, place, inside = kernels.score, walk.rounds, walk.place, walk.inside
 
     @kernel
     def fill(
@@ -71,8 +75,10 @@ def make_indices(kernels: Kernels) -> Callable[..., None]:
         table: np.ndarray,
         source: Stream,
     ) -> None:
-        for arm in range(last.size):
-            scratch[0, arm] = score(memory, arm, now.step - 1 - last[arm], now, parameters, table, source)
+        for turn in range(rounds(last.size)):
+            arm = place(0, turn)
+            if inside(arm, last.size):
+                scratch[0, arm] = score(memory, arm, now.step - 1 - last[arm], now, parameters, table, source)
 
     return fill
 
@@ -90,9 +96,10 @@ def keep_scores(
     """Leave the scores as they are."""
 
 
-def make_draws(kernels: Kernels) -> Callable[..., None]:
+def make_draws(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
     """Return fill for a policy with a `posterior`: a draw for every arm."""
     posterior, optimistic = kernels.posterior, kernels.optimistic
+    rounds, place, inside = walk.rounds, walk.place, walk.inside
     assert posterior is not None
 
     @kernel
@@ -105,20 +112,25 @@ def make_draws(kernels: Kernels) -> Callable[..., None]:
         table: np.ndarray,
         source: Stream,
     ) -> None:
-        for arm in range(last.size):
-            a, b = not_empty(posterior(memory, arm, now.step - 1 - last[arm], now, parameters))
-            draw = beta(a, b, source, SCORE, now.step, arm)
-            scratch[0, arm] = max(draw, a / (a + b)) if optimistic else draw
+        for turn in range(rounds(last.size)):
+            arm = place(0, turn)
+            if inside(arm, last.size):
+                a, b = not_empty(posterior(memory, arm, now.step - 1 - last[arm], now, parameters))
+                draw = beta(a, b, source, SCORE, now.step, arm)
+                scratch[0, arm] = max(draw, a / (a + b)) if optimistic else draw
 
     return fill
 
 
-def make_contest(kernels: Kernels) -> Callable[..., None]:
+def make_contest(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
     """Return fill for a policy with a `posterior`, where many arms that cannot have the largest draw get none.
 
     The arm with the largest posterior mean is drawn first; see `dynabandit.kernels.contest` for the rest.
     """
-    posterior, optimistic, draw_all = kernels.posterior, kernels.optimistic, make_draws(kernels)
+    posterior, optimistic, draw_all = kernels.posterior, kernels.optimistic, make_draws(kernels, walk)
+    rounds, turns, place, inside, meet = walk.rounds, walk.turns, walk.place, walk.inside, walk.meet
+    top, highest, lowest = walk.top, walk.highest, walk.lowest
+    mark_open, write_prefixes = make_mark_open(walk), make_write_prefixes(walk)
     assert posterior is not None
 
     @kernel
@@ -136,57 +148,78 @@ def make_contest(kernels: Kernels) -> Callable[..., None]:
         if arms <= FEW:
             draw_all(memory, last, scratch, now, parameters, table, source)
             return
-        for arm in range(arms):
-            a, b = not_empty(posterior(memory, arm, now.step - 1 - last[arm], now, parameters))
-            shape_a[arm] = a
-            shape_b[arm] = b
-            mean[arm] = a / (a + b)
-        favourite = 0
-        for arm in range(arms):
-            if mean[arm] > mean[favourite]:
-                favourite = arm
-        write_prefixes(prefix, now.step, source)
+        for turn in range(rounds(arms)):
+            arm = place(0, turn)
+            if inside(arm, arms):
+                a, b = not_empty(posterior(memory, arm, now.step - 1 - last[arm], now, parameters))
+                shape_a[arm] = a
+                shape_b[arm] = b
+                mean[arm] = a / (a + b)
+        own_mean, own_favourite, _ = top(mean[:arms])
+        largest_mean = highest(own_mean)
+        favourite = min(lowest(own_favourite if own_mean == largest_mean else arms), arms - 1)
+        write_prefixes(prefix[:arms], now.step, source)
+        meet()
         first = beta(shape_a[favourite], shape_b[favourite], source, SCORE, now.step, favourite)
         if optimistic:
-            first = max(first, mean[favourite])
+            first = max(first, largest_mean)
         best = first
         for start in range(0, arms, GROUP):
             end = min(start + GROUP, arms)
             mark_open(
                 score[start:end], shape_a[start:end], shape_b[start:end], mean[start:end], best, prefix[start:end]
             )
-            highest = best
-            for arm in range(start, end):
-                if score[arm] > 0.0 and arm != favourite:
+            own_best = best
+            for turn in range(turns(start, end)):
+                arm = place(start, turn)
+                if not inside(arm, end):
+                    continue
+                if arm == favourite:
+                    score[arm] = first
+                elif score[arm] > 0.0:
                     score[arm] = challenge(
                         shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm], source, SCORE, now.step, arm
                     )
-                    highest = max(highest, score[arm])
+                    own_best = max(own_best, score[arm])
                 if optimistic:  # a loser still scores its mean, which can tie with the favourite's
                     score[arm] = max(score[arm], mean[arm])
-            best = highest
-        score[favourite] = first
+            best = highest(own_best)
 
     return fill
 
 
-@kernel
-def mark_open(
-    score: np.ndarray, shape_a: np.ndarray, shape_b: np.ndarray, mean: np.ndarray, best: float, prefix: np.ndarray
-) -> None:
-    """Score 1 where it is open if an arm exceeds `best`; a loop from 0 on, which is what the compiler vectorises."""
-    for arm in range(score.size):
-        open_ = contested(shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm])
-        score[arm] = 1.0 if open_ else LOSES
+def make_mark_open(walk: Walk) -> Callable[..., None]:
+    """Return a function that scores 1 where it is open if an arm of a group exceeds `best`."""
+    turns, place, inside = walk.turns, walk.place, walk.inside
+
+    @kernel
+    def mark_open(
+        score: np.ndarray, shape_a: np.ndarray, shape_b: np.ndarray, mean: np.ndarray, best: float, prefix: np.ndarray
+    ) -> None:
+        for turn in range(turns(0, score.size)):  # from 0 on: such a loop vectorises
+            arm = place(0, turn)
+            if inside(arm, score.size):
+                open_ = contested(shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm])
+                score[arm] = 1.0 if open_ else LOSES
+
+    return mark_open
 
 
-@kernel
-def write_prefixes(prefix: np.ndarray, step: int, source: Stream) -> None:
-    """Write the first bits of every arm's uniform number."""
-    for eighth in range((prefix.size + 7) // 8):
-        eight = prefixes(source, SCORE, step, eighth)
-        for i in range(min(8, prefix.size - 8 * eighth)):
-            prefix[8 * eighth + i] = eight[i]
+def make_write_prefixes(walk: Walk) -> Callable[..., None]:
+    """Return a function that writes the first bits of every arm's uniform number, eight arms at a turn."""
+    turns, place, inside = walk.turns, walk.place, walk.inside
+
+    @kernel
+    def write_prefixes(prefix: np.ndarray, step: int, source: Stream) -> None:
+        eighths = (prefix.size + 7) // 8
+        for turn in range(turns(0, eighths)):
+            eighth = place(0, turn)
+            if inside(eighth, eighths):
+                eight = prefixes(source, SCORE, step, eighth)
+                for i in range(min(8, prefix.size - 8 * eighth)):
+                    prefix[8 * eighth + i] = eight[i]
+
+    return write_prefixes
 
 
 def make_count_choices(choose: Callable[..., int]) -> Callable[..., None]:
@@ -212,21 +245,42 @@ def make_count_choices(choose: Callable[..., int]) -> Callable[..., None]:
     return count_choices
 
 
-@kernel
-def first_row(scratch: np.ndarray, step: int, source: Stream) -> int:
-    """Return the arm with the largest score in the first row of `scratch`."""
-    return largest(scratch[0], step, source)
+def make_first_row(walk: Walk) -> Callable[..., int]:
+    """Return first_row(scratch, arms, step, source): the arm with the largest score in the first row."""
+    largest = make_largest(walk)
+
+    @kernel
+    def first_row(scratch: np.ndarray, arms: int, step: int, source: Stream) -> int:
+        return largest(scratch[0, :arms], step, source)
+
+    return first_row
+
+
+def make_largest(walk: Walk = ALONE) -> Callable[..., int]:
+    """Return largest(scores, step, source): the arm with the largest score, one of several with the same chance."""
+    top, highest, only = walk.top, walk.highest, walk.only
+
+    @kernel
+    def largest(scores: np.ndarray, step: int, source: Stream) -> int:
+        own_best, own_arm, ties = top(scores)
+        best = highest(own_best)
+        leader = only(own_arm, own_best == best, ties > 1)
+        return leader if leader >= 0 else one_of_ties(scores, best, step, source)
+
+    return largest
 
 
 @kernel
-def largest(scores: np.ndarray, step: int, source: Stream) -> int:
-    """Return the arm with the largest score; one of several at random, each with the same chance."""
-    best, leader, ties = top(scores)
-    if ties > 1:
-        skip = min(int(uniform(source, TIE, step, 0) * ties), ties - 1)
-        for arm in range(leader, scores.size):
-            if scores[arm] == best:
-                if skip == 0:
-                    return arm
-                skip -= 1
-    return leader
+def one_of_ties(scores: np.ndarray, best: float, step: int, source: Stream) -> int:
+    """Return one of the arms with the score `best`."""
+    ties = 0
+    for arm in range(scores.size):
+        if scores[arm] == best:
+            ties += 1
+    skip = min(int(uniform(source, TIE, step, 0) * ties), ties - 1)
+    for arm in range(scores.size):
+        if scores[arm] == best:
+            if skip == 0:
+                return arm
+            skip -= 1
+    return 0

@@ -89,8 +89,8 @@ def match(tree: np.ndarray, node: int) -> None:
 
 
 @kernel
-def winner(tree: np.ndarray, step: int, source: Stream) -> int:
-    """Return the arm with the largest score, as `decision.largest` would of all the scores."""
+def winner(tree: np.ndarray, arms: int, step: int, source: Stream) -> int:
+    """Return the arm with the largest score, as `decision.make_largest` would of all the scores."""
     best, ties = tree[BEST, ROOT], int(tree[TIES, ROOT])
     skip = min(int(uniform(source, TIE, step, 0) * ties), ties - 1) if ties > 1 else 0
     leaves = tree.shape[1] // 2

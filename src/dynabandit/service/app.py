@@ -12,8 +12,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dynabandit.service import export, types
+from dynabandit.service import export, pages, types
+from dynabandit.service.admission import Overloaded
 from dynabandit.service.errors import Refused
+from dynabandit.service.events import KINDS
+from dynabandit.service.logs import note_change
 from dynabandit.service.messages import (
     JSON,
     authorise,
@@ -25,6 +28,7 @@ from dynabandit.service.messages import (
     query_values,
     read_body,
     response,
+    turn_away,
 )
 from dynabandit.service.openapi import Endpoint, Query, document
 from dynabandit.service.service import Service
@@ -44,6 +48,7 @@ LIMIT_BANDITS = Query("limit", 100, 1, 1000)
 AFTER = Query("after", 0, 0, 2**62)
 LIMIT_EVENTS = Query("limit", 1000, 1, MOST_EVENTS)
 ID = Query("id")
+KIND = Query("kind", words=("all", *KINDS))
 EVENT_FORMAT = Query("format", words=("json", "ndjson"))
 EXPORT_FORMAT = Query("format", words=("ndjson", "parquet"))
 DRAWS = Query("draws", 200, 1, 100_000)
@@ -78,6 +83,8 @@ async def get_bandit(service: Service, request: Request, body: None) -> Answer:
 
 async def decide(service: Service, request: Request, body: types.Decide) -> Answer:
     key = header(request, b"idempotency-key")
+    if sum(name == b"idempotency-key" for name, _ in request.scope["headers"]) > 1:
+        raise Refused(422, "Idempotency-Key can be given once")
     if key is not None and not (1 <= len(key) <= 255 and key.isascii() and key.isprintable()):
         raise Refused(422, "Idempotency-Key must have 1 to 255 printable ASCII characters")
     return Answer(await service.decide(path_part(request, "name"), body.count, key))
@@ -103,13 +110,18 @@ async def set_policy(service: Service, request: Request, body: types.SetPolicy) 
     return Answer(await service.set_policy(path_part(request, "name"), body))
 
 
+async def preview_policy(service: Service, request: Request, body: types.PreviewPolicy) -> Answer:
+    return Answer(await service.preview_policy(path_part(request, "name"), body))
+
+
 async def get_events(service: Service, request: Request, body: None) -> Answer | Response:
-    query = query_values(request, AFTER, LIMIT_EVENTS, ID, EVENT_FORMAT)
+    query = query_values(request, AFTER, LIMIT_EVENTS, ID, KIND, EVENT_FORMAT)
     name, identity, after = path_part(request, "name"), query["id"] or None, query["after"]
+    kinds = KINDS.get(query["kind"], ())
     if query["format"] == "json":
-        return Answer(await service.events(name, identity, after, query["limit"]))
+        return Answer(await service.events(name, identity, after, query["limit"], kinds))
     await service.events(name, identity, 0, 1)  # 404 before the stream begins
-    pieces = service.stream(lambda store: export.event_lines(store, name, identity, after))
+    pieces = service.stream(lambda store: export.event_lines(store, name, identity, after, kinds))
     return StreamingResponse(pieces, media_type=NDJSON)
 
 
@@ -127,11 +139,11 @@ async def get_export(service: Service, request: Request, body: None) -> Response
 
 
 async def delete(service: Service, request: Request, body: None) -> Answer:
-    query = query_values(request, CONFIRM, ERASE)
+    query = query_values(request, CONFIRM, ERASE, ID)
     name = path_part(request, "name")
     if not query["confirm"] or cleaned(query["confirm"], "confirm") != name:
         raise Refused(422, "confirm must repeat the name of the bandit")
-    return Answer(await service.delete(name, query["erase"] == "true"))
+    return Answer(await service.delete(name, query["id"] or None, query["erase"] == "true"))
 
 
 async def healthz(service: Service, request: Request, body: None) -> Answer:
@@ -193,8 +205,14 @@ ENDPOINTS: dict[str, tuple[Endpoint, Handler]] = {
         ),
         (
             Endpoint(
+                "POST", "/v1/bandits/{name}/policy/preview", "read", types.PreviewPolicy, types.Preview, (404,)
+            ),
+            preview_policy,
+        ),
+        (
+            Endpoint(
                 "GET", "/v1/bandits/{name}/events", "read", None, types.Events, (404,),
-                query=(AFTER, LIMIT_EVENTS, ID, EVENT_FORMAT), media=(NDJSON,),
+                query=(AFTER, LIMIT_EVENTS, ID, KIND, EVENT_FORMAT), media=(NDJSON,),
             ),
             get_events,
         ),
@@ -208,7 +226,7 @@ ENDPOINTS: dict[str, tuple[Endpoint, Handler]] = {
         (
             Endpoint(
                 "DELETE", "/v1/bandits/{name}", "admin", None, types.Deleted, (404,),
-                query=(CONFIRM, ERASE),
+                query=(CONFIRM, ERASE, ID),
             ),
             delete,
         ),
@@ -223,15 +241,21 @@ DOCUMENT = document([endpoint for endpoint, _ in ENDPOINTS.values()])
 
 def make_app(service: Service) -> ASGIApp:
     """Return the ASGI application of a service."""
+    watcher, workers = pages.Watcher(service), pages.Workers(closing=service.closing)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         await service.start()
+        watcher.start()
         yield
+        await workers.stop()
+        await watcher.stop()
         await service.stop()
 
     bound = {one.id: _bound(service, one, handler) for one, handler in ENDPOINTS.values()}
-    rest = Starlette(lifespan=lifespan)
+    routes = pages.routes(service, watcher, workers)
+    rest = Starlette(lifespan=lifespan, routes=routes, exception_handlers={404: _nothing, 405: _other})
+    rest.router.redirect_slashes = False
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -240,8 +264,8 @@ def make_app(service: Service) -> ASGIApp:
         # A slash inside a name is data, so the path is cut before it is decoded
         path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
         found, methods = _find(path)
-        if found is None:
-            await plain(404, "there is nothing here")(scope, receive, send)
+        if found is None:  # a page, or nothing
+            await rest(scope, receive, send)
             return
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         if method not in methods:
@@ -249,9 +273,19 @@ def make_app(service: Service) -> ASGIApp:
             return
         scope["path_params"] = found.groupdict()
         answer = await bound[methods[method]](Request(scope, receive))
+        if scope["method"] == "HEAD" and isinstance(answer, StreamingResponse):
+            answer = Response(media_type=answer.media_type)  # nothing that takes long is done for nobody
         await answer(scope, receive, send)
 
     return app
+
+
+async def _nothing(request: Request, error: Exception) -> Response:
+    return plain(404, "there is nothing here")
+
+
+async def _other(request: Request, error: Exception) -> Response:
+    return plain(405, "this path has other methods", Allow="GET")
 
 
 def _patterns() -> list[tuple[re.Pattern[str], dict[str, str]]]:
@@ -281,11 +315,17 @@ def _bound(service: Service, endpoint: Endpoint, handler: Handler) -> Callable[[
     async def handle(request: Request) -> Response:
         started = time.perf_counter()
         try:
-            if endpoint.permission:
-                authorise(service, request, endpoint.permission)
+            key = authorise(service, request, endpoint.permission) if endpoint.permission else None
+            if endpoint.permission == "decide":
+                service.check_room()
             body = None if decoder is None else decoder.decode(await read_body(request, limit))
             answer = await handler(service, request, body)
             result = answer if isinstance(answer, Response) else response(*answer)
+            if endpoint.permission == "admin":
+                names = {part: path_part(request, part) for part in request.path_params}
+                note_change(endpoint.id, names, key, msgspec.to_builtins(body) or dict(request.query_params))
+        except Overloaded:
+            result = await turn_away(service)
         except Exception as error:
             result = problem(service, error)
         service.metrics.answered(method, path, result.status_code, time.perf_counter() - started)

@@ -1,7 +1,10 @@
 """Commands: serve, keys, verify."""
 
 import contextlib
+import errno
 import ipaddress
+import os
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -10,16 +13,17 @@ from typing import Annotated, NoReturn
 
 import structlog
 import typer
-import uvicorn
 
-from dynabandit.service.app import make_app
+from dynabandit.service.admission import MOST_WAITING
 from dynabandit.service.errors import StoreFailed
 from dynabandit.service.keys import ROLES, new_key
+from dynabandit.service.logs import write_logs
+from dynabandit.service.server import MOST_CONNECTIONS, make_server
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.verify import verify as verify_store
 
-__all__ = ["Server", "app"]
+__all__ = ["app"]
 
 DEFAULT_STORE = "sqlite:///dynabandit.db"
 SWITCH_SECONDS = 0.0005  # the writer's thread must not wait long for its turn
@@ -36,47 +40,31 @@ def serve(
     host: Annotated[str, typer.Option(help="Any other than 127.0.0.1 needs API keys.")] = "127.0.0.1",
     store: StoreOption = DEFAULT_STORE,
     require_keys: Annotated[bool, typer.Option(help="Ask for API keys on 127.0.0.1, too.")] = False,
-    most_waiting: Annotated[int, typer.Option(min=1, help="Calls that may wait; others get 429.")] = 128,
+    most_waiting: Annotated[int, typer.Option(min=1, help="Calls that may wait; others get 429.")] = MOST_WAITING,
+    most_connections: Annotated[
+        int, typer.Option(min=1, help="Connections at once; others get 503.")
+    ] = MOST_CONNECTIONS,
     patience: Annotated[float, typer.Option(min=0.1, help="Seconds until a call gets 503.")] = 5.0,
 ) -> None:
     """Serve decisions over HTTP until stopped."""
+    write_logs()
+    _check_address(host, port)
     needs_keys = require_keys or not _is_loopback(host)
     opened = _open(store)
     try:
         opened.prepare()
         if needs_keys and not any(key.revoked is None for key in opened.api_keys()):
             opened.close()
-            _fail(f"host {host} needs API keys, and the store has none: dynabandit keys create --role admin")
-    except StoreFailed as error:
-        if not opened.shared:
+            why = "--require-keys" if require_keys else f"host {host}"
+            _fail(f"{why} needs API keys, and the store has none: dynabandit keys create --role admin --store ...")
+    except (StoreFailed, ValueError) as error:
+        if not opened.shared or isinstance(error, ValueError):
             _fail(str(error))
         opened.rollback()
         structlog.get_logger("dynabandit.service").warning("store not available yet", problem=str(error))
     sys.setswitchinterval(SWITCH_SECONDS)
-    _write_logs()
     service = Service(opened, needs_keys, most_waiting=most_waiting, patience=patience)
-    config = uvicorn.Config(
-        make_app(service),
-        host=host,
-        port=port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=10,
-    )
-    Server(config).run()
-
-
-class Server(uvicorn.Server):
-    """A server that says where it listens: port 0 asks the system for a free one."""
-
-    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
-        await super().startup(sockets)  # type: ignore[arg-type]
-        for server in self.servers:
-            for socket in server.sockets:
-                address, port = socket.getsockname()[:2]
-                shown = f"[{address}]" if ":" in address else address
-                print(f"dynabandit serves http://{shown}:{port}", flush=True)
+    make_server(service, host, port, most_connections).run()
 
 
 @keys_app.command("create")
@@ -98,6 +86,7 @@ def create_key(
 @keys_app.command("list")
 def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
     """List the API keys, without their secrets."""
+    _check_exists(store)
     with _tables(store) as opened:
         keys = opened.api_keys()
     for key in keys:
@@ -109,6 +98,7 @@ def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
 @keys_app.command("revoke")
 def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A002 - what users see
     """Revoke an API key; a running service turns it away within a second or two."""
+    _check_exists(store)
     with _tables(store) as opened:
         found = opened.revoke_key(id, time.time())
     if not found:
@@ -118,9 +108,8 @@ def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A0
 @app.command()
 def verify(store: StoreOption = DEFAULT_STORE) -> None:
     """Replay every log and say where it first differs from what was answered."""
-    if store.startswith("sqlite:///") and not Path(store.removeprefix("sqlite:///")).exists():
-        _fail(f"store {store} does not exist")
-    with contextlib.closing(_open(store)) as opened:
+    _check_exists(store)
+    with _tables(store) as opened:
         verdicts = verify_store(opened)
     for one in verdicts:
         if one.problem is None:
@@ -134,8 +123,14 @@ def verify(store: StoreOption = DEFAULT_STORE) -> None:
 def _open(url: str) -> Store:
     try:
         return open_store(url)
-    except ValueError as error:
+    except (ModuleNotFoundError, ValueError) as error:
         _fail(str(error))
+
+
+def _check_exists(url: str) -> None:
+    """A wrong name must not make an empty store."""
+    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
+        _fail(f"store {url} does not exist")
 
 
 @contextlib.contextmanager
@@ -145,8 +140,24 @@ def _tables(url: str) -> Iterator[Store]:
         try:
             opened.prepare_tables()
             yield opened
-        except StoreFailed as error:
+        except (StoreFailed, ValueError) as error:
             _fail(str(error))
+
+
+def _check_address(host: str, port: int) -> None:
+    """Say what is wrong with an address before anything is opened."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, address in found:
+            with socket.socket(family, kind, protocol) as probe:
+                if os.name == "posix":  # a port that was in use a moment ago is free, as the server will see it
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+                probe.listen()
+    except (OSError, UnicodeError) as error:
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            _fail(f"port {port} of {host} is in use; name another with --port, or 0 for any that is free")
+        _fail(f"cannot listen on port {port} of host {host!r}: {error}")
 
 
 def _is_loopback(host: str) -> bool:
@@ -159,17 +170,3 @@ def _is_loopback(host: str) -> bool:
 def _fail(problem: str) -> NoReturn:
     typer.echo(f"error: {problem}", err=True)
     raise typer.Exit(1)
-
-
-def _write_logs() -> None:
-    """Write events as JSON lines on the standard error; headers, and with them keys, are never among them."""
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
-    )

@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from dynabandit.bandit import Bandit
-from dynabandit.policies import policy as make_policy
 from dynabandit.service import types
 from dynabandit.service.clock import Clock
 from dynabandit.service.errors import Conflict, Differs, Refused
@@ -21,11 +20,12 @@ from dynabandit.service.events import ARM, CLOSE, CREATE, DELETE, POLICY, REWARD
 from dynabandit.service.fold import State, change_arm
 from dynabandit.service.names import ID_BITS, decision_id, public_id
 from dynabandit.service.stores import Snapshot, Store
+from dynabandit.service.warming import Warming, check_size
 
 __all__ = ["Desk", "view"]
 
 SNAPSHOT_EVERY = 10_000  # events
-MOST_SHARED = 1_000_000
+MOST_DRAWS = 10_000_000  # in a call: arms times decisions, which is about a second
 SWEEP_PAGE = 500  # decisions whose window is looked at in one transaction
 
 
@@ -84,20 +84,31 @@ class Desk:
         return state
 
     def _load(self, number: int) -> State:
+        return self._caught_up(self._restored(number, 0) or State(number, self.store.rewards_before))
+
+    def _restored(self, number: int, sequence: int) -> State | None:
+        """Return the state of the latest snapshot, unless there is none of that event or a later one."""
         snapshot = self.store.snapshot(number)
-        state = State(number, self.store.rewards_before)
-        if snapshot is not None and snapshot.body is not None:
-            state = State.from_json(number, snapshot.body, self.store.rewards_before)
-            if state.state_hash() != snapshot.state_hash:
-                raise Differs(state.settings.name, snapshot.sequence, "the snapshot does not have its own hash")
-        self.catch_up(state)
+        if snapshot is None or snapshot.body is None or snapshot.sequence < sequence:
+            return None
+        state = State.from_json(number, snapshot.body, self.store.rewards_before)
+        if state.state_hash() != snapshot.state_hash:
+            raise Differs(state.settings.name, snapshot.sequence, "the snapshot does not have its own hash")
         return state
 
-    def catch_up(self, state: State) -> None:
-        """Take in what the log has beyond the state."""
+    def catch_up(self, number: int) -> None:
+        """Take in what the log has beyond a state."""
+        self.states[number] = self._caught_up(self.states[number])
+
+    def _caught_up(self, state: State) -> State:
         for row in self.store.log(state.number, state.sequence):
+            if row.kind == POLICY:  # a snapshot comes with it, which saves learning all rewards again
+                restored = self._restored(state.number, row.sequence)
+                if restored is not None:
+                    return self._caught_up(restored)
             state.apply(row)
         self.clock.reach(state.time)
+        return state
 
     def snapshot(self, number: int) -> Snapshot:
         """Return a snapshot of a state, which must have no rows in the batch at hand."""
@@ -124,7 +135,7 @@ class Desk:
         if body["drawn"]:
             body["seed"] = secrets.randbits(63)
         try:
-            _check_size(body["policy"], body["parameters"])
+            check_size(body["policy"], body["parameters"])
             Bandit(body["policy"], body["arms"], seed=body["seed"], **body["parameters"])
         except (TypeError, ValueError) as error:
             raise Refused(422, str(error)) from None
@@ -142,6 +153,8 @@ class Desk:
                 if len(before) != count:
                     raise Refused(409, f"this Idempotency-Key was used for {len(before)} decisions, not {count}")
                 return _decisions(state, before)
+        if count > 1 and count * len(state.bandit.names) > MOST_DRAWS:
+            raise Refused(422, f"count times the number of arms must be at most {MOST_DRAWS}, got {count} decisions")
         try:
             now, wall = self._now(state), time.time()
             rows = [state.decide(now, wall, key, str(count) if count > 1 and key is not None else None)]
@@ -155,6 +168,7 @@ class Desk:
 
     def reward(self, number: int, step: int, value: float) -> None:
         """Count a reward once, or refuse."""
+        value += 0.0  # no negative zero, which a store need not give back
         state = self.known(number)
         found = self._decision(state, step)
         if found is None:
@@ -199,6 +213,8 @@ class Desk:
 
     def _close(self, state: State, step: int, column: int) -> None:
         value = state.settings.default_reward
+        if value is not None:
+            value += 0.0
         now, wall = self._now(state), time.time()
         self.rows.append(state.add(CLOSE, now, wall, settles=step, arm=column, value=value))
         self._settled[state.number, step] = (CLOSE, value)
@@ -246,32 +262,24 @@ class Desk:
             raise Refused(409, str(error)) from None
         self.rows.append(state.add(ARM, self._now(state), time.time(), body=json.dumps(body)))
 
-    def set_policy(self, state: State, asked: types.SetPolicy) -> None:
-        """Go on with another policy, warmed by all rewards so far; the same policy again changes nothing."""
-        try:
-            _check_size(asked.policy, asked.parameters)
-            fresh = state.bandit.swapped(asked.policy, (), **asked.parameters)
-        except (TypeError, ValueError) as error:
-            raise Refused(422, str(error)) from None
-        if fresh.policy == state.bandit.policy:
+    def set_policy(self, state: State, asked: types.SetPolicy, warming: Warming | None = None) -> None:
+        """Go on with another policy, warmed by all rewards so far; the same policy again changes nothing.
+
+        What `warming` has learnt already need not be learnt here, where all other calls wait.
+        """
+        if warming is None or not warming.fits(state):
+            warming = Warming(state, asked)
+        if warming.bandit.policy == state.bandit.policy:
             return
+        warming.feed(self.store, state.sequence)
         body = json.dumps({"policy": asked.policy, "parameters": asked.parameters})
-        self.rows.append(state.add(POLICY, self._now(state), time.time(), body=body))
+        self.rows.append(state.swap(self._now(state), time.time(), body, warming.bandit_of(state)))
 
     def delete(self, state: State) -> None:
         """Delete a bandit; its log stays."""
         self.rows.append(state.add(DELETE, self._now(state), time.time()))
         self.deleted.append(state.number)
         self._names.pop(state.settings.name, None)
-
-
-def _check_size(name: str, parameters: dict[str, Any]) -> None:
-    """Refuse a policy whose memory would not fit: a window is a number that anybody can write down."""
-    size = make_policy(name, **parameters).shared_size()
-    if size > MOST_SHARED:
-        raise ValueError(
-            f"policy {name!r} would keep {size} numbers besides the arms, at most {MOST_SHARED} are allowed"
-        )
 
 
 def _decisions(state: State, rows: list[Row]) -> list[types.Decision]:

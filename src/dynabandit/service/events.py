@@ -15,6 +15,7 @@ __all__ = [
     "CREATE",
     "DECISION",
     "DELETE",
+    "KINDS",
     "POLICY",
     "REWARD",
     "Row",
@@ -29,6 +30,12 @@ CLOSE = "close"  # the window of a decision ended without a reward
 ARM = "arm"
 POLICY = "policy"
 DELETE = "delete"
+# What callers may ask for, and which kinds that are
+KINDS: dict[str, tuple[str, ...]] = {
+    "decision": (DECISION,),
+    "reward": (REWARD, CLOSE),
+    "change": (CREATE, ARM, POLICY, DELETE),
+}
 
 
 class Row(NamedTuple):

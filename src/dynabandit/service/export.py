@@ -2,7 +2,7 @@
 
 import importlib.util
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -19,10 +19,16 @@ __all__ = ["decision_lines", "decisions", "event_lines", "has_parquet", "parquet
 ROWS = 1_000  # a piece of the export; what a piece needs is all that is kept in memory
 
 
-def event_lines(store: Store, name: str, id: str | None, after: int) -> Iterator[bytes]:  # noqa: A002
+def event_lines(
+    store: Store,
+    name: str,
+    id: str | None,  # noqa: A002
+    after: int,
+    kinds: Sequence[str] = (),
+) -> Iterator[bytes]:
     """Return the events after a sequence number as NDJSON."""
     number = find_log(store, name, id)
-    while page := store.events(number, after, ROWS):
+    while page := store.events(number, after, ROWS, kinds):
         yield msgspec.json.Encoder().encode_lines(list(shown_events(store, number, page)))
         after = page[-1].sequence
 

@@ -30,7 +30,7 @@ class Settings(NamedTuple):
 class State:
     """A bandit as its log has it up to `sequence`.
 
-    Every change is an `apply` of a row, live and in a replay alike. What is kept beside the `Bandit` is bounded:
+    Every change is a row, which `apply` takes in again in a replay. What is kept beside the `Bandit` is bounded:
     `open` holds the latest decisions without a reward, and `settled_to` says up to which step every decision
     has its reward or none for ever.
     """
@@ -77,6 +77,13 @@ class State:
         step = self.bandit.step
         row = Row(self.number, self.sequence + 1, DECISION, step, None, column, None, now, wall, key, body)
         self._note_open(step, column, now)
+        self._reached(row)
+        return row
+
+    def swap(self, now: float, wall: float, body: str, bandit: Bandit) -> Row:
+        """Go on with a bandit whose policy has learnt from all rewards so far, and return the row."""
+        row = Row(self.number, self.sequence + 1, POLICY, None, None, None, None, now, wall, None, body)
+        self._bandit = bandit
         self._reached(row)
         return row
 

@@ -50,8 +50,8 @@ class Keyring:
         """Take in the keys of the store."""
         self._rows = {row.id: row for row in rows if row.revoked is None}
 
-    def role(self, authorization: str | None) -> str | None:
-        """Return the role that an Authorization header has, or None."""
+    def holder(self, authorization: str | None) -> KeyRow | None:
+        """Return the key that an Authorization header shows, or None."""
         scheme, _, key = (authorization or "").partition(" ")
         prefix, _, rest = key.strip().partition("_")
         identity, _, secret = rest.partition("_")
@@ -59,4 +59,4 @@ class Keyring:
         same = hmac.compare_digest(digest(secret), NOBODY if row is None else row.digest)
         if not same or row is None or prefix != "dyna" or scheme.lower() != "bearer":
             return None
-        return row.role
+        return row

@@ -17,12 +17,13 @@ from dynabandit.service.keys import ROLES
 from dynabandit.service.names import clean_name
 from dynabandit.service.openapi import Query
 from dynabandit.service.service import Service
-from dynabandit.service.writer import RETRY_SECONDS, Overloaded
 
-__all__ = ["JSON", "authorise", "cleaned", "header", "path_part", "plain", "problem", "query_values", "read_body",
-           "response"]  # fmt: skip
+__all__ = ["JSON", "RETRY_SECONDS", "authorise", "cleaned", "header", "path_part", "plain", "problem", "query_values",
+           "read_body", "response", "turn_away"]  # fmt: skip
 
 JSON = "application/json"
+RETRY_SECONDS = "1"
+LONGEST_WHY = 1000  # characters: what is wrong may be long, and is quoted
 HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 413: {"Connection": "close"}}  # what is left is not read
 
 encode = msgspec.json.Encoder().encode
@@ -31,7 +32,7 @@ log = structlog.get_logger("dynabandit.service")
 
 def plain(status: int, why: str, **headers: str) -> Response:
     """Return an answer that says why not."""
-    answer = response(types.Problem(why), status)
+    answer = response(types.Problem(why if len(why) <= LONGEST_WHY else f"{why[:LONGEST_WHY]}..."), status)
     answer.headers.update(headers)
     return answer
 
@@ -39,6 +40,16 @@ def plain(status: int, why: str, **headers: str) -> Response:
 def response(content: Any, status: int = 200) -> Response:
     """Return an answer."""
     return Response(encode(content), status, media_type=JSON)
+
+
+def _turned_away(**headers: str) -> Response:
+    return plain(429, "too many calls wait already", **{"Retry-After": RETRY_SECONDS}, **headers)
+
+
+async def turn_away(service: Service) -> Response:
+    """Return the answer to a call that cannot be let in, when its turn has come."""
+    service.metrics.turned_away.inc()
+    return STAY if await service.hold_back() else LEAVE
 
 
 def problem(service: Service, error: Exception) -> Response:
@@ -51,9 +62,6 @@ def problem(service: Service, error: Exception) -> Response:
         status, why = 422, str(error)
     elif isinstance(error, (msgspec.DecodeError, RecursionError)):
         status, why = 400, f"the body must be JSON: {error}"
-    elif isinstance(error, Overloaded):
-        service.metrics.turned_away.inc()
-        status, why, headers = 429, "too many calls wait already", {"Retry-After": RETRY_SECONDS}
     elif isinstance(error, StoreFailed):
         status, why, headers = 503, "the store is not available", {"Retry-After": RETRY_SECONDS}
     elif isinstance(error, ClientDisconnect):
@@ -64,22 +72,22 @@ def problem(service: Service, error: Exception) -> Response:
     else:
         log.error("call failed", exc_info=error)
         status, why = 500, "something went wrong; the log of the service says what"
-    answer = response(types.Problem(why), status)
-    answer.headers.update(headers)
-    return answer
+    return plain(status, why, **headers)
 
 
-def authorise(service: Service, request: Request, permission: str) -> None:
-    """Refuse a caller without the key for it, before anything is looked up."""
+def authorise(service: Service, request: Request, permission: str) -> str | None:
+    """Refuse a caller without the key for it, before anything is looked up; return the key's id."""
     if service.needs_keys:
-        role = service.keyring.role(header(request, b"authorization"))
-        if role is None:
+        key = service.keyring.holder(header(request, b"authorization"))
+        if key is None:
             raise Refused(401, "this needs a valid API key, as: Authorization: Bearer dyna_...")
-        if permission not in ROLES[role]:
+        if permission not in ROLES[key.role]:
             raise Refused(403, f"this needs a key that may {permission}")
-    elif not _is_local(header(request, b"host") or ""):
+        return key.id
+    if not _is_local(header(request, b"host") or ""):
         # A page on the web can point a name of its own at this address, but cannot choose another Host header
         raise Refused(421, "without API keys only requests to 127.0.0.1 or localhost are answered")
+    return None
 
 
 @functools.lru_cache(maxsize=64)
@@ -96,7 +104,7 @@ async def read_body(request: Request, limit: int) -> bytes:
     kind = (header(request, b"content-type") or "").partition(";")[0].strip().lower()
     if kind != JSON:  # browsers ask before they send this type to another site
         raise Refused(415, f"Content-Type must be {JSON}, got {kind[:100]!r}")
-    body, more = b"", True
+    body, more = bytearray(), True
     while more:
         message = await request.receive()
         if message["type"] == "http.disconnect":
@@ -105,7 +113,7 @@ async def read_body(request: Request, limit: int) -> bytes:
         more = message.get("more_body", False)
         if len(body) > limit:
             raise Refused(413, f"the body must have at most {limit} bytes")
-    return body
+    return bytes(body)
 
 
 def header(request: Request, name: bytes) -> str | None:
@@ -135,6 +143,8 @@ def cleaned(name: str, what: str) -> str:
 def query_values(request: Request, *known: Query) -> dict[str, Any]:
     """Return the value of each parameter, or refuse."""
     given = dict(request.query_params)
+    if len(given) < len(request.query_params.multi_items()):
+        raise Refused(422, "each parameter can be given once")
     values = {one.name: _value(one, given.pop(one.name)) if one.name in given else _default(one) for one in known}
     if given:
         names = ", ".join(one.name for one in known)
@@ -158,3 +168,6 @@ def _value(query: Query, text: str) -> int | str:
             raise Refused(422, f"{query.name} must be {valid}, got {text[:100]!r}")
         return int(text)
     return text
+
+
+STAY, LEAVE = _turned_away(), _turned_away(Connection="close")  # made once: there is no time to make many

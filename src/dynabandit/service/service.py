@@ -3,26 +3,35 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TypeVar
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import structlog
 
 from dynabandit.service import types
+from dynabandit.service.admission import MOST_WAITING, Overloaded, Pace
 from dynabandit.service.clock import Clock
 from dynabandit.service.desk import Desk, view
 from dynabandit.service.errors import Refused, StoreFailed
 from dynabandit.service.events import Row, shown
+from dynabandit.service.fold import State
 from dynabandit.service.keys import Keyring
 from dynabandit.service.metrics import Metrics
 from dynabandit.service.names import public_id, read_decision_id, read_public_id
+from dynabandit.service.preview import preview
 from dynabandit.service.stores import Store
-from dynabandit.service.writer import Call, Overloaded, Writer
+from dynabandit.service.warming import compile_policy, warmed
+from dynabandit.service.writer import Call, Writer
 
 __all__ = ["Service", "find_log", "shown_events"]
 
 MANY_ARMS = 500  # from here on a state is written out in a thread of its own
+MOST_REPLAYS = 16  # that run or wait for a thread
 READY_SECONDS = 2.0
+READY_FOR = 0.5  # seconds
+WARMINGS = 4  # tries to warm a policy while nobody waits; then all wait for it
 KEYS_SECONDS = 1.0
 Result = TypeVar("Result")
 
@@ -49,17 +58,25 @@ class Service:
         store: Store,
         needs_keys: bool = False,
         clock: Clock | None = None,
-        most_waiting: int = 128,
+        most_waiting: int = MOST_WAITING,
         patience: float = 5.0,
     ) -> None:
         self.metrics = Metrics()
         self.needs_keys = needs_keys
         self.keyring = Keyring()
+        self.closing = threading.Event()  # set when the server is about to stop: whatever streams without end, ends
         self._store = store
         self._reader = store.reader()
         self._reading = threading.Lock()
         self._desk = Desk(store, clock or Clock())
         self._writer = Writer(self._desk, self.metrics, most_waiting, patience)
+        # What takes long has threads of its own: reading the keys, of which some may be revoked, must not wait for it
+        self._replays = ThreadPoolExecutor(2, "dynabandit-replay")
+        self._exports = ThreadPoolExecutor(2, "dynabandit-export")
+        self._replaying = 0
+        self._compiled: set[str] = set()
+        self._pace = Pace()
+        self._ready_until, self._ready_failures = 0.0, 0
         self._refresher: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -76,6 +93,8 @@ class Service:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._refresher
         await self._writer.stop()
+        for threads in (self._replays, self._exports):
+            await asyncio.to_thread(threads.shutdown, cancel_futures=True)
         self._reader.close()
 
     async def _refresh_keys(self) -> None:
@@ -100,6 +119,26 @@ class Service:
 
         return await asyncio.to_thread(work)
 
+    def reader(self) -> Store:
+        """Return a store with a connection of its own, for a thread that follows the log."""
+        return self._store.reader()
+
+    async def write(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
+        """Write something that is no event, through the one thread that writes."""
+        await self._writer.submit(Call(lambda desk: desk.store.write(statements), alone=True))
+
+    def check_room(self) -> None:
+        """Raise `Overloaded` where a decision or a reward would be turned away anyway, before its body is read."""
+        if self._writer.room.full():
+            raise Overloaded
+
+    async def hold_back(self) -> bool:
+        """Wait before a caller is turned away; return whether it may stay connected."""
+        wait = self._pace.wait()
+        if wait:
+            await asyncio.sleep(wait)
+        return wait is not None
+
     # Calls of the API
 
     async def create(self, name: str, asked: types.Create) -> tuple[int, types.BanditState]:
@@ -109,7 +148,10 @@ class Service:
             status, state = desk.create(name, asked)
             return status, view(state)
 
-        status, shown = await self._writer.submit(Call(run, name=name, alone=True))
+        if asked.policy not in self._compiled:  # which takes seconds, and must not keep others waiting
+            await self._replay(lambda store: compile_policy(asked.policy, asked.parameters))
+            self._compiled.add(asked.policy)
+        status, shown = await self._writer.submit(Call(run, name=name, alone=True, change=True))
         return status, await self._written_out(shown, len(asked.arms))
 
     async def state(self, name: str) -> types.BanditState:
@@ -129,11 +171,11 @@ class Service:
         """GET /v1/bandits."""
         found = await self.read(lambda store: store.bandits(deleted, after, limit))
         listed = [types.BanditSummary(row.name, public_id(row.number), row.deleted) for row in found]
-        return types.BanditList(listed, listed[-1].name if len(listed) == limit else None)
+        return types.BanditList(listed, listed[-1].name if len(listed) >= limit else None)
 
     async def decide(self, name: str, count: int, key: str | None) -> types.Decisions:
         """POST /v1/bandits/{name}/decisions."""
-        call = Call(lambda desk: desk.decide(desk.named(name), count, key), name=name)
+        call = Call(lambda desk: desk.decide(desk.named(name), count, key), name=name, events=count)
         return types.Decisions(await self._writer.submit(call))
 
     async def reward(self, decision: str, value: float) -> types.Rewarded:
@@ -153,7 +195,7 @@ class Service:
             return [_reward_one(desk, found, one) for found, one in read]
 
         numbers = {found[0] for found, _ in read if found is not None}
-        return types.RewardResults(await self._writer.submit(Call(run, bandits=numbers)))
+        return types.RewardResults(await self._writer.submit(Call(run, bandits=numbers, events=len(given))))
 
     async def add_arm(self, name: str, arm: str) -> types.Changed:
         """POST /v1/bandits/{name}/arms."""
@@ -165,55 +207,119 @@ class Service:
 
     async def set_policy(self, name: str, asked: types.SetPolicy) -> types.Changed:
         """PUT /v1/bandits/{name}/policy."""
-        return await self._change(name, lambda desk: desk.set_policy(desk.named(name), asked), alone=True)
+        changed = None
+        for left in reversed(range(WARMINGS)):
+            if changed is None:
+                changed = await self._try_to_swap(name, asked, last=left == 0)
+        assert changed is not None, "the last try does what the others leave undone"
+        return changed
 
-    async def _change(self, name: str, change: Callable[[Desk], None], alone: bool = False) -> types.Changed:
+    async def _try_to_swap(self, name: str, asked: types.SetPolicy, last: bool) -> types.Changed | None:
+        """Warm the policy while decisions go on, then swap; None where arms came or went meanwhile."""
+        copied = await self._copied(name)
+        warming = await self._replay(lambda store: warmed(store, copied, asked))
+        if warming is None:
+            return types.Changed(copied.sequence)
+
+        def run(desk: Desk) -> types.Changed | None:
+            state = desk.named(name)
+            if not last and not warming.fits(state):
+                return None
+            desk.set_policy(state, asked, warming)
+            return types.Changed(state.sequence)
+
+        changed: types.Changed | None = await self._writer.submit(Call(run, name=name, alone=True, change=True))
+        return changed
+
+    async def _copied(self, name: str) -> State:
+        call = Call(lambda desk: desk.named(name).copy(), name=name, change=True)
+        state: State = await self._writer.submit(call)
+        return state
+
+    async def preview_policy(self, name: str, asked: types.PreviewPolicy) -> types.Preview:
+        """POST /v1/bandits/{name}/policy/preview."""
+        state = await self._copied(name)
+        return await self._replay(lambda store: preview(store, state, asked))
+
+    async def _replay(self, work: Callable[[Store], Result]) -> Result:
+        """Do work that may read a whole log, in a thread and on a connection of its own."""
+
+        def run() -> Result:
+            with contextlib.closing(self._store.reader()) as store:
+                return work(store)
+
+        if self._replaying >= MOST_REPLAYS:
+            raise Overloaded
+        self._replaying += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._replays, run)
+        finally:
+            self._replaying -= 1
+
+    async def _change(self, name: str, change: Callable[[Desk], None]) -> types.Changed:
         def run(desk: Desk) -> types.Changed:
             change(desk)
             return types.Changed(desk.named(name).sequence)
 
-        result: types.Changed = await self._writer.submit(Call(run, name=name, alone=alone))
+        result: types.Changed = await self._writer.submit(Call(run, name=name, change=True))
         return result
 
-    async def delete(self, name: str, erase: bool) -> types.Deleted:
+    async def delete(self, name: str, id: str | None, erase: bool) -> types.Deleted:  # noqa: A002
         """DELETE /v1/bandits/{name}."""
 
         def run(desk: Desk) -> int:
-            state = desk.named(name)
-            desk.delete(state)
-            return state.number
+            number = find_log(desk.store, name, id)
+            if desk.number(name) == number:
+                desk.delete(desk.named(name))
+            return number
 
-        number = await self._writer.submit(Call(run, name=name, alone=True))
+        number = await self._writer.submit(Call(run, name=name, alone=True, change=True))
         if erase:
-            await self._writer.submit(Call(lambda desk: desk.store.erase(number), bandits=[number], alone=True))
+            call = Call(lambda desk: desk.store.erase(number), bandits=[number], alone=True, change=True)
+            await self._writer.submit(call)
         return types.Deleted(name, public_id(number), log_kept=not erase)
 
-    async def events(self, name: str, id: str | None, after: int, limit: int) -> types.Events:  # noqa: A002
+    async def events(
+        self,
+        name: str,
+        id: str | None,  # noqa: A002
+        after: int,
+        limit: int,
+        kinds: Sequence[str] = (),
+    ) -> types.Events:
         """GET /v1/bandits/{name}/events."""
 
         def ask(store: Store) -> types.Events:
             number = find_log(store, name, id)
-            return types.Events(list(shown_events(store, number, store.events(number, after, limit))))
+            return types.Events(list(shown_events(store, number, store.events(number, after, limit, kinds))))
 
         return await self.read(ask)
 
     async def ready(self) -> None:
-        """Raise an error unless the store takes writes."""
+        """Raise an error unless the store takes writes.
+
+        Anybody may ask, and a write is dear: a store that took one a moment ago, and failed at none since, is ready.
+        """
+        failures = self._writer.failures
+        if self._ready_until > time.monotonic() and self._ready_failures == failures:
+            return
 
         def probe(desk: Desk) -> None:
             desk.store.save_time(desk.clock.now())
 
         try:
-            await asyncio.wait_for(self._writer.submit(Call(probe, alone=True)), READY_SECONDS)
+            await asyncio.wait_for(self._writer.submit(Call(probe, alone=True, change=True)), READY_SECONDS)
         except (TimeoutError, Overloaded):
             raise StoreFailed("the store did not answer in time") from None
+        self._ready_until, self._ready_failures = time.monotonic() + READY_FOR, failures
 
     async def stream(self, make: Callable[[Store], Iterator[bytes]]) -> AsyncIterator[bytes]:
-        """Return pieces that a generator makes from a connection of its own, each in a thread."""
+        """Return pieces that a generator makes from a connection of its own, each in a thread of the exports."""
+        loop = asyncio.get_running_loop()
         store = self._store.reader()
         pieces = make(store)
         try:
-            while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+            while (piece := await loop.run_in_executor(self._exports, next, pieces, None)) is not None:
                 yield piece
         finally:
             await asyncio.to_thread(store.close)

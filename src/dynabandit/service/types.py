@@ -8,13 +8,14 @@ from msgspec import Meta, Struct
 __all__ = [
     "MOST_ARMS", "MOST_DECISIONS", "MOST_REWARDS", "AddArm", "ArmState", "BanditList", "BanditState",
     "BanditSummary", "ChangeArm", "Changed", "Create", "Decide", "Decision", "Decisions", "Deleted", "Event",
-    "Events", "Exported", "GivenReward", "Problem", "Ready", "Reward", "RewardResult", "RewardResults", "Rewarded",
-    "Rewards", "SetPolicy",
+    "Events", "Exported", "GivenReward", "Preview", "PreviewArm", "PreviewPolicy", "Problem", "Ready", "Reward",
+    "RewardResult", "RewardResults", "Rewarded", "Rewards", "SetPolicy",
 ]  # fmt: skip
 
 MOST_ARMS = 100_000
 MOST_DECISIONS = 1_000
 MOST_REWARDS = 10_000
+MOST_PREVIEW_DRAWS = 10_000
 LONGEST_WINDOW = 10.0 * 365 * 86400
 
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -114,6 +115,43 @@ class SetPolicy(Struct, forbid_unknown_fields=True):
 
     policy: str
     parameters: Annotated[dict[str, Value], Meta(max_length=64)] = {}
+
+
+class PreviewPolicy(Struct, forbid_unknown_fields=True):
+    """A policy to try without going on with it."""
+
+    policy: str
+    parameters: Annotated[dict[str, Value], Meta(max_length=64)] = {}
+    draws: Annotated[int, Meta(ge=1, le=MOST_PREVIEW_DRAWS)] = 1000
+
+
+class PreviewArm(Struct):
+    """What a policy that was tried believes about an arm, and how likely the next decision takes it.
+
+    `propensity` is that of the policy that was tried, `current_propensity` that of the one that decides now.
+    """
+
+    arm: str
+    mean: float | None
+    variance: float
+    forgetting: float
+    effective_size: float
+    propensity: float
+    current_propensity: float
+    paused: bool
+
+
+class Preview(Struct):
+    """What another policy would do after event `sequence`, warmed by the rewards so far; nothing was changed."""
+
+    policy: str
+    parameters: dict[str, Any]
+    current_policy: str
+    step: int
+    sequence: int
+    rewards: int
+    draws: int
+    arms: list[PreviewArm]
 
 
 class Changed(Struct):

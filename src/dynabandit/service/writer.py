@@ -10,29 +10,28 @@ from typing import Any
 
 import structlog
 
+from dynabandit.service.admission import MOST_WAITING, Floor, Room
 from dynabandit.service.desk import SNAPSHOT_EVERY, Desk
 from dynabandit.service.errors import Conflict, Differs, Refused, StoreFailed
+from dynabandit.service.events import POLICY, Row
 from dynabandit.service.metrics import Metrics
 
-__all__ = ["Call", "Overloaded", "Writer"]
+__all__ = ["Call", "Writer"]
 
 MOST_CALLS = 256  # in one commit
+PATIENT_COMMITS = 3.0  # a call may wait for one commit, be in the next, and be unlucky
+PATIENT_SECONDS = 0.005  # a burst is no crowd
 SWEEP_SECONDS = 1.0
 SAVE_TIME_SECONDS = 30.0
 TRIES = 3  # of a batch that other processes get in the way of
-RETRY_SECONDS = "1"
 
 log = structlog.get_logger("dynabandit.service")
-
-
-class Overloaded(Exception):  # noqa: N818
-    """Too many calls wait already."""
 
 
 class Call:
     """Something to do in the writer's thread; `run` gets the desk and returns the answer, or raises `Refused`."""
 
-    __slots__ = ("abandoned", "alone", "bandits", "future", "names", "run", "started")
+    __slots__ = ("abandoned", "alone", "bandits", "change", "events", "future", "names", "run", "started")
 
     def __init__(
         self,
@@ -41,11 +40,15 @@ class Call:
         name: str | None = None,
         bandits: Iterable[int] = (),
         alone: bool = False,
+        events: int = 1,
+        change: bool = False,
     ) -> None:
         self.run = run
         self.names = () if name is None else (name,)
         self.bandits = tuple(bandits)
         self.alone = alone  # needs a commit of its own, because it reads the log
+        self.events = events  # that it brings, about
+        self.change = change  # is let in where others are turned away
         self.future: asyncio.Future[Any] | None = None
         self.abandoned = False
         self.started = time.monotonic()
@@ -61,16 +64,17 @@ class Writer:
     metrics
         Where it counts.
     most_waiting
-        How many calls may wait; more are turned away, so that those that wait do not wait long.
+        How many calls may wait; more are turned away, so that those that wait do not wait long. See `Room`.
     patience
         Seconds after which a call that was not committed is answered with 503.
     """
 
-    def __init__(self, desk: Desk, metrics: Metrics, most_waiting: int = 128, patience: float = 5.0) -> None:
+    def __init__(self, desk: Desk, metrics: Metrics, most_waiting: int = MOST_WAITING, patience: float = 5.0) -> None:
         self._desk = desk
         self._store = desk.store
         self._metrics = metrics
-        self._most_waiting = most_waiting
+        self.room = Room(most_waiting, self._crowded)
+        self._commit_floor = Floor()
         self._patience = patience
         self._queue: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._waiting: dict[Call, None] = {}  # in order; only the event loop touches it
@@ -81,6 +85,7 @@ class Writer:
         self._next_save = 0.0
         self._sweep_all = True
         self._prepared = False
+        self.failures = 0  # calls that the store left unanswered
         self.saved_at: dict[int, int] = {}  # bandit -> sequence of the latest snapshot
 
     # In the event loop's thread
@@ -94,12 +99,17 @@ class Writer:
     def submit(self, call: Call) -> "asyncio.Future[Any]":
         """Hand over a call; the result comes after its commit."""
         assert self._loop is not None
-        if len(self._waiting) >= self._most_waiting:
-            raise Overloaded
+        self.room.enter(call.events, call.change)
         call.future = self._loop.create_future()
         self._waiting[call] = None
         self._queue.put(call)
         return call.future
+
+    def _crowded(self) -> bool:
+        """Whether the call that waits longest has waited longer than a burst or the disk explain."""
+        longest = next(iter(self._waiting), None)
+        patience = max(PATIENT_SECONDS, PATIENT_COMMITS * self._commit_floor.seconds)
+        return longest is not None and time.monotonic() - longest.started > patience
 
     def _look_after(self) -> None:
         """Answer calls that have waited too long: the store is slow or gone."""
@@ -109,12 +119,15 @@ class Writer:
             if call.started > limit:
                 break
             call.abandoned = True
+            self.failures += 1
             self._settle(call, StoreFailed("the store did not answer in time"), failed=True)
         self._metrics.waiting.set(len(self._waiting))
         self._patrol = self._loop.call_later(min(0.25, self._patience / 4), self._look_after)
 
     def _settle(self, call: Call, result: Any, failed: bool) -> None:
-        self._waiting.pop(call, None)
+        if call in self._waiting:
+            del self._waiting[call]
+            self.room.leave(call.events)
         future = call.future
         if future is None or future.done():
             return
@@ -192,6 +205,7 @@ class Writer:
             except StoreFailed as error:
                 self._give_up()
                 self._metrics.store_failures.inc()
+                self.failures += 1
                 log.error("store failed", problem=str(error), calls=len(calls))
                 return [(call, error, True) for call in calls]
             except Exception as error:
@@ -213,18 +227,35 @@ class Writer:
             except (Refused, Differs) as error:
                 results.append((call, error, True))
         rows = desk.rows
+        swapped = {row.bandit for row in rows if row.kind == POLICY}
+        if self._store.shared:  # in the same transaction: the other processes need not learn it all again
+            for number in swapped:
+                self._store.save_snapshot(number, desk.snapshot(number))
         if rows or desk.created or desk.deleted:
             started = time.perf_counter()
             self._store.commit(rows, desk.created, desk.deleted)
-            self._metrics.committed(rows, time.perf_counter() - started)
+            taken = time.perf_counter() - started
+            self._commit_floor.saw(taken)
+            self._metrics.committed(rows, taken)
         elif self._store.shared:
             self._store.commit(())
+        self._count(rows)
         for number in desk.deleted:
-            desk.states.pop(number, None)
+            self._metrics.forget(desk.states.pop(number).settings.name)
         desk.clear()
         for number in {row.bandit for row in rows}:
+            if number in swapped and not self._store.shared:
+                self._save_snapshot(number)
             self._snapshot_if_due(number)
         return results
+
+    def _count(self, rows: list[Row]) -> None:
+        by_bandit: dict[int, list[Row]] = {}
+        for row in rows:
+            by_bandit.setdefault(row.bandit, []).append(row)
+        for number, some in by_bandit.items():
+            state = self._desk.states[number]
+            self._metrics.learnt(state.settings.name, state.bandit.names, some)
 
     def _prepare(self) -> None:
         if not self._prepared:
@@ -241,7 +272,7 @@ class Writer:
         self._store.begin(sorted(numbers))
         for number in numbers:
             if number in desk.states:
-                desk.catch_up(desk.states[number])
+                desk.catch_up(number)
 
     def _give_up(self) -> None:
         """Forget all that was not committed: the log is read again at the next call."""

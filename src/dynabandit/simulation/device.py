@@ -1,23 +1,27 @@
 """The simulator on an NVIDIA GPU: batches of replications that fit its memory, block after block of steps."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numba
 import numpy as np
 
+from dynabandit.environments import Environment
 from dynabandit.errors import extra
 from dynabandit.kernels.streams import Stream
 from dynabandit.policies import Policy
 from dynabandit.policies.decision import SCRATCH_ROWS
 from dynabandit.simulation.episodes import Record
-from dynabandit.simulation.work import Work, initial_state
+from dynabandit.simulation.work import Work, distinct_states
 
-__all__ = ["missing", "run"]
+__all__ = ["fitting", "free_bytes", "missing", "run"]
 
-BLOCK_BYTES = 1 << 30
+BLOCK_BYTES = 1 << 32  # of means: launches are then few
+BLOCK_SHARE = 0.125  # of the free memory, where that is less
 SHARE_OF_MEMORY = 0.6
 THREADS = 128
+SIMULATED_BYTES = 1 << 36  # of memory, where Numba's simulator stands in for a GPU
 
 
 def missing() -> str:
@@ -30,16 +34,21 @@ def missing() -> str:
 
     if cuda.is_available():
         return ""
+    found = "found none"
     try:
         cuda.current_context()
     except Exception as error:  # whatever the driver has to say
-        return f"needs an NVIDIA GPU and its driver, but found none that works: {error}"
-    return "needs an NVIDIA GPU and its driver, but found none"
+        found = f"found none that works ({' '.join(str(error).split()).rstrip(' :')})"
+    return f"needs an NVIDIA GPU and its driver, but {found}: install NVIDIA's driver, or use backend='cpu'"
 
 
 def run(work: Work, records: dict[str, Record], replications: int, block: int | None, in_single: bool) -> None:
     """Run all replications, as many at a time as the GPU's memory holds."""
-    size = min(replications, _fitting(work, records))
+    from numba.cuda.core import config
+
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # who asks for a small simulation knows that it is small
+    kept = max(sum(part[:1].nbytes for part in record[1:]) for record in records.values())
+    size = min(replications, fitting(work.environment, work.policies, work.horizon, kept, free_bytes()))
     for low in range(0, replications, size):
         high = min(low + size, replications)
         rows = {
@@ -49,27 +58,36 @@ def run(work: Work, records: dict[str, Record], replications: int, block: int | 
         _Batch(work, rows, source, high - low, block, in_single).run(low, replications)
 
 
-def _fitting(work: Work, records: dict[str, Record]) -> int:
-    """Return how many replications fit into the GPU's memory."""
+def free_bytes() -> int:
+    """Return how much of the GPU's memory is free."""
     from numba import cuda
 
-    if numba.config.ENABLE_CUDASIM:
-        return 2**20
-    free, _ = cuda.current_context().get_memory_info()
-    arms = work.environment.arms
-    each = 8 * arms * (len(work.environment.slots) + 2)
-    for label, policy in work.policies.items():
-        tuned = policy.tuned(1, work.horizon)
-        each += 8 * (arms * (len(policy.slots) + 1 + SCRATCH_ROWS) + tuned.shared_size())
-        each += sum(part[:1].nbytes for part in records[label][1:])
-    fitting = int((SHARE_OF_MEMORY * free - BLOCK_BYTES) / each)
-    if fitting < 1:
-        raise MemoryError(f"arms must be fewer: one replication with {arms} arms takes {each} bytes, {free} are free")
-    return fitting
+    return SIMULATED_BYTES if numba.config.ENABLE_CUDASIM else int(cuda.current_context().get_memory_info()[0])
+
+
+def block_bytes(free: int) -> int:
+    """Return how large a block of means may be."""
+    return min(BLOCK_BYTES, int(BLOCK_SHARE * free))
+
+
+def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: int, kept: int, free: int) -> int:
+    """Return how many replications fit into `free` bytes, where each writes down `kept` bytes for each policy."""
+    arms = environment.arms
+    each = 8 * arms * (len(environment.slots) + 2) + kept * len(policies)
+    for policy in policies.values():
+        tuned = policy.tuned(1, horizon)
+        each += 8 * (arms * (tuned.memory_size() + 1 + SCRATCH_ROWS) + tuned.shared_size())
+    count = int((SHARE_OF_MEMORY * free - block_bytes(free)) / each)
+    if count < 1:
+        raise MemoryError(
+            f"arms must be fewer: one replication with {arms} arms takes {each} bytes of the GPU's memory, "
+            f"of {free} bytes that are free"
+        )
+    return count
 
 
 class _Batch:
-    """Some replications on the GPU."""
+    """Some replications on the GPU: as many as were asked for, and the few more that fill the last warp."""
 
     def __init__(
         self,
@@ -84,17 +102,25 @@ class _Batch:
 
         from dynabandit.simulation import cuda as kernels
 
-        self.work, self.rows, self.source, self.replications = work, rows, source, replications
+        self.work, self.rows, self.source, self.asked = work, rows, source, replications
         self.kernels, self.in_single = kernels, in_single
         self.float = np.float32 if in_single else np.float64
         arms = work.environment.arms
-        fitting = max(1, BLOCK_BYTES // (np.dtype(self.float).itemsize * replications * arms))
+        self.crew = kernels.crew_for(arms)
+        self.replications = _round_up(replications, kernels.LANES // self.crew.width)
+        fitting = max(1, block_bytes(free_bytes()) // (np.dtype(self.float).itemsize * self.replications * arms))
         self.steps = min(work.horizon, fitting if block is None else block)
-        self.means = cuda.device_array((replications, self.steps, arms), self.float)
-        self.best = cuda.device_array((replications, self.steps), self.float)
+        self.means = self.empty((self.steps, arms))
+        self.best = self.empty((self.steps,))
         self.numbers = self.send(work.environment.numbers())
         self.table = self.send(work.environment.table())
         self.synchronize = cuda.synchronize
+
+    def empty(self, shape: tuple[int, ...], kind: Any = None) -> Any:
+        """Return an array on the GPU with anything in it, a row for each replication."""
+        from numba import cuda
+
+        return cuda.device_array((self.replications, *shape), kind or self.float)
 
     def send(self, array: np.ndarray, *, exact: bool = False) -> Any:
         """Copy an array to the GPU, floats in the precision of the batch unless they are `exact`."""
@@ -103,6 +129,22 @@ class _Batch:
         kind = self.float if array.dtype == float and not exact else array.dtype
         filled = array if array.size else np.zeros((1,) * array.ndim)  # a GPU has no empty arrays
         return cuda.to_device(np.ascontiguousarray(filled, dtype=kind))
+
+    def spread(self, rows: np.ndarray, index: Any) -> Any:
+        """Return on the GPU, for each replication, the row of its index."""
+        there = self.send(rows)
+        copies = self.empty(rows.shape[1:], there.dtype)
+        size = math.prod(rows.shape[1:])
+        grid = -(-self.replications * size // THREADS)
+        flat = there.reshape(len(rows), size), index, copies.reshape(self.replications, size)
+        self.kernels.spread_kernel()[grid, THREADS](*flat)
+        return copies
+
+    @property
+    def warps(self) -> tuple[int, int]:
+        """How to launch a kernel that gives each replication its lanes."""
+        threads = self.kernels.THREADS
+        return -(-self.replications * self.crew.width // threads), threads
 
     def run(self, done: int, total: int) -> None:
         """Play all policies on all blocks of steps."""
@@ -114,7 +156,7 @@ class _Batch:
             for player in players.values():
                 player.play(first, length)
             self.synchronize()
-            steps = self.replications * (first + length - 1)
+            steps = self.asked * (first + length - 1)
             self.work.progress(done * self.work.horizon + steps, total * self.work.horizon)
         for player in players.values():
             player.collect()
@@ -122,16 +164,11 @@ class _Batch:
     def _blocks(self) -> Iterator[tuple[int, int]]:
         """Fill the means with one block of the paths after the other; yield first step and length."""
         world = self.work.environment
-        state = self.send(np.zeros((self.replications, len(world.slots), world.arms)))
-        write, reduce = (
-            self.kernels.path_kernel(world.kernels, in_single=self.in_single),
-            self.kernels.best_writer(in_single=self.in_single),
-        )
-        grid = -(-self.replications * world.arms // THREADS)
+        state = self.empty((len(world.slots), world.arms))
+        write = self.kernels.path_kernel(world.kernels, self.crew, in_single=self.in_single)
         for first in range(1, self.work.horizon + 1, self.steps):
             length = min(self.steps, self.work.horizon + 1 - first)
-            write[grid, THREADS](state, self.numbers, self.table, self.means, first, length, *self.source)
-            reduce[self.replications * self.kernels.PARTS, self.kernels.LANES](self.means, self.best, length)
+            write[self.warps](state, self.numbers, self.table, self.means, self.best, first, length, *self.source)
             yield first, length
 
     def _switches(self) -> np.ndarray:
@@ -152,24 +189,32 @@ class _Player:
     def __init__(self, batch: _Batch, policy: Policy, row: Record, switches: np.ndarray) -> None:
         arms, horizon = batch.work.environment.arms, batch.work.horizon
         self.batch, self.policy, self.row = batch, policy, row
-        self.state = [batch.send(part) for part in initial_state(policy, arms, switches, horizon)]
+        states, index = distinct_states(policy, arms, switches, horizon)
+        there = batch.send(index)
+        self.state = [batch.spread(part, there) for part in states]
         self.table = batch.send(policy.kernels.table(arms, horizon))
-        self.scratch = batch.send(np.zeros((batch.replications, SCRATCH_ROWS, arms)))
-        self.record = [batch.send(part, exact=True) for part in row]
+        self.kernel = batch.kernels.play_kernel(policy.kernels, batch.crew, in_single=batch.in_single)
+        rows = batch.kernels.scratch_rows(policy.kernels, in_single=batch.in_single)
+        self.scratch = batch.send(np.zeros((1, 1, 1))) if batch.crew.rounds else batch.empty((rows, arms))
+        total = batch.send(np.zeros(batch.replications), exact=True)
+        parts = [batch.empty(part.shape[1:] if part.size else (1,), part.dtype) for part in row[2:]]
+        self.record = [batch.send(row.times), total, *parts]
 
     def play(self, first: int, length: int) -> None:
         """Play a block of steps."""
         batch = self.batch
         cursor = int(np.searchsorted(batch.work.times, first))
-        play = batch.kernels.play_kernel(self.policy.kernels, in_single=batch.in_single)
-        play[batch.replications, batch.kernels.LANES](
-            *self.state, self.table, self.scratch, batch.means, batch.best,
-            first, length, self.policy.burn_in, self.record[0], cursor, *self.record[1:],
-            self.row.arms.size > 0, *batch.source,
+        self.kernel[batch.warps](
+            *self.state, *self.record, self.table, self.scratch, batch.means, batch.best,
+            first, length, self.policy.burn_in, cursor, self.row.arms.size > 0, *batch.source,
         )  # fmt: skip
 
     def collect(self) -> None:
         """Bring home what was recorded."""
         for here, there in zip(self.row[1:], self.record[1:], strict=True):
             if here.size:
-                here[...] = there.copy_to_host()
+                here[...] = there.copy_to_host()[: len(here)]
+
+
+def _round_up(count: int, multiple: int) -> int:
+    return -(-count // multiple) * multiple

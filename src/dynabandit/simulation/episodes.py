@@ -8,11 +8,12 @@ import numpy as np
 
 from dynabandit.kernels.compilation import compiled, kernel
 from dynabandit.kernels.streams import REWARD, Stream, uniform
+from dynabandit.kernels.walk import ALONE, Walk
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.decision import make_choose
 from dynabandit.policies.tournament import make_enter, make_enter_all
 
-__all__ = ["Record", "State", "count_switches", "episodes", "make_episodes", "start"]
+__all__ = ["Record", "State", "count_switches", "episodes", "make_episode", "make_episodes", "start"]
 
 
 class State(NamedTuple):
@@ -49,9 +50,7 @@ def make_episodes(kernels: Kernels) -> Callable[..., None]:
     `trees` holds the scores that stand still, a tree for each replication. Past the last row of `means` and `best`,
     that row goes on.
     """
-    still = kernels.still
-    choose, enter_all, enter = make_choose(kernels, tree=still), make_enter_all(kernels), make_enter(kernels)
-    learn, reveal = kernels.learn, kernels.reveal
+    episode = make_episode(kernels, ALONE)
 
     @kernel
     def play(
@@ -68,44 +67,87 @@ def make_episodes(kernels: Kernels) -> Callable[..., None]:
         cursor: int,
         source: Stream,
     ) -> None:
-        replications, rows, arms = means.shape
-        for replication in range(replications):
+        for replication in range(means.shape[0]):
             own = Stream(source.seed_low, source.seed_high, source.replication + replication)
-            memory = state.memory[replication]
-            shared = state.shared[replication]
-            last = state.last[replication]
-            parameters = state.parameters[replication]
-            tree = trees[replication]
-            total = record.total[replication]
-            mark = cursor
-            for offset in range(steps):
-                step = first + offset
-                row = min(offset, rows - 1)
-                truth = means[replication, row]
-                for arm in range(arms):
-                    reveal(memory, arm, truth[arm])
-                if step <= burn_in * arms:
-                    arm = (step - 1) % arms
-                else:
-                    if still and step == burn_in * arms + 1:
-                        enter_all(tree, memory, Now(step, arms, 0.0), parameters, table, own)
-                    arm = choose(memory, shared, last, tree if still else scratch, step, parameters, table, own)
-                last[arm] = step
-                reward = 1.0 if uniform(own, REWARD, step, arm) < truth[arm] else 0.0
-                learn(memory, shared, arm, reward, parameters)
-                if still and step > burn_in * arms:
-                    enter(tree, memory, arm, Now(step, arms, 0.0), parameters, table, own)
-                total += best[replication, row] - truth[arm]
-                if mark < record.times.size and record.times[mark] == step:
-                    record.regret[replication, mark] = total
-                    record.correct[replication, mark] = truth[arm] == best[replication, row]
-                    mark += 1
-                if record.arms.size > 0:
-                    record.arms[replication, step - 1] = arm
-                    record.rewards[replication, step - 1] = reward
-            record.total[replication] = total
+            episode(
+                state, record, table, scratch, trees[replication], means, best, replication,
+                first, steps, burn_in, cursor, record.arms.size > 0, own,
+            )  # fmt: skip
 
     return play
+
+
+def make_episode(kernels: Kernels, walk: Walk, *, contest: bool = True) -> Callable[..., None]:
+    """Return the function that plays a block of one replication, whose numbers stand in row `row` of each array.
+
+    Scores that stand still are kept in a tree where one walker is alone; many find the largest at once.
+    """
+    still = kernels.still and walk is ALONE
+    choose = make_choose(kernels, walk, contest=contest, tree=still)
+    enter_all, enter = make_enter_all(kernels), make_enter(kernels)
+    learn, reveal = kernels.learn, kernels.reveal
+    rounds, place, inside, leads, meet = walk.rounds, walk.place, walk.inside, walk.leads, walk.meet
+
+    @kernel
+    def episode(
+        state: State,
+        record: Record,
+        table: np.ndarray,
+        scratch: np.ndarray,
+        tree: np.ndarray,
+        all_means: np.ndarray,
+        all_best: np.ndarray,
+        row: int,
+        first: int,
+        steps: int,
+        burn_in: int,
+        cursor: int,
+        keep: bool,
+        source: Stream,
+    ) -> None:
+        memory, shared, last, parameters = state.memory[row], state.shared[row], state.last[row], state.parameters[row]
+        means, best, times = all_means[row], all_best[row], record.times
+        arms, rows = last.size, means.shape[0]
+        total = record.total[row]
+        mark = cursor
+        due = times[mark] if mark < times.size else 0
+        for offset in range(steps):
+            step = first + offset
+            now_row = min(offset, rows - 1)
+            truth = means[now_row]
+            for turn in range(rounds(arms)):
+                if inside(place(0, turn), arms):
+                    reveal(memory, place(0, turn), truth[place(0, turn)])
+            if step <= burn_in * arms:
+                arm = (step - 1) % arms
+            else:
+                if still and step == burn_in * arms + 1:
+                    enter_all(tree, memory, Now(step, arms, 0.0), parameters, table, source)
+                arm = choose(memory, shared, last, tree if still else scratch, step, parameters, table, source)
+            meet()
+            mean = truth[arm]
+            gap = best[now_row] - mean
+            total += gap
+            if leads():
+                last[arm] = step
+                reward = 1.0 if uniform(source, REWARD, step, arm) < mean else 0.0
+                learn(memory, shared, arm, reward, parameters)
+                if still and step > burn_in * arms:
+                    enter(tree, memory, arm, Now(step, arms, 0.0), parameters, table, source)
+                if step == due:
+                    record.regret[row, mark] = total
+                    record.correct[row, mark] = gap == 0.0
+                if keep:
+                    record.arms[row, step - 1] = arm
+                    record.rewards[row, step - 1] = reward
+            if step == due:
+                mark += 1
+                due = times[mark] if mark < times.size else 0
+            meet()
+        if leads():
+            record.total[row] = total
+
+    return episode
 
 
 def start(kernels: Kernels, state: State) -> None:

@@ -1,30 +1,33 @@
 """Policies on an environment, over many replications and all cores."""
 
-import importlib.util
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynabandit import frames
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.errors import integer, unknown
 from dynabandit.kernels.streams import LARGEST_REPLICATION, stream
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import threads as on_threads
+from dynabandit.simulation.backends import check_backend, takes_gpu
 from dynabandit.simulation.episodes import Record
 from dynabandit.simulation.work import Progress, Work
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import xarray
 
 __all__ = ["Simulation", "check_horizon", "compare", "recorded_times", "simulate"]
 
 Policies = Policy | str | Iterable[Policy | str] | Mapping[str, Policy | str]
 
 KEPT = ("arms", "rewards")
-BACKENDS = ("cpu", "cuda", "auto")
-PRECISIONS = ("double", "single")
-LARGEST_SINGLE = 1 << 24  # steps are counted in floating-point numbers too
 DEFAULT_HORIZON = 10_000
-LARGE = 10**9  # arm-steps from which a GPU is worth its start
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +63,44 @@ class Simulation:
     def replications(self) -> int:
         """How many replications there are."""
         return len(self.regret)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return the regret as a pandas data frame, a row for each replication and recorded step.
+
+        Examples
+        --------
+        >>> import dynabandit as db
+        >>> db.simulate("ts", "case-1", horizon=100, replications=3, times=5).to_pandas().shape
+        (15, 3)
+        """
+        return frames.pandas_frame(frames.tidy(self.times, self.regret))
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Return the regret as a polars data frame, a row for each replication and recorded step."""
+        return frames.polars_frame(frames.tidy(self.times, self.regret))
+
+    def to_xarray(self) -> "xarray.Dataset":
+        """Return all that was recorded as an xarray data set with named axes.
+
+        Examples
+        --------
+        >>> import dynabandit as db
+        >>> data = db.simulate("ts", "case-1", horizon=100, replications=3, times=5).to_xarray()
+        >>> dict(data.regret.sizes)
+        {'replication': 3, 'step': 5}
+        """
+        numbers = np.arange(self.first_replication, self.first_replication + self.replications)
+        coordinates: dict[str, Any] = {"replication": numbers, "step": self.times}
+        variables: dict[str, Any] = {
+            "regret": (("replication", "step"), self.regret),
+            "correct": (("step",), self.correct),
+        }
+        for name, kept in (("arm", self.arms), ("reward", self.rewards)):
+            if kept is not None:
+                coordinates["every_step"] = np.arange(1, self.horizon + 1)
+                variables[name] = (("replication", "every_step"), kept)
+        names = {"policy": self.policy.label, "environment": self.environment.name, "seed": self.seed}
+        return frames.dataset(variables, coordinates, names)
 
     def __repr__(self) -> str:
         plural = "" if self.replications == 1 else "s"
@@ -181,6 +222,7 @@ def compare(
     threads = _cores() if threads is None else integer("threads", threads, 1)
     block = None if block is None else integer("block", block, 1)
     seed = integer("seed", seed, 0, 2**64 - 1)
+    check_backend(backend, precision, world, named, horizon)
     work = Work(world, named, horizon, stream(seed, first_replication), marks, _progress(progress))
     records = {
         label: Record(
@@ -193,8 +235,7 @@ def compare(
         )
         for label in named
     }
-    _check_precision(precision, backend, work)
-    if _device(backend, work, replications):
+    if takes_gpu(backend, replications * horizon * world.arms * len(named)):
         from dynabandit.simulation import device
 
         device.run(work, records, replications, block, precision == "single")
@@ -270,39 +311,6 @@ def recorded_times(times: int | Sequence[int] | np.ndarray, horizon: int) -> np.
     if not rises or marks[0] < 1 or marks[-1] != horizon:
         raise ValueError(f"times must be whole numbers that rise from at least 1 to the horizon {horizon}, got {times}")
     return marks.astype(np.int64)
-
-
-def _device(backend: str, work: Work, replications: int) -> bool:
-    """Whether to run on a GPU; an error where one was asked for and there is none."""
-    if backend not in BACKENDS:
-        raise unknown("backend", backend, BACKENDS)
-    if backend == "cpu":
-        return False
-    if backend == "auto":
-        arm_steps = replications * work.horizon * work.environment.arms * len(work.policies)
-        if arm_steps < LARGE or importlib.util.find_spec("numba_cuda") is None:
-            return False
-    from dynabandit.simulation import device
-
-    missing = device.missing()
-    if missing and backend == "cuda":
-        raise RuntimeError(f"backend 'cuda' {missing}")
-    return not missing
-
-
-def _check_precision(precision: str, backend: str, work: Work) -> None:
-    """Raise an error where single precision was asked for and cannot be had."""
-    if precision not in PRECISIONS:
-        raise unknown("precision", precision, PRECISIONS)
-    if precision == "double":
-        return
-    if backend != "cuda":
-        raise ValueError(f"precision 'single' needs backend='cuda', got backend={backend!r}")
-    if work.horizon > LARGEST_SINGLE:
-        raise ValueError(f"precision 'single' needs a horizon of at most {LARGEST_SINGLE}, got {work.horizon}")
-    for label, policy in work.policies.items():
-        if policy.needs_double:
-            raise ValueError(f"policy {label!r} needs precision='double': its numbers do not fit single precision")
 
 
 def _cores() -> int:

@@ -1,9 +1,12 @@
 """The version of a simulation's code: while it stands still, so do the results."""
 
+import ast
 import functools
 import hashlib
 from collections.abc import Iterable
+from importlib.resources import files
 
+import numba
 import numpy as np
 
 from dynabandit.environments import Environment, Kernels as EnvironmentKernels
@@ -13,7 +16,14 @@ from dynabandit.policies import Kernels as PolicyKernels, Policy
 from dynabandit.simulation.episodes import add_switches, make_episodes
 from dynabandit.simulation.threads import _run_task
 
-__all__ = ["code_version", "path_version"]
+__all__ = ["code_version", "device_version", "path_version"]
+
+# What runs on a GPU beside the functions that `code_version` covers; comments in these files do not count
+ON_DEVICE = (
+    ("dynabandit.simulation", "cuda.py"),
+    ("dynabandit.simulation", "device.py"),
+    ("dynabandit.kernels", "precision.py"),
+)
 
 
 def code_version(policy: Policy, environment: Environment, horizon: int) -> str:
@@ -41,6 +51,21 @@ def path_version(environment: Environment) -> str:
 
 
 @functools.cache
+def device_version() -> str:
+    """Return a hash of what decides, beside `code_version`, the numbers that a GPU gives.
+
+    The GPU need not be there, nor the package that drives it.
+
+    Examples
+    --------
+    >>> len(device_version())
+    64
+    """
+    sources = [(files(package) / name).read_text(encoding="utf-8") for package, name in ON_DEVICE]
+    return _digest([*(ast.dump(ast.parse(source)) for source in sources), bool(numba.config.ENABLE_CUDASIM)])
+
+
+@functools.cache
 def _engine_version() -> str:
     return fingerprint(_run_task, add_switches)
 
@@ -57,14 +82,14 @@ def _environment_version(kernels: EnvironmentKernels) -> str:
 
 def _policy_numbers(policy: Policy, environment: Environment, horizon: int) -> list[object]:
     arms = environment.arms
-    numbers: list[object] = [len(policy.slots), policy.burn_in, policy.kernels.table(arms, horizon)]
+    numbers: list[object] = [policy.burn_in, policy.kernels.table(arms, horizon)]
     counts = [0]
     if policy.needs_tuning:
         numbers.append(fingerprint(type(policy).tuned))
         counts += [2**power for power in range(horizon.bit_length())]
     for count in counts:
         tuned = policy.tuned(count, horizon)
-        numbers += [tuned.numbers(arms), tuned.shared_size()]
+        numbers += [tuned.memory_size(), tuned.numbers(arms), tuned.shared_size()]
     return numbers
 
 

@@ -10,7 +10,7 @@ from dynabandit.kernels.streams import Stream
 from dynabandit.policies import Policy
 from dynabandit.simulation.episodes import State, start
 
-__all__ = ["Progress", "Work", "initial_state"]
+__all__ = ["Progress", "Work", "distinct_states", "initial_state"]
 
 Progress = Callable[[int, int], None]
 
@@ -33,13 +33,19 @@ class Work(NamedTuple):
 
 def initial_state(policy: Policy, arms: int, switches: np.ndarray, horizon: int) -> State:
     """Return the state before the first step, of a replication for each number of switches."""
-    counts, copies = (switches, 1) if policy.needs_tuning else (switches[:1], len(switches))
+    rows, index = distinct_states(policy, arms, switches, horizon)
+    return State(*(part[index] for part in rows))
+
+
+def distinct_states(policy: Policy, arms: int, switches: np.ndarray, horizon: int) -> tuple[State, np.ndarray]:
+    """Return the states before the first step that differ, and for each replication which of them is its own."""
+    counts, index = np.unique(switches if policy.needs_tuning else np.zeros_like(switches), return_inverse=True)
     tuned = [policy.tuned(int(count), horizon) for count in counts]
-    state = State(
-        memory=np.zeros((len(tuned), len(policy.slots), arms)),
+    rows = State(
+        memory=np.zeros((len(tuned), max(one.memory_size() for one in tuned), arms)),
         shared=np.zeros((len(tuned), max(one.shared_size() for one in tuned))),
         last=np.zeros((len(tuned), arms), dtype=np.int64),
         parameters=np.stack([one.numbers(arms) for one in tuned]),
     )
-    start(policy.kernels, state)
-    return State(*(np.repeat(part, copies, axis=0) for part in state))
+    start(policy.kernels, rows)
+    return rows, index

@@ -1,5 +1,6 @@
 """Stores: where the log lives."""
 
+from dynabandit.errors import extra
 from dynabandit.service.stores.base import KeyRow, Snapshot, Store
 from dynabandit.service.stores.sqlite import SqliteStore
 
@@ -14,6 +15,7 @@ def open_store(url: str) -> Store:
             raise ValueError(f"store must name a file, such as sqlite:///dynabandit.db, got {url!r}")
         return SqliteStore(path)
     if url.startswith(("postgresql://", "postgres://")):
+        extra("psycopg", "postgres")
         from dynabandit.service.stores.postgres import PostgresStore
 
         return PostgresStore(url)

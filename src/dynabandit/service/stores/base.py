@@ -97,20 +97,33 @@ class Store:
         return BanditRow(found[0][0], bytes(found[0][1]).decode(), bool(found[0][2])) if found else None
 
     def bandits(self, deleted: bool = False, after: str = "", limit: int = PAGE) -> list[BanditRow]:
-        """Return the bandits by name, those that are there or those that were deleted."""
+        """Return the bandits by name, those that are there or those that were deleted.
+
+        A page ends between two names: of deleted bandits many may have the same one.
+        """
+        columns = "SELECT number, name, deleted FROM bandits WHERE deleted = ?"
         found = self.rows(
-            "SELECT number, name, deleted FROM bandits WHERE deleted = ? AND name > ? ORDER BY name, number LIMIT ?",
-            (int(deleted), after.encode(), limit),
+            f"{columns} AND name > ? ORDER BY name, number LIMIT ?", (int(deleted), after.encode(), limit)
         )
+        if deleted and len(found) == limit:
+            number, name, _ = found[-1]
+            found += self.rows(f"{columns} AND name = ? AND number > ? ORDER BY number", (1, name, number))
         return [BanditRow(number, bytes(name).decode(), bool(gone)) for number, name, gone in found]
 
-    def events(self, bandit: int, after: int, limit: int = PAGE) -> list[Row]:
-        """Return the rows of a bandit's log after a sequence number."""
+    def events(self, bandit: int, after: int, limit: int = PAGE, kinds: Sequence[str] = ()) -> list[Row]:
+        """Return the rows of a bandit's log after a sequence number, of all kinds or of some."""
+        some = f" AND kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
         found = self.rows(
-            f"SELECT {', '.join(COLUMNS)} FROM events WHERE bandit = ? AND sequence > ? ORDER BY sequence LIMIT ?",
-            (bandit, after, limit),
+            f"SELECT {', '.join(COLUMNS)} FROM events WHERE bandit = ? AND sequence > ?{some}"
+            " ORDER BY sequence LIMIT ?",
+            (bandit, after, *kinds, limit),
         )
         return [Row._make(values) for values in found]
+
+    def last_sequence(self, bandit: int) -> int:
+        """Return the sequence number of the latest event."""
+        found = self.rows("SELECT max(sequence) FROM events WHERE bandit = ?", (bandit,))
+        return found[0][0] or 0
 
     def log(self, bandit: int, after: int = 0) -> Iterator[Row]:
         """Return all rows of a bandit's log after a sequence number, a page at a time."""
@@ -132,17 +145,19 @@ class Store:
 
     def rewards_before(self, bandit: int, sequence: int) -> Iterator[tuple[int, float]]:
         """Return the (column, reward) pairs before a sequence number, defaults included."""
-        after = 0
-        while True:
-            page = self.rows(
-                "SELECT sequence, arm, value FROM events WHERE bandit = ? AND sequence > ? AND sequence < ?"
-                " AND settles IS NOT NULL AND value IS NOT NULL ORDER BY sequence LIMIT ?",
-                (bandit, after, sequence, PAGE),
-            )
-            if not page:
-                return
-            for after, arm, value in page:  # noqa: B007 - the last one is where the next page begins
-                yield arm, value
+        for page in self.reward_pages(bandit, 0, sequence):
+            for _, column, value in page:
+                yield column, value
+
+    def reward_pages(self, bandit: int, after: int, before: int) -> Iterator[list[tuple[int, int, float]]]:
+        """Return (sequence, column, reward) of the rewards between two sequence numbers, a page at a time."""
+        while page := self.rows(
+            "SELECT sequence, arm, value FROM events WHERE bandit = ? AND sequence > ? AND sequence < ?"
+            " AND settles IS NOT NULL AND value IS NOT NULL ORDER BY sequence LIMIT ?",
+            (bandit, after, before, PAGE),
+        ):
+            yield [(sequence, column, value) for sequence, column, value in page]
+            after = page[-1][0]
 
     def decision(self, bandit: int, step: int) -> Settled | None:
         """Return a decision and what became of it."""

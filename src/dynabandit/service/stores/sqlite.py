@@ -99,7 +99,10 @@ class SqliteStore(Store):
         """Hold a lock as long as the process lives: two processes would each serve their own state."""
         if self._claim is not None or fcntl is None:
             return
-        claim = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            claim = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StoreFailed(f"store {self.url} cannot be opened: {error}") from None
         try:
             fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -126,7 +129,7 @@ class SqliteStore(Store):
         except self._constraint_errors as error:
             raise Conflict(str(error)) from error
         except self._errors as error:
-            raise StoreFailed(str(error)) from error
+            raise StoreFailed(f"store {self.url}: {error}") from error
         return found
 
     def begin(self, bandits: Iterable[int]) -> None:

@@ -1,11 +1,13 @@
 """What there is to choose from, read off the classes and their docstrings."""
 
+import importlib
 import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any, NamedTuple
 
-__all__ = ["Entry", "Parameter", "entries"]
+__all__ = ["Entry", "Field", "Parameter", "entries", "fields_of"]
 
 
 class Parameter(NamedTuple):
@@ -39,6 +41,48 @@ def entries(registry: Mapping[str, type]) -> list[Entry]:
     ]
 
 
+class Field(NamedTuple):
+    """One parameter as a form asks for it; `default` is None where there is none."""
+
+    name: str
+    default: Any
+    description: str
+
+
+def fields_of(kind: Any) -> list[Field]:
+    """Return a field for each parameter of a policy or an environment.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> fields_of(db.policies.POLICIES["d-ucb"])[0].name
+    'discount'
+    >>> fields_of(db.policies.POLICIES["aff-ots"])[1].description
+    "The smallest forgetting factor, in [0, 1]. The paper uses 0; Bodenham & Adams' package uses 0.6."
+    """
+    left = {field.name: field for field in fields(kind) if field.init}
+    described = [
+        (left.pop(name), description)
+        for names, description in _descriptions(inspect.getdoc(kind) or "", whole=True)
+        for name in names
+        if name in left
+    ]
+    described += [(field, "") for field in left.values()]
+    return [
+        Field(one.name, None if one.default is MISSING else one.default, _followed(one.name, text))
+        for one, text in described
+    ]
+
+
+def _followed(name: str, text: str) -> str:
+    """Return what is said elsewhere about a parameter, where its description only says where."""
+    found = re.search(r"see `([\w.]+)\.(\w+)`", text)
+    if found is None:
+        return text
+    there = inspect.getdoc(getattr(importlib.import_module(found[1]), found[2])) or ""
+    return next((words for names, words in _descriptions(there, whole=True) if name in names), text)
+
+
 def _parameters(kind: Any) -> list[Parameter]:
     left = {field.name: field for field in fields(kind) if field.init}
     found = []
@@ -52,8 +96,8 @@ def _with_default(field: Any) -> str:
     return f"{field.name} (needed)" if field.default is MISSING else f"{field.name} = {field.default!r}"
 
 
-def _descriptions(text: str) -> list[tuple[list[str], str]]:
-    """Read the section ``Parameters`` of a docstring: names, and the first sentence about them."""
+def _descriptions(text: str, whole: bool = False) -> list[tuple[list[str], str]]:
+    """Read the section ``Parameters`` of a docstring: names, and the first sentence about them or all of it."""
     section = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
     found: list[tuple[list[str], list[str]]] = []
     for line in section.splitlines():
@@ -61,4 +105,5 @@ def _descriptions(text: str) -> list[tuple[list[str], str]]:
             found[-1][1].append(line.strip())
         else:
             found.append(([name.strip() for name in line.split(",")], []))
-    return [(names, " ".join(lines).partition(". ")[0].rstrip(".")) for names, lines in found]
+    joined = [(names, " ".join(lines)) for names, lines in found]
+    return joined if whole else [(names, text.partition(". ")[0].rstrip(".")) for names, text in joined]

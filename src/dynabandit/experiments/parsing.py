@@ -1,10 +1,10 @@
-"""Policies and environments as they are written on a command line."""
+"""Policies and environments as people write them on one line: on a command line, in a link."""
 
 import re
 import tomllib
 from typing import Any
 
-from dynabandit.experiments import Named
+from dynabandit.experiments.spec import Named
 
 __all__ = ["named"]
 

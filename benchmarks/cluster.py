@@ -1,0 +1,90 @@
+"""What a cluster costs: the overhead of a task, and two workers against two threads on the same work.
+
+    python benchmarks/cluster.py [--quick]
+
+Each line is the best of some runs that take turns, computed from nothing, with compiled code on disk and every result
+stored. The start of the processes is timed apart: a long run pays for it once.
+"""
+
+import argparse
+import math
+import tempfile
+import time
+from pathlib import Path
+
+from dynabandit.experiments import Experiment, Named, Spec, cluster
+from dynabandit.experiments.crew import Crew, Threads, Work
+from dynabandit.experiments.plan import make_plan
+from dynabandit.experiments.store import Store
+from dynabandit.experiments.watching import Watcher
+
+WORKERS = 2
+POLICIES = ("ucb", "aff-ucb2", "ts", "aff-ots")
+
+
+def work(arms: int, horizon: int, replications: int, policies: tuple[str, ...] = POLICIES) -> Work:
+    """Return the units of an experiment on arms that drift."""
+    experiment = Experiment(
+        id="work",
+        environment=Named("case-3", {"arms": arms}),
+        policies=tuple(map(Named, policies)),
+        horizon=horizon,
+        replications=replications,
+    )
+    plan = make_plan(Spec(title="Work", experiments=(experiment,)))
+    return [(task, list(task.requests)) for task in plan.tasks]
+
+
+def seconds(crew: Crew, units: Work) -> float:
+    """Time what a run does between planning and writing the table of results."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "store")
+        began = time.perf_counter()
+        for task, answers in crew.compute(units, Watcher()):
+            for key, arrays in answers.items():
+                store.save(key, arrays, task.requests[key])
+        return time.perf_counter() - began
+
+
+def overhead(crew: cluster.Cluster, tasks: int) -> float:
+    """Return the seconds for each of many tasks of a single replication that takes microseconds."""
+    units = work(2, 100, tasks, ("ucb",))
+    sizes = cluster.SMALLEST, cluster.LARGEST, cluster.SCHEDULED
+    cluster.SMALLEST = cluster.LARGEST = cluster.SCHEDULED = 1.0
+    try:
+        crew._compile(units, Watcher())
+        began = time.perf_counter()
+        for _ in crew.compute(units, Watcher()):
+            pass
+        return (time.perf_counter() - began) / tasks
+    finally:
+        cluster.SMALLEST, cluster.LARGEST, cluster.SCHEDULED = sizes
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a small part of the work")
+    quick = parser.parse_args().quick
+    units = work(50, 10_000, 100 if quick else 600)
+    began = time.perf_counter()
+    with cluster.connect("local", WORKERS) as workers:
+        started = time.perf_counter() - began
+        crews: dict[str, Crew] = {"1 thread": Threads(1), "2 threads": Threads(2), "2 workers": workers}
+        best = dict.fromkeys(crews, math.inf)
+        for crew in crews.values():
+            seconds(crew, work(50, 1000, 2))
+        for _ in range(1 if quick else 3):
+            for name, crew in crews.items():
+                best[name] = min(best[name], seconds(crew, units))
+        each = min(overhead(workers, 200 if quick else 1000) for _ in range(1 if quick else 3))
+    print("| what | measured |")
+    print("|---|---|")
+    print(f"| start of a scheduler and {WORKERS} workers here, with their checks | {started:.1f} s |")
+    print(f"| overhead of a task | {each * 1e3:.1f} ms |")
+    for name, time_taken in best.items():
+        print(f"| the same work on {name} | {time_taken:.2f} s |")
+    print(f"| {WORKERS} workers against {WORKERS} threads | {best['2 threads'] / best['2 workers']:.0%} |")
+
+
+if __name__ == "__main__":
+    main()

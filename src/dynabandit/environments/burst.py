@@ -1,0 +1,77 @@
+"""A burst of changes in a world that is still before and after."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.environments.base import Environment, Kernels
+from dynabandit.errors import integer, keep, number
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import LARGEST_STEP, PATH, START, Stream, uniform, uniform_pair, words
+
+__all__ = ["Burst"]
+
+FIRST, END, RATE = range(3)
+
+
+@kernel
+def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> None:
+    state[0, arm] = uniform(source, START, 0, arm)
+
+
+@kernel
+def advance(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> float:
+    if parameters[FIRST, arm] <= step < parameters[END, arm]:
+        level, chance = uniform_pair(words(source, PATH, step, arm, 0))
+        if chance < parameters[RATE, arm]:
+            state[0, arm] = level
+    return state[0, arm]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Burst(Environment):
+    """Means from U(0, 1) that stand still, but for one stretch of steps in which each arm draws new ones often.
+
+    A policy that tunes its forgetting to the number of changes forgets too fast before and after.
+
+    Parameters
+    ----------
+    arms
+        How many arms.
+    first
+        The first step of the burst.
+    length
+        How many steps the burst lasts.
+    rate
+        The probability that an arm draws a new mean at a step of the burst, in [0, 1].
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> path = db.environment("burst", first=100, length=50, rate=0.5).path(horizon=1000, seed=1)
+    >>> bool((path[:99] == path[0]).all() and (path[149:] == path[149]).all() and (path[0] != path[149]).all())
+    True
+
+    References
+    ----------
+    The opposite of changes that are spread evenly, as the tuning rules of Garivier & Moulines (2011) assume.
+    """
+
+    name: ClassVar[str] = "burst"
+    slots: ClassVar[tuple[str, ...]] = ("mean",)
+    kernels: ClassVar[Kernels] = Kernels(start, advance)
+
+    first: int = 4000
+    length: int = 1000
+    rate: float = 0.02
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        first = integer("first", self.first, 1, LARGEST_STEP)
+        length = integer("length", self.length, 0, LARGEST_STEP)
+        keep(self, first=first, length=length, rate=number("rate", self.rate, 0.0, 1.0))
+
+    def numbers(self) -> np.ndarray:
+        rows = [[float(self.first)], [float(self.first + self.length)], [self.rate]]
+        return np.repeat(rows, self.arms, axis=1)

@@ -1,0 +1,84 @@
+"""PB1 and PB2: the piecewise-stationary benchmarks on which GLR-klUCB was shown."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from dynabandit.environments.still import Piecewise
+from dynabandit.errors import integer, keep
+from dynabandit.kernels.streams import LARGEST_STEP
+
+__all__ = ["PB1", "PB2"]
+
+SEGMENTS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class PB1(Piecewise):
+    """Three arms and four changes, each of a single arm.
+
+    Parameters
+    ----------
+    arms
+        Always 3.
+    segment
+        How many steps each of the five segments has. 1,000 makes a horizon of 5,000; the authors' published runs of
+        20,000 steps have 4,000.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.environment("pb-1").path(horizon=5000, seed=1)[::1000].tolist()
+    [[0.9, 0.5, 0.3], [0.9, 0.2, 0.3], [0.1, 0.2, 0.3], [0.1, 0.7, 0.3], [0.1, 0.7, 0.5]]
+
+    References
+    ----------
+    Besson, Kaufmann, Maillard & Seznec (2022), Efficient change-point detection for tackling piecewise-stationary
+    bandits. JMLR 23. The means are those of its authors' code, which publishes them as problem 1.
+    """
+
+    name: ClassVar[str] = "pb-1"
+
+    arms: int = 3
+    segment: int = 1000
+    starts: Sequence[int] = field(default=(), init=False)
+    means: Sequence[Sequence[float]] = field(
+        default=((0.9, 0.5, 0.3), (0.9, 0.2, 0.3), (0.1, 0.2, 0.3), (0.1, 0.7, 0.3), (0.1, 0.7, 0.5)), init=False
+    )
+
+    def __post_init__(self) -> None:
+        integer("arms", self.arms, 3, 3)
+        segment = integer("segment", self.segment, 1, LARGEST_STEP // SEGMENTS)
+        keep(self, segment=segment, starts=tuple(1 + segment * i for i in range(SEGMENTS)))
+        super().__post_init__()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PB2(PB1):
+    """Three arms and four changes, each of all arms.
+
+    Parameters
+    ----------
+    arms
+        Always 3.
+    segment
+        How many steps each of the five segments has. 1,000 makes a horizon of 5,000; the authors' published runs of
+        20,000 steps have 4,000.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.environment("pb-2").path(horizon=5000, seed=1)[::1000].tolist()
+    [[0.9, 0.5, 0.4], [0.7, 0.4, 0.5], [0.5, 0.3, 0.6], [0.3, 0.2, 0.7], [0.1, 0.1, 0.8]]
+
+    References
+    ----------
+    Besson, Kaufmann, Maillard & Seznec (2022), Efficient change-point detection for tackling piecewise-stationary
+    bandits. JMLR 23. The means are those of its authors' code, which publishes them as problem 2.
+    """
+
+    name: ClassVar[str] = "pb-2"
+
+    means: Sequence[Sequence[float]] = field(
+        default=((0.9, 0.5, 0.4), (0.7, 0.4, 0.5), (0.5, 0.3, 0.6), (0.3, 0.2, 0.7), (0.1, 0.1, 0.8)), init=False
+    )

@@ -1,0 +1,67 @@
+"""An environment that was recorded: how often each arm paid, period by period."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.environments.base import Environment, Kernels
+from dynabandit.environments.still import mean_rewards, start
+from dynabandit.errors import integer, keep
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import LARGEST_STEP, Stream
+
+__all__ = ["Recorded"]
+
+
+@kernel
+def advance(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> float:
+    return table[(step - 1) // int(parameters[0, arm]), arm]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Recorded(Environment):
+    """Recorded rates: in each period, a reward is one of the outcomes that an arm had then, drawn at random.
+
+    Parameters
+    ----------
+    rates
+        An array of periods x arms with the share of outcomes that were good, in [0, 1].
+    period
+        How many steps a period lasts.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> env = db.environment("recorded", rates=[[0.1, 0.9], [0.9, 0.1]], period=2)
+    >>> env.path(horizon=4, seed=1)[:, 0].tolist()
+    [0.1, 0.1, 0.9, 0.9]
+
+    References
+    ----------
+    Recorded by the user; `dynabandit.logs.flights` has those of a year of flights.
+    """
+
+    name: ClassVar[str] = "recorded"
+    slots: ClassVar[tuple[str, ...]] = ("unused",)
+    kernels: ClassVar[Kernels] = Kernels(start, advance)
+
+    arms: int = field(default=0, init=False)
+    rates: Sequence[Sequence[float]] | np.ndarray = field(repr=False)
+    period: int = 1
+
+    def __post_init__(self) -> None:
+        rates = mean_rewards("rates", self.rates)
+        rates.setflags(write=False)
+        keep(self, rates=rates, arms=rates.shape[1], period=integer("period", self.period, 1, LARGEST_STEP))
+
+    def numbers(self) -> np.ndarray:
+        return np.full((1, self.arms), float(self.period))
+
+    def table(self) -> np.ndarray:
+        return np.asarray(self.rates)
+
+    @property
+    def longest(self) -> int:
+        return min(len(self.rates) * self.period, LARGEST_STEP)

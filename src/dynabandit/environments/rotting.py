@@ -1,0 +1,84 @@
+"""Rot: arms that are best when they are fresh."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.environments.base import Environment, Kernels
+from dynabandit.errors import keep, number
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import START, Stream, uniform_pair, words
+
+__all__ = ["Rotting"]
+
+INITIAL, RATE = range(2)
+LOW, HIGH, FASTEST, SLOWEST = range(4)
+
+
+@kernel
+def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> None:
+    level, speed = uniform_pair(words(source, START, 0, arm, 0))
+    low = parameters[LOW, arm]
+    state[INITIAL, arm] = low + (parameters[HIGH, arm] - low) * level
+    # A half-life that is log-uniform: the fastest one, times a uniform power of slowest / fastest
+    fastest = parameters[FASTEST, arm]
+    state[RATE, arm] = math.log(2.0) / (fastest * (parameters[SLOWEST, arm] / fastest) ** speed)
+
+
+@kernel
+def advance(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> float:
+    return state[INITIAL, arm] * math.exp(-state[RATE, arm] * (step - 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rotting(Environment):
+    """Means that decay by halves, each arm at a pace of its own, so that the first leader need not be the last one.
+
+    Arms rot with time, played or not (restless). Arms that rot with their plays (rested) would need an environment that
+    knows what was played, and a regret that counts what a choice spoils; neither is so here.
+
+    Parameters
+    ----------
+    arms
+        How many arms.
+    low, high
+        The bounds of each arm's first mean, uniform between them, in [0, 1].
+    fastest, slowest
+        The bounds of each arm's half-life in steps, log-uniform between them, at least 1.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> env = db.environment("rotting", arms=2, low=0.8, high=0.8, fastest=10, slowest=10)
+    >>> env.path(horizon=21, seed=1)[::10, 0].round(3).tolist()
+    [0.8, 0.4, 0.2]
+
+    References
+    ----------
+    Levine, Crammer & Mannor (2017), Rotting bandits. NIPS. There, arms rot with their plays.
+    """
+
+    name: ClassVar[str] = "rotting"
+    slots: ClassVar[tuple[str, ...]] = ("initial", "rate")
+    kernels: ClassVar[Kernels] = Kernels(start, advance)
+
+    low: float = 0.5
+    high: float = 1.0
+    fastest: float = 500.0
+    slowest: float = 50_000.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        keep(self, low=number("low", self.low, 0.0, 1.0), high=number("high", self.high, 0.0, 1.0))
+        for name in ("fastest", "slowest"):
+            keep(self, **{name: number(name, getattr(self, name), 1.0, math.inf)})
+        for least, most in (("low", "high"), ("fastest", "slowest")):
+            if getattr(self, least) > getattr(self, most):
+                raise ValueError(
+                    f"{least} must not be above {most}, got {getattr(self, least)!r} and {getattr(self, most)!r}"
+                )
+
+    def numbers(self) -> np.ndarray:
+        return np.repeat([[self.low], [self.high], [self.fastest], [self.slowest]], self.arms, axis=1)

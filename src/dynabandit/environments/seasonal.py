@@ -1,0 +1,81 @@
+"""Seasons: arms that rise and fall, one after the other."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.environments.base import Environment, Kernels
+from dynabandit.errors import keep, number
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import Stream
+
+__all__ = ["Seasonal"]
+
+MIDDLE, AMPLITUDE, PERIOD, PHASE = range(4)
+
+
+@kernel
+def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> None:
+    state[0, arm] = 0.0
+
+
+@kernel
+def advance(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> float:
+    turn = (step / parameters[PERIOD, arm] + parameters[PHASE, arm]) % 1.0
+    mean = parameters[MIDDLE, arm] + parameters[AMPLITUDE, arm] * math.sin(2.0 * math.pi * turn)
+    return min(max(mean, 0.0), 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seasonal(Environment):
+    """Means that swing like a sine, all with one period; the arms' peaks are spread evenly over it.
+
+    Parameters
+    ----------
+    arms
+        How many arms; each is the best for a part of the period, one after the other.
+    period
+        Of one swing, in steps, at least 1.
+    middle
+        The mean around which all arms swing, in [0, 1].
+    amplitude
+        How far they swing to either side, at most to 0 or 1.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> env = db.environment("seasonal", arms=2, period=4)
+    >>> env.path(horizon=4, seed=1).round(3).tolist()
+    [[0.9, 0.1], [0.5, 0.5], [0.1, 0.9], [0.5, 0.5]]
+
+    References
+    ----------
+    Sinusoidal arms are the usual smooth world, as in Besbes, Gur & Zeevi (2014), Stochastic multi-armed-bandit problem
+    with non-stationary rewards. NIPS.
+    """
+
+    name: ClassVar[str] = "seasonal"
+    slots: ClassVar[tuple[str, ...]] = ("unused",)
+    kernels: ClassVar[Kernels] = Kernels(start, advance)
+
+    period: float = 2000.0
+    middle: float = 0.5
+    amplitude: float = 0.4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        middle = number("middle", self.middle, 0.0, 1.0)
+        room = min(middle, 1.0 - middle)
+        amplitude = number("amplitude", self.amplitude, 0.0, 1.0)
+        if amplitude > room:
+            raise ValueError(
+                f"amplitude must be at most {room:g}, the room around middle={middle:g}, got {amplitude!r}"
+            )
+        keep(self, period=number("period", self.period, 1.0, math.inf), middle=middle, amplitude=amplitude)
+
+    def numbers(self) -> np.ndarray:
+        same = np.ones(self.arms)
+        phases = np.arange(self.arms) / self.arms
+        return np.array([self.middle * same, self.amplitude * same, self.period * same, phases])

@@ -1,0 +1,242 @@
+"""Rows of a log: raw values in, checked numbers out, and what is wrong with those that cannot be used."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["BadRow", "BadRows", "Columns", "Parsed", "RawRows", "parse"]
+
+SHOWN = 5  # bad rows that a message shows
+TRUE_AND_FALSE = {"true": 1.0, "false": 0.0}
+LONGEST_SHOWN = 40  # characters of a value in a message
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Which column of a log holds what; a log may have any others beside."""
+
+    arm: str = "arm"
+    reward: str = "reward"
+    time: str | None = None
+    propensity: str | None = None
+
+    def __post_init__(self) -> None:
+        taken: dict[str, str] = {}
+        for role, name in self.named():
+            if not isinstance(name, str) or not name:
+                raise TypeError(f"{role} must name a column, got {name!r}")
+            if name in taken:
+                raise ValueError(f"{role} and {taken[name]} must be different columns, got {name!r} for both")
+            taken[name] = role
+
+    def named(self) -> list[tuple[str, str]]:
+        """Return (role, column) of every column that is used."""
+        pairs = [(role, getattr(self, role)) for role in ("arm", "reward", "time", "propensity")]
+        return [(role, name) for role, name in pairs if name is not None]
+
+
+class RawRows(NamedTuple):
+    """Some rows as a file has them, by role; None stands for a value that is not there."""
+
+    first: int  # the number of the first one, 1 for the first row of the log
+    lines: Sequence[int] | None  # the line of the file that each ends on, where the file has lines
+    values: dict[str, Sequence[Any]]
+
+    def __len__(self) -> int:
+        return len(self.values["arm"])
+
+
+class BadRow(NamedTuple):
+    """A row that cannot be used, and why."""
+
+    row: int
+    line: int | None
+    column: str
+    problem: str
+    value: Any
+
+    def __str__(self) -> str:
+        place = f"row {self.row}" if self.line is None else f"row {self.row} (line {self.line})"
+        shown = repr(self.value)
+        shown = shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + "..."
+        return f"{place}, column {self.column!r}: {self.problem}, got {shown}"
+
+
+@dataclass
+class BadRows:
+    """How many rows cannot be used, and the first few of them."""
+
+    count: int = 0
+    shown: list[BadRow] = field(default_factory=list)
+
+    def add(self, bad: Sequence[BadRow]) -> None:
+        """Count some more."""
+        self.count += len(bad)
+        self.shown += bad[: SHOWN - len(self.shown)]
+
+    def __str__(self) -> str:
+        lines = [f"  {bad}" for bad in self.shown]
+        if self.count > len(self.shown):
+            lines.append(f"  and {self.count - len(self.shown)} more")
+        return "\n".join(lines)
+
+
+class Parsed(NamedTuple):
+    """The usable ones of some rows."""
+
+    arm: list[str]
+    reward: np.ndarray
+    propensity: np.ndarray | None
+    time: np.ndarray | None
+
+
+class _Unusable(Exception):  # noqa: N818 - never leaves this module
+    """Why a value cannot be used."""
+
+
+def parse(raw: RawRows, columns: Columns, latest: float = -math.inf) -> tuple[Parsed, list[BadRow]]:
+    """Return the usable rows, and the others; no row may be earlier than `latest`, the last time before these."""
+    problems: dict[int, tuple[str, str]] = {}  # by place: the role of the first wrong value, and why it is
+    arms = _each(raw, "arm", _arm, problems)
+    rewards = _floats(raw, "reward", _reward, problems)
+    propensities = _floats(raw, "propensity", _propensity, problems) if columns.propensity is not None else None
+    times = None
+    if columns.time is not None:
+        times = _floats(raw, "time", _time, problems)
+        _find_unsorted(times, latest, problems)
+    kept = np.array([place not in problems for place in range(len(raw))], dtype=bool)
+    parsed = Parsed(
+        [arm for arm, keep in zip(arms, kept, strict=True) if keep],
+        rewards[kept],
+        None if propensities is None else propensities[kept],
+        None if times is None else times[kept],
+    )
+    return parsed, [_bad_row(raw, columns, place, *problems[place]) for place in sorted(problems)]
+
+
+def _bad_row(raw: RawRows, columns: Columns, place: int, role: str, problem: str) -> BadRow:
+    line = None if raw.lines is None else raw.lines[place]
+    return BadRow(raw.first + place, line, getattr(columns, role), problem, raw.values[role][place])
+
+
+def _each(
+    raw: RawRows, role: str, check: Callable[[Any], Any], problems: dict[int, tuple[str, str]], wrong: Any = None
+) -> list[Any]:
+    """Check value by value; where one is wrong, say so and put `wrong` in its place."""
+    checked = []
+    for place, value in enumerate(raw.values[role]):
+        try:
+            if value is None:
+                raise _Unusable("is missing")
+            checked.append(check(value))
+        except _Unusable as problem:
+            problems.setdefault(place, (role, str(problem)))
+            checked.append(wrong)
+    return checked
+
+
+def _floats(raw: RawRows, role: str, check: Callable[[Any], float], problems: dict[int, tuple[str, str]]) -> np.ndarray:
+    """Check all values at once, and one by one only where that finds a fault or a form that it does not know."""
+    values = raw.values[role]
+    low, high, open_low = RANGES[role]
+    try:
+        array = np.asarray(values).astype(float) if None not in values else None
+    except (TypeError, ValueError):
+        array = None
+    if array is not None and array.ndim == 1:
+        inside = ((array > low) if open_low else (array >= low)) & (array <= high)
+        if inside.all():
+            return array
+    return np.array(_each(raw, role, check, problems, math.nan), dtype=float)
+
+
+RANGES = {
+    "reward": (0.0, 1.0, False),
+    "propensity": (0.0, 1.0, True),
+    "time": (-1.7976931348623157e308, 1.7976931348623157e308, False),
+}
+
+
+def _readable(value: Any) -> str:
+    text = value if isinstance(value, str) else str(value)
+    if any("\udc80" <= letter <= "\udcff" for letter in text):  # what Python makes of bytes it cannot decode
+        raise _Unusable("is not text in the encoding of the file; name another one, such as latin-1")
+    return text
+
+
+def _arm(value: Any) -> str:
+    if isinstance(value, float):
+        if math.isnan(value):
+            raise _Unusable("is missing")
+        value = int(value) if value.is_integer() else value  # tables turn whole numbers with gaps into floats
+    text = _readable(value)
+    if not text.strip():
+        raise _Unusable("must name an arm")
+    return text
+
+
+def _number(value: Any, valid: str) -> float:
+    if isinstance(value, str):
+        _readable(value)
+    try:
+        result = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise _Unusable(f"must be {valid}") from None
+    if math.isnan(result):
+        raise _Unusable(f"must be {valid}")
+    return result
+
+
+def _reward(value: Any) -> float:
+    valid = "a number in [0, 1]"
+    if isinstance(value, str) and value.strip().lower() in TRUE_AND_FALSE:
+        return TRUE_AND_FALSE[value.strip().lower()]
+    result = _number(value, valid)
+    if not 0.0 <= result <= 1.0:
+        raise _Unusable(f"must be {valid}")
+    return result
+
+
+def _propensity(value: Any) -> float:
+    valid = "the probability with which the arm was chosen, in (0, 1]"
+    result = _number(value, valid)
+    if not 0.0 < result <= 1.0:
+        raise _Unusable(f"must be {valid}")
+    return result
+
+
+def _time(value: Any) -> float:
+    valid = "a number or a date and time such as 2024-05-31T12:00:00"
+    if isinstance(value, str):
+        try:
+            value = float(value)  # first, for Python takes 20240531 for a date too
+        except ValueError:
+            value = _moment(value, valid)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    if isinstance(value, datetime):
+        value = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return value.timestamp()
+    result = _number(value, valid)
+    if math.isinf(result):
+        raise _Unusable(f"must be {valid}")
+    return result
+
+
+def _moment(text: str, valid: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise _Unusable(f"must be {valid}") from None
+
+
+def _find_unsorted(times: np.ndarray, latest: float, problems: dict[int, tuple[str, str]]) -> None:
+    """A row that is otherwise fine may not be earlier than a row before it."""
+    fine = np.array([place not in problems for place in range(len(times))], dtype=bool)
+    reached = np.maximum.accumulate(np.concatenate([[latest], np.where(fine, times, -math.inf)]))[:-1]
+    for place in np.flatnonzero(fine & (times < reached)):
+        problems[int(place)] = ("time", "is earlier than a row before it; sort the log by time")

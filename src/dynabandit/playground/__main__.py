@@ -1,0 +1,42 @@
+"""The process that runs one trial: a link comes in on a line, messages go out, a line of JSON each.
+
+It lives no longer than whoever started it: when its input ends, so does it.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import threading
+
+from dynabandit.playground.running import messages
+from dynabandit.playground.trial import read
+
+__all__ = ["main"]
+
+KINDNESS = 10  # of 19: decisions come first
+
+
+def main() -> None:
+    """Run the trial of the first line of input."""
+    with contextlib.suppress(AttributeError, OSError):  # not on every system
+        os.nice(KINDNESS)
+    line = sys.stdin.readline()
+    if not line:
+        return
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    try:
+        for message in messages(read(line.strip()), threads=max(1, (os.cpu_count() or 2) // 2)):
+            sys.stdout.write(json.dumps(message, separators=(",", ":"), allow_nan=False) + "\n")
+            sys.stdout.flush()
+    except BrokenPipeError:
+        os._exit(1)
+
+
+def _end_with_input() -> None:
+    sys.stdin.read()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""AFF-KL-UCB: the Kullback-Leibler index on the adaptive mean and its effective size."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.errors import keep, number
+from dynabandit.kernels.bernoulli import negentropy, upper_bound
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import Stream
+from dynabandit.policies import adaptive
+from dynabandit.policies.base import Kernels, Now
+
+__all__ = ["AffKLUCB"]
+
+SLOTS = (*adaptive.SLOTS, "size", "negentropy", "log_forgetting")
+MEAN, SIZE = SLOTS.index("mean"), SLOTS.index("size")
+NEGENTROPY, LOG_FORGETTING = SLOTS.index("negentropy"), SLOTS.index("log_forgetting")
+LEVEL = 4  # behind the parameters of the estimator
+
+
+@kernel
+def score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    if memory[SIZE, arm] == 0.0:
+        return math.inf
+    # w~^2 / k~ = lambda^(idle/|A|) w^2 / k with k discounted as w is, but never less than one observation
+    size = max(memory[SIZE, arm] * adaptive.discount(memory[LOG_FORGETTING, arm], idle, now.arms), 1.0)
+    return upper_bound(memory[MEAN, arm], memory[NEGENTROPY, arm], parameters[LEVEL] / size)
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    state = adaptive.observe(memory, arm, reward, parameters)
+    memory[SIZE, arm] = state.w * state.w / state.k
+    memory[NEGENTROPY, arm] = negentropy(state.mean)
+    memory[LOG_FORGETTING, arm] = adaptive.log_forgetting(state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffKLUCB(adaptive.Adaptive):
+    """UCB on the adaptive mean with a Kullback-Leibler bound in place of Hoeffding's.
+
+    It is `AffUCB2Growing` with the tighter bound: the largest q with n kl(mean, q) <= -log(confidence), where n is the
+    effective size, w^2 / k, which shrinks towards 1 while an arm waits.
+
+    Parameters
+    ----------
+    step_size, floor, loss
+        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+    confidence
+        The probability with which a mean may be above its bound, in (0, 1]; 0.05 as in the paper's appendix.
+    burn_in
+        How often each arm is played at first.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("aff-kl-ucb", step_size=0.01).label
+    'aff-kl-ucb(step_size=0.01)'
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.2.2, with the index of Garivier
+    & Cappe (2011).
+    """
+
+    name: ClassVar[str] = "aff-kl-ucb"
+    slots: ClassVar[tuple[str, ...]] = SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=adaptive.start, score=score, learn=learn)
+
+    confidence: float = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        keep(self, confidence=number("confidence", self.confidence, 0.0, 1.0, open_low=True))
+
+    def numbers(self, arms: int) -> np.ndarray:
+        return np.append(super().numbers(arms), -math.log(self.confidence))

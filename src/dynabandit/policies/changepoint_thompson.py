@@ -1,0 +1,256 @@
+"""Change-point TS: Thompson sampling that reckons with every moment at which an arm may have changed."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.errors import integer, keep, number
+from dynabandit.estimators.base import Belief
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.draws import beta
+from dynabandit.kernels.streams import SCORE, SECOND, Stream, uniform
+from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.expecting import Expecting
+from dynabandit.policies.thompson import checked_prior
+
+__all__ = ["ChangepointTS"]
+
+# The runs of an arm that have seen the same of its rewards have the same Beta posterior for good: they are one particle
+# here. So an arm has as many particles as rewards, and what it holds of no reward at all is "fresh".
+SLOTS = ("latest", "particles")  # latest: the count of all rewards when the arm had its latest one
+LATEST, PARTICLES = range(2)
+HEAD = len(SLOTS)  # then the fresh probability under each rate, then the particles, the longest run first
+# Equally likely at first, where the rate is to be learnt. A run that has lasted long needs little doubt to end; larger
+# rates send idle arms back to their prior so fast that many arms are explored for ever (docs/rivals-that-forget.md).
+RATES = (1e-3, 1e-4, 1e-5, 1e-6)
+LEARNT = "learnt"
+LARGEST_RATE = 0.5  # of what follows from more changes than steps
+PRIOR_A, PRIOR_B, MOST, RATE_COUNT, FIRST_RATE = range(5)
+CLOCK = 0  # shared: how many rewards there were, of all arms
+
+
+@kernel
+def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+    memory[:, arm] = 0.0
+    memory[LATEST, arm] = shared[CLOCK]
+    rates = int(parameters[RATE_COUNT])
+    for rate in range(rates):
+        memory[HEAD + rate, arm] = 1.0 / rates
+
+
+@kernel
+def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
+    return shared[CLOCK]
+
+
+@kernel
+def particle_row(particle: int, rates: int) -> int:
+    """Return where a particle begins: its a and b, then its probability under each rate."""
+    return HEAD + rates + particle * (2 + rates)
+
+
+@kernel
+def endure(rate: float, idle: float) -> float:
+    """Return the probability that a run goes on through so many steps."""
+    return (1.0 - rate) ** idle
+
+
+@kernel
+def score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    # Inverse transform: the runs under the first rate, then those under the next, and what is left is fresh
+    left = uniform(source, SECOND, now.step, arm)
+    rates = int(parameters[RATE_COUNT])
+    held = int(memory[PARTICLES, arm])
+    waited = now.context - memory[LATEST, arm]
+    for rate in range(rates):
+        lasting = endure(parameters[FIRST_RATE + rate], waited)
+        for particle in range(held):
+            row = particle_row(particle, rates)
+            left -= memory[row + 2 + rate, arm] * lasting
+            if left < 0.0:
+                return beta(memory[row, arm], memory[row + 1, arm], source, SCORE, now.step, arm)
+    return beta(parameters[PRIOR_A], parameters[PRIOR_B], source, SCORE, now.step, arm)
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    wait(memory, arm, shared[CLOCK] - memory[LATEST, arm], parameters)
+    shared[CLOCK] += 1.0
+    memory[LATEST, arm] = shared[CLOCK]
+    pass_messages(memory, arm, reward, parameters)
+
+
+@kernel
+def wait(memory: np.ndarray, arm: int, waited: float, parameters: np.ndarray) -> None:
+    """Let runs end while the arm is not played; what has seen no reward since is fresh."""
+    rates = int(parameters[RATE_COUNT])
+    for rate in range(rates):
+        lasting = endure(parameters[FIRST_RATE + rate], waited)
+        for particle in range(int(memory[PARTICLES, arm])):
+            row = particle_row(particle, rates) + 2 + rate
+            memory[HEAD + rate, arm] += (1.0 - lasting) * memory[row, arm]
+            memory[row, arm] *= lasting
+
+
+@kernel
+def predict(a: float, b: float, reward: float) -> float:
+    """Return the predictive probability of a reward; one between 0 and 1 is that part of a success."""
+    return (reward * a + (1.0 - reward) * b) / (a + b)
+
+
+@kernel
+def pass_messages(memory: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    """Weigh every run by the reward, then let it go on or end; the fresh probability becomes a particle."""
+    rates = int(parameters[RATE_COUNT])
+    held = make_room(memory, arm, parameters)
+    row = particle_row(held, rates)
+    memory[row, arm] = parameters[PRIOR_A]
+    memory[row + 1, arm] = parameters[PRIOR_B]
+    for rate in range(rates):
+        memory[row + 2 + rate, arm] = memory[HEAD + rate, arm]
+        memory[HEAD + rate, arm] = 0.0
+    memory[PARTICLES, arm] = held + 1.0
+    total = 0.0
+    for particle in range(held + 1):
+        row = particle_row(particle, rates)
+        likelihood = predict(memory[row, arm], memory[row + 1, arm], reward)
+        memory[row, arm] += reward
+        memory[row + 1, arm] += 1.0 - reward
+        for rate in range(rates):
+            seen = likelihood * memory[row + 2 + rate, arm]
+            memory[HEAD + rate, arm] += parameters[FIRST_RATE + rate] * seen
+            memory[row + 2 + rate, arm] = (1.0 - parameters[FIRST_RATE + rate]) * seen
+            total += seen
+    for row in range(HEAD, HEAD + rates):
+        memory[row, arm] /= total
+    for particle in range(held + 1):
+        for row in range(particle_row(particle, rates) + 2, particle_row(particle + 1, rates)):
+            memory[row, arm] /= total
+
+
+@kernel
+def make_room(memory: np.ndarray, arm: int, parameters: np.ndarray) -> int:
+    """Return how many particles are held; where they are as many as allowed, the least likely one has gone."""
+    held = int(memory[PARTICLES, arm])
+    rates = int(parameters[RATE_COUNT])
+    if held < int(parameters[MOST]):
+        return held
+    least = 0
+    smallest = math.inf
+    for particle in range(held):
+        row = particle_row(particle, rates)
+        probability = 0.0
+        for rate in range(rates):
+            probability += memory[row + 2 + rate, arm]
+        if probability < smallest:
+            least = particle
+            smallest = probability
+    for row in range(particle_row(least, rates), particle_row(held - 1, rates)):
+        memory[row, arm] = memory[row + 2 + rates, arm]
+    return held - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangepointTS(Expecting):
+    """Change-point Thompson sampling: draw when an arm last changed, then its mean from what it gave since.
+
+    The law of each arm's run length is Bayesian online change-point detection, and exact while an arm has no more than
+    `particles` rewards; then the least likely run is given up for each new one. (The paper resamples; here, learning
+    draws no random numbers.) Arms switch by themselves, the paper's per-arm switching. Time moves with the rewards of
+    all arms. A step costs up to `particles` operations for each arm.
+
+    Parameters
+    ----------
+    rate
+        The probability that an arm changes at a step, in (0, 1). ``"learnt"`` learns it from the rewards of the arm:
+        1e-3, 1e-4, 1e-5 or 1e-6, each equally likely at first. None takes `changes` over `horizon`.
+    particles
+        How many different runs each arm keeps, at least 2.
+    changes
+        Where `rate` is None, how often the best arm is expected to change; by default a simulation counts it on its
+        path, and 1 is the form that does not look.
+    horizon
+        Where `rate` is None, how many steps are expected; a simulation takes its own.
+    prior
+        The Beta prior of a mean after a change, a pair of positive numbers.
+    burn_in
+        How often each arm is played at first; by default the prior decides from the first step on.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> bandit = db.Bandit("changepoint-ts", arms=["old", "new"], seed=1)
+    >>> for reward in [1] * 30 + [0] * 6:
+    ...     bandit.reward("old", reward)
+    >>> bandit.arms["old"].mean < 0.3
+    True
+
+    References
+    ----------
+    Mellor & Shapiro (2013), Thompson sampling in switching environments with Bayesian online change detection. AISTATS.
+    Adams & MacKay (2007), Bayesian online changepoint detection. arXiv 0710.3742.
+    """
+
+    name: ClassVar[str] = "changepoint-ts"
+    slots: ClassVar[tuple[str, ...]] = SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
+
+    burn_in: int = 0
+    rate: float | str | None = LEARNT
+    particles: int = 32
+    prior: tuple[float, float] = (1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.rate, str):
+            if self.rate != LEARNT:
+                raise ValueError(f"rate must be a number in (0, 1), 'learnt' or None, got {self.rate!r}")
+        elif self.rate is not None:
+            rate = number("rate", self.rate, 0.0, 1.0, open_low=True)
+            if rate == 1.0:
+                raise ValueError("rate must be a number in (0, 1): at 1, nothing could ever be learnt")
+            keep(self, rate=rate)
+        keep(self, particles=integer("particles", self.particles, 2), prior=checked_prior(self.prior))
+
+    def _follows_from_changes(self) -> bool:
+        return self.rate is None
+
+    def _rates(self) -> tuple[float, ...]:
+        changes, horizon = self._expected()
+        if self.rate is None:
+            return (min(changes / horizon, LARGEST_RATE),)
+        return RATES if isinstance(self.rate, str) else (self.rate,)
+
+    def numbers(self, arms: int) -> np.ndarray:
+        rates = self._rates()
+        return np.array([*self.prior, float(self.particles), float(len(rates)), *rates])
+
+    def memory_size(self) -> int:
+        rates = len(self._rates())
+        return particle_row(self.particles, rates)
+
+    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+        """Read an arm's mean and size, a + b, averaged over its runs; its forgetting is the chance to go on."""
+        rates = self._rates()
+        waited = float(shared[CLOCK]) - float(column[LATEST])
+        lasting = np.array([endure(rate, waited) for rate in rates])
+        rows = column[HEAD + len(rates) :].reshape(self.particles, 2 + len(rates))[: int(column[PARTICLES])]
+        weights = rows[:, 2:] @ lasting
+        fresh = max(0.0, 1.0 - float(weights.sum()))
+        sizes = rows[:, 0] + rows[:, 1]
+        a, b = self.prior
+        mean = fresh * a / (a + b) + float((weights * rows[:, 0] / sizes).sum())
+        likely = column[HEAD : HEAD + len(rates)] + rows[:, 2:].sum(axis=0)
+        forgetting = 1.0 - float(likely @ np.array(rates))
+        size = fresh * (a + b) + float((weights * sizes).sum())
+        return Belief(mean, mean * (1.0 - mean), forgetting, size)

@@ -1,0 +1,134 @@
+"""D-TS: Thompson sampling on discounted counts, where every arm decays with every reward."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.errors import keep, number
+from dynabandit.estimators.base import Belief
+from dynabandit.kernels.compilation import kernel
+from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.expecting import Expecting
+from dynabandit.policies.thompson import checked_prior
+
+__all__ = ["DiscountedTS", "decay", "observe"]
+
+# The decay that is common to all arms is carried as one scale, as in D-UCB: true count = count * scale
+SUCCESSES, FAILURES = range(2)
+SCALE = 0
+SMALLEST_SCALE = 1e-100
+PRIOR_A, PRIOR_B, DISCOUNT = range(3)
+
+
+@kernel
+def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+    if shared[SCALE] == 0.0:
+        shared[SCALE] = 1.0
+    memory[:, arm] = 0.0
+
+
+@kernel
+def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
+    return shared[SCALE]
+
+
+@kernel
+def posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray) -> tuple[float, float]:
+    a = parameters[PRIOR_A] + memory[SUCCESSES, arm] * now.context
+    return a, parameters[PRIOR_B] + memory[FAILURES, arm] * now.context
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    decay(memory, shared, parameters[DISCOUNT])
+    observe(memory, shared, arm, reward)
+
+
+@kernel
+def decay(memory: np.ndarray, shared: np.ndarray, discount: float) -> None:
+    """Discount the counts of all arms; a scale that gets small is multiplied into them and starts again at 1."""
+    shared[SCALE] *= discount
+    if shared[SCALE] < SMALLEST_SCALE:
+        for other in range(memory.shape[1]):
+            memory[SUCCESSES, other] *= shared[SCALE]
+            memory[FAILURES, other] *= shared[SCALE]
+        shared[SCALE] = 1.0
+
+
+@kernel
+def observe(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float) -> None:
+    """Add a reward with the weight 1 to the discounted counts."""
+    memory[SUCCESSES, arm] += reward / shared[SCALE]
+    memory[FAILURES, arm] += (1.0 - reward) / shared[SCALE]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscountedTS(Expecting):
+    """Discounted Thompson sampling: all arms forget at the same constant rate, whether they are played or not.
+
+    What an arm forgets gives way to its prior, so that an arm left alone is tried again. The decay moves with the
+    rewards of all arms, as in `DUCB`. A reward between 0 and 1 counts as that part of a success, where the paper tosses
+    a coin.
+
+    Parameters
+    ----------
+    discount
+        The factor per reward of any arm, in (0, 1]. The paper leaves it to the user; without one, it follows the rule
+        of D-UCB, 1 - sqrt(Y / T) / 4 for T steps and Y changes.
+    changes
+        Y, how often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
+        form that does not look.
+    horizon
+        T, how many steps are expected; a simulation takes its own.
+    prior
+        The Beta prior of every arm, a pair of positive numbers; it does not decay.
+    burn_in
+        How often each arm is played at first; by default the prior decides from the first step on.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("d-ts", changes=1, horizon=10_000).numbers(arms=2)
+    array([1.    , 1.    , 0.9975])
+
+    References
+    ----------
+    Raj & Kalyani (2017), Taming non-stationary bandits: a Bayesian approach. arXiv 1707.09727.
+    Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
+    """
+
+    name: ClassVar[str] = "d-ts"
+    slots: ClassVar[tuple[str, ...]] = ("successes", "failures")
+    kernels: ClassVar[Kernels] = Kernels(start=start, learn=learn, posterior=posterior, context=context)
+    needs_double: ClassVar[bool] = True
+
+    burn_in: int = 0
+    discount: float | None = None
+    prior: tuple[float, float] = (1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.discount is not None:
+            keep(self, discount=number("discount", self.discount, 0.0, 1.0, open_low=True))
+        keep(self, prior=checked_prior(self.prior))
+
+    def _follows_from_changes(self) -> bool:
+        return self.discount is None
+
+    def _discount(self) -> float:
+        changes, horizon = self._expected()
+        # More changes than steps would leave no room for a discount
+        return 1.0 - math.sqrt(min(changes / horizon, 1.0)) / 4.0 if self.discount is None else self.discount
+
+    def numbers(self, arms: int) -> np.ndarray:
+        return np.array([*self.prior, self._discount()])
+
+    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+        """Read the posterior of an arm; its effective size is a + b, the prior included."""
+        successes, failures = column.tolist()
+        a = self.prior[0] + successes * float(shared[SCALE])
+        b = self.prior[1] + failures * float(shared[SCALE])
+        mean = a / (a + b)
+        return Belief(mean, mean * (1.0 - mean), self._discount(), a + b)

@@ -1,0 +1,138 @@
+"""Exp3.S: exponential weights that share, so that no arm is forgotten for good."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.errors import keep, number
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import SCORE, Stream, uniform
+from dynabandit.policies import averaging
+from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.expecting import Expecting
+
+__all__ = ["Exp3S", "gumbel"]
+
+# Weights are kept as shares of their sum: the rule is the same for all multiples of the weights, and each share stays
+# above about e alpha / K, so that nothing overflows or vanishes however long a run is.
+SLOTS = (*averaging.SLOTS, "share")
+SHARE = SLOTS.index("share")
+EXPLORATION, SHARING, ARMS = range(3)
+
+
+@kernel
+def gumbel(source: Stream, step: int, arm: int) -> float:
+    """Draw from the standard Gumbel law: the largest of log p + such draws belongs to an arm with probability p."""
+    return -math.log(-math.log(uniform(source, SCORE, step, arm)))
+
+
+@kernel
+def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+    averaging.start(memory, shared, arm, parameters)
+    memory[SHARE, arm] = 1.0 / parameters[ARMS]
+
+
+@kernel
+def probability(share: float, parameters: np.ndarray) -> float:
+    """p_i of figure 4."""
+    return (1.0 - parameters[EXPLORATION]) * share + parameters[EXPLORATION] / parameters[ARMS]
+
+
+@kernel
+def score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    return math.log(probability(memory[SHARE, arm], parameters)) + gumbel(source, now.step, arm)
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    averaging.observe(memory, arm, reward)
+    arms = memory.shape[1]
+    estimate = reward / probability(memory[SHARE, arm], parameters)
+    total = 0.0
+    for other in range(arms):
+        total += memory[SHARE, other]
+    gift = math.e * parameters[SHARING] / arms * total
+    memory[SHARE, arm] *= math.exp(parameters[EXPLORATION] * estimate / parameters[ARMS])
+    total = 0.0
+    for other in range(arms):
+        memory[SHARE, other] += gift
+        total += memory[SHARE, other]
+    for other in range(arms):
+        memory[SHARE, other] /= total
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exp3S(Expecting, averaging.Averaging):
+    """Exp3.S: draw an arm by exponential weights; each step, every weight gets a small share of their sum.
+
+    Made for rewards that an opponent chooses, and measured against the best sequence of arms with few switches. A
+    reward counts by the probability of its arm when it is learnt, which in a simulation is that of the decision; in a
+    `Bandit`, rewards that come late count by the weights of then.
+
+    Parameters
+    ----------
+    exploration
+        The paper's gamma, in (0, 1]: how much of each decision is uniform chance.
+    sharing
+        The paper's alpha, in (0, 1]: how much of the sum goes to all weights.
+    changes
+        Y, how often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
+        form that does not look. What is not given above follows from the paper's corollaries: alpha = 1 / T and
+        gamma = sqrt(K ((Y + 1) log(K T) + e) / ((e - 1) T)), or gamma = sqrt(K log(K T) / T) where Y is 1.
+    horizon
+        T, how many steps are expected; a simulation takes its own.
+    burn_in
+        How often each arm is played at first.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("exp3-s", changes=1, horizon=10_000).numbers(arms=2)[:2].round(4).tolist()
+    [0.0445, 0.0001]
+
+    References
+    ----------
+    Auer, Cesa-Bianchi, Freund & Schapire (2002), The nonstochastic multiarmed bandit problem. SIAM J. Comput. 32.
+    """
+
+    name: ClassVar[str] = "exp3-s"
+    slots: ClassVar[tuple[str, ...]] = SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn)
+
+    burn_in: int = 0
+    exploration: float | None = None
+    sharing: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("exploration", "sharing"):
+            if getattr(self, name) is not None:
+                keep(self, **{name: number(name, getattr(self, name), 0.0, 1.0, open_low=True)})
+
+    def _follows_from_changes(self) -> bool:
+        return self.exploration is None
+
+    def _follows_from_horizon(self) -> bool:
+        return self.exploration is None or self.sharing is None
+
+    def numbers(self, arms: int) -> np.ndarray:
+        changes, horizon = self._expected()
+        learning = math.log(arms * horizon)
+        if self.exploration is not None:
+            exploration = self.exploration
+        elif changes > 1:  # corollary 8.2, whose hardness counts the stretches between changes
+            rate = arms * ((changes + 1) * learning + math.e) / ((math.e - 1.0) * horizon)
+            exploration = min(1.0, math.sqrt(rate))
+        else:  # corollary 8.3, for a hardness that nobody knows
+            exploration = min(1.0, math.sqrt(arms * learning / horizon))
+        return np.array([exploration, 1.0 / horizon if self.sharing is None else self.sharing, float(arms)])

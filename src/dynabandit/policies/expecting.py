@@ -1,0 +1,58 @@
+"""What the policies share whose numbers follow from how long they run and how often the world changes."""
+
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from dynabandit.errors import integer, keep
+from dynabandit.kernels.streams import LARGEST_STEP
+from dynabandit.policies.base import Policy
+
+__all__ = ["Expecting"]
+
+Self = TypeVar("Self", bound="Expecting")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expecting(Policy):
+    """A policy that is set up for a horizon and a number of changes, unless all that follows from them is given.
+
+    Without `changes`, a simulation counts how often the best arm changes on the path: the tuned form, with knowledge
+    that no real user has. `changes=1` is the form without it. The label tells them apart.
+    """
+
+    changes: int | None = None
+    horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.changes is not None:
+            keep(self, changes=integer("changes", self.changes, 1, LARGEST_STEP))
+        if self.horizon is not None:
+            keep(self, horizon=integer("horizon", self.horizon, 1, LARGEST_STEP))
+
+    def _follows_from_changes(self) -> bool:
+        """Whether a parameter is left open that follows from the number of changes."""
+        raise NotImplementedError
+
+    def _follows_from_horizon(self) -> bool:
+        """Whether a parameter is left open that follows from the horizon."""
+        return self._follows_from_changes()
+
+    @property
+    def needs_tuning(self) -> bool:
+        return self.changes is None and self._follows_from_changes()
+
+    @property
+    def needs_horizon(self) -> bool:
+        return self.horizon is None and self._follows_from_horizon()
+
+    def tuned(self: Self, switches: int, horizon: int) -> Self:
+        return replace(
+            self,
+            changes=max(switches, 1) if self.needs_tuning else self.changes,
+            horizon=horizon if self.needs_horizon else self.horizon,
+        )
+
+    def _expected(self) -> tuple[int, int]:
+        """Return the number of changes and the horizon; 1 where one does not matter."""
+        return self.changes or 1, self.horizon or 1

@@ -1,0 +1,328 @@
+"""GLR-klUCB: KL-UCB that starts again when a likelihood ratio test finds a change."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.errors import integer, keep, number, unknown
+from dynabandit.estimators import sample_mean
+from dynabandit.kernels.bernoulli import kl
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import Stream
+from dynabandit.policies import averaging, exploration, kl_index
+from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.expecting import Expecting
+
+__all__ = ["GLRKLUCB", "GLRKLUCBDiminishing"]
+
+SLOTS = (*kl_index.SLOTS, "started", "stride")
+TOTAL, PLAYS = SLOTS.index("total"), SLOTS.index("plays")
+STARTED = SLOTS.index("started")  # how many rewards of all arms there were at the arm's latest restart
+STRIDE = SLOTS.index("stride")
+SUMS = len(SLOTS)  # from this row on: the sum of the first stride, 2 stride, 3 stride, ... rewards
+SEEN, RESTARTS, LATEST, SESSION = range(4)  # shared; the session is the next one to come of diminishing exploration
+ARMS, SHARE, GROWING, DOUBT, EVERY, SPACING, CAPACITY, GLOBAL = range(8)  # parameters
+
+
+@kernel
+def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+    kl_index.start(memory, shared, arm, parameters)
+    memory[STARTED, arm] = shared[SEEN]
+    memory[STRIDE, arm] = parameters[SPACING]
+    if shared[SESSION] == 0.0:
+        shared[SESSION] = 1.0
+
+
+@kernel
+def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
+    # alpha_k = sqrt(k K log T / T) in the k-th episode
+    episode = shared[RESTARTS] + 1.0 if parameters[GROWING] > 0.0 else 1.0
+    return exploration.turn(step, int(parameters[ARMS]), parameters[SHARE] * math.sqrt(episode))
+
+
+@kernel
+def score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    if now.context < 0.0:
+        return math.inf if arm == exploration.arm_of(now.context) else 0.0
+    age = float(now.step - 1) - memory[STARTED, arm]
+    return kl_index.index(memory, arm, math.log(max(age, 1.0)))
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    shared[SEEN] += 1.0
+    kl_index.write(memory, arm, sample_mean.observe(sample_mean.load(memory, arm), reward))
+    remember(memory, arm, int(parameters[CAPACITY]))
+    if int(memory[PLAYS, arm]) % int(parameters[EVERY]) == 0 and changed(memory, arm, parameters[DOUBT]):
+        shared[RESTARTS] += 1.0
+        shared[LATEST] = shared[SEEN]
+        shared[SESSION] = 1.0
+        if parameters[GLOBAL] > 0.0:
+            for other in range(memory.shape[1]):
+                start(memory, shared, other, parameters)
+        else:
+            start(memory, shared, arm, parameters)
+
+
+@kernel
+def remember(memory: np.ndarray, arm: int, capacity: int) -> None:
+    """Keep the sum so far at multiples of the stride; where there are too many, every other one goes."""
+    plays, stride = int(memory[PLAYS, arm]), int(memory[STRIDE, arm])
+    if plays % stride != 0:
+        return
+    place = plays // stride
+    if place <= capacity:
+        memory[SUMS + place - 1, arm] = memory[TOTAL, arm]
+        return
+    for kept in range(capacity // 2):
+        memory[SUMS + kept, arm] = memory[SUMS + 2 * kept + 1, arm]
+    memory[STRIDE, arm] = 2.0 * stride
+
+
+@kernel
+def changed(memory: np.ndarray, arm: int, doubt: float) -> bool:
+    """Whether some split of the rewards in two is likelier than none by log(n^(3/2) / delta), with doubt = -log delta.
+
+    Only splits whose sums were kept are tried.
+    """
+    plays, total, mean = memory[PLAYS, arm], memory[TOTAL, arm], memory[kl_index.MEAN, arm]
+    if mean <= 0.0 or mean >= 1.0:
+        return False
+    threshold = 1.5 * math.log(plays) + doubt
+    place = 0
+    s = memory[STRIDE, arm]
+    while s < plays:
+        first = memory[SUMS + place, arm]
+        ratio = s * kl(first / s, mean) + (plays - s) * kl((total - first) / (plays - s), mean)
+        if ratio >= threshold:
+            return True
+        place += 1
+        s += memory[STRIDE, arm]
+    return False
+
+
+@kernel
+def diminishing_context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
+    age = float(step) - shared[LATEST]
+    if parameters[SHARE] <= 0.0:
+        return exploration.FREE
+    session = advance(shared[SESSION], age, parameters)
+    return -1.0 - (age - session) if age >= session else exploration.FREE
+
+
+@kernel
+def advance(session: float, age: float, parameters: np.ndarray) -> float:
+    """Return the latest session that is not over at this age: sqrt(u) grows by K / (2 alpha)."""
+    arms, alpha = parameters[ARMS], parameters[SHARE]
+    while age >= session + arms:
+        later = session + arms * math.sqrt(session) / alpha + arms * arms / (4.0 * alpha * alpha)
+        session = max(float(math.ceil(min(later, exploration.LONGEST))), session + arms)
+    return session
+
+
+@kernel
+def diminishing_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    learn(memory, shared, arm, reward, parameters)
+    if parameters[SHARE] > 0.0:  # kept, so that a decision need not go through all sessions since the restart
+        shared[SESSION] = advance(shared[SESSION], shared[SEEN] - shared[LATEST], parameters)
+
+
+RESTART = ("local", "global")
+SCHEDULES = ("growing", "constant")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detecting(Expecting, averaging.Averaging):
+    """What the forms of GLR-klUCB share: the test and the restarts."""
+
+    slots: ClassVar[tuple[str, ...]] = SLOTS
+
+    burn_in: int = 1
+    restart: str = "local"
+    scale: float = 1.0
+    delta: float | None = None
+    every: int = 10
+    spacing: int = 10
+    capacity: int = 128
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.restart not in RESTART:
+            raise unknown("restart", self.restart, RESTART)
+        if self.delta is not None:
+            keep(self, delta=number("delta", self.delta, 0.0, 1.0, open_low=True))
+        capacity = integer("capacity", self.capacity, 2)
+        if capacity % 2:
+            raise ValueError(f"capacity must be an even number of at least 2, got {self.capacity!r}")
+        keep(
+            self,
+            restart=str(self.restart),
+            scale=number("scale", self.scale, 0.0, math.inf),
+            every=integer("every", self.every, 1),
+            spacing=integer("spacing", self.spacing, 1),
+            capacity=capacity,
+        )
+
+    def _follows_from_changes(self) -> bool:
+        return False
+
+    def _follows_from_horizon(self) -> bool:
+        return self.delta is None
+
+    def _share(self, arms: int) -> float:
+        """Return the share of forced exploration in the first episode."""
+        raise NotImplementedError
+
+    def _growing(self) -> bool:
+        return False
+
+    def numbers(self, arms: int) -> np.ndarray:
+        _, horizon = self._expected()
+        doubt = 0.5 * math.log(horizon) if self.delta is None else -math.log(self.delta)
+        test = [doubt, self.every, self.spacing, self.capacity, self.restart == "global"]
+        return np.array([arms, self._share(arms), self._growing(), *test], dtype=float)
+
+    def memory_size(self) -> int:
+        return SUMS + self.capacity
+
+    def shared_size(self) -> int:
+        return 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class GLRKLUCB(Detecting):
+    """KL-UCB that restarts an arm, or all of them, when a generalized likelihood ratio test finds a change.
+
+    Every arm is tested at its own plays: is some split of its rewards since the restart in two likelier than none?
+    So that arms that look bad are tested too, each arm is played in turn at regular times, a share
+    alpha_k = sqrt(k K log(T) / T) of all steps after k - 1 restarts.
+
+    The test looks at splits after every tenth reward, as in the paper's experiments. Past `capacity` of them, every
+    other one is dropped and the spacing doubled, so that memory and time have a bound however long an arm is played:
+    a change lies at most a spacing, less than 2 / capacity of the rewards, from a split that is looked at.
+
+    Restarts are counted in rewards, all else in steps; where each step has its reward, as in a simulation, these are
+    the same.
+
+    Parameters
+    ----------
+    restart
+        ``"local"`` for the arm that changed, ``"global"`` for all arms.
+    schedule
+        ``"growing"``, which needs not know the number of changes, or ``"constant"``, with `changes` in place of k.
+    scale
+        A factor for the share of forced exploration, at least 0, which is none.
+    delta
+        How often a test without a change may find one, in (0, 1]; by default 1 / sqrt(horizon).
+    every
+        An arm is tested at each so many of its plays.
+    spacing
+        The splits that are tried at first are this many plays apart.
+    capacity
+        How many splits are tried at most, an even number.
+    changes
+        How many changes are expected, for the constant schedule; by default a simulation counts how often the best
+        arm changes on its path.
+    horizon
+        How many steps there will be; a simulation takes its own.
+    burn_in
+        How often each arm is played at first.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> means = [[0.5, 0.1, 0.1], [0.5, 0.9, 0.1], [0.5, 0.1, 0.9]]
+    >>> world = db.environment("piecewise", starts=[1, 10_001, 20_001], means=means)
+    >>> runs = db.compare(["kl-ucb", "glr-kl-ucb"], world, horizon=30_000, replications=10, seed=1)
+    >>> runs["glr-kl-ucb"].total_regret.mean() < runs["kl-ucb"].total_regret.mean() / 2
+    np.True_
+
+    References
+    ----------
+    Besson, Kaufmann, Maillard & Seznec (2022), Efficient change-point detection for tackling piecewise-stationary
+    bandits. JMLR 23.
+    """
+
+    name: ClassVar[str] = "glr-kl-ucb"
+    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
+
+    schedule: str = "growing"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.schedule not in SCHEDULES:
+            raise unknown("schedule", self.schedule, SCHEDULES)
+        keep(self, schedule=str(self.schedule))
+
+    def _follows_from_changes(self) -> bool:
+        return self.schedule == "constant"
+
+    def _follows_from_horizon(self) -> bool:
+        return self.delta is None or self.scale > 0.0
+
+    def _share(self, arms: int) -> float:
+        changes, horizon = self._expected()
+        factor = 1 if self._growing() else changes
+        return self.scale * math.sqrt(factor * arms * math.log(horizon) / horizon)
+
+    def _growing(self) -> bool:
+        return self.schedule == "growing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GLRKLUCBDiminishing(Detecting):
+    """GLR-klUCB whose forced exploration is frequent after a restart and ever rarer from then on.
+
+    A share of about alpha / sqrt(t) of the steps is forced, t steps after the latest restart: sessions in which each
+    arm is played once begin when sqrt(t) has grown by K / (2 alpha). Neither the number of changes nor the horizon
+    is needed for it. All else is as in `GLRKLUCB`.
+
+    Parameters
+    ----------
+    restart
+        ``"local"`` for the arm that changed, ``"global"`` for all arms.
+    scale
+        The paper's alpha, at least 0, which is no forced exploration.
+    delta
+        How often a test without a change may find one, in (0, 1]; by default 1 / sqrt(horizon).
+    every
+        An arm is tested at each so many of its plays.
+    spacing
+        The splits that are tried at first are this many plays apart.
+    capacity
+        How many splits are tried at most, an even number.
+    changes
+        Not used.
+    horizon
+        How many steps there will be, for `delta`; a simulation takes its own.
+    burn_in
+        How often each arm is played at first.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> bandit = db.Bandit("glr-kl-ucb-diminishing", arms=["a", "b"], delta=0.01, seed=1)
+    >>> bandit.choose()
+    'a'
+
+    References
+    ----------
+    Li, Hsieh & Huang (2024), Diminishing exploration: a minimalist approach to piecewise stationary multi-armed
+    bandits. With the test of Besson, Kaufmann, Maillard & Seznec (2022). JMLR 23.
+    """
+
+    name: ClassVar[str] = "glr-kl-ucb-diminishing"
+    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=diminishing_learn, context=diminishing_context)
+
+    def _share(self, arms: int) -> float:
+        return self.scale

@@ -1,0 +1,45 @@
+"""What the policies share that bound a sample mean by its Kullback-Leibler divergence."""
+
+import math
+
+import numpy as np
+
+from dynabandit.estimators import sample_mean
+from dynabandit.kernels.bernoulli import negentropy, upper_bound
+from dynabandit.kernels.compilation import kernel
+from dynabandit.policies import averaging
+
+__all__ = ["INVERSE", "MEAN", "SLOTS", "UNSEEN", "index", "start", "write"]
+
+SLOTS = (*averaging.SLOTS, "mean", "negentropy", "inverse")
+MEAN = SLOTS.index("mean")
+NEGENTROPY = SLOTS.index("negentropy")
+INVERSE = SLOTS.index("inverse")  # 1 / N
+UNSEEN = 2.0  # a mean above this is infinity; fast arithmetic on a GPU need not know that infinity equals itself
+
+
+@kernel
+def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+    """Write the state of an arm without rewards, which comes first."""
+    memory[:, arm] = 0.0
+    memory[MEAN, arm] = math.inf
+
+
+@kernel
+def write(memory: np.ndarray, arm: int, state: sample_mean.State) -> None:
+    """Store an arm's sums of at least one reward, with what its index needs."""
+    for slot in range(sample_mean.SIZE):
+        memory[slot, arm] = state[slot]
+    mean = min(state.total / state.plays, 1.0)
+    memory[MEAN, arm] = mean
+    memory[NEGENTROPY, arm] = negentropy(mean)
+    memory[INVERSE, arm] = 1.0 / state.plays
+
+
+@kernel
+def index(memory: np.ndarray, arm: int, level: float) -> float:
+    """Return the largest q with N kl(mean, q) <= level; infinity for an arm without rewards."""
+    mean = memory[MEAN, arm]
+    if mean > UNSEEN:
+        return mean
+    return upper_bound(mean, memory[NEGENTROPY, arm], level * memory[INVERSE, arm])

@@ -1,0 +1,110 @@
+"""The yardstick of change detection: each arm starts again at the very step at which its mean changes."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.errors import keep, number, unknown
+from dynabandit.estimators import sample_mean
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import Stream
+from dynabandit.policies import averaging, kl_index
+from dynabandit.policies.base import Kernels, Now
+
+__all__ = ["OracleRestart"]
+
+SLOTS = (*kl_index.SLOTS, "told", "truth", "age", "tolerance")
+TOLD, TRUTH, AGE, TOLERANCE = (SLOTS.index(name) for name in SLOTS[-4:])
+INDICES = ("kl-ucb", "ucb")
+
+
+@kernel
+def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+    kl_index.start(memory, shared, arm, parameters)
+    memory[TOLERANCE, arm] = parameters[0]
+
+
+@kernel
+def reveal(memory: np.ndarray, arm: int, mean: float) -> None:
+    # Only the arm's own column is touched: on a GPU, the other arms are told at the same time
+    memory[AGE, arm] += 1.0
+    if memory[TOLD, arm] == 0.0 or abs(mean - memory[TRUTH, arm]) > memory[TOLERANCE, arm]:
+        for slot in range(sample_mean.SIZE):
+            memory[slot, arm] = 0.0
+        memory[kl_index.MEAN, arm] = math.inf
+        memory[TOLD, arm] = 1.0
+        memory[TRUTH, arm] = mean
+        memory[AGE, arm] = 0.0
+
+
+@kernel
+def score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    level = math.log(max(memory[AGE, arm], 1.0))
+    if parameters[1] > 0.0:
+        return memory[kl_index.MEAN, arm] + math.sqrt(2.0 * level * memory[kl_index.INVERSE, arm])
+    return kl_index.index(memory, arm, level)
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    kl_index.write(memory, arm, sample_mean.observe(sample_mean.load(memory, arm), reward))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OracleRestart(averaging.Averaging):
+    """KL-UCB, or UCB, that is told when an arm's mean changes and forgets that arm at once; for simulations only.
+
+    What is left of its regret is that of learning the new means: no policy that has to find the changes can be
+    expected to do better. Where means drift at every step it would do nothing but start again; `tolerance` lets
+    small moves pass.
+
+    Parameters
+    ----------
+    index
+        ``"kl-ucb"`` or ``"ucb"``, with t counted from the arm's own restart.
+    tolerance
+        How far a mean may move from where it was at the arm's restart before the arm starts again, in [0, 1].
+    burn_in
+        How often each arm is played at first.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> world = db.environment("piecewise", starts=[1, 1001], means=[[0.1, 0.9], [0.9, 0.1]])
+    >>> runs = db.compare(["kl-ucb", "oracle-restart"], world, horizon=2000, replications=10, seed=1)
+    >>> runs["oracle-restart"].total_regret.mean() < runs["kl-ucb"].total_regret.mean() / 5
+    np.True_
+
+    References
+    ----------
+    The oracle of the experiments of Besson, Kaufmann, Maillard & Seznec (2022), JMLR 23, which restarts all arms; here
+    an arm whose mean stands still keeps its rewards.
+    """
+
+    name: ClassVar[str] = "oracle-restart"
+    slots: ClassVar[tuple[str, ...]] = SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, reveal=reveal)
+    informed: ClassVar[bool] = True
+
+    burn_in: int = 1
+    index: str = "kl-ucb"
+    tolerance: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.index not in INDICES:
+            raise unknown("index", self.index, INDICES)
+        keep(self, index=str(self.index), tolerance=number("tolerance", self.tolerance, 0.0, 1.0))
+
+    def numbers(self, arms: int) -> np.ndarray:
+        return np.array([self.tolerance, float(self.index == "ucb")])

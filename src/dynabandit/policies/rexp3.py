@@ -1,0 +1,151 @@
+"""Rexp3: exponential weights that start anew, batch after batch."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.errors import integer, keep, number
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import Stream
+from dynabandit.policies import averaging
+from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.exp3_s import gumbel
+from dynabandit.policies.expecting import Expecting
+
+__all__ = ["Rexp3"]
+
+SLOTS = (*averaging.SLOTS, "log_weight")
+LOG_WEIGHT = SLOTS.index("log_weight")
+# shared: the rewards of the running batch, and the logarithm of the sum of the weights, so that a step changes one arm
+SEEN, LOG_SUM = range(2)
+EXPLORATION, BATCH, ARMS = range(3)
+
+
+@kernel
+def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+    averaging.start(memory, shared, arm, parameters)
+    if shared[SEEN] == 0.0:
+        shared[LOG_SUM] = math.log(parameters[ARMS])
+
+
+@kernel
+def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
+    return shared[LOG_SUM]
+
+
+@kernel
+def probability(log_weight: float, log_sum: float, parameters: np.ndarray) -> float:
+    """P of step 2a of the algorithm."""
+    share = math.exp(log_weight - log_sum)
+    return (1.0 - parameters[EXPLORATION]) * share + parameters[EXPLORATION] / parameters[ARMS]
+
+
+@kernel
+def score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    return math.log(probability(memory[LOG_WEIGHT, arm], now.context, parameters)) + gumbel(source, now.step, arm)
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    averaging.observe(memory, arm, reward)
+    estimate = reward / probability(memory[LOG_WEIGHT, arm], shared[LOG_SUM], parameters)
+    growth = parameters[EXPLORATION] * estimate / parameters[ARMS]
+    # log(sum + weight (e^growth - 1)) = log sum + log(1 + share (e^growth - 1))
+    share = math.exp(memory[LOG_WEIGHT, arm] - shared[LOG_SUM])
+    shared[LOG_SUM] += math.log1p(share * math.expm1(growth))
+    memory[LOG_WEIGHT, arm] += growth
+    shared[SEEN] += 1.0
+    if shared[SEEN] >= parameters[BATCH]:
+        for other in range(memory.shape[1]):
+            memory[LOG_WEIGHT, other] = 0.0
+        shared[SEEN] = 0.0
+        shared[LOG_SUM] = math.log(float(memory.shape[1]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rexp3(Expecting, averaging.Averaging):
+    """Rexp3: draw an arm by exponential weights, and forget all of them at the end of each batch.
+
+    Its bound holds for every world whose means move no more than a budget in all, abruptly or slowly. A reward counts
+    by the probability of its arm when it is learnt, which in a simulation is that of the decision; in a `Bandit`,
+    rewards that come late count by the weights of then. Batches count rewards.
+
+    Parameters
+    ----------
+    exploration
+        The paper's gamma, in (0, 1]: how much of each decision is uniform chance. Without one,
+        sqrt(K log K / ((e - 1) batch)), as in the paper.
+    batch
+        How many rewards, of all arms together, there are between two restarts. Without one, as in the paper,
+        (K log K)^(1/3) (T / V)^(2/3) for T steps and a budget V.
+    variation
+        V, the sum over steps of how far a mean moves at most, positive.
+    changes
+        Where there is no `variation`, V is how often the best arm is expected to change, a bound of the variation where
+        means stand still in between. By default a simulation counts it on its path, and 1 is the form that does not
+        look.
+    horizon
+        T, how many steps are expected; a simulation takes its own.
+    burn_in
+        How often each arm is played at first.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("rexp3", changes=1, horizon=10_000).numbers(arms=2)[:2].round(4).tolist()
+    [0.0395, 518.0]
+
+    References
+    ----------
+    Besbes, Gur & Zeevi (2014), Stochastic multi-armed-bandit problem with non-stationary rewards. NIPS.
+    """
+
+    name: ClassVar[str] = "rexp3"
+    slots: ClassVar[tuple[str, ...]] = SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
+    needs_double: ClassVar[bool] = True
+
+    burn_in: int = 0
+    exploration: float | None = None
+    batch: int | None = None
+    variation: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.exploration is not None:
+            keep(self, exploration=number("exploration", self.exploration, 0.0, 1.0, open_low=True))
+        if self.batch is not None:
+            keep(self, batch=integer("batch", self.batch, 1))
+        if self.variation is not None:
+            keep(self, variation=number("variation", self.variation, 0.0, math.inf, open_low=True))
+
+    def _follows_from_changes(self) -> bool:
+        return self.batch is None and self.variation is None
+
+    def _follows_from_horizon(self) -> bool:
+        return self.batch is None
+
+    def numbers(self, arms: int) -> np.ndarray:
+        changes, horizon = self._expected()
+        learning = arms * math.log(max(arms, 2))
+        batch = self.batch
+        if batch is None:
+            budget = float(changes) if self.variation is None else self.variation
+            batch = math.ceil(learning ** (1.0 / 3.0) * (horizon / budget) ** (2.0 / 3.0))
+        exploration = self.exploration
+        if exploration is None:
+            exploration = min(1.0, math.sqrt(learning / ((math.e - 1.0) * batch)))
+        return np.array([exploration, float(batch), float(arms)])
+
+    def shared_size(self) -> int:
+        return 2

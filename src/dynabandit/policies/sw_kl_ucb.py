@@ -1,0 +1,119 @@
+"""SW-KL-UCB: the Kullback-Leibler index on the latest rewards only."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynabandit.errors import integer, keep
+from dynabandit.kernels.bernoulli import negentropy, upper_bound
+from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import Stream
+from dynabandit.policies import averaging, kl_index, sw_ucb
+from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.expecting import Expecting
+
+__all__ = ["SWKLUCB"]
+
+SLOTS = (*sw_ucb.SLOTS, "negentropy")
+NEGENTROPY = SLOTS.index("negentropy")
+
+
+@kernel
+def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
+    return math.log(max(min(shared[sw_ucb.SEEN], parameters[0]), 1.0))
+
+
+@kernel
+def score(
+    memory: np.ndarray,
+    arm: int,
+    idle: int,
+    now: Now,
+    parameters: np.ndarray,
+    table: np.ndarray,
+    source: Stream,
+) -> float:
+    mean, width = memory[sw_ucb.MEAN, arm], memory[sw_ucb.WIDTH, arm]
+    if mean > kl_index.UNSEEN:
+        return mean
+    return upper_bound(mean, memory[NEGENTROPY, arm], now.context * width * width)
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    window = int(parameters[0])
+    seen = int(shared[sw_ucb.SEEN])
+    leaving = int(shared[sw_ucb.RING + 2 * (seen % window)]) if seen >= window else arm
+    sw_ucb.learn(memory, shared, arm, reward, parameters)
+    memory[NEGENTROPY, arm] = negentropy(memory[sw_ucb.MEAN, arm])
+    memory[NEGENTROPY, leaving] = negentropy(memory[sw_ucb.MEAN, leaving])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SWKLUCB(Expecting, averaging.Averaging):
+    """KL-UCB on a sliding window: rewards older than the window count no more.
+
+    The window moves with the rewards of all arms, as in `SWUCB`.
+
+    Parameters
+    ----------
+    window
+        How many rewards, of all arms together, to look back; by default 2 sqrt(horizon log(horizon) / changes).
+    changes
+        How often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
+        form that does not look.
+    horizon
+        How many steps the changes are expected in; a simulation takes its own.
+    burn_in
+        How often each arm is played at first.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("sw-kl-ucb", changes=1).label
+    'sw-kl-ucb(changes=1)'
+    >>> db.policy("sw-kl-ucb", changes=4, horizon=10_000).numbers(arms=2)
+    array([303.])
+
+    References
+    ----------
+    Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT. With the index
+    of Garivier & Cappe (2011), as a baseline of Besson, Kaufmann, Maillard & Seznec (2022), Efficient change-point
+    detection for tackling piecewise-stationary bandits. JMLR 23.
+    """
+
+    name: ClassVar[str] = "sw-kl-ucb"
+    slots: ClassVar[tuple[str, ...]] = SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=sw_ucb.start, score=score, learn=learn, context=context)
+
+    burn_in: int = 1
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.window is not None:
+            keep(self, window=integer("window", self.window, 1))
+
+    def _follows_from_changes(self) -> bool:
+        return self.window is None
+
+    def tuned(self, switches: int, horizon: int) -> "SWKLUCB":
+        tuned = super().tuned(switches, horizon)
+        if self.window is None:
+            return tuned
+        keep(tuned, window=min(self.window, horizon))  # a longer one would hold no more
+        return tuned
+
+    def _window(self) -> int:
+        if self.window is not None:
+            return self.window
+        changes, horizon = self._expected()
+        return min(max(1, round(2.0 * math.sqrt(horizon * math.log(horizon) / changes))), horizon)
+
+    def numbers(self, arms: int) -> np.ndarray:
+        return np.array([float(self._window())])
+
+    def shared_size(self) -> int:
+        return sw_ucb.RING + 2 * self._window()

@@ -1,0 +1,116 @@
+"""The live page: all bandits, one bandit, and the streams that keep them up to date."""
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from dynabandit.catalogue import entries, fields_of
+from dynabandit.policies import POLICIES
+from dynabandit.service.errors import Refused
+from dynabandit.service.messages import authorise, cleaned, header, response
+from dynabandit.service.pages.frame import page, render
+from dynabandit.service.pages.watcher import OVERVIEW, Watcher
+from dynabandit.service.service import Service, find_log
+
+__all__ = ["event", "policies", "routes"]
+
+LOOK_SECONDS = 0.1
+ALIVE_SECONDS = 2.0  # a page that hears nothing for longer takes the server for gone
+NO_CACHE = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+def event(name: str, data: bytes) -> bytes:
+    """Return a server-sent event; JSON has no line breaks of its own."""
+    return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
+
+
+def policies() -> list[dict[str, Any]]:
+    """Return what a form tells and asks about each policy, from the policies' own words.
+
+    Examples
+    --------
+    >>> next(one for one in policies() if one["name"] == "aff-ots")["fields"][0]["name"]
+    'step_size'
+    """
+    described = []
+    for entry in entries(POLICIES):
+        kind = POLICIES[entry.name]
+        if not kind.informed:  # a yardstick that knows the true means decides nothing for real
+            fields = [one._asdict() for one in fields_of(kind)]
+            needed = [field.name for field in dataclasses.fields(kind) if _is_needed(kind, field)]
+            described.append({"name": entry.name, "text": entry.description, "fields": fields, "needed": needed})
+    return described
+
+
+def _is_needed(kind: Any, field: Any) -> bool:
+    """Whether a service must be given this parameter: a simulation could take it from the path."""
+    return field.default is None and kind().needs_tuning
+
+
+def routes(service: Service, watcher: Watcher) -> list[Route]:
+    """Return the routes of the live page and of what it fetches."""
+
+    async def overview(service: Service, request: Request) -> Response:
+        return render(service, "live.html")
+
+    async def bandit(service: Service, request: Request) -> Response:
+        return render(service, "bandit.html", name=cleaned(request.path_params["name"], "name"))
+
+    async def catalogue(service: Service, request: Request) -> Response:
+        return response({"policies": policies()})
+
+    async def who(service: Service, request: Request) -> Response:
+        key = service.keyring.holder(header(request, b"authorization"))
+        return response({"role": "admin" if key is None else key.role})
+
+    async def watch_all(service: Service, request: Request) -> Response:
+        return _stream(service, request, watcher, OVERVIEW)
+
+    async def watch(service: Service, request: Request) -> Response:
+        name = cleaned(request.query_params.get("name", ""), "name")
+        await service.read(lambda store: find_log(store, name, None))  # 404 before the stream begins
+        return _stream(service, request, watcher, name)
+
+    return [
+        page(service, "/", overview),
+        page(service, "/bandits/{name:path}", bandit),
+        page(service, "/pages/policies", catalogue, "read"),
+        page(service, "/pages/who", who, "read"),
+        page(service, "/pages/bandits", watch_all, "read"),
+        page(service, "/pages/bandit", watch, "read"),
+    ]
+
+
+def _stream(service: Service, request: Request, watcher: Watcher, name: str) -> Response:
+    views = _views(service, request, watcher, name)
+    return StreamingResponse(views, media_type="text/event-stream", headers=NO_CACHE)
+
+
+def _may_go_on(service: Service, request: Request) -> bool:
+    """Whether a stream may go on: the server stays, and the key was not revoked meanwhile."""
+    try:
+        authorise(service, request, "read")
+    except Refused:
+        return False
+    return not service.closing.is_set()
+
+
+async def _views(service: Service, request: Request, watcher: Watcher, name: str) -> AsyncIterator[bytes]:
+    """Send a view whenever it has changed, and a sign of life when it has not."""
+    seen, spoke = 0, 0.0
+    with watcher.watching(name):
+        while _may_go_on(service, request):
+            view = watcher.view(name)
+            if view is not None and view[0] != seen:
+                seen, spoke = view[0], time.monotonic()
+                yield event("view", view[1])
+            elif time.monotonic() - spoke >= ALIVE_SECONDS:
+                spoke = time.monotonic()
+                yield b": alive\n\n"
+            await asyncio.sleep(LOOK_SECONDS)

@@ -1,0 +1,46 @@
+"""A look ahead: what another policy would believe and choose now, without changing anything."""
+
+from dynabandit.service import types
+from dynabandit.service.fold import State
+from dynabandit.service.stores import Store
+from dynabandit.service.warming import Warming
+
+__all__ = ["preview"]
+
+
+def preview(store: Store, state: State, asked: types.PreviewPolicy) -> types.Preview:
+    """Replay the rewards of a bandit's log through another policy and return what it would believe and choose.
+
+    Parameters
+    ----------
+    store
+        Where the log is; it is only read.
+    state
+        The bandit as of some event, such as a `State.copy`; it is left as it is.
+    asked
+        The policy to try, and how many draws its propensities are counted over.
+
+    Returns
+    -------
+    Preview
+        For each arm the beliefs of the new policy after all rewards up to `state.sequence`, and the probability
+        that the next decision takes the arm, under the new policy and under the one that decides now.
+    """
+    warming = Warming(state, types.SetPolicy(asked.policy, asked.parameters))
+    warming.feed(store, state.sequence)
+    current, other = state.bandit, warming.bandit
+    now, then = current.propensities(asked.draws), other.propensities(asked.draws)
+    arms = []
+    for name, arm in other.arms.items():
+        mean = None if arm.mean != arm.mean else arm.mean
+        arms.append(types.PreviewArm(name, mean, *arm[1:4], then.get(name, 0.0), now.get(name, 0.0), arm.paused))
+    return types.Preview(
+        policy=other.policy.name,
+        parameters=other.policy.parameters,
+        current_policy=current.policy.name,
+        step=current.step,
+        sequence=state.sequence,
+        rewards=warming.rewards,
+        draws=asked.draws,
+        arms=arms,
+    )

@@ -1,0 +1,76 @@
+"""Which backend runs a simulation, and whether it can: asked before any work is done."""
+
+import importlib.util
+from collections.abc import Mapping
+
+from dynabandit.environments import Environment
+from dynabandit.errors import unknown
+from dynabandit.policies import Policy
+
+__all__ = ["BackendError", "check_backend", "check_names", "gpu_missing", "is_large", "takes_gpu"]
+
+BACKENDS = ("cpu", "cuda", "auto")
+PRECISIONS = ("double", "single")
+LARGEST_ARMS = 2**31 - 1  # the lanes of a warp compare arms as 32-bit integers
+LARGEST_SINGLE = 1 << 24  # steps are counted in floating-point numbers too
+LARGE = 10**9  # arm-steps from which a GPU is worth its start
+
+
+class BackendError(RuntimeError):
+    """A backend that a machine does not have; the message says what is missing."""
+
+
+def check_names(backend: str, precision: str) -> None:
+    """Raise an error where a backend or a precision is unknown, or they do not go together."""
+    if backend not in BACKENDS:
+        raise unknown("backend", backend, BACKENDS)
+    if precision not in PRECISIONS:
+        raise unknown("precision", precision, PRECISIONS)
+    if precision == "single" and backend != "cuda":
+        raise ValueError(f"precision 'single' needs backend='cuda', got backend={backend!r}")
+
+
+def check_backend(
+    backend: str, precision: str, environment: Environment, policies: Mapping[str, Policy], horizon: int
+) -> None:
+    """Raise an error where a backend cannot run this, on whatever machine.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> check_backend("cuda", "single", db.environment("case-1"), {"ucb": db.policy("ucb")}, horizon=100)
+    """
+    check_names(backend, precision)
+    if environment.arms > LARGEST_ARMS:
+        raise ValueError(f"arms must be at most {LARGEST_ARMS}, got {environment.arms}")
+    if precision == "double":
+        return
+    if horizon > LARGEST_SINGLE:
+        raise ValueError(f"precision 'single' needs a horizon of at most {LARGEST_SINGLE}, got {horizon}")
+    for label, policy in policies.items():
+        if policy.needs_double:
+            raise ValueError(f"policy {label!r} needs precision='double': its numbers do not fit single precision")
+
+
+def is_large(arm_steps: int) -> bool:
+    """Whether the backend ``"auto"`` would take a GPU for so much work."""
+    return arm_steps >= LARGE
+
+
+def gpu_missing() -> str:
+    """Say what stands between this machine and a simulation on its GPU; empty where nothing does."""
+    from dynabandit.simulation import device
+
+    return device.missing()
+
+
+def takes_gpu(backend: str, arm_steps: int) -> bool:
+    """Whether to run on this machine's GPU; an error where one was asked for and there is none."""
+    if backend == "cpu":
+        return False
+    if backend == "auto" and (not is_large(arm_steps) or importlib.util.find_spec("numba_cuda") is None):
+        return False
+    missing = gpu_missing()
+    if missing and backend == "cuda":
+        raise BackendError(f"backend 'cuda' {missing}")
+    return not missing

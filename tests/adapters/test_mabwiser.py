@@ -1,0 +1,84 @@
+"""The door to MABWiser: the same script runs with either bandit."""
+
+import inspect
+
+import numpy as np
+import pandas
+import pytest
+from mabwiser import mab as theirs
+
+import dynabandit as db
+from dynabandit.adapters.mabwiser import MAB
+
+ARMS = ["red", "green", "blue"]
+MAKERS = {
+    "ours": lambda: MAB(ARMS, "aff-ots", seed=1),
+    "theirs": lambda: theirs.MAB(ARMS, theirs.LearningPolicy.ThompsonSampling(), seed=1),
+}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
+@pytest.mark.parametrize("kind", [list, np.array, pandas.Series])
+def test_a_script_for_mabwiser_runs_with_either(make, kind) -> None:  # type: ignore[no-untyped-def]
+    mab = make()
+    mab.fit(decisions=kind(["red", "green", "blue"] * 30), rewards=kind([0, 0, 1] * 30))
+    assert [mab.predict() for _ in range(20)].count("blue") > 10
+    for _ in range(100):
+        arm = mab.predict()
+        mab.partial_fit(kind([arm]), kind([int(arm == "blue")]))
+    assert mab.predict() == "blue"
+    assert max(mab.predict_expectations(), key=mab.predict_expectations().get) == "blue"
+    mab.add_arm("new")
+    mab.partial_fit(["new"] * 50, [1] * 50)
+    mab.remove_arm("blue")
+    assert set(mab.arms) == {"red", "green", "new"}
+    assert [mab.predict() for _ in range(20)].count("new") > 10
+    predictions = mab.predict([[0], [1], [2]])
+    assert len(predictions) == 3
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "predict", "remove_arm"])
+def test_the_arguments_have_the_names_of_mabwisers(method: str) -> None:
+    own, other = (list(inspect.signature(getattr(kind, method)).parameters) for kind in (MAB, theirs.MAB))
+    assert own == other
+
+
+def test_a_history_that_is_fitted_has_its_own_clock() -> None:
+    mab = MAB(["a", "b"], "ucb")
+    mab.fit(["a"] + ["b"] * 9, [1] * 10)
+    known = mab._seat.bandit.arms
+    assert (known["0"].idle, known["1"].idle) == (9, 0)
+    assert (known["0"].plays, known["1"].plays) == (1, 9)
+
+
+def test_a_prediction_and_its_reward_are_one_step() -> None:
+    mab, bare = MAB(["0", "1"], "aff-ots", seed=3), db.Bandit("aff-ots", arms=["0", "1"], seed=3)
+    for step in range(100):
+        arm = mab.predict()
+        assert arm == bare.choose()
+        mab.partial_fit([arm], [step % 2])
+        bare.reward(arm, step % 2)
+    assert mab._seat.bandit.step == 100
+
+
+def test_fitting_anew_forgets() -> None:
+    mab = MAB(["a", "b"], "ts")
+    mab.fit(["a", "b"], [1, 0])
+    mab.fit(["b"], [1])
+    assert np.isnan(mab.predict_expectations()["a"])
+
+
+def test_wrong_use_is_named_and_nothing_is_learned_from_it() -> None:
+    mab = MAB(["a", "b"])
+    for decisions, rewards, message in [
+        (["a"], [1, 0], "got 1 decisions and 2 rewards"),
+        (["a", "b"], [1, 20], r"reward must be a number in \[0, 1\], got 20"),
+        (["a", "c"], [1, 1], "unknown arm 'c'. Arms: 'a', 'b'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            mab.partial_fit(decisions, rewards)
+    with pytest.raises(ValueError, match="contexts must be None"):
+        mab.fit(["a"], [1], contexts=[[1]])  # type: ignore[arg-type]
+    assert mab._seat.bandit.step == 0
+    with pytest.raises(ValueError, match="at least 2 different arms"):
+        MAB(["a", "a"])

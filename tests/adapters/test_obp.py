@@ -1,0 +1,93 @@
+"""The door to Open Bandit Pipeline, through the loop of its own simulator, taken from its wheel."""
+
+import ast
+import enum
+import typing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dynabandit.adapters.obp import Policy
+from obp_wheel import functions, obp
+
+__all__ = ["obp"]
+
+
+@pytest.fixture
+def simulator(obp: Path) -> dict[str, Any]:
+    """The simulator's function, in its own words; the package itself would need PyTorch."""
+    scope: dict[str, Any] = {"np": np, "enum": enum, "tqdm": lambda rows, total: rows}
+    scope.update({"BanditFeedback": Any, "BanditPolicy": Any, "Optional": typing.Optional})
+    functions(obp / "policy" / "policy_type.py", {"PolicyType"}, scope)
+    helpers = {"check_array", "check_bandit_feedback_inputs", "convert_to_action_dist"}
+    functions(obp / "utils.py", _defined(obp / "utils.py", helpers), scope)
+    return functions(obp / "simulator" / "simulator.py", {"run_bandit_simulation"}, scope)
+
+
+def _defined(file: Path, names: set[str]) -> set[str]:
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} & names
+
+
+def feedback(rounds: int, arms: int, positions: int) -> dict[str, Any]:
+    generator = np.random.default_rng(1)
+    action = generator.integers(arms, size=rounds)
+    return {
+        "n_rounds": rounds,
+        "n_actions": arms,
+        "action": action,
+        "reward": (generator.random(rounds) < np.where(action == arms - 1, 0.9, 0.1)).astype(int),
+        "position": generator.integers(positions, size=rounds),
+        "pscore": np.full(rounds, 1.0 / arms),
+        "context": np.zeros((rounds, 1)),
+    }
+
+
+def test_its_simulator_replays_a_log_with_our_policy(simulator: dict[str, Any]) -> None:
+    policy = Policy(n_actions=4, policy="aff-ots", random_state=1)
+    chosen = simulator["run_bandit_simulation"](feedback(2000, 4, 1), policy)
+    assert chosen.shape == (2000, 4, 1)
+    assert (chosen.sum(axis=1) == 1.0).all()
+    assert chosen[1000:, 3, 0].mean() > 0.7
+    assert policy.n_trial == policy.action_counts.sum() > 300
+
+
+def test_its_simulator_shows_lists_of_different_arms(simulator: dict[str, Any]) -> None:
+    policy = Policy(n_actions=5, len_list=3, policy="ts", random_state=1)
+    chosen = simulator["run_bandit_simulation"](feedback(300, 5, 3), policy)
+    assert (chosen.sum(axis=1) == 1.0).all()
+    assert (chosen.sum(axis=2) <= 1.0).all()
+
+
+def test_it_has_what_its_base_class_promises(obp: Path) -> None:
+    tree = ast.parse((obp / "policy" / "base.py").read_text(encoding="utf-8"))
+    (base,) = (node for node in tree.body if getattr(node, "name", "") == "BaseContextFreePolicy")
+    assert isinstance(base, ast.ClassDef)
+    methods = {node.name: node for node in base.body if isinstance(node, ast.FunctionDef)}
+    attributes = {node.target.id for node in base.body if isinstance(node, ast.AnnAssign)}  # type: ignore[union-attr]
+    policy = Policy(n_actions=3)
+    for name in (methods.keys() | attributes) - {"__post_init__"}:
+        assert hasattr(policy, name), name
+    assert [argument.arg for argument in methods["update_params"].args.args] == ["self", "action", "reward"]
+
+
+def test_a_batch_is_learned_at_once() -> None:
+    policy = Policy(n_actions=2, policy="ucb", batch_size=3, random_state=1)
+    for _ in range(2):
+        policy.update_params(action=0, reward=1.0)
+        assert np.isnan(policy._seat.means()[0])
+    policy.update_params(action=0, reward=1.0)
+    assert policy._seat.means()[0] == 1.0
+    policy.initialize()
+    assert policy.n_trial == 0
+    assert np.isnan(policy._seat.means()[0])
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"n_actions": 1}, {"n_actions": 3, "len_list": 4}, {"n_actions": 3, "batch_size": 0}]
+)
+def test_wrong_arguments_are_named(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=f"{list(wrong)[-1]} must be a whole number"):
+        Policy(**wrong)

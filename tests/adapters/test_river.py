@@ -1,0 +1,77 @@
+"""The door to river, through river's own loops."""
+
+import gymnasium
+import pytest
+from river import bandit
+
+import dynabandit as db
+import dynabandit.adapters.gymnasium
+from dynabandit.adapters.river import Policy
+
+
+def test_it_is_one_of_rivers_policies_and_runs_in_its_evaluation_beside_them() -> None:
+    env = gymnasium.make("dynabandit/SmallChanges-v0", horizon=300)
+    policies = [Policy("aff-ots", seed=1), bandit.UCB(delta=1, seed=1), Policy(db.policy("dts", memory=5), seed=1)]
+    trace = list(bandit.evaluate(policies=policies, env=env, n_episodes=2, seed=42))
+    assert len(trace) == 3 * 2 * 300
+    assert {step["arm"] for step in trace if step["policy_idx"] == 0} == {0, 1, 2}
+    again = list(bandit.evaluate(policies=policies, env=env, n_episodes=2, seed=42))
+    assert trace == again
+
+
+def test_it_chooses_as_a_bandit_with_the_same_seed_does() -> None:
+    ours, bare = Policy("aff-ots", seed=3), db.Bandit("aff-ots", arms=["0", "1", "2"], seed=3)
+    for step in range(200):
+        arm = ours.pull(range(3))
+        assert str(arm) == bare.choose()
+        reward = float((step * 7 + arm) % 3 == 0)
+        ours.update(arm, reward)
+        bare.reward(str(arm), reward)
+
+
+def test_a_clone_has_the_parameters_and_none_of_the_experience() -> None:
+    policy = Policy("ucb", seed=3)
+    first = [policy.pull(["a", "b"]) for _ in range(4)]
+    policy.update("a", 1)
+    clone = policy.clone()
+    assert (clone.policy, clone.seed, clone._n) == ("ucb", 3, 0)
+    assert [clone.pull(["a", "b"]) for _ in range(4)] == first
+
+
+def test_the_ranking_and_the_counts_are_rivers() -> None:
+    policy = Policy("ts", seed=1)
+    for _ in range(60):
+        arm = policy.pull(["bad", "good"])
+        policy.update(arm, 1 if arm == "good" else 0)
+    assert policy.ranking == ["good", "bad"]
+    assert policy._n == 60
+    assert "good" in repr(policy)
+
+
+def test_arms_may_come_go_and_come_back() -> None:
+    policy = Policy("ucb", seed=1)
+    assert {policy.pull(["a", "b"]) for _ in range(4)} == {"a", "b"}
+    assert policy.pull(["a", "b", "c"]) == "c"
+    assert {policy.pull(["b", "c"]) for _ in range(20)} <= {"b", "c"}
+    assert policy.pull(["a"]) == "a"
+
+
+def test_it_runs_in_rivers_offline_evaluation() -> None:
+    history = [(["a", "b"], {}, "ab"[n % 2], float(n % 2)) for n in range(200)]
+    total, count = bandit.evaluate_offline(policy=Policy("aff-ots", seed=1), history=iter(history))
+    assert 60 < count < 140
+    assert total.get() > 0.7 * count
+
+
+def test_wrong_use_is_named() -> None:
+    with pytest.raises(ValueError, match="unknown policy 'aff-otz'"):
+        Policy("aff-otz")
+    with pytest.raises(ValueError, match="arm_id must be one that was pulled before, got 'a'"):
+        Policy("ts").update("a", 1)
+    policy = Policy("ts")
+    policy.pull(["a", "b"])
+    with pytest.raises(ValueError, match="unknown arm 'c'"):
+        policy.update("c", 1)
+    with pytest.raises(ValueError, match=r"reward must be a number in \[0, 1\], got 2"):
+        policy.update("a", 2)
+    assert policy._n == 0

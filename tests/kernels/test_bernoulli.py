@@ -1,0 +1,76 @@
+"""The Kullback-Leibler bound against a bisection that knows nothing of it."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from dynabandit.kernels.bernoulli import kl, negentropy, upper_bound
+from dynabandit.kernels.compilation import compiled, kernel
+
+MEANS = [0.0, 1e-9, 1e-4, 0.03, 0.25, 0.5, 0.6931, 0.8, 0.97, 1.0 - 1e-4, 1.0 - 1e-9]
+LEVELS = [*np.geomspace(1e-6, 60.0, 200).tolist(), 0.1, 0.5]
+
+
+def divergence(p: float, q: float) -> float:
+    """kl(p, q) from p on, in a form that loses no digits where q is close to p."""
+    x = q - p
+    low = -p * math.log1p(x / p) if p > 0 else 0.0
+    return low - (1 - p) * math.log1p(-x / (1 - p))
+
+
+def bisected(p: float, level: float) -> float:
+    low, high = p, 1.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle >= 1.0 or divergence(p, middle) > level:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+@pytest.mark.parametrize("p", MEANS)
+def test_the_bound_is_where_a_bisection_finds_it(p: float) -> None:
+    for level in LEVELS:
+        assert upper_bound(p, negentropy(p), level) == pytest.approx(bisected(p, level), abs=1e-12)
+
+
+@settings(max_examples=300, derandomize=True)
+@given(p=st.floats(0.0, 1.0), level=st.floats(0.0, 1e300))
+def test_the_bound_is_never_outside_what_it_bounds(p: float, level: float) -> None:
+    assert p <= upper_bound(p, negentropy(p), level) <= 1.0
+
+
+@pytest.mark.parametrize("p", [*MEANS, 1.0])
+def test_at_the_ends_of_its_range_the_bound_is_the_mean_or_one(p: float) -> None:
+    assert upper_bound(p, negentropy(p), 0.0) == p
+    assert upper_bound(p, negentropy(p), 1e-300) == pytest.approx(p, abs=1e-15)
+    assert upper_bound(p, negentropy(p), math.inf) == 1.0
+
+
+def test_a_mean_of_zero_has_its_bound_in_closed_form() -> None:
+    for level in LEVELS:
+        assert upper_bound(0.0, 0.0, level) == pytest.approx(-math.expm1(-level), rel=1e-9)
+
+
+def test_the_bound_is_the_same_compiled_and_interpreted_to_the_last_bit() -> None:
+    @kernel
+    def fill(means: np.ndarray, levels: np.ndarray, out: np.ndarray) -> None:
+        for i in range(means.size):
+            for j in range(levels.size):
+                out[i, j] = upper_bound(means[i], negentropy(means[i]), levels[j])
+
+    out = np.zeros((2, len(MEANS), len(LEVELS)))
+    fill(np.array(MEANS), np.array(LEVELS), out[0])
+    compiled(fill)(np.array(MEANS), np.array(LEVELS), out[1])
+    assert (out[0] == out[1]).all()
+
+
+def test_the_divergence_of_a_law_from_itself_is_zero_and_else_positive() -> None:
+    for p in MEANS:
+        assert kl(p, p) == 0.0
+        assert kl(p, 0.4321) > 0.0
+    assert kl(0.0, 0.5) == pytest.approx(math.log(2.0))
+    assert kl(1.0, 0.5) == pytest.approx(math.log(2.0))

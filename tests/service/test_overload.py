@@ -1,0 +1,289 @@
+"""Promise 9: more than it can hold is turned away early and with bounds, and what is let in is served soon."""
+
+import contextlib
+import os
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+import httpx
+import psutil
+import pytest
+
+from dynabandit.client import Client
+from dynabandit.service import types
+from dynabandit.service.admission import FEW_WAITING, MOST_EVENTS_WAITING, Overloaded, Pace, Room
+from dynabandit.service.stores import SqliteStore, open_store
+from service.harness import assert_replay_agrees, process, run_apart, running, talking, wait_for
+
+ARMS = ["red", "green", "blue"]
+LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
+
+
+def let_in(room: Room, events: int = 1, change: bool = False) -> int:
+    """Return how many calls are let in before one is turned away."""
+    for number in range(10_000):
+        try:
+            room.enter(events, change)
+        except Overloaded:
+            return number
+    raise AssertionError("there is no bound")
+
+
+def test_calls_that_wait_for_each_other_have_a_lower_bound_than_calls_that_wait_for_the_disk():
+    assert let_in(Room(1000, crowded=lambda: True)) == FEW_WAITING
+    assert let_in(Room(1000, crowded=lambda: False)) == 1000
+    assert let_in(Room(8, crowded=lambda: False)) == 8
+
+
+def test_changes_are_let_in_where_decisions_are_turned_away():
+    room = Room(8)
+    let_in(room)
+    assert room.full()
+    assert let_in(room, change=True) == 8
+
+
+def test_large_calls_take_the_room_of_many():
+    assert let_in(Room(1000), events=10_000) == MOST_EVENTS_WAITING // 10_000
+    huge = Room(1000)
+    huge.enter(10 * MOST_EVENTS_WAITING)
+    assert huge.full(), "it is let in alone, and nothing beside it"
+
+
+def test_whoever_leaves_makes_room():
+    room = Room(2)
+    let_in(room, events=100)
+    room.leave(100)
+    assert (room.full(), room.calls, room.events) == (False, 1, 100)
+
+
+def test_refusals_are_spread_over_time_and_held_back_for_a_bounded_time():
+    now = [0.0]
+    pace = Pace(a_second=100, longest=0.5, clock=lambda: now[0])
+    waits = [pace.wait() for _ in range(60)]
+    assert waits[:3] == pytest.approx([0.0, 0.01, 0.02])
+    assert waits[51:] == [None] * 9
+    assert max(wait for wait in waits if wait is not None) <= 0.5
+    now[0] = 10.0
+    assert pace.wait() == 0.0, "after a while of peace nobody is held back"
+
+
+class HeldStore(SqliteStore):
+    """A store whose commits wait until they are let go."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.open, self.begun = threading.Event(), threading.Event()
+        self.open.set()
+
+    def commit(self, *arguments) -> None:
+        self.begun.set()
+        assert self.open.wait(60)
+        super().commit(*arguments)
+
+    def hold(self) -> None:
+        self.begun.clear()
+        self.open.clear()
+
+
+@pytest.fixture
+def held(sqlite_url):
+    store = HeldStore(sqlite_url.removeprefix("sqlite:///"))
+    with running(store, most_waiting=8, patience=60) as server, talking(server.url) as (client, http):
+        client.create("b", ARMS)
+        try:
+            yield store, server, http
+        finally:
+            store.open.set()
+    assert_replay_agrees(sqlite_url)
+
+
+def decide(url: str) -> httpx.Response:
+    return httpx.post(f"{url}/v1/bandits/b/decisions", json={}, timeout=60)
+
+
+def fill(store: HeldStore, server, pool: ThreadPoolExecutor) -> list:
+    """Let as many calls wait as may, and return their answers to come."""
+    store.hold()
+    waiting = [pool.submit(decide, server.url) for _ in range(8)]
+    assert store.begun.wait(60)
+    room = server.service._writer.room
+    wait_for(lambda: room.calls == 8)
+    return waiting
+
+
+def test_when_it_is_full_callers_are_told_before_their_body_is_read(held):
+    store, server, _ = held
+    with ThreadPoolExecutor(8) as pool:
+        waiting = fill(store, server, pool)
+        where = urlsplit(server.url)
+        with socket.create_connection((where.hostname, where.port)) as wire:
+            wire.sendall(
+                b"POST /v1/bandits/b/decisions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 1000000\r\n\r\n"
+            )
+            answer = wire.recv(1 << 16).lower()
+        assert answer.startswith(b"http/1.1 429")
+        assert b"\r\nretry-after: 1\r\n" in answer
+        store.open.set()
+        assert [one.result(60).status_code for one in waiting] == [200] * 8
+
+
+def test_in_a_storm_health_and_changes_get_through_and_nothing_is_acknowledged_falsely(held):
+    store, server, http = held
+    with ThreadPoolExecutor(16) as pool:
+        waiting = fill(store, server, pool)
+        refused = list(pool.map(lambda _: decide(server.url), range(20)))
+        assert {answer.status_code for answer in refused} == {429}
+        assert {answer.headers["Retry-After"] for answer in refused} == {"1"}
+        reward = http.put("/v1/decisions/000000000000-1/reward", json={"reward": 1})
+        assert reward.status_code == 429
+        pause = pool.submit(http.patch, "/v1/bandits/b/arms/red", json={"paused": True})
+        assert http.get("/healthz").status_code == 200
+        assert "dynabandit_turned_away_total 21.0" in http.get("/metrics").text
+        store.open.set()
+        assert pause.result(60).status_code == 200
+        served = [one.result(60).json()["decisions"][0]["step"] for one in waiting]
+    assert sorted(served) == list(range(1, 9)), "only what was acknowledged happened"
+    assert http.get("/v1/bandits/b").json()["step"] == 8
+
+
+def test_a_large_call_waits_for_room_like_the_many_calls_that_it_replaces(held):
+    store, server, http = held
+    many = types.MOST_REWARDS
+    body = {"rewards": [{"decision": "x", "reward": 1}] * many}
+    with ThreadPoolExecutor(8) as pool:
+        store.hold()
+        first = pool.submit(decide, server.url)
+        assert store.begun.wait(60)
+        accepted = [pool.submit(http.post, "/v1/rewards", json=body) for _ in range(MOST_EVENTS_WAITING // many)]
+        room = server.service._writer.room
+        wait_for(lambda: room.full(many))
+        assert http.post("/v1/rewards", json=body).status_code == 429
+        store.open.set()
+        assert first.result(60).status_code == 200
+        assert {one.result(60).status_code for one in accepted} <= {200, 429}
+
+
+def test_connections_beyond_the_most_get_503_and_a_place_that_gets_free_is_taken(sqlite_url):
+    with running(open_store(sqlite_url), most_connections=3) as server:
+        guests = [connect(server.url, b"GET /healthz HTTP/1.1\r\n") for _ in range(3)]  # more is to come
+        connections = server._server.server_state.connections
+        wait_for(lambda: sum(one._in_request for one in connections) == 3)
+        answer = httpx.get(f"{server.url}/healthz")
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+        assert answer.headers["Connection"] == "close"
+        guests[0].close()
+        with Client(server.url, tries=12) as patient:
+            assert list(patient.bandits()) == []
+        for guest in guests[1:]:
+            guest.sendall(b"Host: localhost\r\n\r\n")
+            assert guest.recv(1 << 16).startswith(b"HTTP/1.1 200")
+            guest.close()
+
+
+def test_a_connection_that_stands_idle_makes_room_for_another(sqlite_url):
+    with running(open_store(sqlite_url), most_connections=3) as server, contextlib.ExitStack() as stack:
+        guests = [stack.enter_context(httpx.Client(base_url=server.url)) for _ in range(6)]
+        assert [guest.get("/healthz").status_code for guest in guests] == [200] * 6
+
+
+def connect(url: str, sent: bytes) -> socket.socket:
+    where = urlsplit(url)
+    wire = socket.create_connection((where.hostname, where.port), timeout=60)
+    wire.sendall(sent)
+    return wire
+
+
+def everything(wire: socket.socket) -> bytes:
+    """Return all that comes until the other side hangs up."""
+    found = b""
+    while piece := wire.recv(1 << 16):
+        found += piece
+    wire.close()
+    return found
+
+
+HALF_A_BODY = b"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+SLOW = [
+    (b"", b""),
+    (b"GET /healthz HTTP/1.1\r\nHost: 127", b"408"),
+    (b"PUT /v1/bandits/x HTTP/1.1\r\n" + HALF_A_BODY, b"408"),
+]
+
+
+@pytest.mark.parametrize(("sent", "status"), SLOW)
+def test_a_request_that_does_not_arrive_is_hung_up_on(sqlite_url, monkeypatch, sent, status):
+    monkeypatch.setattr("dynabandit.service.server.REQUEST_SECONDS", 0.1)
+    with running(open_store(sqlite_url)) as server:
+        assert everything(connect(server.url, sent))[9:12] == status
+        assert httpx.get(f"{server.url}/healthz").status_code == 200
+
+
+def test_a_request_that_has_arrived_may_take_as_long_as_it_takes(sqlite_url, monkeypatch):
+    monkeypatch.setattr("dynabandit.service.server.REQUEST_SECONDS", 0.1)
+    store = HeldStore(sqlite_url.removeprefix("sqlite:///"))
+    with running(store, patience=60) as server, ThreadPoolExecutor(1) as pool, Client(server.url) as client:
+        client.create("b", ARMS)
+        store.hold()
+        answer = pool.submit(decide, server.url)
+        assert store.begun.wait(60)
+        for _ in range(2):  # each of these is hung up on when its time is over: as much time has passed for the other
+            everything(connect(server.url, b"GET"))
+        store.open.set()
+        assert answer.result(60).status_code == 200
+
+
+def test_a_head_without_an_end_is_hung_up_on(sqlite_url):
+    with running(open_store(sqlite_url)) as server:
+        wire = connect(server.url, b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        sent = 0
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            while sent < 64 << 20:
+                wire.sendall(b"X-More: " + b"x" * 8000 + b"\r\n")
+                sent += 8000
+        wire.close()
+        assert sent < 64 << 20
+
+
+def test_ten_times_the_load_is_turned_away_with_bounded_memory_and_nothing_lost(sqlite_url):
+    callers, rounds = 160, 40 if LONG else 4
+    with process(sqlite_url, "--most-waiting", "16") as server, talking(server.url) as (client, http):
+        client.create("b", ARMS)
+        client.decide_many("b", 100)
+        memory = psutil.Process(server.process.pid)
+        before = memory.memory_info().rss
+        answers = flood(server.url, callers, rounds)
+        grown = memory.memory_info().rss - before
+        assert {200, 429} <= {answer.status_code for answer in answers} <= {200, 429, 503}
+        assert all("Retry-After" in answer.headers for answer in answers if answer.status_code != 200)
+        served = [answer.json()["decisions"][0]["decision"] for answer in answers if answer.status_code == 200]
+        assert len(set(served)) == len(served)
+        assert client.state("b").step == 100 + len(served)
+        assert http.get("/readyz").status_code == 200
+        assert grown < 64 << 20, "waiting calls and connections have a bound, and so has what they take"
+    assert_replay_agrees(sqlite_url)
+
+
+def flood(url: str, callers: int, rounds: int) -> list[httpx.Response]:
+    """Send from many connections at once and never slow down."""
+    import asyncio
+
+    async def ask(http: httpx.AsyncClient, key: str) -> httpx.Response:
+        while True:
+            try:
+                return await http.post("/v1/bandits/b/decisions", json={}, headers={"Idempotency-Key": key})
+            except httpx.TransportError:  # hung up on: the same key gives the same decision
+                continue
+
+    async def call(http: httpx.AsyncClient, caller: int) -> list[httpx.Response]:
+        return [await ask(http, f"{caller}-{number}") for number in range(rounds)]
+
+    async def all_of_them() -> list[httpx.Response]:
+        limits = httpx.Limits(max_connections=callers, max_keepalive_connections=callers)
+        async with httpx.AsyncClient(base_url=url, limits=limits, timeout=60) as http:
+            answers = await asyncio.gather(*(call(http, caller) for caller in range(callers)))
+        return [answer for some in answers for answer in some]
+
+    return run_apart(all_of_them())

@@ -1,0 +1,218 @@
+"""Another policy: what it would do, and the change to it while decisions go on."""
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+import dynabandit as db
+from dynabandit.client import Client, ServiceError
+from dynabandit.service.stores import SqliteStore, open_store
+from service.harness import assert_replay_agrees, running, talking
+
+ARMS = ["red", "green", "blue"]
+
+
+@pytest.fixture
+def client(server):
+    with talking(server.url) as (one, _):
+        yield one
+
+
+def learn(client, name: str, steps: int) -> None:
+    made = client.decide_many(name, steps)
+    client.reward_many([(decision.decision, decision.arm == "blue") for decision in made])
+
+
+def beliefs(arms) -> list[tuple]:
+    return [(arm.arm, arm.mean, arm.variance, arm.forgetting, arm.effective_size) for arm in arms]
+
+
+@pytest.mark.parametrize(("policy", "parameters"), [("aff-ots", {}), ("sw-ucb", {"window": 20}), ("ts", {})])
+def test_a_preview_shows_what_the_swap_then_gives_and_changes_nothing(client, policy, parameters):
+    client.create("b", ARMS, policy="eps-greedy", parameters={"epsilon": 0.5}, seed=2)
+    learn(client, "b", 60)
+    client.decide("b")
+    before = client.state("b")
+    preview = client.preview_policy("b", policy, draws=300, **parameters)
+    assert client.state("b") == before
+    assert (preview.policy, preview.current_policy, preview.rewards) == (policy, "eps-greedy", 60)
+    assert (preview.step, preview.sequence) == (before.step, before.sequence)
+    client.set_policy("b", policy, **parameters)
+    assert beliefs(preview.arms) == beliefs(client.state("b").arms)
+    after = client.preview_policy("b", "ucb", draws=300)
+    assert [arm.current_propensity for arm in after.arms] == [arm.propensity for arm in preview.arms]
+    assert sum(arm.propensity for arm in preview.arms) == pytest.approx(1.0)
+
+
+def test_a_preview_knows_pauses_shares_and_arms_that_were_never_rewarded(client):
+    client.create("b", ARMS, seed=2)
+    preview = client.preview_policy("b", "ots")
+    assert [arm.mean for arm in preview.arms] == [None] * 3
+    learn(client, "b", 30)
+    client.change_arm("b", "blue", paused=True)
+    client.change_arm("b", "red", min_share=0.5)
+    shares = {arm.arm: arm.propensity for arm in client.preview_policy("b", "ots").arms}
+    assert shares["blue"] == 0.0
+    assert shares["red"] >= 0.5
+    for arm in ARMS:
+        client.change_arm("b", arm, paused=True)
+    assert [arm.propensity for arm in client.preview_policy("b", "ots").arms] == [0.0] * 3
+
+
+def test_a_preview_of_what_is_not_there_or_not_valid_is_refused(client):
+    client.create("b", ARMS)
+    for name, policy, status in (("c", "ots", 404), ("b", "nonsense", 422), ("b", "best-arm", 422)):
+        with pytest.raises(ServiceError) as refused:
+            client.preview_policy(name, policy)
+        assert refused.value.status == status
+    with pytest.raises(ServiceError, match="422"):
+        client.preview_policy("b", "ots", draws=0)
+
+
+@pytest.mark.parametrize("policy", ["aff-ots", "aff-ucb1", "d-ucb", "ts"])
+def test_many_rewards_at_once_are_bit_for_bit_the_same_rewards_one_by_one(policy):
+    parameters = {"discount": 0.99} if policy == "d-ucb" else {}
+    one, many = (db.Bandit(policy, ARMS, seed=1, **parameters) for _ in range(2))
+    rewards = [(step % 3, float(step % 7 < 3)) for step in range(5000)]
+    for reward in rewards:
+        one.reward_column(*reward)
+    many.reward_columns(rewards)
+    assert one.state_hash() == many.state_hash()
+
+
+class HeldStore(SqliteStore):
+    """A store that keeps whoever replays its rewards until it is let go; the writer's own connection never waits."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.begun, self.go_on, self.replays = threading.Semaphore(0), threading.Semaphore(0), 0
+
+    def reader(self) -> SqliteStore:
+        reader, read = super().reader(), SqliteStore.reward_pages
+
+        def reward_pages(bandit: int, after: int, before: int):
+            self.replays += 1
+            self.begun.release()
+            assert self.go_on.acquire(timeout=20)
+            return read(reader, bandit, after, before)
+
+        reader.reward_pages = reward_pages
+        return reader
+
+
+@pytest.fixture
+def held(sqlite_url):
+    store = HeldStore(sqlite_url.removeprefix("sqlite:///"))
+    with running(store) as server, talking(server.url) as (client, _):
+        client.create("b", ARMS, seed=3)
+        client.create("other", ARMS, seed=3)
+        for _ in range(3):
+            learn(client, "b", 200)
+        yield store, server, client
+    assert_replay_agrees(sqlite_url)
+
+
+def swap_in_the_background(store: HeldStore, url: str, policy: str) -> "Future[int]":
+    """Ask for a swap, and return when the replay of the rewards has begun and stands still."""
+
+    def swap() -> int:
+        with Client(url, tries=1, timeout=20) as client:
+            return client.set_policy("b", policy).sequence
+
+    answer = ThreadPoolExecutor(1).submit(swap)
+    assert store.begun.acquire(timeout=20)
+    return answer
+
+
+def test_a_swap_keeps_no_decision_waiting_while_it_replays(held):
+    store, server, client = held
+    swap = swap_in_the_background(store, server.url, "ts")
+    assert client.decide("other").step == 1
+    learn(client, "b", 50)
+    assert client.state("b").policy == "aff-ots", "it has not swapped yet"
+    assert not swap.done()
+    before = client.state("b").sequence
+    store.go_on.release(10)
+    assert swap.result(60) == before + 1
+    assert store.replays == 1
+    after = client.state("b")
+    assert (after.policy, after.step) == ("ts", 650)
+    assert sum(arm.effective_size for arm in after.arms) == 650, "it knows what came during the replay, too"
+
+
+def test_an_arm_that_comes_during_the_replay_makes_it_start_again(held):
+    store, server, client = held
+    swap = swap_in_the_background(store, server.url, "ucb")
+    client.add_arm("b", "new")
+    client.change_arm("b", "red", paused=True)
+    store.go_on.release(10)
+    swap.result(60)
+    assert store.replays == 2
+    state = client.state("b")
+    assert state.policy == "ucb"
+    assert [arm.arm for arm in state.arms if not arm.paused] == ["green", "blue", "new"]
+    learn(client, "b", 20)
+
+
+def test_a_swap_ends_however_often_arms_come_and_go(held, monkeypatch):
+    store, server, client = held
+    monkeypatch.setattr("dynabandit.service.service.WARMINGS", 2)
+    swap = swap_in_the_background(store, server.url, "ucb")
+    for number in range(2):
+        client.add_arm("b", f"new {number}")
+        store.go_on.release()
+        if number == 0:
+            assert store.begun.acquire(timeout=20)
+    swap.result(60)
+    assert client.state("b").policy == "ucb"
+
+
+def test_a_swap_of_a_bandit_that_is_deleted_meanwhile_is_404(held):
+    store, server, client = held
+    swap = swap_in_the_background(store, server.url, "ucb")
+    client.delete("b")
+    store.go_on.release(10)
+    with pytest.raises(ServiceError, match="404"):
+        swap.result(60)
+
+
+def test_two_swaps_at_once_both_hold_in_the_order_of_the_log(held):
+    store, server, client = held
+    first = swap_in_the_background(store, server.url, "ucb")
+    second = swap_in_the_background(store, server.url, "ts")
+    store.go_on.release(20)
+    order = sorted((one.result(60), policy) for one, policy in ((first, "ucb"), (second, "ts")))
+    assert client.state("b").policy == order[-1][1]
+    assert [event.change["policy"] for event in client.events("b", limit=10_000) if event.kind == "policy"] == [
+        policy for _, policy in order
+    ]
+
+
+def test_a_restart_after_a_swap_learns_no_reward_again(held, sqlite_url):
+    store, server, client = held
+    store.go_on.release(10)
+    client.set_policy("b", "ts")
+    expected = client.state("b").state_hash
+    server.stop()
+    fresh = open_store(sqlite_url)
+    fresh.rewards_before = None  # nothing may call it
+    with running(fresh) as again, talking(again.url) as (client, _):
+        assert client.state("b").state_hash == expected
+
+
+def test_another_replica_takes_in_a_swap_without_learning_every_reward_again(postgres_url):
+    stores = [open_store(postgres_url) for _ in range(2)]
+    with running(stores[0]) as one, running(stores[1]) as other:
+        with talking(one.url) as (client, _), talking(other.url) as (second, _):
+            client.create("b", ARMS, seed=3)
+            learn(client, "b", 100)
+            learn(second, "b", 100)
+            stores[1].rewards_before = None
+            client.set_policy("b", "ts")
+            assert second.state("b").state_hash == client.state("b").state_hash
+            learn(second, "b", 10)
+            client.set_policy("b", "ucb")
+            learn(client, "b", 10)
+            assert second.state("b").state_hash == client.state("b").state_hash
+    assert_replay_agrees(postgres_url)
