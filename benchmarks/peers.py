@@ -59,6 +59,7 @@ def means_of(arms: int) -> np.ndarray:
 def ours(name: str, arms: int, replications: int = 10, **settings: Any) -> Contestant:
     policy = db.policy(name, **(settings or SETTINGS.get(name, {})))
     world = db.environment("fixed", means=means_of(arms))
+    db.simulate(policy, world, horizon=max(1, policy.burn_in * arms), threads=1)  # compiles
 
     def play() -> object:
         return db.simulate(
