@@ -1,6 +1,6 @@
 """The simulator on a GPU: are its choices those of the processor, and how long does it take?
 
-python benchmarks/gpu.py [--check [--worlds case-1 ...]] [--time]
+python benchmarks/gpu.py [--check [--worlds case-1 ...]] [--time] [--policies ucb ...]
 """
 
 import argparse
@@ -8,6 +8,7 @@ import time
 
 import dynabandit as db
 
+TIMED = ["best-arm", "aff-ucb2", "ucb", "ts", "aff-ots"]
 WORLDS = {
     "case-1": {"arms": 5},
     "case-2": {"arms": 40},
@@ -23,11 +24,10 @@ WORLDS = {
 }
 
 
-def check(worlds: list[str], horizon: int = 3000, replications: int = 8) -> None:
+def check(worlds: list[str], policies: list[str], horizon: int = 3000, replications: int = 8) -> None:
     """Compare every policy's choices on both backends, step for step."""
     for world in worlds:
         environment = db.environment(world, **WORLDS[world])
-        policies = list(db.policies.POLICIES)
         runs = {
             backend: db.compare(
                 policies,
@@ -84,11 +84,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--time", action="store_true")
-    parser.add_argument("--policies", nargs="*", default=["best-arm", "aff-ucb2", "ucb", "ts", "aff-ots"])
+    parser.add_argument("--policies", nargs="*", default=[])
     parser.add_argument("--worlds", nargs="*", default=list(WORLDS), choices=list(WORLDS))
     given = parser.parse_args()
     if given.time:
         for precision in ("single", "double"):
-            measure(100, 10_000, 10_000, given.policies, precision)
+            measure(100, 10_000, 10_000, given.policies or TIMED, precision)
     if given.check:
-        check(given.worlds)
+        check(given.worlds, given.policies or list(db.policies.POLICIES))

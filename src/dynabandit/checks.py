@@ -164,7 +164,7 @@ def _check_start(policy: Policy) -> None:
 def _check_still(policy: Policy) -> None:
     """Where scores are said to stand still, nothing but a play may move one, and only that of the arm played."""
     kernels, numbers = policy.kernels, policy.numbers(ARMS)
-    memory, shared = np.zeros((len(policy.slots), ARMS)), np.zeros(policy.shared_size())
+    memory, shared = np.zeros((policy.memory_size(), ARMS)), np.zeros(policy.shared_size())
     last, scratch = np.zeros(ARMS, dtype=np.int64), np.zeros((SCRATCH_ROWS, ARMS))
     table, choose = kernels.table(ARMS, STEPS), make_choose(kernels)
     any_number = np.random.default_rng(5)
@@ -173,7 +173,7 @@ def _check_still(policy: Policy) -> None:
     for step in range(1, STEPS + 1):
         before = scratch[0].copy()
         for arm in range(ARMS):
-            kernels.reveal(memory, arm, any_number.random())
+            kernels.reveal(memory, arm, MEANS[arm if step < STEPS // 2 else -1 - arm])
         choose(memory, shared, last, scratch, step, numbers, table, stream(5))
         moved = np.flatnonzero((scratch[0] != before) & (last != step - 1) & (step > 1))
         _hold(not len(moved), f"still says that only a play moves a score, but at step {step} those of {moved} moved")

@@ -7,6 +7,8 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 __all__ = ["arguments", "extra", "integer", "keep", "nearest", "number", "reward", "unknown"]
 
 
@@ -25,7 +27,7 @@ def unknown(kind: str, value: object, known: Iterable[str]) -> ValueError:
 def number(argument: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
     """Return `value` as a float in [low, high] (or (low, high]), or raise an error that says so."""
     valid = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
-    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):  # NumPy's strings have it
+    if isinstance(value, (bool, np.bool_, str)) or not hasattr(value, "__float__"):  # NumPy's strings have it
         raise TypeError(f"{argument} must be {valid}, got {value!r}")
     try:
         result = float(value)

@@ -19,7 +19,7 @@ from dynabandit.client import Client
 from dynabandit.service.clock import Clock
 from dynabandit.service.server import MOST_CONNECTIONS, make_server
 from dynabandit.service.service import Service
-from dynabandit.service.stores import Store, open_store
+from dynabandit.service.stores import SqliteStore, Store, open_store
 from dynabandit.service.verify import verify
 
 
@@ -103,6 +103,24 @@ def running(store: Store, **options: Any) -> Iterator[Running]:
         yield server
     finally:
         server.stop()
+
+
+class HeldStore(SqliteStore):
+    """A store whose commits wait until they are let go."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.open, self.begun = threading.Event(), threading.Event()
+        self.open.set()
+
+    def commit(self, *arguments) -> None:
+        self.begun.set()
+        assert self.open.wait(60)
+        super().commit(*arguments)
+
+    def hold(self) -> None:
+        self.begun.clear()
+        self.open.clear()
 
 
 def run_apart(coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -7,7 +7,7 @@ import pytest
 
 from dynabandit.client import ServiceError
 from dynabandit.service.stores import open_store
-from service.harness import assert_replay_agrees, running, talking, wait_for
+from service.harness import HeldStore, assert_replay_agrees, running, talking, wait_for
 
 ARMS = ["red", "green", "blue"]
 
@@ -100,6 +100,25 @@ def test_concurrent_calls_with_one_key_make_one_decision(server, client):
         made = list(pool.map(lambda _: client.decide("b", key="same"), range(24)))
     assert len({decision.decision for decision in made}) == 1
     assert client.state("b").step == 1
+
+
+def test_calls_that_share_a_commit_share_what_they_have_done(sqlite_url):
+    store = HeldStore(sqlite_url.removeprefix("sqlite:///"))
+    with running(store, patience=60) as server, talking(server.url) as (client, _), ThreadPoolExecutor(17) as pool:
+        client.create("b", ARMS)
+        decision = client.decide("b").decision
+        store.hold()
+        first = pool.submit(client.decide, "b")
+        assert store.begun.wait(20)  # all others wait for this commit, and then have one together
+        keyed = [pool.submit(client.decide, "b", "same") for _ in range(8)]
+        rewards = [pool.submit(status_of, client.reward, decision, 1) for _ in range(8)]
+        wait_for(lambda: server.service._writer.room.calls == 17)
+        store.open.set()
+        assert first.result(20).step == 2
+        assert {one.result(20).step for one in keyed} == {3}
+        assert [one.result(20) for one in rewards] == [200] * 8
+        assert sorted(event.kind for event in client.events("b")) == ["create", *["decision"] * 3, "reward"]
+    assert_replay_agrees(sqlite_url)
 
 
 def test_concurrent_and_repeated_rewards_count_once(client):

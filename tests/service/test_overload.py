@@ -3,7 +3,6 @@
 import contextlib
 import os
 import socket
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
@@ -14,8 +13,8 @@ import pytest
 from dynabandit.client import Client
 from dynabandit.service import types
 from dynabandit.service.admission import FEW_WAITING, MOST_EVENTS_WAITING, Overloaded, Pace, Room
-from dynabandit.service.stores import SqliteStore, open_store
-from service.harness import assert_replay_agrees, process, run_apart, running, talking, wait_for
+from dynabandit.service.stores import open_store
+from service.harness import HeldStore, assert_replay_agrees, process, run_apart, running, talking, wait_for
 
 ARMS = ["red", "green", "blue"]
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
@@ -67,24 +66,6 @@ def test_refusals_are_spread_over_time_and_held_back_for_a_bounded_time():
     assert max(wait for wait in waits if wait is not None) <= 0.5
     now[0] = 10.0
     assert pace.wait() == 0.0, "after a while of peace nobody is held back"
-
-
-class HeldStore(SqliteStore):
-    """A store whose commits wait until they are let go."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.open, self.begun = threading.Event(), threading.Event()
-        self.open.set()
-
-    def commit(self, *arguments) -> None:
-        self.begun.set()
-        assert self.open.wait(60)
-        super().commit(*arguments)
-
-    def hold(self) -> None:
-        self.begun.clear()
-        self.open.clear()
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from axe import serious
 from browser import DESKTOP, PHONE, Visit
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
@@ -50,17 +50,6 @@ def cell(page: Page, arm: str, place: int):
     return page.locator("#arms tr").filter(has=page.get_by_role("rowheader", name=arm)).locator("td").nth(place)
 
 
-def serious(page: Page) -> list[str]:
-    """Return what axe finds that keeps people out."""
-    found = Axe().run(page).response["violations"]
-    return [
-        f"{one['id']}: {node['html'][:200]} {node.get('failureSummary', '')}"
-        for one in found
-        if one["impact"] in ("serious", "critical")
-        for node in one["nodes"]
-    ]
-
-
 def test_a_bandit_is_created_in_the_page_and_its_charts_move_with_its_traffic(site, client, open_page):
     visit = open_page(site.url)
     page = visit.page
@@ -82,6 +71,9 @@ def test_a_bandit_is_created_in_the_page_and_its_charts_move_with_its_traffic(si
     play(client, "first steps", {"red": 0.1, "green": 0.9, "blue": 0.1}, 400, dice)
     expect(page.locator("#tiles")).to_contain_text("500decisions")
     expect(page.locator("#share .js-line").first).not_to_have_attribute("d", drawn)
+    expect(page.locator("#share .xtitle")).to_have_text("decisions")
+    page.get_by_label("time").check()
+    expect(page.locator("#share .xtitle")).to_have_text("time")
     expect(page.locator("#words")).to_contain_text("“green” leads")
     expect(page.locator("#words")).to_contain_text("clearly more than choosing at random")
     assert visit.errors == []
@@ -335,12 +327,14 @@ def test_a_change_is_seen_at_a_glance(shop, open_page):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(shop, open_page, scheme):
     visit = open_page(shop.url, scheme=scheme)
+    visit.page.emulate_media(reduced_motion="reduce")  # a dialog that is fading in has little contrast yet
     expect(visit.page.locator("article")).to_have_count(4)
     assert serious(visit.page) == []
     visit.page.get_by_role("button", name="New bandit").click()
     visit.page.locator("#create-dialog summary").first.click()
     assert serious(visit.page) == []
     visit = open_page(address(shop, "Home banner"), scheme=scheme)
+    visit.page.emulate_media(reduced_motion="reduce")
     page = ready(visit)
     for summary in page.locator("main summary").all()[:4]:
         summary.click()

@@ -17,6 +17,8 @@ from dynabandit.kernels.precision import single
 from dynabandit.kernels.streams import stream
 from dynabandit.policies.decision import SCRATCH_ROWS
 from dynabandit.policies.tournament import new_trees
+from dynabandit.simulation import device
+from dynabandit.simulation.backends import in_single
 from dynabandit.simulation.episodes import Record, State, make_episodes
 from dynabandit.simulation.work import initial_state
 
@@ -86,6 +88,7 @@ def test_auto_takes_the_processor_where_the_work_is_small() -> None:
         ({"backend": "gpu"}, "unknown backend 'gpu'"),
         ({"precision": "half"}, "unknown precision 'half'"),
         ({"precision": "single"}, "precision 'single' needs backend='cuda', got backend='cpu'"),
+        ({"precision": "mixed"}, "precision 'mixed' needs backend='cuda', got backend='cpu'"),
         ({"precision": "single", "backend": "cuda"}, "policy 'd-ucb' needs precision='double'"),
         (
             {"precision": "single", "backend": "cuda", "horizon": 2**24 + 1},
@@ -125,3 +128,19 @@ def test_single_precision_agrees_in_law_and_nearly_number_for_number(name: str) 
     difference = record.total - exact
     assert (abs(difference) < 0.01).mean() > 0.3
     assert abs(difference.mean()) < 4.5 * max(difference.std(), 1e-3) / replications**0.5
+
+
+def test_mixed_precision_is_double_for_policies_that_need_it_alone() -> None:
+    assert not in_single(db.policy("d-ucb"), "mixed")
+    assert in_single(db.policy("ucb"), "mixed")
+    assert not in_single(db.policy("ucb"), "double")
+    assert in_single(db.policy("ucb"), "single")
+
+
+def test_progress_of_both_precisions_rises_to_the_whole() -> None:
+    seen: list[int] = []
+    first, second = (device._within(lambda done, total: seen.append(done), begun, 0.5) for begun in (0.0, 0.5))
+    for part in (first, second):
+        part(50, 100)
+        part(100, 100)
+    assert seen == [25, 50, 75, 100]

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from dynabandit.analysis import drawing, figures, report, verdicts
+from dynabandit.analysis import figures, gallery, report, verdicts
 from dynabandit.analysis.tables import summary
 from dynabandit.analysis.verdicts import judge, reference
 from dynabandit.results import Results
@@ -29,10 +29,8 @@ def publish(results: Results, folder: str | Path, *, paper: bool) -> Path:
         The report.
     """
     folder = Path(folder)
-    pictures = folder / "figures"
-    pictures.mkdir(parents=True, exist_ok=True)
     chosen = figures.of_paper(results) if paper else figures.every(results)
-    drawn = {figure.stem: drawing.draw(figure, pictures)[1] for figure in chosen}
+    drawn = gallery.draw_all(chosen, folder / "figures")
     judged = judge(results) if paper else None
     if judged is not None:
         text = json.dumps(verdicts.as_json(judged, results), indent=2, ensure_ascii=False, allow_nan=False)

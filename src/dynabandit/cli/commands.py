@@ -43,7 +43,12 @@ Fresh = Annotated[bool, typer.Option("--fresh", help="Forget what is kept of thi
 Backend = Annotated[
     str, typer.Option(help="cpu; cuda for an NVIDIA GPU; or auto for the GPU where there is one and the work is large.")
 ]
-Precision = Annotated[str, typer.Option(help="double; or single, on a GPU: faster, with choices that agree in law.")]
+Precision = Annotated[
+    str,
+    typer.Option(
+        help="double; on a GPU also single, faster, with choices that agree in law; or mixed: single where it is safe."
+    ),
+]
 Cluster = Annotated[
     str | None,
     typer.Option(

@@ -39,10 +39,10 @@ def check(spec: Spec, backend: str, precision: str, cluster: str | None = None, 
     Examples
     --------
     >>> from dynabandit.experiments import paper
-    >>> check(paper(), "cuda", "single")
+    >>> check(paper(), "cuda", "half")
     Traceback (most recent call last):
     ...
-    ValueError: small-changes: policy 'd-ucb' needs precision='double': its numbers do not fit single precision
+    ValueError: unknown precision 'half'. Known: double, mixed, single
     """
     check_names(backend, precision)
     for experiment in spec.experiments:

@@ -21,7 +21,6 @@ from dynabandit.service.messages import (
     JSON,
     authorise,
     cleaned,
-    header,
     path_part,
     plain,
     problem,
@@ -82,9 +81,10 @@ async def get_bandit(service: Service, request: Request, body: None) -> Answer:
 
 
 async def decide(service: Service, request: Request, body: types.Decide) -> Answer:
-    key = header(request, b"idempotency-key")
-    if sum(name == b"idempotency-key" for name, _ in request.scope["headers"]) > 1:
+    keys = [bytes(value) for name, value in request.scope["headers"] if name == b"idempotency-key"]
+    if len(keys) > 1:
         raise Refused(422, "Idempotency-Key can be given once")
+    key = keys[0].decode("latin-1") if keys else None
     if key is not None and not (1 <= len(key) <= 255 and key.isascii() and key.isprintable()):
         raise Refused(422, "Idempotency-Key must have 1 to 255 printable ASCII characters")
     return Answer(await service.decide(path_part(request, "name"), body.count, key))

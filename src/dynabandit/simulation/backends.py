@@ -7,10 +7,10 @@ from dynabandit.environments import Environment
 from dynabandit.errors import unknown
 from dynabandit.policies import Policy
 
-__all__ = ["BackendError", "check_backend", "check_names", "gpu_missing", "is_large", "takes_gpu"]
+__all__ = ["BackendError", "check_backend", "check_names", "gpu_missing", "in_single", "is_large", "takes_gpu"]
 
 BACKENDS = ("cpu", "cuda", "auto")
-PRECISIONS = ("double", "single")
+PRECISIONS = ("double", "single", "mixed")
 LARGEST_ARMS = 2**31 - 1  # the lanes of a warp compare arms as 32-bit integers
 LARGEST_SINGLE = 1 << 24  # steps are counted in floating-point numbers too
 LARGE = 10**9  # arm-steps from which a GPU is worth its start
@@ -26,8 +26,8 @@ def check_names(backend: str, precision: str) -> None:
         raise unknown("backend", backend, BACKENDS)
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS)
-    if precision == "single" and backend != "cuda":
-        raise ValueError(f"precision 'single' needs backend='cuda', got backend={backend!r}")
+    if precision != "double" and backend != "cuda":
+        raise ValueError(f"precision {precision!r} needs backend='cuda', got backend={backend!r}")
 
 
 def check_backend(
@@ -46,10 +46,18 @@ def check_backend(
     if precision == "double":
         return
     if horizon > LARGEST_SINGLE:
-        raise ValueError(f"precision 'single' needs a horizon of at most {LARGEST_SINGLE}, got {horizon}")
+        raise ValueError(f"precision {precision!r} needs a horizon of at most {LARGEST_SINGLE}, got {horizon}")
     for label, policy in policies.items():
-        if policy.needs_double:
-            raise ValueError(f"policy {label!r} needs precision='double': its numbers do not fit single precision")
+        if policy.needs_double and precision == "single":
+            raise ValueError(
+                f"policy {label!r} needs precision='double', or 'mixed' for it alone: "
+                "its numbers do not fit single precision"
+            )
+
+
+def in_single(policy: Policy, precision: str) -> bool:
+    """Whether a policy runs in single precision."""
+    return precision == "single" or (precision == "mixed" and not policy.needs_double)
 
 
 def is_large(arm_steps: int) -> bool:

@@ -12,8 +12,9 @@ from dynabandit.errors import extra
 from dynabandit.kernels.streams import Stream
 from dynabandit.policies import Policy
 from dynabandit.policies.decision import SCRATCH_ROWS
+from dynabandit.simulation.backends import in_single
 from dynabandit.simulation.episodes import Record
-from dynabandit.simulation.work import Work, distinct_states
+from dynabandit.simulation.work import Progress, Work, distinct_states
 
 __all__ = ["fitting", "free_bytes", "missing", "run"]
 
@@ -42,11 +43,31 @@ def missing() -> str:
     return f"needs an NVIDIA GPU and its driver, but {found}: install NVIDIA's driver, or use backend='cpu'"
 
 
-def run(work: Work, records: dict[str, Record], replications: int, block: int | None, in_single: bool) -> None:
-    """Run all replications, as many at a time as the GPU's memory holds."""
+def run(work: Work, records: dict[str, Record], replications: int, block: int | None, precision: str) -> None:
+    """Run all replications of all policies, those in single precision apart from those in double."""
     from numba.cuda.core import config
 
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # who asks for a small simulation knows that it is small
+    halves = [
+        {label: policy for label, policy in work.policies.items() if in_single(policy, precision) is single}
+        for single in (False, True)
+    ]
+    share = 1.0 / sum(1 for half in halves if half)
+    begun = 0.0
+    for single, policies in enumerate(halves):
+        if policies:
+            part = work._replace(policies=policies, progress=_within(work.progress, begun, share))
+            _run(part, {label: records[label] for label in policies}, replications, block, bool(single))
+            begun += share
+
+
+def _within(progress: Progress, begun: float, share: float) -> Progress:
+    """Return the progress of a part of the work, which has its share of the whole."""
+    return lambda done, total: progress(int(begun * total + share * done), total)
+
+
+def _run(work: Work, records: dict[str, Record], replications: int, block: int | None, single: bool) -> None:
+    """Run all replications, as many at a time as the GPU's memory holds."""
     kept = max(sum(part[:1].nbytes for part in record[1:]) for record in records.values())
     size = min(replications, fitting(work.environment, work.policies, work.horizon, kept, free_bytes()))
     for low in range(0, replications, size):
@@ -55,7 +76,7 @@ def run(work: Work, records: dict[str, Record], replications: int, block: int | 
             label: Record(record.times, *(part[low:high] for part in record[1:])) for label, record in records.items()
         }
         source = work.source._replace(replication=work.source.replication + low)
-        _Batch(work, rows, source, high - low, block, in_single).run(low, replications)
+        _Batch(work, rows, source, high - low, block, single).run(low, replications)
 
 
 def free_bytes() -> int:

@@ -192,7 +192,8 @@ def compare(
         ``"cpu"``; ``"cuda"`` for an NVIDIA GPU, which makes the same choices; or ``"auto"`` for the GPU where it is
         there and the work is large.
     precision
-        ``"double"``, or ``"single"`` on a GPU: several times faster, with choices that agree in law only.
+        ``"double"``; on a GPU also ``"single"``, several times faster, with choices that agree in law only, or
+        ``"mixed"``: single for all policies but those that need double.
     progress
         Called now and then, by one thread at a time, as ``progress(done, total)`` with numbers of steps. An
         exception that it raises ends the run.
@@ -238,7 +239,7 @@ def compare(
     if takes_gpu(backend, replications * horizon * world.arms * len(named)):
         from dynabandit.simulation import device
 
-        device.run(work, records, replications, block, precision == "single")
+        device.run(work, records, replications, block, precision)
     else:
         on_threads.run(work, records, replications, threads, block)
     return {

@@ -17,7 +17,7 @@ from dynabandit.simulation.work import Work, initial_state
 __all__ = ["run"]
 
 BLOCK_CELLS = 1 << 17  # means in a block: 1 MB, so that every policy reads them from the cache
-MOST_REPLICATIONS = 16  # in a task; fewer where a block would not hold a step of each
+MOST_REPLICATIONS = 16  # in a task; more where they are short, fewer where a block would not hold a step of each
 STILL_STEPS = 1024  # in a block whose means stand still, and so need one row only
 
 
@@ -39,7 +39,8 @@ class Block(NamedTuple):
 
 def run(work: Work, records: dict[str, Record], replications: int, threads: int, block: int | None) -> None:
     """Cut the replications into tasks and run them; an exception in one ends all."""
-    most = max(1, min(MOST_REPLICATIONS, BLOCK_CELLS // work.environment.arms))
+    cells = max(1, BLOCK_CELLS // work.environment.arms)
+    most = min(max(MOST_REPLICATIONS, cells // work.horizon), cells)
     rounds = -(-replications // (threads * most))
     size = -(-replications // (threads * rounds))
     steps = max(1, BLOCK_CELLS // (size * work.environment.arms))

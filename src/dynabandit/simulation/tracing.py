@@ -65,7 +65,7 @@ def trace(run: Simulation, replication: int = 0, times: int | Sequence[int] | np
     path = run.environment.path(run.horizon, run.seed, run.first_replication + replication)
     policy = run.policy.tuned(_switches(path), run.horizon) if run.policy.needs_tuning else run.policy
     arms, rewards = run.arms[replication], run.rewards[replication]
-    beliefs = _replay(policy, arms, rewards, marks, path.shape[1])
+    beliefs = _replay(policy, arms, rewards, marks, path)
     plays = np.zeros((len(marks), path.shape[1]), dtype=np.int64)
     np.add.at(plays, (np.searchsorted(marks, np.arange(1, run.horizon + 1)), arms), 1)
     mean, variance, forgetting, effective_size = np.moveaxis(beliefs, -1, 0)
@@ -84,15 +84,19 @@ def _switches(path: np.ndarray) -> int:
     return int(switches[0])
 
 
-def _replay(policy: Policy, arms: np.ndarray, rewards: np.ndarray, marks: np.ndarray, count: int) -> np.ndarray:
+def _replay(policy: Policy, arms: np.ndarray, rewards: np.ndarray, marks: np.ndarray, path: np.ndarray) -> np.ndarray:
     """Return the beliefs at the marks, an array (marks, arms, fields of a belief)."""
+    count = path.shape[1]
     state = State(*(part[0] for part in initial_state(policy, count, np.zeros(1, dtype=np.int64), len(arms))))
     learn = _compiled_learn(policy.kernels)
     beliefs = np.empty((len(marks), count, FIELDS))
     first = 0
     for row, mark in enumerate(marks.tolist()):
-        for arm, reward in zip(arms[first:mark].tolist(), rewards[first:mark].tolist(), strict=True):
-            learn(state.memory, state.shared, arm, float(reward), state.parameters)
+        for step in range(first, mark):
+            if policy.informed:  # a yardstick may act on the truth, such as forget what is no longer true
+                for arm in range(count):
+                    policy.kernels.reveal(state.memory, arm, path[step, arm])
+            learn(state.memory, state.shared, int(arms[step]), float(rewards[step]), state.parameters)
         first = mark
         for arm in range(count):
             beliefs[row, arm] = policy.belief(state.memory[:, arm], state.shared)

@@ -29,33 +29,49 @@ function table(caption, columns) {
 }
 
 const OTHERS = 8; // their place in the palette: grey
-const decisions = { x: "decisions", legend: false, margin: { l: 48, r: 16, t: 12, b: 40 } };
+let byClock = false;
+
+/** A time as Plotly takes it: local, without a zone. */
+function moment(seconds) {
+  const date = new Date(seconds * 1000);
+  return new Date(date.getTime() - 60_000 * date.getTimezoneOffset()).toISOString().slice(0, -1);
+}
+
+/** Where the points are on the axis; a step in between is at the end of its point. */
+const places = () => (byClock ? view.series.wall.map(moment) : view.series.step);
+const placeOf = (step) => {
+  if (!byClock) return step;
+  const index = view.series.step.findIndex((end) => end >= step);
+  return moment(view.series.wall.at(index));
+};
+const decisions = () => ({ x: byClock ? "time" : "decisions", legend: false, margin: { l: 48, r: 16, t: 12, b: 40 } });
 const upright = (step, colour, dash) => ({
-  type: "line", x0: step, x1: step, yref: "paper", y0: 0, y1: 1, layer: "below", line: { color: colour, width: 1.3, dash },
+  type: "line", x0: placeOf(step), x1: placeOf(step), yref: "paper", y0: 0, y1: 1, layer: "below", line: { color: colour, width: 1.3, dash },
 });
 const swaps = () => view.swaps.map(({ step }) => upright(step, paint("--edge"), "dot"));
 const changed = () => view.changes.map(({ step, column }) => upright(step, look(column).colour, "dash"));
 
 function sharePart() {
-  const { series, lines, others } = view;
-  const layers = lines.map((one) => layer(one.arm, series.step, one.share, one.column));
-  if (others) layers.push(layer(`${count(others.arms)} other arms`, series.step, others.share, OTHERS));
+  const { lines, others } = view;
+  const layers = lines.map((one) => layer(one.arm, places(), one.share, one.column));
+  if (others) layers.push(layer(`${count(others.arms)} other arms`, places(), others.share, OTHERS));
   return {
     data: layers,
-    layout: layout({ ...decisions, percent: true, yaxis: { range: [0, 1] }, shapes: swaps() }),
+    layout: layout({ ...decisions(), percent: true, yaxis: { range: [0, 1] }, shapes: swaps() }),
     table: table("Share of the decisions", lines.map((one) => [one.arm, (i) => percent(one.share[i])])),
   };
 }
 
 function meanPart() {
-  const { series, lines } = view;
-  const bands = lines.flatMap((one) => band(one.arm, series.step, one.low, one.high, one.column));
-  const curves = lines.map((one) => line(one.arm, series.step, one.mean, one.column, { form: ".1%", width: 1.7 }));
+  const { lines } = view;
+  const x = places();
+  const bands = lines.flatMap((one) => band(one.arm, x, one.low, one.high, one.column));
+  const curves = lines.map((one) => line(one.arm, x, one.mean, one.column, { form: ".1%", width: 1.7 }));
   const later = (values) => values.slice(Math.floor(values.length / 20));
   const high = 1.3 * Math.max(0.05, ...lines.flatMap((one) => later(one.mean)));
   return {
     data: [...bands, ...curves],
-    layout: layout({ ...decisions, percent: true, yaxis: { range: [0, Math.min(1, high)] }, shapes: swaps() }),
+    layout: layout({ ...decisions(), percent: true, yaxis: { range: [0, Math.min(1, high)] }, shapes: swaps() }),
     table: table("Estimated mean reward, with its 95 % band", lines.map((one) =>
       [one.arm, (i) => `${percent(one.mean[i])} (${percent(one.low[i])} to ${percent(one.high[i])})`])),
   };
@@ -63,20 +79,20 @@ function meanPart() {
 
 function forgettingPart() {
   const { series, lines, changes } = view;
-  const curves = lines.map((one) => line(one.arm, series.step, one.forgetting, one.column, { form: ".4f", width: 1.7 }));
+  const curves = lines.map((one) => line(one.arm, places(), one.forgetting, one.column, { form: ".4f", width: 1.7 }));
   const found = lines.flatMap((one) => {
     const own = changes.filter((change) => change.column === one.column);
     if (own.length === 0) return [];
     const heights = own.map(({ step }) => one.forgetting[Math.max(0, series.step.findIndex((end) => end >= step))] ?? 1);
     const words = own.map(({ before, after, since }) =>
       `${one.arm}: ${percent(before)} → ${percent(after)}, since decision ${count(since)}`);
-    return [marks(one.arm, own.map(({ step }) => step), heights, one.column, words, { size: 15 })];
+    return [marks(one.arm, own.map(({ step }) => placeOf(step)), heights, one.column, words, { size: 15 })];
   });
   const told = changes.map(({ arm, step, before, after }) =>
     `${arm} changed from ${percent(before)} to ${percent(after)}, noticed at decision ${count(step)}`);
   return {
     data: [...curves, ...found],
-    layout: layout({ ...decisions, yaxis: { tickformat: ".3~f" }, shapes: [...swaps(), ...changed()] }),
+    layout: layout({ ...decisions(), yaxis: { tickformat: ".3~f" }, shapes: [...swaps(), ...changed()] }),
     table: table(`Forgetting factor. Detected changes: ${told.length ? told.join("; ") : "none"}.`,
       lines.map((one) => [one.arm, (i) => decimal(one.forgetting[i], 4)])),
   };
@@ -87,11 +103,11 @@ function rewardPart() {
   const grey = "#7d939b";
   return {
     data: [
-      ...band("at random, 95 %", series.step, series.low, series.high, 8, { opacity: 0.25, colour: grey }),
-      line("choosing at random (estimated)", series.step, series.middle, 8, { form: ",.0f", dash: "dash", colour: grey }),
-      line("earned", series.step, series.total, EARNED, { form: ",.0f", width: 2.5 }),
+      ...band("at random, 95 %", places(), series.low, series.high, 8, { opacity: 0.25, colour: grey }),
+      line("choosing at random (estimated)", places(), series.middle, 8, { form: ",.0f", dash: "dash", colour: grey }),
+      line("earned", places(), series.total, EARNED, { form: ",.0f", width: 2.5 }),
     ],
-    layout: layout({ ...decisions, legend: true, yaxis: { rangemode: "tozero" }, shapes: swaps() }),
+    layout: layout({ ...decisions(), legend: true, yaxis: { rangemode: "tozero" }, shapes: swaps() }),
     table: table("Total reward", [
       ["earned", (i) => decimal(series.total[i], 0)],
       ["at random", (i) => `${decimal(series.middle[i], 0)} (${decimal(series.low[i], 0)} to ${decimal(series.high[i], 0)})`],
@@ -254,6 +270,10 @@ function drawSoon() {
   }, Math.max(0, drawnAt + DRAW_MS - performance.now()));
 }
 
+byId("axis").addEventListener("change", () => {
+  byClock = byId("axis").querySelector(":checked").value === "clock";
+  if (view) drawSoon();
+});
 document.addEventListener("visibilitychange", () => view && drawSoon());
 
 // Actions
@@ -275,12 +295,7 @@ function previewTable(found) {
       h("td", { class: "number" }, percent(arm.propensity)), h("td", { class: "number" }, percent(arm.mean)))))));
 }
 
-async function prepareActions() {
-  const { role } = await call("GET", "/pages/who");
-  byId("actions").hidden = false;
-  admin = role === "admin";
-  for (const id of ["add-button", "swap-button", "delete-button"]) byId(id).hidden = !admin;
-  if (view) showArms();
+function prepareExport() {
   byId("export-button").onclick = () => open(byId("export-dialog"));
   onSubmit(byId("export-form"), async () => {
     const what = byId("export-form").elements.what.value;
@@ -289,27 +304,31 @@ async function prepareActions() {
     else await download(`${at("v1", "bandits", name, "export")}?format=parquet`, `${name}-decisions.parquet`);
     byId("export-dialog").close();
   }, (error) => { byId("export-problem").textContent = error.message; });
-  if (!admin) return;
+}
 
+function prepareArms() {
   byId("add-button").onclick = () => open(byId("add-dialog"));
   onSubmit(byId("add-form"), async () => {
     await call("POST", at("v1", "bandits", name, "arms"), { arm: byId("add-arm").value });
     byId("add-arm").value = "";
     byId("add-dialog").close();
   }, (error) => fieldProblem(byId("add-arm"), error.message));
-
   onSubmit(byId("retire-form"), async () => {
     await call("PATCH", at("v1", "bandits", name, "arms", byId("retire-form").dataset.arm), { retired: true });
     byId("retire-dialog").close();
   }, (error) => { byId("retire-problem").textContent = error.message; });
+}
 
+function prepareDelete() {
   byId("delete-button").onclick = () => open(byId("delete-dialog"));
   onSubmit(byId("delete-form"), async () => {
     const query = new URLSearchParams({ confirm: byId("delete-confirm").value, erase: byId("delete-erase").checked });
     await call("DELETE", `${at("v1", "bandits", name)}?${query}`);
     location.href = "/";
   }, (error) => fieldProblem(byId("delete-confirm"), error.message));
+}
 
+async function prepareSwap() {
   const { policies } = await call("GET", "/pages/policies");
   const fields = new PolicyFields(byId("swap-policy-place"), "swap", policies, view?.policy ?? "aff-ots");
   byId("swap-button").onclick = () => {
@@ -331,6 +350,19 @@ async function prepareActions() {
     await call("PUT", at("v1", "bandits", name, "policy"), fields.values());
     byId("swap-dialog").close();
   }, (error) => placeProblem("swap", error));
+}
+
+async function prepareActions() {
+  const { role } = await call("GET", "/pages/who");
+  byId("actions").hidden = false;
+  admin = role === "admin";
+  for (const id of ["add-button", "swap-button", "delete-button"]) byId(id).hidden = !admin;
+  if (view) showArms();
+  prepareExport();
+  if (!admin) return;
+  prepareArms();
+  prepareDelete();
+  await prepareSwap();
 }
 
 follow(() => `/pages/bandit?name=${encodeURIComponent(name)}`, (event, now) => show(now), (state) => {
