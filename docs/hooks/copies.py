@@ -11,13 +11,6 @@ ROOT = Path(__file__).parents[2]
 COPIED = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 LEADERBOARD = ROOT / "docs" / "leaderboard.md"
 MARK = "<!-- leaderboard -->"
-HEAD = """# Leaderboard
-
-Policies against each other in many worlds, as `dynabandit leaderboard` wrote it; its first line says how many of each,
-and how many replications. To make it again, run the command and copy `out/leaderboard/leaderboard.md` to
-`docs/leaderboard.md`.
-
-"""
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 COLUMNS = (0, 1, 2, 3, 5)  # policy, mean rank, regret, worst world, steps to see a change
 
@@ -56,9 +49,9 @@ def _output(output: dict[str, Any]) -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Give the leaderboard a title, and put a narrower form of it where a page asks for it."""
-    if page.file.src_uri == LEADERBOARD.name and not markdown.lstrip().startswith("# "):
-        return HEAD + _linked(markdown)
+    """Link the policies of the leaderboard, and put a narrower form of it where another page asks for it."""
+    if page.file.src_uri == LEADERBOARD.name:
+        return _linked(markdown)
     return markdown.replace(MARK, narrow_table()) if MARK in markdown else markdown
 
 

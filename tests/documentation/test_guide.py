@@ -8,6 +8,7 @@ import pytest
 import dynabandit as db
 
 DOCS = Path(__file__).parents[2] / "docs"
+SOON = ("aff-dts2", "changepoint-ts", "glr-kl-ucb-diminishing")
 ROW = re.compile(r"^\| `([\w-]+)` \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", re.MULTILINE)
 
 
@@ -30,6 +31,12 @@ def test_aff_dts2_has_the_mildest_worst_case_of_the_adaptive_policies(rows):
 def test_aff_kl_ucb_is_the_best_adaptive_policy_on_average(rows):
     ratio = of_adaptive(rows, 1)
     assert min(ratio, key=ratio.get) == "aff-kl-ucb"
+
+
+def test_those_that_look_for_changes_see_one_sooner_than_those_that_adapt():
+    text = (DOCS / "leaderboard.md").read_text(encoding="utf-8")
+    delays = {name: float(re.search(rf"^\| `{name}` \|.*\| (\d+) \| [^|]*\|$", text, re.MULTILINE)[1]) for name in SOON}
+    assert delays["aff-dts2"] > 2 * max(delays["changepoint-ts"], delays["glr-kl-ucb-diminishing"])
 
 
 @pytest.mark.parametrize("name", ["d-ucb", "sw-ucb", "ucb", "ts"])
