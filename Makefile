@@ -80,7 +80,7 @@ bench-peers: $(READY)
 
 # Warnings are errors; nothing is loaded from elsewhere, neither now nor by who reads it
 docs: $(READY)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The documentation: site/index.html"
 
 clean:

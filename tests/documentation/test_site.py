@@ -10,6 +10,7 @@ import pytest
 
 import dynabandit as db
 from browser import PHONE, browser, open_page  # noqa: F401 (fixtures)
+from dynabandit.catalogue import fields_of
 
 ROOT = Path(__file__).parents[2]
 REGISTRIES = {"policies": db.policies.POLICIES, "environments": db.environments.ENVIRONMENTS}
@@ -21,7 +22,7 @@ ELSEWHERE = re.compile(r"""<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
@@ -52,7 +53,7 @@ def test_every_class_of_a_registry_has_its_page(site, kind):
         assert f'href="{name}.html"' in index
         assert one.__name__ in text
         assert "References" in text
-        for parameter in db.catalogue.fields_of(one):
+        for parameter in fields_of(one):
             assert f"<code>{parameter.name}</code>" in text, f"{name} does not tell of {parameter.name}"
 
 
