@@ -59,7 +59,7 @@ def integer(argument: str, value: Any, low: int, high: int | None = None) -> int
 
 def reward(value: Any) -> float:
     """Return a reward in [0, 1]; yes and no are 1 and 0, for Python and NumPy alike."""
-    return number("reward", int(value) if isinstance(value, bool) else value, 0.0, 1.0)
+    return number("reward", int(value) if isinstance(value, (bool, np.bool_)) else value, 0.0, 1.0)
 
 
 def keep(owner: object, **checked: Any) -> None:

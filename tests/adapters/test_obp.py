@@ -91,3 +91,13 @@ def test_a_batch_is_learned_at_once() -> None:
 def test_wrong_arguments_are_named(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=f"{list(wrong)[-1]} must be a whole number"):
         Policy(**wrong)
+
+
+def test_a_wrong_reward_is_refused_at_once_and_leaves_no_trace() -> None:
+    policy = Policy(n_actions=3, policy="ucb", batch_size=2)
+    policy.update_params(0, 1.0)
+    with pytest.raises(ValueError, match="reward"):
+        policy.update_params(1, 5.0)
+    assert policy.n_trial == 1
+    policy.update_params(1, 0.0)
+    assert policy.n_trial == 2

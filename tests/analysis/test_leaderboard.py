@@ -67,3 +67,10 @@ def test_table_and_json_say_the_same_and_hold_no_nan() -> None:
 
 def test_nothing_to_rank_gives_no_rows() -> None:
     assert standings(Results([])) == []
+
+
+def test_a_world_without_regret_and_one_policy_alone_are_written_without_nan_or_infinity() -> None:
+    alone = Results([run("w1", "a", 0.0)])
+    rows = standings(alone)
+    assert "nan" not in as_markdown(rows, alone)
+    assert json.loads(as_json(rows, alone))["critical_difference"] is None

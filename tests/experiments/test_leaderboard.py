@@ -29,7 +29,11 @@ def test_one_change_makes_the_worst_arm_the_best_halfway() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
-    [({"policies": ["ucbb"]}, "unknown policy 'ucbb'"), ({"environments": ["fixed"]}, "unknown world")],
+    [
+        ({"policies": ["best-arm"]}, "at least one that is no yardstick"),
+        ({"policies": ["ucbb"]}, "unknown policy 'ucbb'"),
+        ({"environments": ["fixed"]}, "unknown world"),
+    ],
 )
 def test_unknown_names_are_refused(wrong: dict[str, list[str]], message: str) -> None:
     with pytest.raises(ValueError, match=message):

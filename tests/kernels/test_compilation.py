@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dynabandit
-from dynabandit.kernels import compilation
+from dynabandit.kernels import compilation, philox
 from dynabandit.kernels.compilation import compiled, fingerprint, kernel
 from laws import INTERPRETED
 
@@ -312,6 +312,25 @@ def test_closures_that_different_processes_compiled_are_not_mistaken_for_each_ot
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_closures_that_forked_processes_compiled_are_not_mistaken_for_each_other(tmp_path: Path) -> None:
     run_closures(tmp_path, "fork", "1", "2")
+
+
+def test_the_fingerprint_tells_which_known_function_stands_where() -> None:
+    def make(first: Callable[..., int], second: Callable[..., int], third: Callable[..., int]) -> Callable[..., int]:
+        return lambda x: first(x) + 2 * second(x) + 4 * third(x)
+
+    def one(x: int) -> int:
+        return x
+
+    def two(x: int) -> int:
+        return x + 2
+
+    assert fingerprint(make(one, two, one)) != fingerprint(make(one, two, two))
+
+
+def test_the_fingerprint_sees_what_numba_compiles_in_place_of_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprint(philox.philox)
+    monkeypatch.setattr(philox.word, "compiled_as", lambda x: lambda x: x)
+    assert fingerprint(philox.philox) != before
 
 
 def test_the_cache_folder_is_the_one_that_the_environment_names(

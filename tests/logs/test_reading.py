@@ -266,3 +266,16 @@ def test_a_file_larger_than_memory_is_replayed(kind: str, tmp_path: Path) -> Non
     done = subprocess.run([sys.executable, "-c", BOUNDED, *files], capture_output=True, text=True, env=settings)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{rows}\n"
+
+
+@pytest.mark.parametrize("encoding", ["rot13", "idna", "klingon"])
+def test_an_encoding_that_is_none_for_text_is_refused(tmp_path: Path, encoding: str) -> None:
+    with pytest.raises(ValueError, match=f"encoding must be one that Python knows, such as latin-1, got '{encoding}'"):
+        logs.read(written(tmp_path, HEADER, *GOOD), encoding=encoding, **ROLES)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_refused_rather_than_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "log.csv")
+    with pytest.raises(ValueError, match="is a pipe or a device, and a log is read several times"):
+        logs.read(tmp_path / "log.csv", **ROLES)

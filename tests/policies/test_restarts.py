@@ -12,7 +12,7 @@ import pytest
 import dynabandit as db
 from driver import Driver
 from dynabandit.policies import glr_kl_ucb, m_ucb
-from dynabandit.service import desk
+from dynabandit.service import warming
 from oracles import upper_bounds
 from ready import READY
 
@@ -276,7 +276,7 @@ def test_a_bandit_says_what_it_has_to_be_told(name: str, parameters: dict[str, A
 
 def test_the_service_refuses_a_window_of_any_length() -> None:
     with pytest.raises(ValueError, match="policy 'm-ucb' would keep 10000005 numbers besides or of each arm"):
-        desk._check_size("m-ucb", {"changes": 1, "horizon": 9, "window": 10**7})
+        warming.check_size("m-ucb", {"changes": 1, "horizon": 9, "window": 10**7})
 
 
 def test_given_all_that_would_follow_from_them_neither_changes_nor_horizon_are_needed() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dynabandit.adapters.seat import Seat
-from dynabandit.errors import integer
+from dynabandit.errors import integer, reward as check_reward
 from dynabandit.policies import Policy as OwnPolicy
 
 __all__ = ["Policy"]
@@ -90,9 +90,10 @@ class Policy:
 
     def update_params(self, action: int, reward: float) -> None:
         """Take in a reward in [0, 1]."""
+        checked = check_reward(reward)
         self.n_trial += 1
         self.action_counts[action] += 1
-        self._waiting.append((int(action), reward))
+        self._waiting.append((int(action), checked))
         if self.n_trial % self.batch_size == 0:
             for arm, value in self._waiting:
                 self._seat.reward(arm, value)

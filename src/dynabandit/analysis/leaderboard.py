@@ -108,11 +108,10 @@ def as_markdown(rows: Sequence[Standing], results: Results) -> str:
     ranked = [row for row in rows if row.ranked]
     apart = critical_difference(len(ranked), len(worlds))
     replications = max((run.replications for run in results), default=0)
-    reading = (
-        f"{len(ranked)} policies in {len(worlds)} worlds, {replications:,} replications each. Two mean ranks differ by "
-        f"more than chance where they are {apart:.1f} or more apart (Nemenyi, 5 %). Yardsticks are told what no user "
-        "knows, and are not ranked."
-    )
+    reading = f"{len(ranked)} policies in {len(worlds)} worlds, {replications:,} replications each."
+    if not math.isnan(apart):
+        reading += f" Mean ranks differ by more than chance where they are {apart:.1f} or more apart (Nemenyi, 5 %)."
+    reading += " Yardsticks are told what no user knows, and are not ranked."
     lines = [
         reading,
         "",
@@ -171,4 +170,4 @@ def _without_nan(value: Any) -> Any:
         return {key: _without_nan(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_without_nan(inner) for inner in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -213,7 +213,9 @@ class Cluster:
 
 def answer_here(asked: Sequence[tuple[Task, list[str]]], here: Mapping[str, str]) -> Answers:
     """Answer a bundle, on a worker; one that joined after the others were looked at is looked at now."""
-    _admit("a worker that came later", identity(), here)
+    from distributed import get_worker
+
+    _admit(f"worker {get_worker().address}, which came later,", identity(), here)
     return [task.compute(keys, 1, lambda work: None) for task, keys in asked]
 
 

@@ -60,7 +60,7 @@ def hire(cluster: str | None, jobs: int | None) -> AbstractContextManager[Crew]:
 def to_compile(work: Work) -> tuple[list[Policy], list[Environment], bool]:
     """Return what is worth compiling ahead: policies, environments, and whether coverage is among it.
 
-    Code for a GPU is not: it is kept on no disk, and the process that runs it compiles it within seconds.
+    Code for a GPU is not: the process that runs it compiles it within seconds, and keeps it on disk.
     """
     simulated = [(task, keys) for task, keys in work if isinstance(task, SimulationTask) and task.backend == "cpu"]
     policies = [task.policies[key] for task, keys in simulated for key in keys]

@@ -9,7 +9,6 @@ from dynabandit.experiments.spec import Named
 __all__ = ["named"]
 
 PARAMETER = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(.*?)\s*", re.DOTALL)
-COMMA = re.compile(r",(?![^\[]*\])")  # not one inside brackets
 
 
 def named(text: str) -> Named:
@@ -19,10 +18,12 @@ def named(text: str) -> Named:
     --------
     >>> named("aff-ots:step_size=variance-scaled,prior=[1, 3]")
     Named(name='aff-ots', parameters={'step_size': 'variance-scaled', 'prior': (1, 3)})
+    >>> named("piecewise:starts=[1,3],means=[[0.1,0.9],[0.9,0.1]]").make_environment().arms
+    2
     """
     name, colon, rest = text.partition(":")
     parameters: dict[str, Any] = {}
-    for part in COMMA.split(rest) if colon else ():
+    for part in _parts(rest) if colon else ():
         match = PARAMETER.fullmatch(part)
         if match is None:
             raise ValueError(f"expected name:parameter=value,parameter=value such as dts:memory=5, got {text!r}")
@@ -31,6 +32,18 @@ def named(text: str) -> Named:
             raise ValueError(f"{key!r} is given twice in {text!r}")
         parameters[key] = _value(value)
     return Named(name.strip(), parameters)
+
+
+def _parts(text: str) -> list[str]:
+    """Cut at the commas that stand in no brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "[") - (character == "]")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
 
 
 def _value(text: str) -> Any:

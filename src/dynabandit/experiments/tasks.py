@@ -14,6 +14,7 @@ from dynabandit.experiments.store import Arrays, address
 from dynabandit.kernels.compilation import fingerprint
 from dynabandit.policies import Policy
 from dynabandit.simulation import compare, device_version, path_version, recorded_times
+from dynabandit.simulation.backends import in_single
 
 __all__ = ["BATCH", "CoverageTask", "PathTask", "SimulationTask", "Task", "batches"]
 
@@ -99,7 +100,7 @@ class SimulationTask:
             "replications": self.count,
         }
         if self.backend == "cuda":  # its choices are the processor's, the last bits of its sums are not
-            common |= {"backend": "cuda", "precision": self.precision, "device_code": device_version()}
+            common |= {"backend": "cuda", "device_code": device_version()}
         return common
 
     def add(self, policy: Policy, code: str) -> str:
@@ -113,6 +114,8 @@ class SimulationTask:
             "parameters": policy.parameters,
             "code": code,
         }
+        if self.backend == "cuda":
+            request["precision"] = "single" if in_single(policy, self.precision) else "double"
         key = address(request)
         self.policies[key] = policy
         self.requests[key] = request

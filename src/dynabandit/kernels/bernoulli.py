@@ -9,6 +9,7 @@ __all__ = ["kl", "negentropy", "upper_bound"]
 SMALLEST_LEVEL = 1e-30  # the bound is within the root of half of this from p
 LARGEST_LEVEL = 1000.0  # any p below 1 has its bound at 1 long before
 NEAR_ONE = 0.5  # below, the other bounds are close enough
+ROUNDING = 1e-12  # below such a level the excess is rounding alone, and the start is close enough
 ROUNDS = 2  # from the start below, two leave an error of rounding alone (tests/kernels/test_bernoulli.py)
 
 
@@ -68,7 +69,7 @@ def upper_bound(p: float, negentropy: float, level: float) -> float:
     if q > NEAR_ONE:
         q = min(q, 1.0 - math.exp(-(level - negentropy) / (1.0 - p)))
     for _ in range(ROUNDS):
-        if q <= p or q >= 1.0:
+        if q <= p or q >= 1.0 or level < ROUNDING:
             return q
         r = 1.0 - q
         excess = negentropy - p * math.log(q) - (1.0 - p) * math.log(r) - level

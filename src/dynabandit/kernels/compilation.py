@@ -119,7 +119,7 @@ class _Walk:
 
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
-        self._seen: set[int] = set()
+        self._seen: dict[int, int] = {}
 
     def _add(self, text: object) -> None:
         self.digest.update(repr(text).encode())
@@ -134,8 +134,10 @@ class _Walk:
             return
         value = getattr(value, "py_func", value)  # a Numba dispatcher stands for its function
         if isinstance(value, FunctionType):
-            if id(value) not in self._seen:
-                self._seen.add(id(value))
+            if id(value) in self._seen:  # which of them it is matters: f(g, h, g) is not f(g, h, h)
+                self._add(("again", self._seen[id(value)]))
+            else:
+                self._seen[id(value)] = len(self._seen)
                 self._visit_function(value)
         elif isinstance(value, (bool, int, float, complex, str, bytes, type(None))):
             self._add(value)
@@ -161,6 +163,7 @@ class _Walk:
             self.visit(default)
         for cell in function.__closure__ or ():
             self.visit(cell.cell_contents, function.__code__.co_names)
+        self.visit(getattr(function, "compiled_as", None))  # what runs in its place where Numba is told of another body
 
     def _visit_code(self, code: CodeType, names: dict[str, Any]) -> None:
         self._add(code.co_code)

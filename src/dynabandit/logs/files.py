@@ -35,6 +35,8 @@ def open_file(path: str | Path, encoding: str = "utf-8", separator: str = ",") -
         raise ValueError(f"there is no file {path}")
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a file in it")
+    if not path.is_file():
+        raise ValueError(f"{path} is a pipe or a device, and a log is read several times: write it to a file first")
     return ParquetFile(path) if path.suffix.lower() in PARQUET else CsvFile(path, encoding, separator)
 
 
@@ -60,8 +62,8 @@ class CsvFile:
 
     def __init__(self, path: Path, encoding: str = "utf-8", separator: str = ",") -> None:
         try:
-            codecs.lookup(encoding)
-        except LookupError:
+            "a".encode(encoding, "surrogateescape")
+        except (LookupError, UnicodeError):
             raise ValueError(f"encoding must be one that Python knows, such as latin-1, got {encoding!r}") from None
         if len(separator) != 1:
             raise ValueError(f"separator must be one character, got {separator!r}")

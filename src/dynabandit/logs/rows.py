@@ -144,8 +144,8 @@ def _floats(raw: RawRows, role: str, check: Callable[[Any], float], problems: di
     values = raw.values[role]
     low, high, open_low = RANGES[role]
     try:
-        array = np.asarray(values).astype(float) if None not in values else None
-    except (TypeError, ValueError):
+        array = np.fromiter(map(float, values), float, len(values)) if None not in values else None
+    except (OverflowError, TypeError, ValueError):
         array = None
     if array is not None and array.ndim == 1:
         inside = ((array > low) if open_low else (array >= low)) & (array <= high)

@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.errors import integer, keep
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import Stream
+from dynabandit.kernels.streams import LARGEST_STEP, Stream
 
 __all__ = ["Kernels", "Now", "Policy"]
 
@@ -109,7 +109,7 @@ class Policy:
     burn_in: int = 0
 
     def __post_init__(self) -> None:
-        keep(self, burn_in=integer("burn_in", self.burn_in, 0))
+        keep(self, burn_in=integer("burn_in", self.burn_in, 0, LARGEST_STEP))
 
     def numbers(self, arms: int) -> np.ndarray:
         """Return the parameters as the vector that the kernels read."""

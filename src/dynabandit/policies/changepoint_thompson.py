@@ -10,7 +10,7 @@ from dynabandit.errors import integer, keep, number
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.draws import beta
-from dynabandit.kernels.streams import SCORE, SECOND, Stream, uniform
+from dynabandit.kernels.streams import LARGEST_STEP, SCORE, SECOND, Stream, uniform
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.expecting import Expecting
 from dynabandit.policies.thompson import checked_prior
@@ -231,7 +231,7 @@ class ChangepointTS(Expecting):
             if rate == 1.0:
                 raise ValueError("rate must be a number in (0, 1): at 1, nothing could ever be learnt")
             keep(self, rate=rate)
-        keep(self, particles=integer("particles", self.particles, 2), prior=checked_prior(self.prior))
+        keep(self, particles=integer("particles", self.particles, 2, LARGEST_STEP), prior=checked_prior(self.prior))
 
     def _follows_from_changes(self) -> bool:
         return self.rate is None

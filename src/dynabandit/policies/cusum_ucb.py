@@ -8,7 +8,7 @@ import numpy as np
 
 from dynabandit.errors import integer, keep, number
 from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import EXPLORE, Stream, uniform
+from dynabandit.kernels.streams import EXPLORE, LARGEST_STEP, Stream, uniform
 from dynabandit.policies import averaging
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.expecting import Expecting
@@ -136,7 +136,7 @@ class CusumUCB(Expecting, averaging.Averaging):
         keep(
             self,
             drift=number("drift", self.drift, 0.0, 1.0),
-            reference_plays=integer("reference_plays", self.reference_plays, 1),
+            reference_plays=integer("reference_plays", self.reference_plays, 1, LARGEST_STEP),
         )
         if self.threshold is not None:
             keep(self, threshold=number("threshold", self.threshold, 0.0, math.inf))

@@ -77,7 +77,8 @@ class Exp3S(Expecting, averaging.Averaging):
 
     Made for rewards that an opponent chooses, and measured against the best sequence of arms with few switches. A
     reward counts by the probability of its arm when it is learnt, which in a simulation is that of the decision; in a
-    `Bandit`, rewards that come late count by the weights of then.
+    `Bandit`, rewards that come late count by the weights of then, and paused or removed arms keep their share of the
+    weights, so that the rewards of the others count for too much. For arms that come and go, take another policy.
 
     Parameters
     ----------

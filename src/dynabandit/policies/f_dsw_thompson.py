@@ -9,7 +9,7 @@ from dynabandit.errors import integer, keep, number
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.draws import beta, not_empty
-from dynabandit.kernels.streams import SCORE, SECOND, Stream
+from dynabandit.kernels.streams import LARGEST_STEP, SCORE, SECOND, Stream
 from dynabandit.policies import discounted_thompson as historic
 from dynabandit.policies.base import Kernels, Now, Policy
 from dynabandit.policies.thompson import checked_prior
@@ -120,7 +120,12 @@ class FDSWTS(Policy):
         if not isinstance(self.combine, str) or self.combine not in CHOICES:
             raise ValueError(f"combine must be 'min', 'max' or 'mean', got {self.combine!r}")
         discount = number("discount", self.discount, 0.0, 1.0, open_low=True)
-        keep(self, discount=discount, window=integer("window", self.window, 1), prior=checked_prior(self.prior))
+        keep(
+            self,
+            discount=discount,
+            window=integer("window", self.window, 1, LARGEST_STEP),
+            prior=checked_prior(self.prior),
+        )
 
     def numbers(self, arms: int) -> np.ndarray:
         return np.array([*self.prior, self.discount, float(self.window), float(CHOICES.index(self.combine))])

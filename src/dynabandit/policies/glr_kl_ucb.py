@@ -10,7 +10,7 @@ from dynabandit.errors import integer, keep, number, unknown
 from dynabandit.estimators import sample_mean
 from dynabandit.kernels.bernoulli import kl
 from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import Stream
+from dynabandit.kernels.streams import LARGEST_STEP, Stream
 from dynabandit.policies import averaging, exploration, kl_index
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.expecting import Expecting
@@ -161,15 +161,15 @@ class Detecting(Expecting, averaging.Averaging):
             raise unknown("restart", self.restart, RESTART)
         if self.delta is not None:
             keep(self, delta=number("delta", self.delta, 0.0, 1.0, open_low=True))
-        capacity = integer("capacity", self.capacity, 2)
+        capacity = integer("capacity", self.capacity, 2, LARGEST_STEP)
         if capacity % 2:
             raise ValueError(f"capacity must be an even number of at least 2, got {self.capacity!r}")
         keep(
             self,
             restart=str(self.restart),
             scale=number("scale", self.scale, 0.0, math.inf),
-            every=integer("every", self.every, 1),
-            spacing=integer("spacing", self.spacing, 1),
+            every=integer("every", self.every, 1, LARGEST_STEP),
+            spacing=integer("spacing", self.spacing, 1, LARGEST_STEP),
             capacity=capacity,
         )
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from dynabandit.errors import integer, keep, number
 from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import Stream
+from dynabandit.kernels.streams import LARGEST_STEP, Stream
 from dynabandit.policies import averaging, exploration
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.expecting import Expecting
@@ -128,7 +128,7 @@ class MUCB(Expecting, averaging.Averaging):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        window = integer("window", self.window, 2)
+        window = integer("window", self.window, 2, LARGEST_STEP)
         if window % 2:
             raise ValueError(f"window must be an even number of at least 2, got {self.window!r}")
         keep(self, window=window)

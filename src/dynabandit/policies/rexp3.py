@@ -78,7 +78,8 @@ class Rexp3(Expecting, averaging.Averaging):
 
     Its bound holds for every world whose means move no more than a budget in all, abruptly or slowly. A reward counts
     by the probability of its arm when it is learnt, which in a simulation is that of the decision; in a `Bandit`,
-    rewards that come late count by the weights of then. Batches count rewards.
+    rewards that come late count by the weights of then. Batches count rewards. In a `Bandit` whose arms come and go,
+    probabilities are right again only after the batch: take another policy for that.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.errors import integer, keep
 from dynabandit.kernels.bernoulli import negentropy, upper_bound
 from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import Stream
+from dynabandit.kernels.streams import LARGEST_STEP, Stream
 from dynabandit.policies import averaging, kl_index, sw_ucb
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.expecting import Expecting
@@ -102,7 +102,7 @@ class SWKLUCB(Expecting, averaging.Averaging):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.window is not None:
-            keep(self, window=integer("window", self.window, 1))
+            keep(self, window=integer("window", self.window, 1, LARGEST_STEP))
 
     def _follows_from_changes(self) -> bool:
         return self.window is None

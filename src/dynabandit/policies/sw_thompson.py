@@ -11,6 +11,7 @@ from dynabandit.estimators import sample_mean
 from dynabandit.estimators.base import Belief
 from dynabandit.estimators.sliding_window import retract
 from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.streams import LARGEST_STEP
 from dynabandit.policies import averaging, thompson
 from dynabandit.policies.base import Kernels
 from dynabandit.policies.expecting import Expecting
@@ -89,7 +90,7 @@ class SWTS(Expecting, thompson.TS):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.window is not None:
-            keep(self, window=integer("window", self.window, 1))
+            keep(self, window=integer("window", self.window, 1, LARGEST_STEP))
 
     def _follows_from_changes(self) -> bool:
         return self.window is None

@@ -10,7 +10,7 @@ from dynabandit.errors import integer, keep
 from dynabandit.estimators import sample_mean
 from dynabandit.estimators.sliding_window import retract
 from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import Stream
+from dynabandit.kernels.streams import LARGEST_STEP, Stream
 from dynabandit.policies import averaging
 from dynabandit.policies.base import Kernels, Now
 
@@ -120,7 +120,7 @@ class SWUCB(averaging.Averaging):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.window is not None:
-            keep(self, window=integer("window", self.window, 1))
+            keep(self, window=integer("window", self.window, 1, LARGEST_STEP))
 
     @property
     def needs_tuning(self) -> bool:

@@ -63,7 +63,7 @@ def trace(run: Simulation, replication: int = 0, times: int | Sequence[int] | np
     replication = integer("replication", replication, 0, run.replications - 1)
     marks = recorded_times(times, run.horizon)
     path = run.environment.path(run.horizon, run.seed, run.first_replication + replication)
-    policy = run.policy.tuned(_switches(path), run.horizon) if run.policy.needs_tuning else run.policy
+    policy = run.policy.tuned(_switches(path) if run.policy.needs_tuning else 0, run.horizon)
     arms, rewards = run.arms[replication], run.rewards[replication]
     beliefs = _replay(policy, arms, rewards, marks, path)
     plays = np.zeros((len(marks), path.shape[1]), dtype=np.int64)

@@ -4,7 +4,9 @@ import ast
 import functools
 import hashlib
 from collections.abc import Iterable
+from importlib.metadata import version
 from importlib.resources import files
+from importlib.util import find_spec
 
 import numba
 import numpy as np
@@ -23,6 +25,7 @@ ON_DEVICE = (
     ("dynabandit.simulation", "cuda.py"),
     ("dynabandit.simulation", "device.py"),
     ("dynabandit.kernels", "precision.py"),
+    ("dynabandit.policies", "decision.py"),  # a processor keeps scores that stand still in a tree instead
 )
 
 
@@ -62,7 +65,8 @@ def device_version() -> str:
     64
     """
     sources = [(files(package) / name).read_text(encoding="utf-8") for package, name in ON_DEVICE]
-    return _digest([*(ast.dump(ast.parse(source)) for source in sources), bool(numba.config.ENABLE_CUDASIM)])
+    driver = version("numba-cuda") if find_spec("numba_cuda") else ""
+    return _digest([*(ast.dump(ast.parse(source)) for source in sources), driver, bool(numba.config.ENABLE_CUDASIM)])
 
 
 @functools.cache
