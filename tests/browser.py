@@ -44,7 +44,7 @@ class Visit:
     """Addresses that were asked for."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # its event loop runs in this thread: what comes after may need one of its own
 def browser() -> Iterator[Any]:
     path = find_browser()
     if path is None:

@@ -5,6 +5,10 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+from browser import browser, open_page
+
+__all__ = ["browser", "open_page"]
+
 settings.register_profile(
     "fixed",
     derandomize=True,

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from browser import browser, open_page  # noqa: F401 (fixtures)
 from dynabandit.analysis import publish
 from dynabandit.results import Results
 from fakes import holding, only

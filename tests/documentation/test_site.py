@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import dynabandit as db
-from browser import PHONE, browser, open_page  # noqa: F401 (fixtures)
+from browser import PHONE
 from dynabandit.catalogue import fields_of
 
 ROOT = Path(__file__).parents[2]
@@ -89,7 +89,7 @@ def test_the_notebooks_show_what_they_found(site):
 
 
 @pytest.mark.parametrize("page", ["index", "which-policy", "policies/glr-kl-ucb", "notebooks/flights"])
-def test_a_page_opens_on_a_phone_without_a_network(site, open_page, page):  # noqa: F811
+def test_a_page_opens_on_a_phone_without_a_network(site, open_page, page):
     visit = open_page((site / f"{page}.html").as_uri(), size=PHONE)
     assert not visit.errors
     assert all(address.startswith(("file:", "data:")) for address in visit.requests), visit.requests

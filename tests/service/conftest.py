@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from browser import browser, open_page  # noqa: F401 (fixtures)
 from dynabandit.service.stores import open_store
 from service.harness import ManualClock, Running, running
 
