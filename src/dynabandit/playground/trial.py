@@ -26,6 +26,8 @@ LONGEST = 400  # characters
 LARGEST_SEED = 2**53 - 1  # a browser counts no further
 MOST_ARM_STEPS = 300_000_000  # about half a minute of one core
 TIMES = 200  # points of a regret curve
+MOST_FIELDS = 32  # of a link: each that is unknown takes a search for the one that was meant
+MOST_TOLD = 4  # problems of unknown fields, and of the parameters of one policy
 KEYS = ("v", "environment", "arms", "drawn", "policies", "horizon", "replications", "seed")
 
 Value = TypeVar("Value")
@@ -115,11 +117,10 @@ class _Reader:
 
     def __init__(self, query: str) -> None:
         self.problems: list[Problem] = []
-        pairs = parse_qsl(query, keep_blank_values=True)
+        pairs = _pairs(query)
         self.given = dict(pairs)
-        for key, _ in pairs:
-            if key not in KEYS:
-                self.note(key[:100], f"there is no such field.{nearest(key, KEYS)} Fields: {', '.join(KEYS)}")
+        for key in [key for key in self.given if key not in KEYS][:MOST_TOLD]:
+            self.note(key[:100], f"there is no such field.{nearest(key, KEYS)} Fields: {', '.join(KEYS)}")
         if len(pairs) > len(self.given):
             self.note("v", "a field is given twice")
         for key, value in self.given.items():
@@ -199,7 +200,8 @@ class _Reader:
         before = len(self.problems)
         for key, value in named.parameters.items():
             # One parameter at a time, so that the message lands beside its field
-            self.attempt(f"{field}.{key[:40]}", Named(named.name, {key: value}).make_policy, None)
+            if len(self.problems) < before + MOST_TOLD:
+                self.attempt(f"{field}.{key[:40]}", Named(named.name, {key: value}).make_policy, None)
         if len(self.problems) > before:
             return None
         return self.attempt(field, lambda: _changed(named), None)
@@ -226,6 +228,13 @@ class _Reader:
                       f"the playground plays {MOST_ARM_STEPS:,} arm-steps, got {trial.arm_steps:,}")  # fmt: skip
         if not self.problems:
             self.attempt("environment", lambda: trial.experiment, None)
+
+
+def _pairs(query: str) -> list[tuple[str, str]]:
+    fields = query.count("&") + 1
+    if fields > MOST_FIELDS:
+        raise Wrong([Problem("v", f"a link must have at most {MOST_FIELDS} fields, got {fields}")])
+    return parse_qsl(query, keep_blank_values=True)
 
 
 def _changed(named: Named) -> Named:
