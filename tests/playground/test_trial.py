@@ -99,6 +99,15 @@ def test_a_window_longer_than_the_run_takes_no_more_memory_than_the_run():
     assert read("v=1&policies=sw-ucb:window=4000000000").query
 
 
+def test_policies_that_would_keep_more_than_fits_are_refused_before_anything_is_run():
+    case = "v=1&environment=case-1&arms=100"
+    for policy in ("f-dsw-ts:window=4000000", "m-ucb:window=100000", "changepoint-ts:particles=1000000"):
+        assert "numbers with 100 arms" in fields(f"{case}&policies=ucb;{policy}")["policies.1"]
+    windows = [f"f-dsw-ts:window={40_000 + place}" for place in range(3)]
+    assert read(f"{case}&policies={';'.join(windows[:2])}")
+    assert list(fields(f"{case}&policies={';'.join(windows)}")) == ["policies.2"]
+
+
 def test_all_problems_are_told_at_once():
     assert set(fields("v=1&horizon=x&seed=x&policies=ubc;aff-ots:floor=7")) == {
         "horizon", "seed", "policies.0", "policies.1.floor",

@@ -11,7 +11,8 @@ from dynabandit.experiments.parsing import named as parse_named
 from dynabandit.playground.drawing import COLUMNS, MOST_ARMS, Drawing, decode, drawn_environment, encode
 
 __all__ = [
-    "DRAWN", "ENVIRONMENTS", "MOST_ARM_STEPS", "MOST_POLICIES", "TIMES", "VERSION", "Problem", "Trial", "Wrong", "read",
+    "DRAWN", "ENVIRONMENTS", "MOST_ARM_STEPS", "MOST_NUMBERS", "MOST_POLICIES", "TIMES", "VERSION", "Problem", "Trial",
+    "Wrong", "read",
 ]  # fmt: skip
 
 VERSION = "1"
@@ -21,7 +22,7 @@ MOST_POLICIES = 6
 MOST_HORIZON = 100_000
 MOST_REPLICATIONS = 1000
 MOST_CASE_ARMS = 100
-MOST_NUMBERS = 10**7  # that a policy keeps beside its arms
+MOST_NUMBERS = 10**7  # that policies keep, over the replications that run at once
 LONGEST = 400  # characters
 LARGEST_SEED = 2**53 - 1  # a browser counts no further
 MOST_ARM_STEPS = 300_000_000  # about half a minute of one core
@@ -94,6 +95,12 @@ class Trial:
     def arm_steps(self) -> int:
         """How much there is to do."""
         return self.horizon * self.replications * self.arms * len(self.policies)
+
+    @property
+    def numbers(self) -> list[int]:
+        """How many numbers each policy keeps in one replication."""
+        tuned = [one.make_policy().tuned(1, self.horizon) for one in self.policies]
+        return [one.shared_size() + one.memory_size() * self.arms for one in tuned]
 
     @property
     def query(self) -> str:
@@ -214,11 +221,13 @@ class _Reader:
         for place, label in enumerate(labels):
             if label in labels[:place]:
                 self.note(f"policies.{place}", f"{label} is there twice: change a parameter, or take one away")
-            size = trial.policies[place].make_policy().tuned(1, trial.horizon).shared_size()
-            if size > MOST_NUMBERS:
-                self.note(
-                    f"policies.{place}", f"{label} would keep {size} numbers, but at most {MOST_NUMBERS} fit here"
-                )
+        room = MOST_NUMBERS
+        for place, size in enumerate(trial.numbers):
+            if size > room:
+                self.note(f"policies.{place}", f"{labels[place]} would keep {size} numbers with {trial.arms} arms, "
+                          f"but at most {room} fit here beside the policies before it")  # fmt: skip
+            else:
+                room -= size
         longest = max((one.make_policy().burn_in for one in trial.policies), default=0) * trial.arms
         if trial.horizon < longest:
             self.note("horizon", f"horizon must be at least {longest}, the longest burn-in, got {trial.horizon}")
