@@ -69,6 +69,21 @@ def test_malformed_bodies_get_4xx_and_leave_the_state_hash_alone(quiet):
     assert [one.name for one in client.bandits()] == ["b"]
 
 
+def test_a_policy_and_its_parameters_are_bounded_before_anything_is_done_with_them(tmp_path):
+    with running(open_store(f"sqlite:///{tmp_path}/store.db")) as server, talking(server.url) as (client, http):
+        client.create("b", ARMS, policy="ucb")
+        long = ("p" * 101, {}, 100), ("ots", {"prior": "1" * 201}, 200), ("ots", {"prior": [1] * 1001}, 1000)
+        for method, path in (
+            ("PUT", "/v1/bandits/c"), ("PUT", "/v1/bandits/b/policy"), ("POST", "/v1/bandits/b/policy/preview"),
+        ):  # fmt: skip
+            for policy, parameters, most in (*long, ("ots", {"p" * 101: 1}, 100)):
+                body = {"policy": policy, "parameters": parameters} | ({"arms": ARMS} if path.endswith("c") else {})
+                answer = http.request(method, path, json=body)
+                assert (answer.status_code, f"length <= {most}" in answer.text) == (422, True), answer.text
+        assert http.put("/v1/bandits/c", json={"arms": ARMS, "policy": "ubc"}).status_code == 422
+        assert server.service._compiled == {"ucb"}
+
+
 def test_calls_that_are_refused_for_what_they_mean_leave_the_state_hash_alone(server):
     with talking(server.url) as (client, http):
         client.create("b", ["red", "green"], seed=1)

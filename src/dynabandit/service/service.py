@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from dynabandit.policies import POLICIES
 from dynabandit.service import types
 from dynabandit.service.admission import MOST_WAITING, Overloaded, Pace
 from dynabandit.service.clock import Clock
@@ -148,7 +149,7 @@ class Service:
             status, state = desk.create(name, asked)
             return status, view(state)
 
-        if asked.policy not in self._compiled:  # which takes seconds, and must not keep others waiting
+        if asked.policy in POLICIES.keys() - self._compiled:  # compiling takes seconds, and must keep nobody waiting
             await self._replay(lambda store: compile_policy(asked.policy, asked.parameters))
             self._compiled.add(asked.policy)
         status, shown = await self._writer.submit(Call(run, name=name, alone=True, change=True))
