@@ -153,8 +153,8 @@ MESSAGES: list[tuple[Callable[[], object], str]] = [
     ),
     (lambda: db.environment("small-changes", arms=5), "arms must be 3, got 5"),
     (
-        lambda: db.Bandit("sw-ucb", arms=["a", "b"], window=10**12),
-        "sw-ucb(window=1000000000000) would keep 2000000000001 numbers, but a bandit keeps at most 100000000",
+        lambda: db.Bandit("sw-ucb", arms=["a", "b"], window=4 * 10**9),
+        "sw-ucb(window=4000000000) would keep 8000000001 numbers, but a bandit keeps at most 100000000",
     ),
     (
         lambda: db.Bandit.from_json(db.Bandit("ucb", arms=["a", "b"]).to_json(), policy="ucb"),  # type: ignore[arg-type]
