@@ -339,7 +339,8 @@ async function prepareSwap() {
     for (const place of byId("swap-form").querySelectorAll(".problem")) place.textContent = "";
     byId("preview").replaceChildren(h("p", { class: "soft" }, "Replaying the rewards…"));
     try {
-      const found = await call("POST", at("v1", "bandits", name, "policy", "preview"), fields.values());
+      const draws = Math.max(1, Math.min(1000, Math.floor(1e7 / (view?.arm_count ?? 1)))); // the service draws no more
+      const found = await call("POST", at("v1", "bandits", name, "policy", "preview"), { ...fields.values(), draws });
       byId("preview").replaceChildren(previewTable(found));
     } catch (error) {
       byId("preview").replaceChildren();
