@@ -5,7 +5,7 @@ import { showConnection } from "./connection.js";
 import { byId, clock, count, decimal, fieldProblem, h, percent } from "./dom.js";
 import { onSubmit, open, placeProblem, PolicyFields } from "./forms.js";
 
-const name = byId("bandit").dataset.name;
+const name = decodeURIComponent(byId("bandit").dataset.name); // HTML would turn a carriage return into a new line
 const EARNED = 0; // places in the palette
 const DRAW_MS = 900;
 plotly(); // it is large: ask for it while the numbers are on their way
