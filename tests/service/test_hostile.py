@@ -84,6 +84,21 @@ def test_a_policy_and_its_parameters_are_bounded_before_anything_is_done_with_th
         assert server.service._compiled == {"ucb"}
 
 
+def test_no_bandit_and_no_arm_has_a_name_that_browsers_take_out_of_an_address(quiet):
+    client, http, _ = quiet
+    before = client.state("b").state_hash
+    for name in (".", ".."):
+        written = name.replace(".", "%2E")
+        asked = (
+            ("PUT", f"/v1/bandits/{written}", {"arms": ARMS}), ("PUT", "/v1/bandits/dots", {"arms": ["a", name]}),
+            ("POST", "/v1/bandits/b/arms", {"arm": name}),
+        )  # fmt: skip
+        for method, path, body in asked:
+            answer = http.request(method, path, json=body)
+            assert (answer.status_code, "must not be . or .." in answer.text) == (422, True), (path, answer.text)
+    assert client.state("b").state_hash == before
+
+
 def test_calls_that_are_refused_for_what_they_mean_leave_the_state_hash_alone(server):
     with talking(server.url) as (client, http):
         client.create("b", ["red", "green"], seed=1)
@@ -158,7 +173,7 @@ def test_bodies_of_other_types_and_requests_to_other_hosts_are_refused(quiet):
 
 NAMES = [
     "a", "it's", '"; DROP TABLE events; --', "<script>alert(1)</script>", "line\nbreak\ttab\r", "../../etc/passwd",
-    "a/b", "a%2Fb", ".", "..", "?x=1#y", "%", "%00", "\x00", "\x7f", " ", "naïve", "日本語", "🎲", "\u202eabc",
+    "a/b", "a%2Fb", "...", ".a", "?x=1#y", "%", "%00", "\x00", "\x7f", " ", "naïve", "日本語", "🎲", "\u202eabc",
     "{name}", "a\\b", "'", "\u2028", "null", "x" * 200, "é" * 200, "+", "&amp;", "a b", "ﬁ",
 ]  # fmt: skip
 

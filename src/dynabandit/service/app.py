@@ -21,6 +21,7 @@ from dynabandit.service.messages import (
     JSON,
     authorise,
     cleaned,
+    new_name,
     path_part,
     plain,
     problem,
@@ -66,8 +67,8 @@ Handler = Callable[[Service, Request, Any], Awaitable[Answer | Response]]
 
 
 async def create(service: Service, request: Request, body: types.Create) -> Answer:
-    body.arms = [cleaned(arm, "an arm's name") for arm in body.arms]
-    status, state = await service.create(path_part(request, "name"), body)
+    body.arms = [new_name(arm, "an arm's name") for arm in body.arms]
+    status, state = await service.create(new_name(path_part(request, "name"), "name"), body)
     return Answer(state, status)
 
 
@@ -99,7 +100,7 @@ async def rewards(service: Service, request: Request, body: types.Rewards) -> An
 
 
 async def add_arm(service: Service, request: Request, body: types.AddArm) -> Answer:
-    return Answer(await service.add_arm(path_part(request, "name"), cleaned(body.arm, "an arm's name")))
+    return Answer(await service.add_arm(path_part(request, "name"), new_name(body.arm, "an arm's name")))
 
 
 async def change_arm(service: Service, request: Request, body: types.ChangeArm) -> Answer:

@@ -20,7 +20,7 @@ LONGEST_WINDOW = 10.0 * 365 * 86400
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 UnitReward = Annotated[float, Meta(ge=0, le=1, description="A reward in [0, 1].")]
-Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Name = Annotated[str, Meta(min_length=1, max_length=200, extra_json_schema={"not": {"enum": [".", ".."]}})]
 # A policy and the values of its parameters: bodies are large for the sake of arms, and these come before any check
 Policy = Annotated[str, Meta(max_length=100)]
 Key = Annotated[str, Meta(max_length=100)]
