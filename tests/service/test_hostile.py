@@ -99,6 +99,24 @@ def test_no_bandit_and_no_arm_has_a_name_that_browsers_take_out_of_an_address(qu
     assert client.state("b").state_hash == before
 
 
+def test_a_wrong_method_is_told_the_right_ones_and_no_answer_leaves_its_type_to_guessing(quiet):
+    _, http, _ = quiet
+    for method, path, allowed in (
+        ("GET", "/lab/run", "POST"), ("GET", "/lab/check", "POST"), ("POST", "/", "GET, HEAD"),
+        ("PUT", "/lab", "GET, HEAD"), ("PATCH", "/v1/rewards", "POST"),
+    ):  # fmt: skip
+        answer = http.request(method, path)
+        assert (answer.status_code, answer.headers["Allow"]) == (405, allowed), path
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    for path in (
+        "/v1/bandits", "/v1/bandits/b", "/v1/bandits/missing", "/v1/bandits/b/events?format=ndjson",
+        "/v1/bandits/b/export", "/healthz", "/metrics", "/openapi.json", "/nothing", "/static/x/y", "/", "/lab",
+    ):  # fmt: skip
+        for method in ("GET", "HEAD"):
+            assert http.request(method, path).headers["X-Content-Type-Options"] == "nosniff", path
+    assert http.post("/v1/rewards", content=b"{", headers=JSON).headers["X-Content-Type-Options"] == "nosniff"
+
+
 def test_calls_that_are_refused_for_what_they_mean_leave_the_state_hash_alone(server):
     with talking(server.url) as (client, http):
         client.create("b", ["red", "green"], seed=1)

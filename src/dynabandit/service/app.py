@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -18,6 +19,7 @@ from dynabandit.service.errors import Refused
 from dynabandit.service.events import KINDS
 from dynabandit.service.logs import note_change
 from dynabandit.service.messages import (
+    ALWAYS,
     JSON,
     authorise,
     cleaned,
@@ -276,6 +278,8 @@ def make_app(service: Service) -> ASGIApp:
         answer = await bound[methods[method]](Request(scope, receive))
         if scope["method"] == "HEAD" and isinstance(answer, StreamingResponse):
             answer = Response(media_type=answer.media_type)  # nothing that takes long is done for nobody
+        for name, value in ALWAYS.items():
+            answer.headers.setdefault(name, value)
         await answer(scope, receive, send)
 
     return app
@@ -286,7 +290,9 @@ async def _nothing(request: Request, error: Exception) -> Response:
 
 
 async def _other(request: Request, error: Exception) -> Response:
-    return plain(405, "this path has other methods", Allow="GET")
+    assert isinstance(error, HTTPException)
+    methods = sorted((error.headers or {}).get("Allow", "GET").split(", "))
+    return plain(405, "this path has other methods", Allow=", ".join(methods))
 
 
 def _patterns() -> list[tuple[re.Pattern[str], dict[str, str]]]:
