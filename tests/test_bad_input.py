@@ -1,5 +1,6 @@
 """Each error names the argument, the value and what would be valid."""
 
+import difflib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -152,8 +153,8 @@ MESSAGES: list[tuple[Callable[[], object], str]] = [
     ),
     (lambda: db.environment("small-changes", arms=5), "arms must be 3, got 5"),
     (
-        lambda: db.Bandit("sw-ucb", arms=["a", "b"], window=10**12),
-        "sw-ucb(window=1000000000000) would keep 2000000000001 numbers, but a bandit keeps at most 100000000",
+        lambda: db.Bandit("sw-ucb", arms=["a", "b"], window=4 * 10**9),
+        "sw-ucb(window=4000000000) would keep 8000000001 numbers, but a bandit keeps at most 100000000",
     ),
     (
         lambda: db.Bandit.from_json(db.Bandit("ucb", arms=["a", "b"]).to_json(), policy="ucb"),  # type: ignore[arg-type]
@@ -175,6 +176,14 @@ def test_the_message_says_it_all(act: Callable[[], object], message: str) -> Non
     with pytest.raises((TypeError, ValueError)) as caught:
         act()
     assert str(caught.value) == message
+
+
+def test_a_name_however_long_is_looked_up_and_quoted_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(difflib, "get_close_matches", lambda value, *_, **__: looked.append(value) or [])
+    error = errors.unknown("policy", "x" * 10_000, ["ucb"])
+    assert str(error) == f"unknown policy '{'x' * 100}...'. Known: ucb"
+    assert looked == ["x" * 100]
 
 
 def test_the_nearest_name_is_found_or_none() -> None:

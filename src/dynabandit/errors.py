@@ -12,16 +12,20 @@ import numpy as np
 __all__ = ["arguments", "extra", "integer", "keep", "nearest", "number", "reward", "unknown"]
 
 
+LONGEST = 100  # characters of a name that is looked up: the time goes with their number
+
+
 def nearest(value: object, known: Iterable[str]) -> str:
     """Return a hint such as `` Did you mean 'ucb'?``, or an empty string where nothing is close."""
-    close = difflib.get_close_matches(str(value), list(known), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(value)[:LONGEST], list(known), n=1, cutoff=0.5)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def unknown(kind: str, value: object, known: Iterable[str]) -> ValueError:
     """Make the error for a name that is not in a registry."""
     names = sorted(known)
-    return ValueError(f"unknown {kind} {value!r}.{nearest(value, names)} Known: {', '.join(names)}")
+    given = f"{value[:LONGEST]}..." if isinstance(value, str) and len(value) > LONGEST else value
+    return ValueError(f"unknown {kind} {given!r}.{nearest(value, names)} Known: {', '.join(names)}")
 
 
 def number(argument: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:

@@ -114,3 +114,24 @@ def test_a_worker_writes_a_line_for_each_message_and_ends_with_its_input():
         assert json.loads(process.stdout.readline())["kind"] == "start"
         process.stdin.close()
         assert process.wait(timeout=120) == 1
+
+
+def test_replications_that_keep_much_do_not_run_all_at_once():
+    trial = read("v=1&policies=f-dsw-ts:window=800000&horizon=60&replications=14")
+    done = [one["done"] for one in of_kind("regret", messages(trial, now=lambda: 0.0))]
+    assert done == [1, 2, 4, 8, 12, 14]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems count memory in other ways")
+def test_the_process_of_a_trial_has_an_end_to_its_memory():
+    code = """
+import numpy, os
+from dynabandit.playground import __main__ as process
+process.main()
+try:
+    numpy.zeros(process.MOST_BYTES + process.STACK_BYTES * os.cpu_count(), numpy.uint8)
+except MemoryError:
+    print("no more")
+"""
+    told = subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert (told.stdout, told.stderr) == ("no more\n", "")

@@ -1,5 +1,7 @@
 """A link holds all that a run depends on, and is read strictly."""
 
+import difflib
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -76,8 +78,34 @@ def test_nesting_however_deep_is_a_problem_and_not_a_crash():
         assert any(field.startswith("policies.0") for field in fields("v=1&policies=dts:prior=" + "[" * depth))
 
 
+def test_however_many_fields_are_wrong_few_are_looked_up(monkeypatch):
+    looked, nearest = [], difflib.get_close_matches
+
+    def counted(*arguments, **options):
+        looked.append(arguments[0])
+        return nearest(*arguments, **options)
+
+    monkeypatch.setattr(difflib, "get_close_matches", counted)
+    assert "at most 32 fields, got 4000" in fields("&".join(f"x{place}=" for place in range(4000)))["v"]
+    assert len(looked) == 0
+    assert len(fields("v=1&policies=ucb&" + "&".join(f"x{place}=" for place in range(30)))) == 4
+    assert len(looked) == 4
+    wrong = ",".join(f"x{place}=1" for place in range(60))
+    assert len(fields(f"v=1&policies=aff-ots:{wrong};ots:{wrong}")) == 8
+    assert len(looked) == 12
+
+
 def test_a_window_longer_than_the_run_takes_no_more_memory_than_the_run():
-    assert read("v=1&policies=sw-ucb:window=1000000000000").query
+    assert read("v=1&policies=sw-ucb:window=4000000000").query
+
+
+def test_policies_that_would_keep_more_than_fits_are_refused_before_anything_is_run():
+    case = "v=1&environment=case-1&arms=100"
+    for policy in ("f-dsw-ts:window=4000000", "m-ucb:window=100000", "changepoint-ts:particles=1000000"):
+        assert "numbers with 100 arms" in fields(f"{case}&policies=ucb;{policy}")["policies.1"]
+    windows = [f"f-dsw-ts:window={40_000 + place}" for place in range(3)]
+    assert read(f"{case}&policies={';'.join(windows[:2])}")
+    assert list(fields(f"{case}&policies={';'.join(windows)}")) == ["policies.2"]
 
 
 def test_all_problems_are_told_at_once():

@@ -69,6 +69,54 @@ def test_malformed_bodies_get_4xx_and_leave_the_state_hash_alone(quiet):
     assert [one.name for one in client.bandits()] == ["b"]
 
 
+def test_a_policy_and_its_parameters_are_bounded_before_anything_is_done_with_them(tmp_path):
+    with running(open_store(f"sqlite:///{tmp_path}/store.db")) as server, talking(server.url) as (client, http):
+        client.create("b", ARMS, policy="ucb")
+        long = ("p" * 101, {}, 100), ("ots", {"prior": "1" * 201}, 200), ("ots", {"prior": [1] * 1001}, 1000)
+        for method, path in (
+            ("PUT", "/v1/bandits/c"), ("PUT", "/v1/bandits/b/policy"), ("POST", "/v1/bandits/b/policy/preview"),
+        ):  # fmt: skip
+            for policy, parameters, most in (*long, ("ots", {"p" * 101: 1}, 100)):
+                body = {"policy": policy, "parameters": parameters} | ({"arms": ARMS} if path.endswith("c") else {})
+                answer = http.request(method, path, json=body)
+                assert (answer.status_code, f"length <= {most}" in answer.text) == (422, True), answer.text
+        assert http.put("/v1/bandits/c", json={"arms": ARMS, "policy": "ubc"}).status_code == 422
+        assert server.service._compiled == {"ucb"}
+
+
+def test_no_bandit_and_no_arm_has_a_name_that_browsers_take_out_of_an_address(quiet):
+    client, http, _ = quiet
+    before = client.state("b").state_hash
+    for name in (".", ".."):
+        written = name.replace(".", "%2E")
+        asked = (
+            ("PUT", f"/v1/bandits/{written}", {"arms": ARMS}), ("PUT", "/v1/bandits/dots", {"arms": ["a", name]}),
+            ("POST", "/v1/bandits/b/arms", {"arm": name}),
+        )  # fmt: skip
+        for method, path, body in asked:
+            answer = http.request(method, path, json=body)
+            assert (answer.status_code, "must not be . or .." in answer.text) == (422, True), (path, answer.text)
+    assert client.state("b").state_hash == before
+
+
+def test_a_wrong_method_is_told_the_right_ones_and_no_answer_leaves_its_type_to_guessing(quiet):
+    _, http, _ = quiet
+    for method, path, allowed in (
+        ("GET", "/lab/run", "POST"), ("GET", "/lab/check", "POST"), ("POST", "/", "GET, HEAD"),
+        ("PUT", "/lab", "GET, HEAD"), ("PATCH", "/v1/rewards", "POST"),
+    ):  # fmt: skip
+        answer = http.request(method, path)
+        assert (answer.status_code, answer.headers["Allow"]) == (405, allowed), path
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    for path in (
+        "/v1/bandits", "/v1/bandits/b", "/v1/bandits/missing", "/v1/bandits/b/events?format=ndjson",
+        "/v1/bandits/b/export", "/healthz", "/metrics", "/openapi.json", "/nothing", "/static/x/y", "/", "/lab",
+    ):  # fmt: skip
+        for method in ("GET", "HEAD"):
+            assert http.request(method, path).headers["X-Content-Type-Options"] == "nosniff", path
+    assert http.post("/v1/rewards", content=b"{", headers=JSON).headers["X-Content-Type-Options"] == "nosniff"
+
+
 def test_calls_that_are_refused_for_what_they_mean_leave_the_state_hash_alone(server):
     with talking(server.url) as (client, http):
         client.create("b", ["red", "green"], seed=1)
@@ -143,7 +191,7 @@ def test_bodies_of_other_types_and_requests_to_other_hosts_are_refused(quiet):
 
 NAMES = [
     "a", "it's", '"; DROP TABLE events; --', "<script>alert(1)</script>", "line\nbreak\ttab\r", "../../etc/passwd",
-    "a/b", "a%2Fb", ".", "..", "?x=1#y", "%", "%00", "\x00", "\x7f", " ", "naïve", "日本語", "🎲", "\u202eabc",
+    "a/b", "a%2Fb", "...", ".a", "?x=1#y", "%", "%00", "\x00", "\x7f", " ", "naïve", "日本語", "🎲", "\u202eabc",
     "{name}", "a\\b", "'", "\u2028", "null", "x" * 200, "é" * 200, "+", "&amp;", "a b", "ﬁ",
 ]  # fmt: skip
 

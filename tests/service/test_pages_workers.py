@@ -1,6 +1,7 @@
 """Processes of the playground: their limits, their end and what callers are told, without a browser."""
 
 import asyncio
+import contextlib
 import json
 import signal
 
@@ -8,10 +9,12 @@ import httpx
 import psutil
 import pytest
 
+from dynabandit.service.keys import new_key
 from dynabandit.service.pages import workers as module
 from dynabandit.service.pages.lab import Watching
 from dynabandit.service.pages.workers import Workers
-from service.harness import process, run_apart, workers
+from dynabandit.service.stores import open_store
+from service.harness import process, run_apart, running, workers
 
 SHORT = "v=1&policies=ucb&horizon=100&replications=2"
 HEAVY = "v=1&environment=case-3&arms=50&policies=ucb&horizon=20000&replications=300&seed=3"
@@ -137,6 +140,23 @@ def test_no_more_runs_than_allowed(most):
         assert (await watched(pool, SHORT))[0] == 200
 
     run_apart(scenario())
+
+
+def test_a_run_ends_when_the_key_that_asked_for_it_is_revoked(tmp_path):
+    key, row = new_key("read")
+    store = open_store(f"sqlite:///{tmp_path}/store.db")
+    store.prepare()
+    store.add_key(row)
+    headers = {"Authorization": f"Bearer {key}"}
+    with running(store, needs_keys=True) as server:
+        asked = {"json": {"link": HEAVY}, "headers": headers, "timeout": 120}
+        with httpx.stream("POST", f"{server.url}/lab/run", **asked) as answer:
+            lines = (line for line in answer.iter_lines() if line)
+            assert '"start"' in next(lines)
+            with contextlib.closing(store.reader()) as other:
+                assert other.revoke_key(row.id, row.created)
+                server.service.keyring.replace(other.api_keys())  # as it does each second
+            assert "needs a valid API key" in list(lines)[-1]
 
 
 @pytest.fixture(scope="module")

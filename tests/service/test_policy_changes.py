@@ -7,8 +7,9 @@ import pytest
 
 import dynabandit as db
 from dynabandit.client import Client, ServiceError
+from dynabandit.service.service import MOST_PREVIEWS
 from dynabandit.service.stores import SqliteStore, open_store
-from service.harness import assert_replay_agrees, running, talking
+from service.harness import assert_replay_agrees, running, talking, wait_for
 
 ARMS = ["red", "green", "blue"]
 
@@ -139,6 +140,35 @@ def test_a_swap_keeps_no_decision_waiting_while_it_replays(held):
     after = client.state("b")
     assert (after.policy, after.step) == ("ts", 650)
     assert sum(arm.effective_size for arm in after.arms) == 650, "it knows what came during the replay, too"
+
+
+def test_previews_however_many_keep_no_swap_and_no_new_bandit_waiting(held):
+    store, server, client = held
+
+    def ask() -> int:
+        with Client(server.url, tries=1, timeout=60) as one:
+            return one.preview_policy("b", "ts").rewards
+
+    inside = server.service._inside
+    with ThreadPoolExecutor(MOST_PREVIEWS) as callers:
+        previews = [callers.submit(ask) for _ in range(MOST_PREVIEWS)]
+        wait_for(lambda: inside[server.service._previews] == MOST_PREVIEWS)
+        try:
+            with pytest.raises(ServiceError, match="429"):
+                client.preview_policy("b", "ts")
+            client.set_policy("other", "ts")
+            assert client.create("new", ARMS, policy="uniform").policy == "uniform"
+            assert not any(one.done() for one in previews)
+        finally:
+            store.go_on.release(10)
+        assert [one.result(60) for one in previews] == [600] * MOST_PREVIEWS
+
+
+def test_a_preview_of_many_arms_takes_fewer_draws(client):
+    client.create("b", [f"arm {number}" for number in range(2000)], policy="ots", seed=1)
+    with pytest.raises(ServiceError, match="draws must be at most 5000 with 2000 arms, got 5001"):
+        client.preview_policy("b", "ts", draws=5001)
+    assert client.preview_policy("b", "ts", draws=10).draws == 10
 
 
 def test_an_arm_that_comes_during_the_replay_makes_it_start_again(held):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynabandit.environments import Environment
-from dynabandit.playground.trial import TIMES, Trial
+from dynabandit.playground.trial import MOST_NUMBERS, TIMES, Trial
 from dynabandit.policies import Policy
 from dynabandit.simulation import Simulation, Trace, compare, compile_policy, is_compiled, trace
 
@@ -48,10 +48,10 @@ def messages(trial: Trial, threads: int = 1, now: Callable[[], float] = time.mon
     yield from _beliefs(runs)
     regret = {label: run.regret for label, run in runs.items()}
     yield _regret(regret, runs, trial)
-    done, size = 1, 1
+    done, size, most = 1, 1, max(1, MOST_NUMBERS // sum(trial.numbers))
     while done < trial.replications:
         began = now()
-        size = min(size, trial.replications - done)
+        size = min(size, most, trial.replications - done)
         more = _piece(policies, world, trial, done, size, threads)
         regret = {label: np.concatenate([regret[label], run.regret]) for label, run in more.items()}
         done += size

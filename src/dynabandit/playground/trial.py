@@ -11,7 +11,8 @@ from dynabandit.experiments.parsing import named as parse_named
 from dynabandit.playground.drawing import COLUMNS, MOST_ARMS, Drawing, decode, drawn_environment, encode
 
 __all__ = [
-    "DRAWN", "ENVIRONMENTS", "MOST_ARM_STEPS", "MOST_POLICIES", "TIMES", "VERSION", "Problem", "Trial", "Wrong", "read",
+    "DRAWN", "ENVIRONMENTS", "MOST_ARM_STEPS", "MOST_NUMBERS", "MOST_POLICIES", "TIMES", "VERSION", "Problem", "Trial",
+    "Wrong", "read",
 ]  # fmt: skip
 
 VERSION = "1"
@@ -21,11 +22,13 @@ MOST_POLICIES = 6
 MOST_HORIZON = 100_000
 MOST_REPLICATIONS = 1000
 MOST_CASE_ARMS = 100
-MOST_NUMBERS = 10**7  # that a policy keeps beside its arms
+MOST_NUMBERS = 10**7  # that policies keep, over the replications that run at once
 LONGEST = 400  # characters
 LARGEST_SEED = 2**53 - 1  # a browser counts no further
 MOST_ARM_STEPS = 300_000_000  # about half a minute of one core
 TIMES = 200  # points of a regret curve
+MOST_FIELDS = 32  # of a link: each that is unknown takes a search for the one that was meant
+MOST_TOLD = 4  # problems of unknown fields, and of the parameters of one policy
 KEYS = ("v", "environment", "arms", "drawn", "policies", "horizon", "replications", "seed")
 
 Value = TypeVar("Value")
@@ -94,6 +97,12 @@ class Trial:
         return self.horizon * self.replications * self.arms * len(self.policies)
 
     @property
+    def numbers(self) -> list[int]:
+        """How many numbers each policy keeps in one replication."""
+        tuned = [one.make_policy().tuned(1, self.horizon) for one in self.policies]
+        return [one.shared_size() + one.memory_size() * self.arms for one in tuned]
+
+    @property
     def query(self) -> str:
         """The link to it: what comes after the question mark."""
         drawn = {"drawn": encode(self.drawing)} if self.drawing else {}
@@ -115,11 +124,10 @@ class _Reader:
 
     def __init__(self, query: str) -> None:
         self.problems: list[Problem] = []
-        pairs = parse_qsl(query, keep_blank_values=True)
+        pairs = _pairs(query)
         self.given = dict(pairs)
-        for key, _ in pairs:
-            if key not in KEYS:
-                self.note(key[:100], f"there is no such field.{nearest(key, KEYS)} Fields: {', '.join(KEYS)}")
+        for key in [key for key in self.given if key not in KEYS][:MOST_TOLD]:
+            self.note(key[:100], f"there is no such field.{nearest(key, KEYS)} Fields: {', '.join(KEYS)}")
         if len(pairs) > len(self.given):
             self.note("v", "a field is given twice")
         for key, value in self.given.items():
@@ -199,7 +207,8 @@ class _Reader:
         before = len(self.problems)
         for key, value in named.parameters.items():
             # One parameter at a time, so that the message lands beside its field
-            self.attempt(f"{field}.{key[:40]}", Named(named.name, {key: value}).make_policy, None)
+            if len(self.problems) < before + MOST_TOLD:
+                self.attempt(f"{field}.{key[:40]}", Named(named.name, {key: value}).make_policy, None)
         if len(self.problems) > before:
             return None
         return self.attempt(field, lambda: _changed(named), None)
@@ -212,11 +221,13 @@ class _Reader:
         for place, label in enumerate(labels):
             if label in labels[:place]:
                 self.note(f"policies.{place}", f"{label} is there twice: change a parameter, or take one away")
-            size = trial.policies[place].make_policy().tuned(1, trial.horizon).shared_size()
-            if size > MOST_NUMBERS:
-                self.note(
-                    f"policies.{place}", f"{label} would keep {size} numbers, but at most {MOST_NUMBERS} fit here"
-                )
+        room = MOST_NUMBERS
+        for place, size in enumerate(trial.numbers):
+            if size > room:
+                self.note(f"policies.{place}", f"{labels[place]} would keep {size} numbers with {trial.arms} arms, "
+                          f"but at most {room} fit here beside the policies before it")  # fmt: skip
+            else:
+                room -= size
         longest = max((one.make_policy().burn_in for one in trial.policies), default=0) * trial.arms
         if trial.horizon < longest:
             self.note("horizon", f"horizon must be at least {longest}, the longest burn-in, got {trial.horizon}")
@@ -226,6 +237,13 @@ class _Reader:
                       f"the playground plays {MOST_ARM_STEPS:,} arm-steps, got {trial.arm_steps:,}")  # fmt: skip
         if not self.problems:
             self.attempt("environment", lambda: trial.experiment, None)
+
+
+def _pairs(query: str) -> list[tuple[str, str]]:
+    fields = query.count("&") + 1
+    if fields > MOST_FIELDS:
+        raise Wrong([Problem("v", f"a link must have at most {MOST_FIELDS} fields, got {fields}")])
+    return parse_qsl(query, keep_blank_values=True)
 
 
 def _changed(named: Named) -> Named:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -18,9 +19,11 @@ from dynabandit.service.errors import Refused
 from dynabandit.service.events import KINDS
 from dynabandit.service.logs import note_change
 from dynabandit.service.messages import (
+    ALWAYS,
     JSON,
     authorise,
     cleaned,
+    new_name,
     path_part,
     plain,
     problem,
@@ -66,8 +69,8 @@ Handler = Callable[[Service, Request, Any], Awaitable[Answer | Response]]
 
 
 async def create(service: Service, request: Request, body: types.Create) -> Answer:
-    body.arms = [cleaned(arm, "an arm's name") for arm in body.arms]
-    status, state = await service.create(path_part(request, "name"), body)
+    body.arms = [new_name(arm, "an arm's name") for arm in body.arms]
+    status, state = await service.create(new_name(path_part(request, "name"), "name"), body)
     return Answer(state, status)
 
 
@@ -99,7 +102,7 @@ async def rewards(service: Service, request: Request, body: types.Rewards) -> An
 
 
 async def add_arm(service: Service, request: Request, body: types.AddArm) -> Answer:
-    return Answer(await service.add_arm(path_part(request, "name"), cleaned(body.arm, "an arm's name")))
+    return Answer(await service.add_arm(path_part(request, "name"), new_name(body.arm, "an arm's name")))
 
 
 async def change_arm(service: Service, request: Request, body: types.ChangeArm) -> Answer:
@@ -275,6 +278,8 @@ def make_app(service: Service) -> ASGIApp:
         answer = await bound[methods[method]](Request(scope, receive))
         if scope["method"] == "HEAD" and isinstance(answer, StreamingResponse):
             answer = Response(media_type=answer.media_type)  # nothing that takes long is done for nobody
+        for name, value in ALWAYS.items():
+            answer.headers.setdefault(name, value)
         await answer(scope, receive, send)
 
     return app
@@ -285,7 +290,9 @@ async def _nothing(request: Request, error: Exception) -> Response:
 
 
 async def _other(request: Request, error: Exception) -> Response:
-    return plain(405, "this path has other methods", Allow="GET")
+    assert isinstance(error, HTTPException)
+    methods = sorted((error.headers or {}).get("Allow", "GET").split(", "))
+    return plain(405, "this path has other methods", Allow=", ".join(methods))
 
 
 def _patterns() -> list[tuple[re.Pattern[str], dict[str, str]]]:

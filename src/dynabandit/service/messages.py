@@ -18,12 +18,13 @@ from dynabandit.service.names import clean_name
 from dynabandit.service.openapi import Query
 from dynabandit.service.service import Service
 
-__all__ = ["JSON", "RETRY_SECONDS", "authorise", "cleaned", "header", "path_part", "plain", "problem", "query_values",
-           "read_body", "response", "turn_away"]  # fmt: skip
+__all__ = ["ALWAYS", "JSON", "RETRY_SECONDS", "authorise", "cleaned", "header", "new_name", "path_part", "plain",
+           "problem", "query_values", "read_body", "response", "turn_away"]  # fmt: skip
 
 JSON = "application/json"
 RETRY_SECONDS = "1"
 LONGEST_WHY = 1000  # characters: what is wrong may be long, and is quoted
+ALWAYS = {"X-Content-Type-Options": "nosniff"}  # answers quote what callers sent: no browser may guess a type
 HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 413: {"Connection": "close"}}  # what is left is not read
 
 encode = msgspec.json.Encoder().encode
@@ -33,7 +34,7 @@ log = structlog.get_logger("dynabandit.service")
 def plain(status: int, why: str, **headers: str) -> Response:
     """Return an answer that says why not."""
     answer = response(types.Problem(why if len(why) <= LONGEST_WHY else f"{why[:LONGEST_WHY]}..."), status)
-    answer.headers.update(headers)
+    answer.headers.update({**ALWAYS, **headers})
     return answer
 
 
@@ -138,6 +139,13 @@ def cleaned(name: str, what: str) -> str:
         return clean_name(name, what)
     except ValueError as error:
         raise Refused(422, str(error)) from None
+
+
+def new_name(name: str, what: str) -> str:
+    """Return the name of something that is to come in its normal form, or refuse."""
+    if name in (".", ".."):  # browsers take them out of an address, however they are written
+        raise Refused(422, f"{what} must not be . or .., which mean something else in an address, got {name!r}")
+    return cleaned(name, what)
 
 
 def query_values(request: Request, *known: Query) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """A look ahead: what another policy would believe and choose now, without changing anything."""
 
 from dynabandit.service import types
+from dynabandit.service.desk import MOST_DRAWS
+from dynabandit.service.errors import Refused
 from dynabandit.service.fold import State
 from dynabandit.service.stores import Store
 from dynabandit.service.warming import Warming
@@ -26,14 +28,17 @@ def preview(store: Store, state: State, asked: types.PreviewPolicy) -> types.Pre
         For each arm the beliefs of the new policy after all rewards up to `state.sequence`, and the probability
         that the next decision takes the arm, under the new policy and under the one that decides now.
     """
+    arms = len(state.bandit.active)
+    if asked.draws > 1 and asked.draws * arms > MOST_DRAWS:
+        raise Refused(422, f"draws must be at most {MOST_DRAWS // arms} with {arms} arms, got {asked.draws}")
     warming = Warming(state, types.SetPolicy(asked.policy, asked.parameters))
     warming.feed(store, state.sequence)
     current, other = state.bandit, warming.bandit
     now, then = current.propensities(asked.draws), other.propensities(asked.draws)
-    arms = []
+    shown = []
     for name, arm in other.arms.items():
         mean = None if arm.mean != arm.mean else arm.mean
-        arms.append(types.PreviewArm(name, mean, *arm[1:4], then.get(name, 0.0), now.get(name, 0.0), arm.paused))
+        shown.append(types.PreviewArm(name, mean, *arm[1:4], then.get(name, 0.0), now.get(name, 0.0), arm.paused))
     return types.Preview(
         policy=other.policy.name,
         parameters=other.policy.parameters,
@@ -42,5 +47,5 @@ def preview(store: Store, state: State, asked: types.PreviewPolicy) -> types.Pre
         sequence=state.sequence,
         rewards=warming.rewards,
         draws=asked.draws,
-        arms=arms,
+        arms=shown,
     )

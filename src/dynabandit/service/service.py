@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from dynabandit.policies import POLICIES
 from dynabandit.service import types
 from dynabandit.service.admission import MOST_WAITING, Overloaded, Pace
 from dynabandit.service.clock import Clock
@@ -29,6 +30,7 @@ __all__ = ["Service", "find_log", "shown_events"]
 
 MANY_ARMS = 500  # from here on a state is written out in a thread of its own
 MOST_REPLAYS = 16  # that run or wait for a thread
+MOST_PREVIEWS = 4  # likewise; whoever may read may ask for them
 READY_SECONDS = 2.0
 READY_FOR = 0.5  # seconds
 WARMINGS = 4  # tries to warm a policy while nobody waits; then all wait for it
@@ -73,7 +75,8 @@ class Service:
         # What takes long has threads of its own: reading the keys, of which some may be revoked, must not wait for it
         self._replays = ThreadPoolExecutor(2, "dynabandit-replay")
         self._exports = ThreadPoolExecutor(2, "dynabandit-export")
-        self._replaying = 0
+        self._previews = ThreadPoolExecutor(1, "dynabandit-preview")
+        self._inside = {self._replays: 0, self._previews: 0}
         self._compiled: set[str] = set()
         self._pace = Pace()
         self._ready_until, self._ready_failures = 0.0, 0
@@ -93,7 +96,7 @@ class Service:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._refresher
         await self._writer.stop()
-        for threads in (self._replays, self._exports):
+        for threads in (self._replays, self._exports, self._previews):
             await asyncio.to_thread(threads.shutdown, cancel_futures=True)
         self._reader.close()
 
@@ -148,7 +151,7 @@ class Service:
             status, state = desk.create(name, asked)
             return status, view(state)
 
-        if asked.policy not in self._compiled:  # which takes seconds, and must not keep others waiting
+        if asked.policy in POLICIES.keys() - self._compiled:  # compiling takes seconds, and must keep nobody waiting
             await self._replay(lambda store: compile_policy(asked.policy, asked.parameters))
             self._compiled.add(asked.policy)
         status, shown = await self._writer.submit(Call(run, name=name, alone=True, change=True))
@@ -238,23 +241,33 @@ class Service:
 
     async def preview_policy(self, name: str, asked: types.PreviewPolicy) -> types.Preview:
         """POST /v1/bandits/{name}/policy/preview."""
-        state = await self._copied(name)
-        return await self._replay(lambda store: preview(store, state, asked))
+        with self._place(self._previews, MOST_PREVIEWS):
+            state = await self._copied(name)
+            return await self._in_thread(self._previews, lambda store: preview(store, state, asked))
 
     async def _replay(self, work: Callable[[Store], Result]) -> Result:
-        """Do work that may read a whole log, in a thread and on a connection of its own."""
+        """Do work that may read a whole log."""
+        with self._place(self._replays, MOST_REPLAYS):
+            return await self._in_thread(self._replays, work)
+
+    @contextlib.contextmanager
+    def _place(self, threads: ThreadPoolExecutor, most: int) -> Iterator[None]:
+        if self._inside[threads] >= most:
+            raise Overloaded
+        self._inside[threads] += 1
+        try:
+            yield
+        finally:
+            self._inside[threads] -= 1
+
+    async def _in_thread(self, threads: ThreadPoolExecutor, work: Callable[[Store], Result]) -> Result:
+        """Do work in one of these threads, on a connection of its own."""
 
         def run() -> Result:
             with contextlib.closing(self._store.reader()) as store:
                 return work(store)
 
-        if self._replaying >= MOST_REPLAYS:
-            raise Overloaded
-        self._replaying += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._replays, run)
-        finally:
-            self._replaying -= 1
+        return await asyncio.get_running_loop().run_in_executor(threads, run)
 
     async def _change(self, name: str, change: Callable[[Desk], None]) -> types.Changed:
         def run(desk: Desk) -> types.Changed:

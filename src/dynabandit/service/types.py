@@ -20,16 +20,20 @@ LONGEST_WINDOW = 10.0 * 365 * 86400
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 UnitReward = Annotated[float, Meta(ge=0, le=1, description="A reward in [0, 1].")]
-Name = Annotated[str, Meta(min_length=1, max_length=200)]
-Value = bool | int | float | str | None | list[float]  # of a policy's parameter
+Name = Annotated[str, Meta(min_length=1, max_length=200, extra_json_schema={"not": {"enum": [".", ".."]}})]
+# A policy and the values of its parameters: bodies are large for the sake of arms, and these come before any check
+Policy = Annotated[str, Meta(max_length=100)]
+Key = Annotated[str, Meta(max_length=100)]
+Value = bool | int | float | Annotated[str, Meta(max_length=200)] | None | Annotated[list[float], Meta(max_length=1000)]
+Parameters = Annotated[dict[Key, Value], Meta(max_length=64)]
 
 
 class Create(Struct, forbid_unknown_fields=True, kw_only=True):
     """A bandit to create."""
 
     arms: Annotated[list[Name], Meta(min_length=2, max_length=MOST_ARMS, extra_json_schema={"uniqueItems": True})]
-    policy: str = "aff-ots"
-    parameters: Annotated[dict[str, Value], Meta(max_length=64)] = {}
+    policy: Policy = "aff-ots"
+    parameters: Parameters = {}
     reward_window: Annotated[float, Meta(gt=0, le=LONGEST_WINDOW)] | None = msgspec.field(default=None)
     default_reward: UnitReward | None = None
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
@@ -113,15 +117,15 @@ class ChangeArm(Struct, forbid_unknown_fields=True, omit_defaults=True):
 class SetPolicy(Struct, forbid_unknown_fields=True):
     """A policy to go on with."""
 
-    policy: str
-    parameters: Annotated[dict[str, Value], Meta(max_length=64)] = {}
+    policy: Policy
+    parameters: Parameters = {}
 
 
 class PreviewPolicy(Struct, forbid_unknown_fields=True):
     """A policy to try without going on with it."""
 
-    policy: str
-    parameters: Annotated[dict[str, Value], Meta(max_length=64)] = {}
+    policy: Policy
+    parameters: Parameters = {}
     draws: Annotated[int, Meta(ge=1, le=MOST_PREVIEW_DRAWS)] = 1000
 
 

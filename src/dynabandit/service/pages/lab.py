@@ -1,6 +1,7 @@
 """The playground: a form, a run to watch, and the same run as a link, as TOML and as Python."""
 
 import asyncio
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -15,9 +16,9 @@ from starlette.types import Receive, Scope, Send
 from dynabandit import playground
 from dynabandit.playground import forms, tour
 from dynabandit.service.errors import Refused
-from dynabandit.service.messages import encode, plain, read_body, response
+from dynabandit.service.messages import authorise, encode, plain, read_body, response
 from dynabandit.service.pages.frame import page, render
-from dynabandit.service.pages.workers import Busy, Workers
+from dynabandit.service.pages.workers import Busy, Process, Workers
 from dynabandit.service.service import Service
 
 __all__ = ["routes"]
@@ -55,16 +56,36 @@ async def check(service: Service, request: Request) -> Response:
 
 
 class Watching(Response):
-    """The messages of a trial as server-sent events; its process ends when the reader goes away."""
+    """The messages of a trial as server-sent events; its process ends when the reader goes away.
+
+    Parameters
+    ----------
+    workers
+        Where it runs.
+    link
+        The trial.
+    after
+        Is called at the end.
+    check
+        Is called before each message and raises `Refused` where the reader may not go on, such as with a key that
+        was revoked meanwhile.
+    """
 
     media_type = "text/event-stream"
 
-    def __init__(self, workers: Workers, link: str, after: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        workers: Workers,
+        link: str,
+        after: Callable[[], None] = lambda: None,
+        check: Callable[[], object] = lambda: None,
+    ) -> None:
         super().__init__(headers={"Cache-Control": "no-store"})
         del self.headers["content-length"]
         self.workers = workers
         self.link = link
         self.after = after
+        self.check = check
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the messages while somebody listens."""
@@ -85,19 +106,26 @@ class Watching(Response):
         try:
             async with self.workers.worker() as process:
                 await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-                last = b""
-                try:
-                    async for last in self.workers.lines(process, self.link):
-                        await _event(send, last)
-                    if b'"kind":"end"' not in last[:20]:
-                        await _failed(send, self._why())
-                except TimeoutError:
-                    limit = f"{self.workers.seconds:g} seconds"
-                    await _failed(send, f"stopped after {limit}: fewer replications, steps or arms take less")
+                await self._send_messages(process, send)
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         except Busy:
             why = f"{self.workers.most} runs are under way already; try again when one has ended"
             await plain(429, why, **{"Retry-After": "2"})(scope, receive, send)
+
+    async def _send_messages(self, process: Process, send: Send) -> None:
+        last = b""
+        try:
+            async with contextlib.aclosing(self.workers.lines(process, self.link)) as lines:
+                async for last in lines:
+                    self.check()
+                    await _event(send, last)
+            if b'"kind":"end"' not in last[:20]:
+                await _failed(send, self._why())
+        except Refused as error:
+            await _failed(send, error.problem)
+        except TimeoutError:
+            limit = f"{self.workers.seconds:g} seconds"
+            await _failed(send, f"stopped after {limit}: fewer replications, steps or arms take less")
 
     def _why(self) -> str:
         if self.workers.closing.is_set():
@@ -136,7 +164,8 @@ def routes(service: Service, workers: Workers) -> list[Route]:
             trial = playground.read(await _asked(request))
         except playground.Wrong as error:
             raise Refused(422, str(error)) from None
-        return Watching(workers, trial.query, after=workers.warm)  # who runs once will run again
+        check = functools.partial(authorise, service, request, "read")
+        return Watching(workers, trial.query, workers.warm, check)  # who runs once will run again
 
     return [
         page(service, "/lab", show),

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
+from starlette import convertors
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -23,6 +24,15 @@ __all__ = ["event", "policies", "routes"]
 LOOK_SECONDS = 0.1
 ALIVE_SECONDS = 2.0  # a page that hears nothing for longer takes the server for gone
 NO_CACHE = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+class NameConvertor(convertors.PathConvertor):
+    """A name in a path: all that is left of it, line breaks included."""
+
+    regex = r"[\s\S]*"
+
+
+convertors.register_url_convertor("bandit", NameConvertor())
 
 
 def event(name: str, data: bytes) -> bytes:
@@ -79,7 +89,7 @@ def routes(service: Service, watcher: Watcher) -> list[Route]:
 
     return [
         page(service, "/", overview),
-        page(service, "/bandits/{name:path}", bandit),
+        page(service, "/bandits/{name:bandit}", bandit),
         page(service, "/pages/policies", catalogue, "read"),
         page(service, "/pages/who", who, "read"),
         page(service, "/pages/bandits", watch_all, "read"),

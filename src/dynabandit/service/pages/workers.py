@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
-__all__ = ["MOST_AT_ONCE", "Busy", "Workers"]
+__all__ = ["MOST_AT_ONCE", "Busy", "Process", "Workers"]
 
 MOST_AT_ONCE = 2
 SECONDS = 90.0
@@ -76,7 +76,7 @@ class Workers:
             await asyncio.sleep(CLOSING_SECONDS)
         process.kill()
 
-    async def lines(self, process: Process, link: str) -> AsyncIterator[bytes]:
+    async def lines(self, process: Process, link: str) -> AsyncGenerator[bytes, None]:
         """Hand a trial to a process and yield its messages; a time limit ends it with a `TimeoutError`."""
         assert process.stdin is not None
         assert process.stdout is not None

@@ -5,7 +5,7 @@ import { showConnection } from "./connection.js";
 import { byId, clock, count, decimal, fieldProblem, h, percent } from "./dom.js";
 import { onSubmit, open, placeProblem, PolicyFields } from "./forms.js";
 
-const name = byId("bandit").dataset.name;
+const name = decodeURIComponent(byId("bandit").dataset.name); // HTML would turn a carriage return into a new line
 const EARNED = 0; // places in the palette
 const DRAW_MS = 900;
 plotly(); // it is large: ask for it while the numbers are on their way
@@ -339,7 +339,8 @@ async function prepareSwap() {
     for (const place of byId("swap-form").querySelectorAll(".problem")) place.textContent = "";
     byId("preview").replaceChildren(h("p", { class: "soft" }, "Replaying the rewards…"));
     try {
-      const found = await call("POST", at("v1", "bandits", name, "policy", "preview"), fields.values());
+      const draws = Math.max(1, Math.min(1000, Math.floor(1e7 / (view?.arm_count ?? 1)))); // the service draws no more
+      const found = await call("POST", at("v1", "bandits", name, "policy", "preview"), { ...fields.values(), draws });
       byId("preview").replaceChildren(previewTable(found));
     } catch (error) {
       byId("preview").replaceChildren();
