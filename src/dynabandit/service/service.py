@@ -5,7 +5,7 @@ import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import structlog
@@ -315,14 +315,24 @@ class Service:
 
     async def stream(self, make: Callable[[Store], Iterator[bytes]]) -> AsyncIterator[bytes]:
         """Return pieces that a generator makes from a connection of its own, each in a thread of the exports."""
-        loop = asyncio.get_running_loop()
-        store = self._store.reader()
-        pieces = make(store)
+
+        def run() -> Iterator[bytes]:
+            with contextlib.closing(self._store.reader()) as store:
+                yield from make(store)
+
+        pieces = run()
+        work: Future[bytes | None] | None = None
         try:
-            while (piece := await loop.run_in_executor(self._exports, next, pieces, None)) is not None:
+            while True:
+                work = self._exports.submit(next, pieces, None)
+                piece = await asyncio.wrap_future(work)
+                if piece is None:
+                    return
                 yield piece
         finally:
-            await asyncio.to_thread(store.close)
+            # Whoever listened may be gone in the middle of a statement: only the thread that runs it may close
+            if work is not None:
+                work.add_done_callback(lambda _: pieces.close())
 
 
 def _reward_one(desk: Desk, found: tuple[int, int] | None, given: types.GivenReward) -> types.RewardResult:
