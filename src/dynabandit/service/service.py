@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -316,7 +316,7 @@ class Service:
     async def stream(self, make: Callable[[Store], Iterator[bytes]]) -> AsyncIterator[bytes]:
         """Return pieces that a generator makes from a connection of its own, each in a thread of the exports."""
 
-        def run() -> Iterator[bytes]:
+        def run() -> Generator[bytes, None, None]:
             with contextlib.closing(self._store.reader()) as store:
                 yield from make(store)
 
