@@ -14,7 +14,7 @@ from dynabandit.service import types
 from dynabandit.service.admission import MOST_WAITING, Overloaded, Pace
 from dynabandit.service.clock import Clock
 from dynabandit.service.desk import Desk, view
-from dynabandit.service.errors import Refused, StoreFailed
+from dynabandit.service.errors import Interrupted, Refused, StoreFailed
 from dynabandit.service.events import Row, shown
 from dynabandit.service.fold import State
 from dynabandit.service.keys import Keyring
@@ -92,9 +92,10 @@ class Service:
             self._refresher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._refresher
+        self.closing.set()
         await self._writer.stop()
-        for threads in (self._replays, self._exports):
-            await asyncio.to_thread(threads.shutdown, cancel_futures=True)
+        self._exports.shutdown(wait=False, cancel_futures=True)  # what runs is told that nobody wants it any more
+        await asyncio.to_thread(self._replays.shutdown, cancel_futures=True)
         self._reader.close()
 
     async def _refresh_keys(self) -> None:
@@ -313,23 +314,33 @@ class Service:
             raise StoreFailed("the store did not answer in time") from None
         self._ready_until, self._ready_failures = time.monotonic() + READY_FOR, failures
 
-    async def stream(self, make: Callable[[Store], Iterator[bytes]]) -> AsyncIterator[bytes]:
-        """Return pieces that a generator makes from a connection of its own, each in a thread of the exports."""
+    async def stream(
+        self, make: Callable[[Store, Callable[[], bool]], Iterator[bytes]], may_go_on: Callable[[], bool]
+    ) -> AsyncIterator[bytes]:
+        """Return pieces that a generator makes from a connection of its own, each in a thread of the exports.
+
+        The generator is told whether its work is still wanted. A stream that may not go on ends with `Interrupted`:
+        what was cut short must not look whole.
+        """
+        gone = threading.Event()
 
         def run() -> Generator[bytes, None, None]:
             with contextlib.closing(self._store.reader()) as store:
-                yield from make(store)
+                yield from make(store, lambda: not (gone.is_set() or self.closing.is_set()))
 
         pieces = run()
         work: Future[bytes | None] | None = None
         try:
-            while True:
+            while not self.closing.is_set() and may_go_on():
                 work = self._exports.submit(next, pieces, None)
                 piece = await asyncio.wrap_future(work)
                 if piece is None:
                     return
-                yield piece
+                if piece:
+                    yield piece
+            raise Interrupted
         finally:
+            gone.set()
             # Whoever listened may be gone in the middle of a statement: only the thread that runs it may close
             if work is not None:
                 work.add_done_callback(lambda _: pieces.close())
