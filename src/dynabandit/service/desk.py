@@ -84,7 +84,10 @@ class Desk:
         return state
 
     def _load(self, number: int) -> State:
-        return self._caught_up(self._restored(number, 0) or State(number, self.store.rewards_before))
+        state = self._caught_up(self._restored(number, 0) or State(number, self.store.rewards_before))
+        if state.sequence == 0:
+            raise Differs(self._name(number), 1, "the log is empty")
+        return state
 
     def _restored(self, number: int, sequence: int) -> State | None:
         """Return the state of the latest snapshot, unless there is none of that event or a later one."""
@@ -133,12 +136,13 @@ class Desk:
         body = {"name": name, **msgspec.to_builtins(asked)}
         number = self.number(name)
         if number is not None:
+            state = self.named(name)  # or there is no log to compare with
             there = json.loads(self.store.events(number, 0, 1)[0].body or "{}")
             if there.pop("drawn"):
                 there["seed"] = None
             if there != body:
                 raise Refused(409, "a bandit with this name was created from another body")
-            return 200, self.named(name)
+            return 200, state
         body["drawn"] = body["seed"] is None
         if body["drawn"]:
             body["seed"] = secrets.randbits(63)

@@ -267,9 +267,11 @@ class Writer:
         """Keep other processes out, and take in what they have written."""
         desk = self._desk
         numbers = {number for call in calls for number in call.bandits}
-        for call in calls:
-            numbers |= {number for name in call.names if (number := desk.number(name)) is not None}
+        named = {number for call in calls for name in call.names if (number := desk.number(name)) is not None}
+        numbers |= named
         self._store.begin(sorted(numbers))
+        if (numbers - self._store.alive(numbers)) & (named | desk.states.keys()):
+            raise Conflict("a bandit was deleted meanwhile")  # names and states are then looked up again
         for number in numbers:
             if number in desk.states:
                 desk.catch_up(number)
@@ -329,7 +331,7 @@ class Writer:
 
     def _sweep(self, number: int) -> None:
         """Close decisions a page at a time, each page in a commit of its own, while calls go on in between."""
-        result = self._commit([Call(lambda desk: desk.sweep(desk.state(number)), bandits=[number])])[0]
+        result = self._commit([Call(lambda desk: desk.sweep(desk.known(number)), bandits=[number])])[0]
         if result[1] is True:
             self._next_sweep = 0.0
 

@@ -96,6 +96,15 @@ class Store:
         found = self.rows("SELECT number, name, deleted FROM bandits WHERE number = ?", (number,))
         return BanditRow(found[0][0], bytes(found[0][1]).decode(), bool(found[0][2])) if found else None
 
+    def alive(self, numbers: Iterable[int]) -> set[int]:
+        """Return those of some bandits that are there and were not deleted."""
+        asked = list(numbers)
+        if not asked:
+            return set()
+        places = ", ".join("?" * len(asked))
+        found = self.rows(f"SELECT number FROM bandits WHERE deleted = 0 AND number IN ({places})", asked)
+        return {number for (number,) in found}
+
     def bandits(self, deleted: bool = False, after: str = "", limit: int = PAGE) -> list[BanditRow]:
         """Return the bandits by name, those that are there or those that were deleted.
 
