@@ -6,10 +6,13 @@ from typing import Any, NamedTuple
 
 from dynabandit.service.events import COLUMNS, Row, Settled
 
-__all__ = ["PAGE", "BanditRow", "KeyRow", "Snapshot", "Store"]
+__all__ = ["HISTORIES", "PAGE", "BanditRow", "KeyRow", "Snapshot", "Store"]
 
 PAGE = 5_000  # rows that are read at a time: memory does not grow with the log
 KEEP_SNAPSHOTS = 2
+HISTORIES = (
+    "CREATE TABLE IF NOT EXISTS histories (bandit BIGINT PRIMARY KEY, sequence BIGINT NOT NULL, body TEXT NOT NULL)"
+)
 
 
 class BanditRow(NamedTuple):
@@ -243,6 +246,8 @@ class Store:
         """Remove a bandit's log for good."""
         self.write(
             [
+                (HISTORIES, ()),  # made when the first one is saved
+                ("DELETE FROM histories WHERE bandit = ?", (bandit,)),
                 ("DELETE FROM events WHERE bandit = ?", (bandit,)),
                 ("DELETE FROM snapshots WHERE bandit = ?", (bandit,)),
                 ("DELETE FROM bandits WHERE number = ?", (bandit,)),
