@@ -5,6 +5,7 @@ import socket
 import threading
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 import dynabandit as db
@@ -48,6 +49,28 @@ class LosingRelay:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
         source.close()  # each end by the thread that reads from it
+
+
+@pytest.mark.parametrize("erase", [False, True])
+def test_a_lost_answer_to_a_deletion_is_asked_for_again(server, erase):
+    relay = LosingRelay(server.url, losses=0)
+
+    class Unlucky(db.Client):
+        def state(self, name):
+            found = super().state(name)
+            self._http.close()  # and from the next connections on, answers are lost
+            self._http = httpx.Client(base_url=relay.url)
+            relay.losses = 2
+            return found
+
+    with talking(server.url) as (direct, http), Unlucky(relay.url) as client:
+        there = direct.create("b", ARMS)
+        gone = client.delete("b", erase=erase)
+        assert relay.losses == 0
+        assert (gone.name, gone.id, gone.log_kept) == ("b", there.id, not erase)
+        assert http.get("/v1/bandits/b").status_code == 404
+        with pytest.raises(ServiceError, match="404"):
+            direct.delete("b", erase=erase)
 
 
 def test_lost_answers_are_asked_for_again_and_nothing_happens_twice(server):

@@ -44,6 +44,7 @@ class Desk:
         self.rows: list[Row] = []
         self.created: list[tuple[int, str]] = []
         self.deleted: list[int] = []
+        self.erased: list[int] = []
         self._settled: dict[tuple[int, int], tuple[str, float | None]] = {}
         self._keyed: dict[tuple[int, str], list[Row]] = {}
 
@@ -292,6 +293,12 @@ class Desk:
         self.rows.append(state.add(DELETE, self._now(state), time.time()))
         self.deleted.append(state.number)
         self._names.pop(state.settings.name, None)
+
+    def erase(self, number: int, name: str) -> None:
+        """Leave nothing of a bandit, whether it was deleted before or not, and whether its log can be read or not."""
+        self.erased.append(number)
+        if self._names.get(name) == number:
+            del self._names[name]
 
 
 def _decisions(state: State, rows: list[Row]) -> list[types.Decision]:

@@ -270,14 +270,15 @@ class Service:
 
         def run(desk: Desk) -> int:
             number = find_log(desk.store, name, id)
-            if desk.number(name) == number:
+            if erase:
+                desk.erase(number, name)
+            elif desk.number(name) == number:
                 desk.delete(desk.named(name))
             return number
 
-        number = await self._writer.submit(Call(run, name=name, alone=True, change=True))
-        if erase:
-            call = Call(lambda desk: desk.store.erase(number), bandits=[number], alone=True, change=True)
-            await self._writer.submit(call)
+        before = None if id is None else read_public_id(id)
+        bandits = () if before is None else (before,)
+        number = await self._writer.submit(Call(run, name=name, bandits=bandits, alone=True, change=True))
         return types.Deleted(name, public_id(number), log_kept=not erase)
 
     async def events(

@@ -231,17 +231,18 @@ class Writer:
         if self._store.shared:  # in the same transaction: the other processes need not learn it all again
             for number in swapped:
                 self._store.save_snapshot(number, desk.snapshot(number))
-        if rows or desk.created or desk.deleted:
+        if rows or desk.created or desk.deleted or desk.erased:
             started = time.perf_counter()
-            self._store.commit(rows, desk.created, desk.deleted)
+            self._store.commit(rows, desk.created, desk.deleted, desk.erased)
             taken = time.perf_counter() - started
             self._commit_floor.saw(taken)
             self._metrics.committed(rows, taken)
         elif self._store.shared:
             self._store.commit(())
         self._count(rows)
-        for number in desk.deleted:
-            self._metrics.forget(desk.states.pop(number).settings.name)
+        for number in (*desk.deleted, *desk.erased):
+            if (gone := desk.states.pop(number, None)) is not None:
+                self._metrics.forget(gone.settings.name)
         desk.clear()
         for number in {row.bandit for row in rows}:
             if number in swapped and not self._store.shared:

@@ -67,8 +67,14 @@ class Store:
         """Start a transaction that no other process can come between for these bandits."""
         raise NotImplementedError
 
-    def commit(self, rows: Sequence[Row], created: Sequence[tuple[int, str]] = (), deleted: Sequence[int] = ()) -> None:
-        """Add rows to the log, all or none, and return when they are durable."""
+    def commit(
+        self,
+        rows: Sequence[Row],
+        created: Sequence[tuple[int, str]] = (),
+        deleted: Sequence[int] = (),
+        erased: Sequence[int] = (),
+    ) -> None:
+        """Add rows to the log and remove what is erased, all or none, and return when that is durable."""
         raise NotImplementedError
 
     def rollback(self) -> None:
@@ -242,17 +248,16 @@ class Store:
             ]
         )
 
-    def erase(self, bandit: int) -> None:
-        """Remove a bandit's log for good."""
-        self.write(
-            [
-                (HISTORIES, ()),  # made when the first one is saved
-                ("DELETE FROM histories WHERE bandit = ?", (bandit,)),
-                ("DELETE FROM events WHERE bandit = ?", (bandit,)),
-                ("DELETE FROM snapshots WHERE bandit = ?", (bandit,)),
-                ("DELETE FROM bandits WHERE number = ?", (bandit,)),
-            ]
-        )
+    @staticmethod
+    def erasing(bandit: int) -> list[tuple[str, Sequence[Any]]]:
+        """Return the statements that leave nothing of a bandit."""
+        return [
+            (HISTORIES, ()),  # made when the first one is saved
+            ("DELETE FROM histories WHERE bandit = ?", (bandit,)),
+            ("DELETE FROM events WHERE bandit = ?", (bandit,)),
+            ("DELETE FROM snapshots WHERE bandit = ?", (bandit,)),
+            ("DELETE FROM bandits WHERE number = ?", (bandit,)),
+        ]
 
     def latest_time(self) -> float:
         """Return the latest time of the service's clock that was written down."""
