@@ -73,6 +73,7 @@ class Service:
         # What takes long has threads of its own: reading the keys, of which some may be revoked, must not wait for it
         self._replays = ThreadPoolExecutor(2, "dynabandit-replay")
         self._exports = ThreadPoolExecutor(2, "dynabandit-export")
+        self._key_reader, self._key_thread = store.reader(), ThreadPoolExecutor(1, "dynabandit-keys")
         self._replaying = 0
         self._compiled: set[str] = set()
         self._pace = Pace()
@@ -96,7 +97,13 @@ class Service:
         await self._writer.stop()
         self._exports.shutdown(wait=False, cancel_futures=True)  # what runs is told that nobody wants it any more
         await asyncio.to_thread(self._replays.shutdown, cancel_futures=True)
-        self._reader.close()
+        await asyncio.to_thread(self._close_readers)
+
+    def _close_readers(self) -> None:
+        with self._reading:  # a caller may be gone, but what it asked runs
+            self._reader.close()
+        self._key_thread.submit(self._key_reader.close)
+        self._key_thread.shutdown()
 
     async def _refresh_keys(self) -> None:
         while True:
@@ -105,18 +112,15 @@ class Service:
 
     async def _read_keys(self) -> None:
         with contextlib.suppress(StoreFailed):  # the keys that were read last still hold
-            self.keyring.replace(await self.read(lambda store: store.api_keys()))
+            work = asyncio.get_running_loop().run_in_executor(self._key_thread, _ask, self._key_reader, Store.api_keys)
+            self.keyring.replace(await work)
 
     async def read(self, ask: Callable[[Store], Result]) -> Result:
         """Ask the store something, in a thread and on a connection of its own."""
 
         def work() -> Result:
             with self._reading:
-                try:
-                    return ask(self._reader)
-                except StoreFailed:
-                    self._reader.rollback()
-                    raise
+                return _ask(self._reader, ask)
 
         return await asyncio.to_thread(work)
 
@@ -345,6 +349,14 @@ class Service:
             # Whoever listened may be gone in the middle of a statement: only the thread that runs it may close
             if work is not None:
                 work.add_done_callback(lambda _: pieces.close())
+
+
+def _ask(store: Store, ask: Callable[[Store], Result]) -> Result:
+    try:
+        return ask(store)
+    except StoreFailed:
+        store.rollback()
+        raise
 
 
 def _reward_one(desk: Desk, found: tuple[int, int] | None, given: types.GivenReward) -> types.RewardResult:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from dynabandit.service.events import COLUMNS, Row, Settled
+from dynabandit.service.events import COLUMNS, DELETE, KINDS, Row, Settled
 
 __all__ = ["HISTORIES", "PAGE", "BanditRow", "KeyRow", "Snapshot", "Store"]
 
@@ -50,6 +50,7 @@ class Store:
 
     url: str
     shared: bool  # whether other processes may write to the same bandits
+    changes = "events"  # the table, as changes are looked up in it: they are few among many decisions
 
     def prepare(self) -> None:
         """Create the tables where they are missing; claim the store where only one process may serve it."""
@@ -130,11 +131,25 @@ class Store:
 
     def events(self, bandit: int, after: int, limit: int = PAGE, kinds: Sequence[str] = ()) -> list[Row]:
         """Return the rows of a bandit's log after a sequence number, of all kinds or of some."""
+        if kinds and set(kinds) <= set(KINDS["change"]):
+            return self._changes(bandit, after, limit, kinds)
         some = f" AND kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
         found = self.rows(
             f"SELECT {', '.join(COLUMNS)} FROM events WHERE bandit = ? AND sequence > ?{some}"
             " ORDER BY sequence LIMIT ?",
             (bandit, after, *kinds, limit),
+        )
+        return [Row._make(values) for values in found]
+
+    def _changes(self, bandit: int, after: int, limit: int, kinds: Sequence[str]) -> list[Row]:
+        """Return changes without a look at what lies between them; a deletion has no body, but is the last event."""
+        columns = ", ".join(COLUMNS)
+        found = self.rows(
+            f"SELECT {columns} FROM {self.changes} WHERE bandit = ? AND kind IN ({', '.join('?' * len(kinds))})"
+            f" AND sequence > ? AND body IS NOT NULL UNION ALL SELECT {columns} FROM events WHERE bandit = ?"
+            " AND sequence = (SELECT max(sequence) FROM events WHERE bandit = ?) AND sequence > ? AND kind = ?"
+            " ORDER BY sequence LIMIT ?",
+            (bandit, *kinds, after, bandit, bandit, after, DELETE if DELETE in kinds else "", limit),
         )
         return [Row._make(values) for values in found]
 
@@ -152,7 +167,7 @@ class Store:
     def arm_names(self, bandit: int) -> list[str]:
         """Return the name of every column, in order."""
         found = self.rows(
-            "SELECT body FROM events WHERE bandit = ? AND kind IN ('create', 'arm')"
+            f"SELECT body FROM {self.changes} WHERE bandit = ? AND kind IN ('create', 'arm')"
             " AND body IS NOT NULL ORDER BY sequence",
             (bandit,),
         )

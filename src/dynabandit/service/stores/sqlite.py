@@ -63,6 +63,7 @@ class SqliteStore(Store):
     """
 
     shared = False
+    changes = "events INDEXED BY events_changes"  # the planner would rather read the whole log in its order
 
     def __init__(
         self,
