@@ -7,13 +7,15 @@ import sqlite3
 import threading
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from dynabandit.service import export
 from dynabandit.service.errors import Interrupted
+from dynabandit.service.keys import new_key
 from dynabandit.service.service import Service
-from dynabandit.service.stores import SqliteStore
-from service.harness import process, run_apart, talking, wait_for
+from dynabandit.service.stores import SqliteStore, open_store
+from service.harness import process, run_apart, running, talking, wait_for
 
 
 class Held:
@@ -132,3 +134,32 @@ def test_an_export_that_nobody_wants_ends_before_the_next_event_and_the_next_rew
         answers = iter([True] * asked)
         with pytest.raises(Interrupted):
             list(export.decisions(*log, 10, lambda answers=answers: next(answers, False)))
+
+
+@pytest.mark.parametrize("path", ["export", "export?format=parquet", "events?format=ndjson"])
+def test_a_download_ends_when_its_key_is_revoked_and_does_not_look_whole(sqlite_url, monkeypatch, path):
+    key, row = new_key("admin")
+    store = open_store(sqlite_url)
+    store.prepare_tables()
+    store.add_key(row)
+    held = threading.Event()
+
+    def lines(*_):
+        yield b"first\n"
+        assert held.wait(60)
+        yield b"second\n"
+        yield b"third\n"
+
+    for name in ("decision_lines", "parquet_pieces", "event_lines"):
+        monkeypatch.setattr(export, name, lines)
+    with running(store, needs_keys=True) as server, talking(server.url, key) as (client, http):
+        client.create("b", ARMS[:2])
+        with http.stream("GET", f"/v1/bandits/b/{path}") as answer:
+            found = answer.iter_lines()
+            assert next(found) == "first"
+            with contextlib.closing(open_store(sqlite_url)) as other:
+                other.revoke_key(row.id, 1.0)
+            wait_for(lambda: http.get("/metrics").status_code == 401)
+            held.set()
+            with pytest.raises(httpx.RemoteProtocolError):
+                assert "third" not in list(found)

@@ -140,7 +140,14 @@ async def get_export(service: Service, request: Request, body: None) -> Response
 def _stream(
     service: Service, request: Request, make: Callable[[Store, Callable[[], bool]], Iterator[bytes]], media: str
 ) -> Response:
-    return StreamingResponse(service.stream(make, lambda: True), media_type=media)
+    def may_go_on() -> bool:
+        """Whether the key was not revoked meanwhile."""
+        with contextlib.suppress(Refused):
+            authorise(service, request, "read")
+            return True
+        return False
+
+    return StreamingResponse(service.stream(make, may_go_on), media_type=media)
 
 
 async def delete(service: Service, request: Request, body: None) -> Answer:
