@@ -1,8 +1,13 @@
 """Replay: the log gives every decision and the state again, bit for bit, and says where it does not."""
 
+import contextlib
 import io
 import json
+import re
+import shlex
 import sqlite3
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +24,7 @@ from dynabandit.service.fold import MOST_OPEN
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import verify
 from ready import READY
-from service.harness import assert_replay_agrees, running, talking, wait_for
+from service.harness import assert_replay_agrees, process, running, talking, wait_for
 
 ARMS = ["red", "green", "blue"]
 PARAMETERS = {"d-ucb": {"discount": 0.99}, "sw-ucb": {"window": 50}, **READY}
@@ -265,6 +270,26 @@ def test_a_backup_taken_while_serving_is_whole(sqlite_url, tmp_path):
     with running(open_store(backup)) as server, talking(server.url) as (client, _):
         assert client.state("b").step == 100
         client.reward(made[0].decision, 1)
+
+
+def test_a_backup_is_restored_as_the_documentation_says(tmp_path):
+    url = f"sqlite:///{tmp_path}/dynabandit.db"
+    with process(url) as server, talking(server.url) as (client, _):
+        client.create("b", ARMS)
+        client.decide_many("b", 100)
+        with contextlib.closing(sqlite3.connect(tmp_path / "dynabandit.db")) as source:
+            source.execute("VACUUM INTO ?", (str(tmp_path / "backup.db"),))
+        client.decide_many("b", 100)
+        server.kill()
+    assert (tmp_path / "dynabandit.db-wal").stat().st_size > 0, "what it leaves behind must not reach the backup"
+    text = Path(__file__).parents[2].joinpath("docs", "service.md").read_text()
+    steps = re.findall(r"^\$ ((?:rm|cp) .*dynabandit\.db.*)$", text, re.MULTILINE)
+    assert len(steps) == 2
+    for step in steps:
+        subprocess.run(shlex.split(step), cwd=tmp_path, check=True)
+    assert_replay_agrees(url)
+    with process(url) as server, talking(server.url) as (client, _):
+        assert client.state("b").step == 100
 
 
 def test_verify_covers_deleted_bandits(store_url):
