@@ -85,9 +85,17 @@ def _events(name: str, after: int, limit: int, kind: str) -> _Call[types.Events]
     return _Call("GET", f"{_bandit(name)}/events", types.Events, query=query)
 
 
-def _delete(name: str, erase: bool) -> _Call[types.Deleted]:
-    query = {"confirm": name, "erase": "true" if erase else "false"}
-    return _Call("DELETE", _bandit(name), types.Deleted, query=query)
+def _delete(bandit: types.BanditState, erase: bool) -> _Call[types.Deleted]:
+    # By its id a bandit can be deleted again after a lost answer, and whoever has its name by then is left alone
+    query = {"confirm": bandit.name, "id": bandit.id, "erase": "true" if erase else "false"}
+    return _Call("DELETE", _bandit(bandit.name), types.Deleted, query=query)
+
+
+def _erased(bandit: types.BanditState, erase: bool, error: ServiceError) -> types.Deleted:
+    """Return that a bandit that was there is gone without a trace, where that was asked for."""
+    if error.status != 404 or not erase:
+        raise error
+    return types.Deleted(bandit.name, bandit.id, log_kept=False)
 
 
 class _Base:
@@ -241,7 +249,11 @@ class Client(_Base):
 
     def delete(self, name: str, erase: bool = False) -> types.Deleted:
         """Delete a bandit; its log stays, unless `erase`."""
-        return self._send(_delete(name, erase))
+        bandit = self.state(name)
+        try:
+            return self._send(_delete(bandit, erase))
+        except ServiceError as error:
+            return _erased(bandit, erase, error)
 
     def close(self) -> None:
         """Close the connections."""
@@ -339,7 +351,11 @@ class AsyncClient(_Base):
 
     async def delete(self, name: str, erase: bool = False) -> types.Deleted:
         """Delete a bandit; its log stays, unless `erase`."""
-        return await self._send(_delete(name, erase))
+        bandit = await self.state(name)
+        try:
+            return await self._send(_delete(bandit, erase))
+        except ServiceError as error:
+            return _erased(bandit, erase, error)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -5,6 +5,7 @@ import socket
 import threading
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 import dynabandit as db
@@ -48,6 +49,28 @@ class LosingRelay:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
         source.close()  # each end by the thread that reads from it
+
+
+@pytest.mark.parametrize("erase", [False, True])
+def test_a_lost_answer_to_a_deletion_is_asked_for_again(server, erase):
+    relay = LosingRelay(server.url, losses=0)
+
+    deletions = []
+
+    def lose(request: httpx.Request) -> None:
+        if request.method == "DELETE":
+            deletions.append(request)
+            relay.losses = 3 - len(deletions)
+
+    with talking(server.url) as (direct, http), db.Client(relay.url) as client:
+        client._http.event_hooks["request"].append(lose)
+        there = direct.create("b", ARMS)
+        gone = client.delete("b", erase=erase)
+        assert len(deletions) == 3
+        assert (gone.name, gone.id, gone.log_kept) == ("b", there.id, not erase)
+        assert http.get("/v1/bandits/b").status_code == 404
+        with pytest.raises(ServiceError, match="404"):
+            direct.delete("b", erase=erase)
 
 
 def test_lost_answers_are_asked_for_again_and_nothing_happens_twice(server):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer.main
 
-from dynabandit.service import admission, desk, fold, names, server, types, warming
+from dynabandit.service import admission, desk, export, fold, names, server, types, warming
 from dynabandit.service.app import ENDPOINTS
 from dynabandit.service.commands import app
 from dynabandit.service.keys import ROLES
@@ -40,8 +40,8 @@ def test_the_page_names_every_command_option_role_and_metric():
 
 def test_the_page_states_the_limits():
     for limit in (types.MOST_ARMS, types.MOST_DECISIONS, types.MOST_REWARDS, names.LONGEST_NAME,
-                  desk.SNAPSHOT_EVERY, desk.MOST_DRAWS, warming.MOST_SHARED, fold.MOST_OPEN, admission.MOST_WAITING,
-                  admission.FEW_WAITING, admission.MOST_EVENTS_WAITING, server.MOST_CONNECTIONS):  # fmt: skip
+                  desk.SNAPSHOT_EVERY, desk.MOST_DRAWS, export.MOST_DRAWS, warming.MOST_SHARED, fold.MOST_OPEN,
+                  admission.MOST_WAITING, admission.FEW_WAITING, admission.MOST_EVENTS_WAITING, server.MOST_CONNECTIONS):  # fmt: skip
         assert f"{limit:,}" in PAGE
 
 

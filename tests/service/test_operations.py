@@ -1,5 +1,6 @@
 """What whoever runs the service sees: commands that fail, logs, metrics."""
 
+import asyncio
 import contextlib
 import json
 import socket
@@ -11,9 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from dynabandit.service.commands import app
+from dynabandit.service.events import KINDS
+from dynabandit.service.keys import new_key
 from dynabandit.service.metrics import MOST_ARMS_SHOWN
 from dynabandit.service.stores import open_store
-from service.harness import assert_replay_agrees, process, running, talking
+from service.harness import assert_replay_agrees, process, running, talking, wait_for
 
 ARMS = ["red", "green", "blue"]
 
@@ -99,6 +102,26 @@ def test_a_key_is_rotated_without_a_gap(sqlite_url):
     assert [line.split()[2] for line in listed.splitlines()] == ["revoked", "valid"]
 
 
+def test_a_key_is_revoked_however_many_wait_for_the_store(sqlite_url):
+    key, row = new_key("read")
+    store = open_store(sqlite_url)
+    store.prepare_tables()
+    store.add_key(row)
+    held = threading.Event()
+    with running(store, needs_keys=True) as server, talking(server.url, key) as (_, http):
+        loop = server.service._writer._loop
+        waiting = [asyncio.run_coroutine_threadsafe(server.service.read(lambda _: held.wait(60)), loop)
+                   for _ in range(40)]  # fmt: skip
+        assert http.get("/metrics").status_code == 200
+        with contextlib.closing(open_store(sqlite_url)) as other:
+            other.revoke_key(row.id, 1.0)
+        try:
+            wait_for(lambda: http.get("/metrics").status_code == 401)
+        finally:
+            held.set()
+        assert all(one.result(60) for one in waiting)
+
+
 def test_the_log_says_who_changed_what_a_line_each_and_shows_no_key(sqlite_url):
     key = CliRunner().invoke(app, ["keys", "create", "--role", "admin", "--store", sqlite_url]).output.strip()
     name = 'a "name"\nin two lines'
@@ -155,6 +178,31 @@ def test_changes_can_be_found_among_many_events(server):
         lines = http.get("/v1/bandits/b/events", params={"kind": "change", "format": "ndjson"}).text
         assert len(lines.splitlines()) == 4
         assert http.get("/v1/bandits/b/events", params={"kind": "none"}).status_code == 422
+
+
+def test_changes_are_found_without_reading_what_lies_between_them(sqlite_url):
+    asked = []
+    with contextlib.closing(open_store(sqlite_url)) as store:
+        store.prepare_tables()
+        rows = store.rows
+        store.rows = lambda *statement: asked.append(statement) or rows(*statement)
+        store.events(1, 0, 10, KINDS["change"])
+        store.arm_names(1)
+        plans = [str(rows(f"EXPLAIN QUERY PLAN {statement}", values)) for statement, values in asked]
+    assert ["INDEX events_changes" in plan for plan in plans] == [True, True]
+    assert not any("sequence>?)" in plan.replace("kind=? AND sequence>?)", "") for plan in plans)
+
+
+def test_the_changes_of_a_deleted_bandit_end_with_its_deletion(server):
+    with talking(server.url) as (client, http):
+        client.create("b", ARMS, seed=1)
+        client.decide_many("b", 5, key="a batch has a body of its own")
+        client.change_arm("b", "red", paused=True)
+        asked = {"id": client.delete("b").id, "kind": "change"}
+        for after, limit, kinds in [(0, 10, "create arm delete"), (0, 2, "create arm"), (1, 2, "arm delete"),
+                                    (7, 2, "delete"), (8, 2, "")]:  # fmt: skip
+            page = http.get("/v1/bandits/b/events", params={**asked, "after": after, "limit": limit}).json()["events"]
+            assert [event["kind"] for event in page] == kinds.split()
 
 
 def test_a_head_request_starts_no_replay(server, monkeypatch):

@@ -270,6 +270,20 @@ def test_the_view_agrees_with_the_service_and_comes_back_after_a_restart(store_u
     assert len(saved(store_url)) == 1, "nothing is kept of what was erased"
 
 
+def test_nothing_is_left_of_a_history_when_its_bandit_is_erased(store_url):
+    with process(store_url) as server, talking(server.url) as (client, http):
+        client.create("b", arms=["secret", "arm"], seed=3)
+        client.decide_many("b", 40)
+        first_view(http, "b")
+        server.stop()
+    with process(store_url) as server, talking(server.url) as (client, http):
+        first_view(http, "b")
+        client.delete("b", erase=True)
+        assert saved(store_url) == []
+        server.stop()
+    assert saved(store_url) == []
+
+
 def test_a_history_that_cannot_be_read_is_made_again_from_the_log(sqlite_url):
     with process(sqlite_url) as server, talking(server.url) as (client, http):
         client.create("b", arms=ARMS, seed=3)

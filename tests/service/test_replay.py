@@ -1,8 +1,13 @@
 """Replay: the log gives every decision and the state again, bit for bit, and says where it does not."""
 
+import contextlib
 import io
 import json
+import re
+import shlex
 import sqlite3
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +24,7 @@ from dynabandit.service.fold import MOST_OPEN
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import verify
 from ready import READY
-from service.harness import assert_replay_agrees, running, talking
+from service.harness import assert_replay_agrees, process, running, talking, wait_for
 
 ARMS = ["red", "green", "blue"]
 PARAMETERS = {"d-ucb": {"discount": 0.99}, "sw-ucb": {"window": 50}, **READY}
@@ -121,6 +126,14 @@ def damaged(url: str, statement: str) -> str:
         ("DELETE FROM events WHERE sequence = 20", "event 21: sequence 20 is missing"),
         ("UPDATE events SET value = 1 - value WHERE settles = 3", "event"),
         ("UPDATE events SET step = 1000 WHERE step = 40", "the log has step 1000, the replay step 40"),
+        ("UPDATE events SET body = '{' WHERE kind = 'create'", "bandit 'b', event 1: it cannot be read"),
+        ("UPDATE events SET body = '[]' WHERE kind = 'create'", "bandit 'b', event 1: it cannot be read"),
+        ("UPDATE events SET body = '{}' WHERE kind = 'create'", "bandit 'b', event 1: it cannot be read"),
+        ("UPDATE events SET value = 'x' WHERE settles = 3", "event 7: it cannot be read"),
+        ("UPDATE events SET settles = 'x' WHERE settles = 3", "event 7: it cannot be read"),
+        ("UPDATE events SET time = 'x' WHERE step = 3", "event 6: it cannot be read"),
+        ("UPDATE events SET kind = 'arm', body = NULL WHERE settles = 3", "event 7: it cannot be read"),
+        ("UPDATE events SET arm = 1000000 WHERE settles = 3", "event 7: it rewards column 1000000"),
     ],
 )
 def test_verify_says_where_log_and_replay_first_differ(sqlite_url, damage, said):
@@ -148,6 +161,31 @@ def test_a_bandit_whose_log_differs_is_not_served_and_the_others_are(sqlite_url)
     with running(open_store(sqlite_url)) as server, talking(server.url) as (client, http):
         assert http.post("/v1/bandits/bad/decisions", json={}).status_code == 500
         assert client.decide("good").step == 21
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM snapshots",  # and the log is read from its first event
+        "UPDATE snapshots SET body = '{'",
+        "UPDATE snapshots SET body = '[]'",
+    ],
+)
+def test_a_log_that_cannot_be_read_does_not_keep_the_windows_of_others_open(sqlite_url, clock, damage):
+    with running(open_store(sqlite_url), clock=clock) as server, talking(server.url) as (client, _):
+        for name in ("bad", "good"):
+            client.create(name, ARMS, seed=1, reward_window=10)
+            client.decide_many(name, 5)
+    connection = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))
+    bad = "bandit = (SELECT number FROM bandits WHERE name = CAST('bad' AS BLOB))"
+    with connection:
+        connection.execute(f"UPDATE events SET body = '{{' WHERE kind = 'create' AND {bad}")
+        connection.execute(f"{damage} WHERE {bad}")
+    connection.close()
+    with running(open_store(sqlite_url), clock=clock) as server, talking(server.url) as (client, http):
+        assert http.get("/v1/bandits/bad").status_code == 500
+        clock.seconds += 11
+        wait_for(lambda: client.state("good").sequence == 11)
 
 
 def test_what_is_kept_in_memory_does_not_grow_with_the_log(sqlite_url):
@@ -232,6 +270,26 @@ def test_a_backup_taken_while_serving_is_whole(sqlite_url, tmp_path):
     with running(open_store(backup)) as server, talking(server.url) as (client, _):
         assert client.state("b").step == 100
         client.reward(made[0].decision, 1)
+
+
+def test_a_backup_is_restored_as_the_documentation_says(tmp_path):
+    url = f"sqlite:///{tmp_path}/dynabandit.db"
+    with process(url) as server, talking(server.url) as (client, _):
+        client.create("b", ARMS)
+        client.decide_many("b", 100)
+        with contextlib.closing(sqlite3.connect(tmp_path / "dynabandit.db")) as source:
+            source.execute("VACUUM INTO ?", (str(tmp_path / "backup.db"),))
+        client.decide_many("b", 100)
+        server.kill()
+    assert (tmp_path / "dynabandit.db-wal").stat().st_size > 0, "what it leaves behind must not reach the backup"
+    text = Path(__file__).parents[2].joinpath("docs", "service.md").read_text()
+    steps = re.findall(r"^\$ ((?:rm|cp) .*dynabandit\.db.*)$", text, re.MULTILINE)
+    assert len(steps) == 2
+    for step in steps:
+        subprocess.run(shlex.split(step), cwd=tmp_path, check=True)
+    assert_replay_agrees(url)
+    with process(url) as server, talking(server.url) as (client, _):
+        assert client.state("b").step == 100
 
 
 def test_verify_covers_deleted_bandits(store_url):

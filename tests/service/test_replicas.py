@@ -1,5 +1,6 @@
 """Promise 15: three replicas on PostgreSQL, one killed, one cut off and returning."""
 
+import contextlib
 import os
 import threading
 
@@ -7,7 +8,7 @@ import pytest
 
 from dynabandit.client import Client, ServiceError
 from dynabandit.service.stores import open_store
-from service.harness import ManualClock, assert_replay_agrees, process, running, talking
+from service.harness import ManualClock, assert_replay_agrees, process, running, talking, wait_for
 from service.proxy import wire
 
 ARMS = ["red", "green", "blue"]
@@ -118,6 +119,44 @@ def test_replicas_see_each_others_decisions_rewards_and_changes_at_once(postgres
             second.create("b", ARMS, seed=4)
             assert first.state("b").seed == 4
     assert_replay_agrees(postgres_url)
+
+
+@pytest.mark.parametrize("erase", [False, True])
+def test_what_one_replica_deletes_no_other_goes_on_with(postgres_url, erase):
+    with running(open_store(postgres_url)) as one, running(open_store(postgres_url)) as two:
+        with talking(one.url) as (first, _), talking(two.url) as (second, http):
+            for again in range(2):  # by the name, and by the id of a decision
+                first.create("b", ARMS, seed=1)
+                before = second.decide("b").decision
+                first.delete("b", erase=erase)
+                calls = [lambda: second.decide("b"), lambda given=before: second.reward(given, 1)]
+                for call in calls[::-1] if again else calls:
+                    with pytest.raises(ServiceError, match="404"):
+                        call()
+            assert http.get("/v1/bandits/b").status_code == 404
+            first.create("b", ARMS, seed=1)
+            second.decide("b")
+            first.delete("b", erase=erase)
+            assert second.create("b", ARMS[:2], seed=2).sequence == 1, "the name is free"
+            assert first.state("b").seed == 2
+    with contextlib.closing(open_store(postgres_url)) as store:
+        orphans = "SELECT * FROM events WHERE bandit NOT IN (SELECT number FROM bandits)"
+        assert store.rows(orphans) == []
+    assert_replay_agrees(postgres_url)
+
+
+def test_a_bandit_that_another_replica_erases_is_not_swept(postgres_url):
+    clock = ManualClock()
+    with running(open_store(postgres_url)) as one, running(open_store(postgres_url), clock=clock) as two:
+        with talking(one.url) as (first, _), talking(two.url) as (second, _):
+            for name in ("gone", "stays"):
+                first.create(name, ARMS, seed=1, reward_window=10)
+                second.decide_many(name, 5)
+            first.delete("gone", erase=True)
+            clock.seconds += 11
+            wait_for(lambda: second.state("stays").sequence == 11)
+    with contextlib.closing(open_store(postgres_url)) as store:
+        assert store.rows("SELECT count(*) FROM events") == [(11,)]
 
 
 def test_replicas_that_create_the_same_bandit_at_once_make_one(postgres_url):

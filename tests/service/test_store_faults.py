@@ -1,5 +1,6 @@
 """Promises 7 and 8: a store that is down, slow or full."""
 
+import contextlib
 import os
 import resource
 import sqlite3
@@ -174,3 +175,29 @@ def test_calls_beyond_those_that_may_wait_get_429_and_those_that_wait_are_served
     assert sum(status == 429 for status in statuses) >= 20
     assert sum(status == 200 for status in statuses) <= 8
     assert_replay_agrees(sqlite_url)
+
+
+def test_a_bandit_that_cannot_be_erased_is_not_half_deleted(sqlite_url):
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, http):
+        client.create("b", ARMS, seed=1)
+        client.decide_many("b", 10)
+        other = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))
+        other.execute("CREATE TRIGGER full BEFORE DELETE ON bandits BEGIN SELECT RAISE(ABORT, 'no'); END")
+        asked = {"confirm": "b", "erase": "true"}
+        assert http.delete("/v1/bandits/b", params=asked).status_code == 503
+        assert client.decide("b").step == 11, "nothing has happened"
+        other.execute("DROP TRIGGER full")
+        other.close()
+        assert http.delete("/v1/bandits/b", params=asked).status_code == 200
+        assert http.get("/v1/bandits", params={"deleted": "true"}).json()["bandits"] == []
+
+
+def test_a_bandit_whose_log_cannot_be_read_can_be_erased(sqlite_url):
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+        client.create("b", ARMS, seed=1)
+    with contextlib.closing(open_store(sqlite_url)) as store:
+        store.write([("UPDATE events SET body = '{'", ()), ("DELETE FROM snapshots", ())])
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, http):
+        assert http.get("/v1/bandits/b").status_code == 500
+        assert http.delete("/v1/bandits/b", params={"confirm": "b", "erase": "true"}).status_code == 200
+        assert client.create("b", ARMS, seed=2).sequence == 1

@@ -3,7 +3,7 @@
 import contextlib
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dynabandit.service import export, pages, types
 from dynabandit.service.admission import Overloaded
-from dynabandit.service.errors import Refused
+from dynabandit.service.errors import Interrupted, Refused
 from dynabandit.service.events import KINDS
 from dynabandit.service.logs import note_change
 from dynabandit.service.messages import (
@@ -34,6 +34,7 @@ from dynabandit.service.messages import (
 )
 from dynabandit.service.openapi import Endpoint, Query, document
 from dynabandit.service.service import Service
+from dynabandit.service.stores import Store
 
 __all__ = ["ENDPOINTS", "make_app"]
 
@@ -124,21 +125,32 @@ async def get_events(service: Service, request: Request, body: None) -> Answer |
     if query["format"] == "json":
         return Answer(await service.events(name, identity, after, query["limit"], kinds))
     await service.events(name, identity, 0, 1)  # 404 before the stream begins
-    pieces = service.stream(lambda store: export.event_lines(store, name, identity, after, kinds))
-    return StreamingResponse(pieces, media_type=NDJSON)
+    return _stream(service, request, lambda store, _: export.event_lines(store, name, identity, after, kinds), NDJSON)
 
 
 async def get_export(service: Service, request: Request, body: None) -> Response:
     query = query_values(request, EXPORT_FORMAT, DRAWS, ID)
     name, identity, draws = path_part(request, "name"), query["id"] or None, query["draws"]
-    await service.events(name, identity, 0, 1)
-    if query["format"] == "ndjson":
-        pieces = service.stream(lambda store: export.decision_lines(store, name, identity, draws))
-        return StreamingResponse(pieces, media_type=NDJSON)
-    if not export.has_parquet():
+    await service.read(lambda store: export.check_draws(store, name, identity, draws))
+    lines, media = export.decision_lines, NDJSON
+    if query["format"] == "parquet":
+        lines, media = export.parquet_pieces, PARQUET
+    if media == PARQUET and not export.has_parquet():
         raise Refused(501, "Parquet needs pyarrow, which is not installed: pip install 'dynabandit[lab]'")
-    pieces = service.stream(lambda store: export.parquet_pieces(store, name, identity, draws))
-    return StreamingResponse(pieces, media_type=PARQUET)
+    return _stream(service, request, lambda store, wanted: lines(store, name, identity, draws, wanted), media)
+
+
+def _stream(
+    service: Service, request: Request, make: Callable[[Store, Callable[[], bool]], Iterator[bytes]], media: str
+) -> Response:
+    def may_go_on() -> bool:
+        """Whether the key was not revoked meanwhile."""
+        with contextlib.suppress(Refused):
+            authorise(service, request, "read")
+            return True
+        return False
+
+    return StreamingResponse(service.stream(make, may_go_on), media_type=media)
 
 
 async def delete(service: Service, request: Request, body: None) -> Answer:
@@ -280,7 +292,8 @@ def make_app(service: Service) -> ASGIApp:
             answer = Response(media_type=answer.media_type)  # nothing that takes long is done for nobody
         for name, value in ALWAYS.items():
             answer.headers.setdefault(name, value)
-        await answer(scope, receive, send)
+        with contextlib.suppress(Interrupted):  # the server hangs up on an answer without its end
+            await answer(scope, receive, send)
 
     return app
 

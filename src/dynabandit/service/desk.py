@@ -17,7 +17,7 @@ from dynabandit.service import types
 from dynabandit.service.clock import Clock
 from dynabandit.service.errors import Conflict, Differs, Refused
 from dynabandit.service.events import ARM, CLOSE, CREATE, DELETE, POLICY, REWARD, Row, Settled
-from dynabandit.service.fold import State, change_arm
+from dynabandit.service.fold import DAMAGE, State, change_arm
 from dynabandit.service.names import ID_BITS, decision_id, public_id
 from dynabandit.service.stores import Snapshot, Store
 from dynabandit.service.warming import Warming, check_size
@@ -44,6 +44,7 @@ class Desk:
         self.rows: list[Row] = []
         self.created: list[tuple[int, str]] = []
         self.deleted: list[int] = []
+        self.erased: list[int] = []
         self._settled: dict[tuple[int, int], tuple[str, float | None]] = {}
         self._keyed: dict[tuple[int, str], list[Row]] = {}
 
@@ -84,17 +85,28 @@ class Desk:
         return state
 
     def _load(self, number: int) -> State:
-        return self._caught_up(self._restored(number, 0) or State(number, self.store.rewards_before))
+        state = self._caught_up(self._restored(number, 0) or State(number, self.store.rewards_before))
+        if state.sequence == 0:
+            raise Differs(self._name(number), 1, "the log is empty")
+        return state
 
     def _restored(self, number: int, sequence: int) -> State | None:
         """Return the state of the latest snapshot, unless there is none of that event or a later one."""
         snapshot = self.store.snapshot(number)
         if snapshot is None or snapshot.body is None or snapshot.sequence < sequence:
             return None
-        state = State.from_json(number, snapshot.body, self.store.rewards_before)
-        if state.state_hash() != snapshot.state_hash:
-            raise Differs(state.settings.name, snapshot.sequence, "the snapshot does not have its own hash")
+        try:
+            state = State.from_json(number, snapshot.body, self.store.rewards_before)
+            whole = state.state_hash() == snapshot.state_hash
+        except DAMAGE:
+            whole = False
+        if not whole:
+            raise Differs(self._name(number), snapshot.sequence, "the snapshot does not have its own hash")
         return state
+
+    def _name(self, number: int) -> str:
+        found = self.store.bandit(number)
+        return "" if found is None else found.name
 
     def catch_up(self, number: int) -> None:
         """Take in what the log has beyond a state."""
@@ -125,12 +137,13 @@ class Desk:
         body = {"name": name, **msgspec.to_builtins(asked)}
         number = self.number(name)
         if number is not None:
+            state = self.named(name)  # or there is no log to compare with
             there = json.loads(self.store.events(number, 0, 1)[0].body or "{}")
             if there.pop("drawn"):
                 there["seed"] = None
             if there != body:
                 raise Refused(409, "a bandit with this name was created from another body")
-            return 200, self.named(name)
+            return 200, state
         body["drawn"] = body["seed"] is None
         if body["drawn"]:
             body["seed"] = secrets.randbits(63)
@@ -280,6 +293,12 @@ class Desk:
         self.rows.append(state.add(DELETE, self._now(state), time.time()))
         self.deleted.append(state.number)
         self._names.pop(state.settings.name, None)
+
+    def erase(self, number: int, name: str) -> None:
+        """Leave nothing of a bandit, whether it was deleted before or not, and whether its log can be read or not."""
+        self.erased.append(number)
+        if self._names.get(name) == number:
+            del self._names[name]
 
 
 def _decisions(state: State, rows: list[Row]) -> list[types.Decision]:

@@ -1,6 +1,6 @@
 """What can go wrong, each with the HTTP status that says so."""
 
-__all__ = ["Conflict", "Differs", "Refused", "StoreFailed"]
+__all__ = ["Conflict", "Differs", "Interrupted", "Refused", "StoreFailed"]
 
 
 class Refused(Exception):  # noqa: N818 - an answer, not a fault
@@ -18,6 +18,10 @@ class StoreFailed(Exception):  # noqa: N818
 
 class Conflict(StoreFailed):
     """Another process wrote the same sequence number, name or settlement first."""
+
+
+class Interrupted(Exception):  # noqa: N818 - nobody's fault
+    """Whoever asked is gone, may not have it any more, or the service is about to stop."""
 
 
 class Differs(Exception):  # noqa: N818

@@ -2,11 +2,13 @@
 
 import importlib.util
 import io
-from collections.abc import Iterator, Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
+from dynabandit.service.errors import Interrupted, Refused
 from dynabandit.service.events import CLOSE, DECISION, Row
 from dynabandit.service.fold import State
 from dynabandit.service.names import decision_id, public_id
@@ -14,9 +16,30 @@ from dynabandit.service.service import find_log, shown_events
 from dynabandit.service.stores import Store
 from dynabandit.service.types import Exported
 
-__all__ = ["decision_lines", "decisions", "event_lines", "has_parquet", "parquet_pieces"]
+__all__ = ["check_draws", "decision_lines", "decisions", "event_lines", "has_parquet", "parquet_pieces"]
 
 ROWS = 1_000  # a piece of the export; what a piece needs is all that is kept in memory
+PIECE_SECONDS = 0.5  # then another export has its turn
+MOST_DRAWS = 20_000_000  # for a decision, times arms: the default for the largest bandit, and a second or two
+Item = TypeVar("Item")
+
+
+def _always() -> bool:
+    return True
+
+
+def _while_wanted(items: Iterable[Item], wanted: Callable[[], bool]) -> Iterator[Item]:
+    for item in items:
+        if not wanted():
+            raise Interrupted
+        yield item
+
+
+def check_draws(store: Store, name: str, id: str | None, draws: int) -> None:  # noqa: A002
+    """Refuse an export of a bandit that is not there, or for which it would draw too often."""
+    arms = len(store.arm_names(find_log(store, name, id)))
+    if draws * arms > MOST_DRAWS:
+        raise Refused(422, f"draws must be at most {MOST_DRAWS // arms} for {arms} arms, got {draws}")
 
 
 def event_lines(
@@ -33,30 +56,34 @@ def event_lines(
         after = page[-1].sequence
 
 
-def decisions(store: Store, number: int, draws: int) -> Iterator[list[Exported]]:
-    """Replay a log and return its decisions, a piece at a time.
+def decisions(store: Store, number: int, draws: int, wanted: Callable[[], bool] = _always) -> Iterator[list[Exported]]:
+    """Replay a log and return its decisions, a piece at a time; a piece may be empty, because none takes long.
+
+    Where `wanted` says no the replay ends with `Interrupted`.
 
     The propensity of a decision counts how often, in `draws` other draws from the very state that decided and in
     the decision itself, the same arm was chosen; it is therefore never 0. Its standard error is at most
     1 / (2 sqrt(draws)), and 0 for a policy that decides without chance.
     """
-    state = State(number, store.rewards_before)
+    state = State(number, lambda *before: _while_wanted(store.rewards_before(*before), wanted))
     piece: list[tuple[Row, str, float]] = []
-    for row in store.log(number):
+    until = time.monotonic() + PIECE_SECONDS
+    for row in _while_wanted(store.log(number), wanted):
         before = state.bandit.propensities(draws) if row.kind == DECISION else {}
         state.apply(row)
         if row.kind == DECISION:
             arm = state.bandit.names[row.arm or 0]
             piece.append((row, arm, (before[arm] * draws + 1.0) / (draws + 1.0)))
-        if len(piece) == ROWS:
+        if len(piece) == ROWS or time.monotonic() >= until:
             yield _settled(store, number, piece)
-            piece = []
-    if piece:
-        yield _settled(store, number, piece)
+            piece, until = [], time.monotonic() + PIECE_SECONDS
+    yield _settled(store, number, piece)
 
 
 def _settled(store: Store, number: int, piece: list[tuple[Row, str, float]]) -> list[Exported]:
     """Join decisions with what became of them."""
+    if not piece:
+        return []
     public = public_id(number)
     outcomes = store.outcomes(number, piece[0][0].step or 0, piece[-1][0].step or 0)
     found = []
@@ -68,9 +95,15 @@ def _settled(store: Store, number: int, piece: list[tuple[Row, str, float]]) -> 
     return found
 
 
-def decision_lines(store: Store, name: str, id: str | None, draws: int) -> Iterator[bytes]:  # noqa: A002
+def decision_lines(
+    store: Store,
+    name: str,
+    id: str | None,  # noqa: A002
+    draws: int,
+    wanted: Callable[[], bool] = _always,
+) -> Iterator[bytes]:
     """Return the decisions as NDJSON."""
-    for piece in decisions(store, find_log(store, name, id), draws):
+    for piece in decisions(store, find_log(store, name, id), draws, wanted):
         yield msgspec.json.Encoder().encode_lines(piece)
 
 
@@ -79,7 +112,13 @@ def has_parquet() -> bool:
     return importlib.util.find_spec("pyarrow") is not None
 
 
-def parquet_pieces(store: Store, name: str, id: str | None, draws: int) -> Iterator[bytes]:  # noqa: A002
+def parquet_pieces(
+    store: Store,
+    name: str,
+    id: str | None,  # noqa: A002
+    draws: int,
+    wanted: Callable[[], bool] = _always,
+) -> Iterator[bytes]:
     """Return the decisions as the pieces of a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -91,9 +130,10 @@ def parquet_pieces(store: Store, name: str, id: str | None, draws: int) -> Itera
     schema = pa.schema(list(kinds.items()))
     target = io.BytesIO()
     with pq.ParquetWriter(target, schema) as writer:
-        for piece in decisions(store, find_log(store, name, id), draws):
-            columns = {field: [getattr(one, field) for one in piece] for field in kinds}
-            writer.write_table(pa.table(columns, schema=schema))
+        for piece in decisions(store, find_log(store, name, id), draws, wanted):
+            if piece:
+                columns = {field: [getattr(one, field) for one in piece] for field in kinds}
+                writer.write_table(pa.table(columns, schema=schema))
             yield _taken(target)
     yield _taken(target)
 

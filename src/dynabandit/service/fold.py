@@ -10,8 +10,10 @@ from dynabandit.bandit import Bandit
 from dynabandit.service.errors import Differs
 from dynabandit.service.events import ARM, CLOSE, CREATE, DECISION, DELETE, POLICY, REWARD, Row
 
-__all__ = ["MOST_OPEN", "RewardsBefore", "Settings", "State"]
+__all__ = ["DAMAGE", "MOST_OPEN", "RewardsBefore", "Settings", "State"]
 
+# What reading a damaged row or snapshot may raise; an error of the store is none of them
+DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 MOST_OPEN = 20_000  # decisions whose arm is kept at hand; the store knows the others
 SNAPSHOT_FORMAT = "dynabandit.service.state"
 
@@ -54,7 +56,13 @@ class State:
         return self._bandit
 
     def apply(self, row: Row) -> None:
-        """Take in the next row of the log; raise `Differs` where it is not what the state leads to."""
+        """Take in the next row of the log; raise `Differs` where it is not what the state leads to, or damaged."""
+        try:
+            self._take_in(row)
+        except DAMAGE as error:
+            raise self._differs(row, f"it cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
+
+    def _take_in(self, row: Row) -> None:
         if row.sequence != self.sequence + 1:
             raise self._differs(row, f"sequence {self.sequence + 1} is missing")
         if (self._bandit is None) != (row.kind == CREATE) or self.deleted:
@@ -99,7 +107,7 @@ class State:
     ) -> Row:
         """Add any other event and return its row."""
         row = Row(self.number, self.sequence + 1, kind, None, settles, arm, value, now, wall, None, body)
-        self.apply(row)
+        self._take_in(row)
         return row
 
     def _differs(self, row: Row, problem: str) -> Differs:
@@ -125,11 +133,13 @@ class State:
     def _apply_settlement(self, row: Row) -> None:
         if row.settles is None or row.arm is None or not 1 <= row.settles <= self.bandit.step:
             raise self._differs(row, f"it settles step {row.settles}, which was not decided")
+        if not 0 <= row.arm < len(self.bandit.names):  # compiled code does not look
+            raise self._differs(row, f"it rewards column {row.arm}, of {len(self.bandit.names)}")
         at_hand = self.open.pop(row.settles, None)
         if at_hand is not None and at_hand[0] != row.arm:
             raise self._differs(row, f"it rewards column {row.arm}, but the decision took column {at_hand[0]}")
         if row.value is not None:
-            self.bandit.reward_column(row.arm, row.value)
+            self.bandit.reward_column(row.arm, float(row.value))
 
     def _apply_change(self, row: Row) -> None:
         body = json.loads(row.body or "{}")

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import structlog
@@ -15,7 +15,7 @@ from dynabandit.service import types
 from dynabandit.service.admission import MOST_WAITING, Overloaded, Pace
 from dynabandit.service.clock import Clock
 from dynabandit.service.desk import Desk, view
-from dynabandit.service.errors import Refused, StoreFailed
+from dynabandit.service.errors import Interrupted, Refused, StoreFailed
 from dynabandit.service.events import Row, shown
 from dynabandit.service.fold import State
 from dynabandit.service.keys import Keyring
@@ -77,6 +77,7 @@ class Service:
         self._exports = ThreadPoolExecutor(2, "dynabandit-export")
         self._previews = ThreadPoolExecutor(1, "dynabandit-preview")
         self._inside = {self._replays: 0, self._previews: 0}
+        self._key_reader, self._key_thread = store.reader(), ThreadPoolExecutor(1, "dynabandit-keys")
         self._compiled: set[str] = set()
         self._pace = Pace()
         self._ready_until, self._ready_failures = 0.0, 0
@@ -95,10 +96,18 @@ class Service:
             self._refresher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._refresher
+        self.closing.set()
         await self._writer.stop()
-        for threads in (self._replays, self._exports, self._previews):
+        self._exports.shutdown(wait=False, cancel_futures=True)  # what runs is told that nobody wants it any more
+        for threads in (self._replays, self._previews):
             await asyncio.to_thread(threads.shutdown, cancel_futures=True)
-        self._reader.close()
+        await asyncio.to_thread(self._close_readers)
+
+    def _close_readers(self) -> None:
+        with self._reading:  # a caller may be gone, but what it asked runs
+            self._reader.close()
+        self._key_thread.submit(self._key_reader.close)
+        self._key_thread.shutdown()
 
     async def _refresh_keys(self) -> None:
         while True:
@@ -107,18 +116,15 @@ class Service:
 
     async def _read_keys(self) -> None:
         with contextlib.suppress(StoreFailed):  # the keys that were read last still hold
-            self.keyring.replace(await self.read(lambda store: store.api_keys()))
+            work = asyncio.get_running_loop().run_in_executor(self._key_thread, _ask, self._key_reader, Store.api_keys)
+            self.keyring.replace(await work)
 
     async def read(self, ask: Callable[[Store], Result]) -> Result:
         """Ask the store something, in a thread and on a connection of its own."""
 
         def work() -> Result:
             with self._reading:
-                try:
-                    return ask(self._reader)
-                except StoreFailed:
-                    self._reader.rollback()
-                    raise
+                return _ask(self._reader, ask)
 
         return await asyncio.to_thread(work)
 
@@ -282,14 +288,15 @@ class Service:
 
         def run(desk: Desk) -> int:
             number = find_log(desk.store, name, id)
-            if desk.number(name) == number:
+            if erase:
+                desk.erase(number, name)
+            elif desk.number(name) == number:
                 desk.delete(desk.named(name))
             return number
 
-        number = await self._writer.submit(Call(run, name=name, alone=True, change=True))
-        if erase:
-            call = Call(lambda desk: desk.store.erase(number), bandits=[number], alone=True, change=True)
-            await self._writer.submit(call)
+        before = None if id is None else read_public_id(id)
+        bandits = () if before is None else (before,)
+        number = await self._writer.submit(Call(run, name=name, bandits=bandits, alone=True, change=True))
         return types.Deleted(name, public_id(number), log_kept=not erase)
 
     async def events(
@@ -326,16 +333,44 @@ class Service:
             raise StoreFailed("the store did not answer in time") from None
         self._ready_until, self._ready_failures = time.monotonic() + READY_FOR, failures
 
-    async def stream(self, make: Callable[[Store], Iterator[bytes]]) -> AsyncIterator[bytes]:
-        """Return pieces that a generator makes from a connection of its own, each in a thread of the exports."""
-        loop = asyncio.get_running_loop()
-        store = self._store.reader()
-        pieces = make(store)
+    async def stream(
+        self, make: Callable[[Store, Callable[[], bool]], Iterator[bytes]], may_go_on: Callable[[], bool]
+    ) -> AsyncIterator[bytes]:
+        """Return pieces that a generator makes from a connection of its own, each in a thread of the exports.
+
+        The generator is told whether its work is still wanted. A stream that may not go on ends with `Interrupted`:
+        what was cut short must not look whole.
+        """
+        gone = threading.Event()
+
+        def run() -> Generator[bytes, None, None]:
+            with contextlib.closing(self._store.reader()) as store:
+                yield from make(store, lambda: not (gone.is_set() or self.closing.is_set()))
+
+        pieces = run()
+        work: Future[bytes | None] | None = None
         try:
-            while (piece := await loop.run_in_executor(self._exports, next, pieces, None)) is not None:
-                yield piece
+            while not self.closing.is_set() and may_go_on():
+                work = self._exports.submit(next, pieces, None)
+                piece = await asyncio.wrap_future(work)
+                if piece is None:
+                    return
+                if piece:
+                    yield piece
+            raise Interrupted
         finally:
-            await asyncio.to_thread(store.close)
+            gone.set()
+            # Whoever listened may be gone in the middle of a statement: only the thread that runs it may close
+            if work is not None:
+                work.add_done_callback(lambda _: pieces.close())
+
+
+def _ask(store: Store, ask: Callable[[Store], Result]) -> Result:
+    try:
+        return ask(store)
+    except StoreFailed:
+        store.rollback()
+        raise
 
 
 def _reward_one(desk: Desk, found: tuple[int, int] | None, given: types.GivenReward) -> types.RewardResult:

@@ -49,6 +49,6 @@ def verify_bandit(store: Store, number: int, name: str) -> Verdict:
         if met < len(saved):
             raise Differs(name, state.sequence + 1, "a state was saved after the end of the log")
     except Differs as error:
-        problem = str(error)
+        problem = str(Differs(name, error.sequence, error.problem))  # a damaged log may not say whose it is
     steps, state_hash = (state.bandit.step, state.state_hash()) if state.sequence else (0, "")
     return Verdict(name, public_id(number), state.sequence, steps, met, state_hash, problem)

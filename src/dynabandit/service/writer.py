@@ -231,17 +231,18 @@ class Writer:
         if self._store.shared:  # in the same transaction: the other processes need not learn it all again
             for number in swapped:
                 self._store.save_snapshot(number, desk.snapshot(number))
-        if rows or desk.created or desk.deleted:
+        if rows or desk.created or desk.deleted or desk.erased:
             started = time.perf_counter()
-            self._store.commit(rows, desk.created, desk.deleted)
+            self._store.commit(rows, desk.created, desk.deleted, desk.erased)
             taken = time.perf_counter() - started
             self._commit_floor.saw(taken)
             self._metrics.committed(rows, taken)
         elif self._store.shared:
             self._store.commit(())
         self._count(rows)
-        for number in desk.deleted:
-            self._metrics.forget(desk.states.pop(number).settings.name)
+        for number in (*desk.deleted, *desk.erased):
+            if (gone := desk.states.pop(number, None)) is not None:
+                self._metrics.forget(gone.settings.name)
         desk.clear()
         for number in {row.bandit for row in rows}:
             if number in swapped and not self._store.shared:
@@ -267,9 +268,11 @@ class Writer:
         """Keep other processes out, and take in what they have written."""
         desk = self._desk
         numbers = {number for call in calls for number in call.bandits}
-        for call in calls:
-            numbers |= {number for name in call.names if (number := desk.number(name)) is not None}
+        named = {number for call in calls for name in call.names if (number := desk.number(name)) is not None}
+        numbers |= named
         self._store.begin(sorted(numbers))
+        if (numbers - self._store.alive(numbers)) & (named | desk.states.keys()):
+            raise Conflict("a bandit was deleted meanwhile")  # names and states are then looked up again
         for number in numbers:
             if number in desk.states:
                 desk.catch_up(number)
@@ -329,7 +332,7 @@ class Writer:
 
     def _sweep(self, number: int) -> None:
         """Close decisions a page at a time, each page in a commit of its own, while calls go on in between."""
-        result = self._commit([Call(lambda desk: desk.sweep(desk.state(number)), bandits=[number])])[0]
+        result = self._commit([Call(lambda desk: desk.sweep(desk.known(number)), bandits=[number])])[0]
         if result[1] is True:
             self._next_sweep = 0.0
 

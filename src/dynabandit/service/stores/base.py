@@ -4,12 +4,15 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from dynabandit.service.events import COLUMNS, Row, Settled
+from dynabandit.service.events import COLUMNS, DELETE, KINDS, Row, Settled
 
-__all__ = ["PAGE", "BanditRow", "KeyRow", "Snapshot", "Store"]
+__all__ = ["HISTORIES", "PAGE", "BanditRow", "KeyRow", "Snapshot", "Store"]
 
 PAGE = 5_000  # rows that are read at a time: memory does not grow with the log
 KEEP_SNAPSHOTS = 2
+HISTORIES = (
+    "CREATE TABLE IF NOT EXISTS histories (bandit BIGINT PRIMARY KEY, sequence BIGINT NOT NULL, body TEXT NOT NULL)"
+)
 
 
 class BanditRow(NamedTuple):
@@ -47,6 +50,7 @@ class Store:
 
     url: str
     shared: bool  # whether other processes may write to the same bandits
+    changes = "events"  # the table, as changes are looked up in it: they are few among many decisions
 
     def prepare(self) -> None:
         """Create the tables where they are missing; claim the store where only one process may serve it."""
@@ -64,8 +68,14 @@ class Store:
         """Start a transaction that no other process can come between for these bandits."""
         raise NotImplementedError
 
-    def commit(self, rows: Sequence[Row], created: Sequence[tuple[int, str]] = (), deleted: Sequence[int] = ()) -> None:
-        """Add rows to the log, all or none, and return when they are durable."""
+    def commit(
+        self,
+        rows: Sequence[Row],
+        created: Sequence[tuple[int, str]] = (),
+        deleted: Sequence[int] = (),
+        erased: Sequence[int] = (),
+    ) -> None:
+        """Add rows to the log and remove what is erased, all or none, and return when that is durable."""
         raise NotImplementedError
 
     def rollback(self) -> None:
@@ -96,6 +106,15 @@ class Store:
         found = self.rows("SELECT number, name, deleted FROM bandits WHERE number = ?", (number,))
         return BanditRow(found[0][0], bytes(found[0][1]).decode(), bool(found[0][2])) if found else None
 
+    def alive(self, numbers: Iterable[int]) -> set[int]:
+        """Return those of some bandits that are there and were not deleted."""
+        asked = list(numbers)
+        if not asked:
+            return set()
+        places = ", ".join("?" * len(asked))
+        found = self.rows(f"SELECT number FROM bandits WHERE deleted = 0 AND number IN ({places})", asked)
+        return {number for (number,) in found}
+
     def bandits(self, deleted: bool = False, after: str = "", limit: int = PAGE) -> list[BanditRow]:
         """Return the bandits by name, those that are there or those that were deleted.
 
@@ -112,11 +131,25 @@ class Store:
 
     def events(self, bandit: int, after: int, limit: int = PAGE, kinds: Sequence[str] = ()) -> list[Row]:
         """Return the rows of a bandit's log after a sequence number, of all kinds or of some."""
+        if kinds and set(kinds) <= set(KINDS["change"]):
+            return self._changes(bandit, after, limit, kinds)
         some = f" AND kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
         found = self.rows(
             f"SELECT {', '.join(COLUMNS)} FROM events WHERE bandit = ? AND sequence > ?{some}"
             " ORDER BY sequence LIMIT ?",
             (bandit, after, *kinds, limit),
+        )
+        return [Row._make(values) for values in found]
+
+    def _changes(self, bandit: int, after: int, limit: int, kinds: Sequence[str]) -> list[Row]:
+        """Return changes without a look at what lies between them; a deletion has no body, but is the last event."""
+        columns = ", ".join(COLUMNS)
+        found = self.rows(
+            f"SELECT {columns} FROM {self.changes} WHERE bandit = ? AND kind IN ({', '.join('?' * len(kinds))})"
+            f" AND sequence > ? AND body IS NOT NULL UNION ALL SELECT {columns} FROM events WHERE bandit = ?"
+            " AND sequence = (SELECT max(sequence) FROM events WHERE bandit = ?) AND sequence > ? AND kind = ?"
+            " ORDER BY sequence LIMIT ?",
+            (bandit, *kinds, after, bandit, bandit, after, DELETE if DELETE in kinds else "", limit),
         )
         return [Row._make(values) for values in found]
 
@@ -134,7 +167,7 @@ class Store:
     def arm_names(self, bandit: int) -> list[str]:
         """Return the name of every column, in order."""
         found = self.rows(
-            "SELECT body FROM events WHERE bandit = ? AND kind IN ('create', 'arm')"
+            f"SELECT body FROM {self.changes} WHERE bandit = ? AND kind IN ('create', 'arm')"
             " AND body IS NOT NULL ORDER BY sequence",
             (bandit,),
         )
@@ -230,15 +263,16 @@ class Store:
             ]
         )
 
-    def erase(self, bandit: int) -> None:
-        """Remove a bandit's log for good."""
-        self.write(
-            [
-                ("DELETE FROM events WHERE bandit = ?", (bandit,)),
-                ("DELETE FROM snapshots WHERE bandit = ?", (bandit,)),
-                ("DELETE FROM bandits WHERE number = ?", (bandit,)),
-            ]
-        )
+    @staticmethod
+    def erasing(bandit: int) -> list[tuple[str, Sequence[Any]]]:
+        """Return the statements that leave nothing of a bandit."""
+        return [
+            (HISTORIES, ()),  # made when the first one is saved
+            ("DELETE FROM histories WHERE bandit = ?", (bandit,)),
+            ("DELETE FROM events WHERE bandit = ?", (bandit,)),
+            ("DELETE FROM snapshots WHERE bandit = ?", (bandit,)),
+            ("DELETE FROM bandits WHERE number = ?", (bandit,)),
+        ]
 
     def latest_time(self) -> float:
         """Return the latest time of the service's clock that was written down."""

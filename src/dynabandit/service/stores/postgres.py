@@ -111,7 +111,13 @@ class PostgresStore(Store):
         for number in bandits:
             self.rows("SELECT pg_advisory_xact_lock(?)", (number,))
 
-    def commit(self, rows: Sequence[Row], created: Sequence[tuple[int, str]] = (), deleted: Sequence[int] = ()) -> None:
+    def commit(
+        self,
+        rows: Sequence[Row],
+        created: Sequence[tuple[int, str]] = (),
+        deleted: Sequence[int] = (),
+        erased: Sequence[int] = (),
+    ) -> None:
         for number, name in created:
             self.rows("INSERT INTO bandits (number, name) VALUES (?, ?)", (number, name.encode()))
         for number in deleted:
@@ -119,6 +125,9 @@ class PostgresStore(Store):
         if rows:
             columns = list(zip(*rows, strict=True))
             self.rows(INSERT, [list(column) for column in columns])
+        for number in erased:
+            for statement, values in self.erasing(number):
+                self.rows(statement, values)
         self.rows("COMMIT")
         self._inside = False
 

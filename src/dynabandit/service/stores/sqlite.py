@@ -63,6 +63,7 @@ class SqliteStore(Store):
     """
 
     shared = False
+    changes = "events INDEXED BY events_changes"  # the planner would rather read the whole log in its order
 
     def __init__(
         self,
@@ -135,7 +136,13 @@ class SqliteStore(Store):
     def begin(self, bandits: Iterable[int]) -> None:
         pass  # the claim on the file keeps all others out
 
-    def commit(self, rows: Sequence[Row], created: Sequence[tuple[int, str]] = (), deleted: Sequence[int] = ()) -> None:
+    def commit(
+        self,
+        rows: Sequence[Row],
+        created: Sequence[tuple[int, str]] = (),
+        deleted: Sequence[int] = (),
+        erased: Sequence[int] = (),
+    ) -> None:
         statements: list[tuple[str, Sequence[Any]]] = [
             ("INSERT INTO bandits (number, name) VALUES (?, ?)", (number, name.encode())) for number, name in created
         ]
@@ -143,6 +150,7 @@ class SqliteStore(Store):
         for start in range(0, len(rows), ROWS_A_STATEMENT):
             some = rows[start : start + ROWS_A_STATEMENT]
             statements.append((_insert(len(some)), [value for row in some for value in row]))
+        statements += [one for number in erased for one in self.erasing(number)]
         self.write(statements)
 
     def write(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
