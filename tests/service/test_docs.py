@@ -40,8 +40,9 @@ def test_the_page_names_every_command_option_role_and_metric():
 
 def test_the_page_states_the_limits():
     for limit in (types.MOST_ARMS, types.MOST_DECISIONS, types.MOST_REWARDS, names.LONGEST_NAME,
-                  desk.SNAPSHOT_EVERY, desk.MOST_DRAWS, export.MOST_DRAWS, warming.MOST_SHARED, fold.MOST_OPEN, admission.MOST_WAITING,
-                  admission.FEW_WAITING, admission.MOST_EVENTS_WAITING, server.MOST_CONNECTIONS):  # fmt: skip
+                  desk.SNAPSHOT_EVERY, desk.MOST_DRAWS, export.MOST_DRAWS, warming.MOST_SHARED, fold.MOST_OPEN,
+                  admission.MOST_WAITING, admission.FEW_WAITING, admission.MOST_EVENTS_WAITING,
+                  server.MOST_CONNECTIONS):  # fmt: skip
         assert f"{limit:,}" in PAGE
 
 
