@@ -12,6 +12,7 @@ from dynabandit.service.pages.changes import FALSE_ALARM, Detector
 from dynabandit.service.pages.history import MOST_ARMS, MOST_POINTS, PLAYS, STEP, TOTAL, History
 from dynabandit.service.pages.uniform import Uniform
 from dynabandit.service.pages.views import bandit_view, overview_entry
+from dynabandit.service.pages.watcher import Watcher
 from dynabandit.service.stores import open_store
 from service.demo import BANNERS, play
 from service.harness import process, running, talking
@@ -302,3 +303,17 @@ def test_a_replica_shows_what_another_one_decided(postgres_url):
             client.create("b", arms=ARMS, seed=3)
             client.decide_many("b", 30)
             assert first_view(http, "b")["decisions"] == 30
+
+
+def test_a_history_at_hand_is_not_saved_after_its_bandit_was_erased(store_url):
+    with running(open_store(store_url)) as server, talking(server.url) as (client, _):
+        client.create("b", arms=ARMS, seed=3)
+        watcher = Watcher(server.service)  # one that has not looked since
+        with contextlib.closing(server.service.reader()) as store:
+            number = store.find("b")
+            watcher._histories[number] = History(number, server.store.rewards_before)
+            watcher._catch_up(store, number, None)
+        client.delete("b", erase=True)
+        watcher._loop = server.service._writer._loop
+        watcher._save([number])
+        assert saved(store_url) == []

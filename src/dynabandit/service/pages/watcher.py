@@ -16,6 +16,7 @@ from dynabandit.service.pages.history import History
 from dynabandit.service.pages.views import bandit_view, overview_entry
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store
+from dynabandit.service.stores.base import HISTORIES
 
 __all__ = ["OVERVIEW", "Watcher"]
 
@@ -26,7 +27,6 @@ WATCHED_SECONDS, IDLE_SECONDS = 0.4, 5.0  # between two looks at the store
 SLICE_SECONDS = 0.4  # of reading one long log, before the others have their turn and it is shown how far it is
 SAVE_EVERY = 50_000  # events
 MOST_SAVED_ARMS = 1_000
-TABLE = "CREATE TABLE IF NOT EXISTS histories (bandit BIGINT PRIMARY KEY, sequence BIGINT NOT NULL, body TEXT NOT NULL)"
 SAVE = (
     "INSERT INTO histories (bandit, sequence, body) VALUES (?, ?, ?)"
     " ON CONFLICT (bandit) DO UPDATE SET sequence = excluded.sequence, body = excluded.body"
@@ -177,14 +177,15 @@ class Watcher:
 
     def _save(self, numbers: list[int]) -> None:
         loop = self._loop
-        statements: list[tuple[str, tuple[object, ...]]] = [(TABLE, ()), (TIDY, ())]
+        statements: list[tuple[str, tuple[object, ...]]] = [(HISTORIES, ())]
         for number in numbers:
             history = self._histories[number]
             self._saved[number] = history.sequence
             if 0 < len(history.plays) <= MOST_SAVED_ARMS:
                 statements.append((SAVE, (number, history.sequence, history.to_json())))
-        if loop is None or len(statements) == 2:
+        if loop is None or len(statements) == 1:
             return
+        statements.append((TIDY, ()))  # at the end: a history at hand may be of a bandit that was erased since
         try:
             asyncio.run_coroutine_threadsafe(self._service.write(statements), loop).result(timeout=5)
         except Exception as error:
