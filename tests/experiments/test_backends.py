@@ -126,7 +126,7 @@ ROOM = 1 << 36
         ("auto", [Gpu("", ROOM)], {"trial": "cpu", "large": "cuda"}),
         ("auto", [Gpu("needs a GPU")], {"trial": "cpu", "large": "cpu"}),
         ("auto", [Gpu("", ROOM), Gpu("needs a GPU", where="tcp://b:1")], {"trial": "cpu", "large": "cpu"}),
-        ("auto", [Gpu("", 1 << 30)], {"trial": "cpu", "large": "cpu"}),
+        ("auto", [Gpu("", 1 << 10)], {"trial": "cpu", "large": "cpu"}),
     ],
 )
 def test_auto_takes_the_gpu_where_it_is_there_and_the_work_is_large(backend, gpus, places):
@@ -162,7 +162,7 @@ CROWDED = replace(TRIAL, environment=Named("case-1", {"arms": 2**31}), policies=
     ("experiment", "options", "message"),
     [
         (TRIAL, {"backend": "gpu"}, "^unknown backend 'gpu'. Did you mean 'cpu'. Known: auto, cpu, cuda"),
-        (TRIAL, {"precision": "half"}, "^unknown precision 'half'. Known: double, single"),
+        (TRIAL, {"precision": "half"}, "^unknown precision 'half'. Known: double, mixed, single"),
         (TRIAL, {"precision": "single"}, "^precision 'single' needs backend='cuda', got backend='cpu'"),
         (TRIAL, {"precision": "single", "backend": "auto"}, "^precision 'single' needs backend='cuda', got .*'auto'"),
         (DISCOUNTED, {"precision": "single", "backend": "cuda"}, "^trial: policy 'd-ucb' needs precision='double'"),

@@ -284,8 +284,9 @@ def test_a_worker_with_other_code_is_refused_before_any_work(tmp_path, file, old
 
 
 @pytest.mark.parametrize("name", ["python", "numba", "numpy", "arithmetic"])
-def test_a_worker_that_joins_later_is_looked_at_when_it_is_asked(name):
-    with pytest.raises(ClusterError, match="a worker that came later would not give the results of this machine"):
+def test_a_worker_that_joins_later_is_looked_at_when_it_is_asked(name, monkeypatch):
+    monkeypatch.setattr(cluster, "_own_address", lambda: "tcp://there:1")
+    with pytest.raises(ClusterError, match="worker tcp://there:1, which came later, would not give the results"):
         cluster.answer_here([], {**identity(), name: "another"})
 
 

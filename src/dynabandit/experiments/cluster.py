@@ -211,11 +211,16 @@ class Cluster:
             raise ClusterError(f"the scheduler at {self.address} is gone") from error
 
 
-def answer_here(asked: Sequence[tuple[Task, list[str]]], here: Mapping[str, str]) -> Answers:
-    """Answer a bundle, on a worker; one that joined after the others were looked at is looked at now."""
+def _own_address() -> str:
+    """Return the address of the worker that this runs on."""
     from distributed import get_worker
 
-    _admit(f"worker {get_worker().address}, which came later,", identity(), here)
+    return str(get_worker().address)
+
+
+def answer_here(asked: Sequence[tuple[Task, list[str]]], here: Mapping[str, str]) -> Answers:
+    """Answer a bundle, on a worker; one that joined after the others were looked at is looked at now."""
+    _admit(f"worker {_own_address()}, which came later,", identity(), here)
     return [task.compute(keys, 1, lambda work: None) for task, keys in asked]
 
 
