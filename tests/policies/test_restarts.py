@@ -13,6 +13,7 @@ import dynabandit as db
 from driver import Driver
 from dynabandit.policies import glr_kl_ucb, m_ucb
 from dynabandit.service import warming
+from laws import INTERPRETED
 from oracles import upper_bounds
 from ready import READY
 
@@ -186,6 +187,7 @@ SWITCHING = db.environment(
 )
 
 
+@pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: 6.6 million steps would take an hour")
 def test_detecting_big_changes_beats_not_looking_and_nobody_beats_being_told() -> None:
     """Fixed seed; every margin below is beyond seven standard errors, which chance breaks once in 10^11."""
     policies = {
@@ -325,6 +327,7 @@ print("agree", len(policies))
 """
 
 
+@pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: minutes, and Numba's simulator compiles nothing anyway")
 def test_cuda_kernels_restart_as_the_processor_does() -> None:
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-W", "error", "-c", SCRIPT]
