@@ -11,9 +11,12 @@ from scipy import stats
 
 from dynabandit.results import Results, Run
 
-__all__ = ["Standing", "as_json", "as_markdown", "critical_difference", "standings"]
+__all__ = ["HEADINGS", "Standing", "as_json", "as_markdown", "cells", "critical_difference", "standings"]
 
 LEVEL = 0.05
+HEADINGS = (
+    "policy", "mean rank", "regret, times the best", "worst world", "best in", "steps to see a change", "µs a step",
+)  # fmt: skip
 ONE_CHANGE = "one-change"
 HALF = 0.5
 WINDOW = 50  # steps
@@ -102,6 +105,15 @@ def standings(
     return sorted(rows, key=lambda row: (not row.ranked, row.rank if row.ranked else 0.0, row.policy))
 
 
+def cells(row: Standing) -> list[str]:
+    """Return a row as text, a cell for each of `HEADINGS`."""
+    return [
+        row.policy, f"{row.rank:.1f}" if row.ranked else "yardstick", _number(row.ratio), _number(row.worst),
+        str(row.wins) if row.ranked else "", "never" if math.isnan(row.delay) else f"{row.delay:.0f}",
+        _number(row.microseconds),
+    ]  # fmt: skip
+
+
 def as_markdown(rows: Sequence[Standing], results: Results) -> str:
     """Return the leaderboard as a table with a line on how to read it."""
     worlds = sorted({run.experiment for run in results} - {ONE_CHANGE})
@@ -112,19 +124,10 @@ def as_markdown(rows: Sequence[Standing], results: Results) -> str:
     if not math.isnan(apart):
         reading += f" Mean ranks differ by more than chance where they are {apart:.1f} or more apart (Nemenyi, 5 %)."
     reading += " Yardsticks are told what no user knows, and are not ranked."
-    lines = [
-        reading,
-        "",
-        "| policy | mean rank | regret, times the best | worst world | best in | steps to see a change | µs a step |",
-        "|---|--:|--:|--:|--:|--:|--:|",
-    ]
+    lines = [reading, "", f"| {' | '.join(HEADINGS)} |", f"|---|{'--:|' * (len(HEADINGS) - 1)}"]
     for row in rows:
-        cells = [
-            f"`{row.policy}`", f"{row.rank:.1f}" if row.ranked else "yardstick", _number(row.ratio), _number(row.worst),
-            str(row.wins) if row.ranked else "", "never" if math.isnan(row.delay) else f"{row.delay:.0f}",
-            _number(row.microseconds),
-        ]  # fmt: skip
-        lines.append(f"| {' | '.join(cells)} |")
+        policy, *others = cells(row)
+        lines.append(f"| {' | '.join([f'`{policy}`', *others])} |")
     return "\n".join([*lines, "", f"Worlds: {', '.join(worlds)}.", ""])
 
 

@@ -1,5 +1,6 @@
 """The commands; each parses, calls one function and prints."""
 
+import functools
 import shlex
 import sys
 from collections.abc import Callable
@@ -92,7 +93,7 @@ def paper(
         spec = experiments.paper().only(only or [])
     spec = _changed(spec, replications, quick, seed, jobs, horizon)
     how = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
-    _run(spec, out, how, _report_paper)
+    _run(spec, out, how, functools.partial(_report, paper=True))
 
 
 @app.command()
@@ -188,7 +189,7 @@ def leaderboard(
     with _bad_input():
         spec = experiments.leaderboard(replications, seed, horizon, policy or (), environment or ())
     how = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
-    _run(spec, out, how, _report_leaderboard_timed if timing else _report_leaderboard)
+    _run(spec, out, how, functools.partial(_report_leaderboard, timed=timing))
 
 
 def _report(results: Results, out: Path, watcher: Watcher, *, paper: bool = False) -> Callable[[], None]:
@@ -204,11 +205,7 @@ def _report(results: Results, out: Path, watcher: Watcher, *, paper: bool = Fals
     return show
 
 
-def _report_paper(results: Results, out: Path, watcher: Watcher) -> Callable[[], None]:
-    return _report(results, out, watcher, paper=True)
-
-
-def _report_leaderboard(results: Results, out: Path, watcher: Watcher, *, timed: bool = False) -> Callable[[], None]:
+def _report_leaderboard(results: Results, out: Path, watcher: Watcher, *, timed: bool) -> Callable[[], None]:
     from dynabandit.analysis import leaderboard
 
     names = sorted({run.policy for run in results})
@@ -221,14 +218,10 @@ def _report_leaderboard(results: Results, out: Path, watcher: Watcher, *, timed:
     (out / "leaderboard.json").write_text(leaderboard.as_json(rows, results), encoding="utf-8")
 
     def show() -> None:
-        display.print_standings(rows)
+        display.print_standings(leaderboard.HEADINGS, [leaderboard.cells(row) for row in rows])
         typer.echo(f"Table: {table}")
 
     return show
-
-
-def _report_leaderboard_timed(results: Results, out: Path, watcher: Watcher) -> Callable[[], None]:
-    return _report_leaderboard(results, out, watcher, timed=True)
 
 
 def _changed(

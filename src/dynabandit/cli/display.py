@@ -128,18 +128,13 @@ def _best(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [row for group in by_experiment.values() for row in sorted(group, key=lambda one: one["mean"])[:BEST]]
 
 
-def print_standings(rows: Sequence[Any]) -> None:
+def print_standings(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print the leaderboard's rows, the best first."""
     table = Table(box=SIMPLE)
-    table.add_column("policy", no_wrap=True)
-    for heading in ("mean rank", "times the best", "worst", "best in", "steps to see a change", "µs a step"):
-        table.add_column(heading, justify="right")
+    for place, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if place else "left", no_wrap=place == 0)
     for row in rows:
-        rank = f"{row.rank:.1f}" if row.ranked else "yardstick"
-        numbers = (f"{value:.2f}" if value == value else "" for value in (row.ratio, row.worst))
-        delay = f"{row.delay:.0f}" if row.delay == row.delay else "never"
-        step = f"{row.microseconds:.2f}" if row.microseconds == row.microseconds else ""
-        table.add_row(row.policy, rank, *numbers, str(row.wins) if row.ranked else "", delay, step)
+        table.add_row(*row)
     console(sys.stdout).print("Leaderboard", table, sep="\n")
 
 

@@ -21,13 +21,14 @@ from dynabandit.environments import Environment
 from dynabandit.errors import extra
 from dynabandit.experiments.backends import Gpu, look_for_gpu
 from dynabandit.experiments.compiling import compile_ahead
-from dynabandit.experiments.crew import Work, cores, to_compile
+from dynabandit.experiments.crew import Work, to_compile
 from dynabandit.experiments.identity import PACKAGES, difference, identity
 from dynabandit.experiments.pieces import Gathered, Piece, bundles
 from dynabandit.experiments.store import Arrays
 from dynabandit.experiments.tasks import Task
 from dynabandit.experiments.watching import Watcher
 from dynabandit.policies import Policy
+from dynabandit.simulation.work import cores
 
 __all__ = ["Cluster", "ClusterError", "connect"]
 

@@ -1,6 +1,5 @@
 """Who does the work of a run: the threads of this machine, or the workers of a cluster."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
@@ -12,8 +11,9 @@ from dynabandit.experiments.store import Arrays
 from dynabandit.experiments.tasks import CoverageTask, PathTask, SimulationTask, Task
 from dynabandit.experiments.watching import Watcher
 from dynabandit.policies import Policy
+from dynabandit.simulation.work import cores
 
-__all__ = ["Crew", "Threads", "Work", "cores", "hire", "to_compile"]
+__all__ = ["Crew", "Threads", "Work", "hire", "to_compile"]
 
 Work = Sequence[tuple[Task, list[str]]]  # units, and which of their requests to answer
 
@@ -67,8 +67,3 @@ def to_compile(work: Work) -> tuple[list[Policy], list[Environment], bool]:
     worlds = [task.environment for task, _ in simulated]
     worlds += [task.environment for task, _ in work if isinstance(task, PathTask)]
     return policies, worlds, any(isinstance(task, CoverageTask) for task, _ in work)
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

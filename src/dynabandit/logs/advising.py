@@ -1,7 +1,6 @@
 """Advice: which policy and which step size suit a log, and how sure one can be."""
 
 import math
-import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from dynabandit.logs.estimates import LEVEL, Estimate, Z
 from dynabandit.logs.log import Log
 from dynabandit.logs.replaying import Progress, doubly_robust, player
 from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.simulation.work import cores
 
 __all__ = ["Advice", "Candidate", "advise", "candidates"]
 
@@ -151,7 +151,7 @@ def advise(
     players = [player(log, one, replications, draws, "log", clip, seed) for one in chosen]
     blocks = np.zeros((len(chosen) + 1, BLOCKS))  # the last row is the log itself
     squares, accepted, rows = np.zeros(len(chosen) + 1), np.zeros(len(chosen)), 0
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         for logged in log.chunks():
             played = list(pool.map(lambda one, logged=logged: one.play(logged), players))
             terms = np.stack([*(doubly_robust(logged, one) for one in played), logged.rewards])

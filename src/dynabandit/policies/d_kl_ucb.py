@@ -8,12 +8,12 @@ import numpy as np
 
 from dynabandit.errors import keep, number
 from dynabandit.estimators.base import Belief
-from dynabandit.kernels.bernoulli import negentropy, upper_bound
+from dynabandit.kernels.bernoulli import negentropy
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import Stream
 from dynabandit.policies import d_ucb, kl_index
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.expecting import Expecting
+from dynabandit.policies.expecting import Expecting, discount_for
 
 __all__ = ["DKLUCB"]
 
@@ -37,10 +37,8 @@ def score(
     table: np.ndarray,
     source: Stream,
 ) -> float:
-    mean, width = memory[d_ucb.MEAN, arm], memory[d_ucb.WIDTH, arm]
-    if mean > kl_index.UNSEEN:
-        return mean
-    return upper_bound(mean, memory[NEGENTROPY, arm], now.context * width * width)
+    width = memory[d_ucb.WIDTH, arm]
+    return kl_index.bound(memory[d_ucb.MEAN, arm], memory[NEGENTROPY, arm], now.context * width * width)
 
 
 @kernel
@@ -107,9 +105,7 @@ class DKLUCB(Expecting):
         return self.discount is None
 
     def _discount(self) -> float:
-        changes, horizon = self._expected()
-        # More changes than steps would leave no room for a discount
-        return 1.0 - math.sqrt(min(changes / horizon, 1.0)) / 4.0 if self.discount is None else self.discount
+        return discount_for(*self._expected()) if self.discount is None else self.discount
 
     def numbers(self, arms: int) -> np.ndarray:
         return np.array([self._discount()])

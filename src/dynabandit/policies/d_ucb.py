@@ -11,6 +11,7 @@ from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import Stream
 from dynabandit.policies.base import Kernels, Now, Policy
+from dynabandit.policies.expecting import discount_for
 
 __all__ = ["DUCB"]
 
@@ -144,7 +145,7 @@ class DUCB(Policy):
     def tuned(self, switches: int, horizon: int) -> "DUCB":
         if self.discount is not None:
             return self
-        return replace(self, discount=1.0 - math.sqrt(max(switches, 1) / horizon) / 4.0)
+        return replace(self, discount=discount_for(max(switches, 1), horizon))
 
     def numbers(self, arms: int) -> np.ndarray:
         return np.array([self.discount])

@@ -1,6 +1,5 @@
 """D-TS: Thompson sampling on discounted counts, where every arm decays with every reward."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,8 +9,8 @@ from dynabandit.errors import keep, number
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.expecting import Expecting
-from dynabandit.policies.thompson import checked_prior
+from dynabandit.policies.expecting import Expecting, discount_for
+from dynabandit.policies.thompson import beta_belief, checked_prior
 
 __all__ = ["DiscountedTS", "decay", "observe"]
 
@@ -126,9 +125,7 @@ class DiscountedTS(Expecting):
         return self.discount is None
 
     def _discount(self) -> float:
-        changes, horizon = self._expected()
-        # More changes than steps would leave no room for a discount
-        return 1.0 - math.sqrt(min(changes / horizon, 1.0)) / 4.0 if self.discount is None else self.discount
+        return discount_for(*self._expected()) if self.discount is None else self.discount
 
     def numbers(self, arms: int) -> np.ndarray:
         return np.array([*self.prior, self._discount()])
@@ -138,5 +135,4 @@ class DiscountedTS(Expecting):
         successes, failures = column.tolist()
         a = self.prior[0] + successes * float(shared[SCALE])
         b = self.prior[1] + failures * float(shared[SCALE])
-        mean = a / (a + b)
-        return Belief(mean, mean * (1.0 - mean), self._discount(), a + b)
+        return beta_belief(a, b, self._discount())

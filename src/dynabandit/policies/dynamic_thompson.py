@@ -11,7 +11,7 @@ from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
 from dynabandit.policies import adaptive
 from dynabandit.policies.base import Kernels, Now, Policy
-from dynabandit.policies.thompson import checked_prior
+from dynabandit.policies.thompson import beta_belief, checked_prior
 
 __all__ = ["DTS", "AffDTS1", "AffDTS2"]
 
@@ -142,10 +142,9 @@ class DTS(Policy):
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         a, b = column.tolist()
-        mean = a / (a + b)
         full = a + b >= self.memory * ROUNDING
         forgetting = self.memory / (self.memory + 1.0) if full else 1.0
-        return Belief(mean, mean * (1.0 - mean), forgetting, a + b)
+        return beta_belief(a, b, forgetting)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """What the policies share whose numbers follow from how long they run and how often the world changes."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -7,9 +8,19 @@ from dynabandit.errors import integer, keep
 from dynabandit.kernels.streams import LARGEST_STEP
 from dynabandit.policies.base import Policy
 
-__all__ = ["Expecting"]
+__all__ = ["Expecting", "discount_for", "window_for"]
 
 Self = TypeVar("Self", bound="Expecting")
+
+
+def discount_for(changes: int, horizon: int) -> float:
+    """Return the discount of D-UCB for so many changes; more of them than steps would leave no room for one."""
+    return 1.0 - math.sqrt(min(changes / horizon, 1.0)) / 4.0
+
+
+def window_for(changes: int, horizon: int) -> int:
+    """Return the window of SW-UCB for so many changes; one longer than the horizon would hold no more."""
+    return min(max(1, round(2.0 * math.sqrt(horizon * math.log(horizon) / changes))), horizon)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from dynabandit.kernels.draws import beta, not_empty
 from dynabandit.kernels.streams import LARGEST_STEP, SCORE, SECOND, Stream
 from dynabandit.policies import discounted_thompson as historic
 from dynabandit.policies.base import Kernels, Now, Policy
-from dynabandit.policies.thompson import checked_prior
+from dynabandit.policies.thompson import beta_belief, checked_prior
 
 __all__ = ["FDSWTS"]
 
@@ -137,5 +137,4 @@ class FDSWTS(Policy):
         """Read an arm's hot posterior; its effective size is a + b, the prior included."""
         a = self.prior[0] + float(column[HOT_SUCCESSES])
         b = self.prior[1] + float(column[HOT_FAILURES])
-        mean = a / (a + b)
-        return Belief(mean, mean * (1.0 - mean), self.discount, a + b)
+        return beta_belief(a, b, self.discount)

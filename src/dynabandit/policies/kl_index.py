@@ -9,7 +9,7 @@ from dynabandit.kernels.bernoulli import negentropy, upper_bound
 from dynabandit.kernels.compilation import kernel
 from dynabandit.policies import averaging
 
-__all__ = ["INVERSE", "MEAN", "SLOTS", "UNSEEN", "index", "start", "write"]
+__all__ = ["INVERSE", "MEAN", "SLOTS", "UNSEEN", "bound", "index", "start", "write"]
 
 SLOTS = (*averaging.SLOTS, "mean", "negentropy", "inverse")
 MEAN = SLOTS.index("mean")
@@ -39,7 +39,10 @@ def write(memory: np.ndarray, arm: int, state: sample_mean.State) -> None:
 @kernel
 def index(memory: np.ndarray, arm: int, level: float) -> float:
     """Return the largest q with N kl(mean, q) <= level; infinity for an arm without rewards."""
-    mean = memory[MEAN, arm]
-    if mean > UNSEEN:
-        return mean
-    return upper_bound(mean, memory[NEGENTROPY, arm], level * memory[INVERSE, arm])
+    return bound(memory[MEAN, arm], memory[NEGENTROPY, arm], level * memory[INVERSE, arm])
+
+
+@kernel
+def bound(mean: float, negentropy: float, level: float) -> float:
+    """Return the largest q with kl(mean, q) <= level; infinity for an arm without rewards."""
+    return mean if mean > UNSEEN else upper_bound(mean, negentropy, level)

@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 
 from dynabandit.errors import integer, keep
-from dynabandit.kernels.bernoulli import negentropy, upper_bound
+from dynabandit.kernels.bernoulli import negentropy
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import LARGEST_STEP, Stream
-from dynabandit.policies import averaging, kl_index, sw_ucb
+from dynabandit.policies import averaging, kl_index, ring, sw_ucb
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.expecting import Expecting
+from dynabandit.policies.expecting import Expecting, window_for
 
 __all__ = ["SWKLUCB"]
 
@@ -22,7 +22,7 @@ NEGENTROPY = SLOTS.index("negentropy")
 
 @kernel
 def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
-    return math.log(max(min(shared[sw_ucb.SEEN], parameters[0]), 1.0))
+    return math.log(max(min(shared[ring.SEEN], parameters[0]), 1.0))
 
 
 @kernel
@@ -35,20 +35,17 @@ def score(
     table: np.ndarray,
     source: Stream,
 ) -> float:
-    mean, width = memory[sw_ucb.MEAN, arm], memory[sw_ucb.WIDTH, arm]
-    if mean > kl_index.UNSEEN:
-        return mean
-    return upper_bound(mean, memory[NEGENTROPY, arm], now.context * width * width)
+    width = memory[sw_ucb.WIDTH, arm]
+    return kl_index.bound(memory[sw_ucb.MEAN, arm], memory[NEGENTROPY, arm], now.context * width * width)
 
 
 @kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    window = int(parameters[0])
-    seen = int(shared[sw_ucb.SEEN])
-    leaving = int(shared[sw_ucb.RING + 2 * (seen % window)]) if seen >= window else arm
+    leaving, _ = ring.oldest(shared, int(parameters[0]))
     sw_ucb.learn(memory, shared, arm, reward, parameters)
     memory[NEGENTROPY, arm] = negentropy(memory[sw_ucb.MEAN, arm])
-    memory[NEGENTROPY, leaving] = negentropy(memory[sw_ucb.MEAN, leaving])
+    if leaving >= 0:
+        memory[NEGENTROPY, leaving] = negentropy(memory[sw_ucb.MEAN, leaving])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,11 +114,10 @@ class SWKLUCB(Expecting, averaging.Averaging):
     def _window(self) -> int:
         if self.window is not None:
             return self.window
-        changes, horizon = self._expected()
-        return min(max(1, round(2.0 * math.sqrt(horizon * math.log(horizon) / changes))), horizon)
+        return window_for(*self._expected())
 
     def numbers(self, arms: int) -> np.ndarray:
         return np.array([float(self._window())])
 
     def shared_size(self) -> int:
-        return sw_ucb.RING + 2 * self._window()
+        return ring.size(self._window())

@@ -1,6 +1,5 @@
 """SW-TS: Thompson sampling on the latest rewards only."""
 
-import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -12,31 +11,25 @@ from dynabandit.estimators.base import Belief
 from dynabandit.estimators.sliding_window import retract
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import LARGEST_STEP
-from dynabandit.policies import averaging, thompson
+from dynabandit.policies import averaging, ring, thompson
 from dynabandit.policies.base import Kernels
-from dynabandit.policies.expecting import Expecting
+from dynabandit.policies.expecting import Expecting, window_for
 
 __all__ = ["SWTS"]
 
 PRIOR_A, PRIOR_B, WINDOW = range(3)  # the prior first, as `thompson.posterior` reads it
-SEEN = 0  # shared: how many rewards so far, then a ring of (arm, reward) pairs
-RING = 1
 
 
 @kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
     window = int(parameters[WINDOW])
-    seen = int(shared[SEEN])
-    place = RING + 2 * (seen % window)
-    if seen >= window:
-        oldest = int(shared[place])
-        state = retract(sample_mean.load(memory, oldest), shared[place + 1])
+    leaving, earlier = ring.oldest(shared, window)
+    if leaving >= 0:
+        state = retract(sample_mean.load(memory, leaving), earlier)
         for slot in range(sample_mean.SIZE):
-            memory[slot, oldest] = state[slot]
+            memory[slot, leaving] = state[slot]
     averaging.observe(memory, arm, reward)
-    shared[place] = arm
-    shared[place + 1] = reward
-    shared[SEEN] = seen + 1.0
+    ring.push(shared, window, arm, reward)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,10 +89,7 @@ class SWTS(Expecting, thompson.TS):
         return self.window is None
 
     def _window(self) -> int:
-        changes, horizon = self._expected()
-        if self.window is not None:
-            return self.window
-        return min(max(1, round(2.0 * math.sqrt(horizon * math.log(horizon) / changes))), horizon)
+        return window_for(*self._expected()) if self.window is None else self.window
 
     def tuned(self, switches: int, horizon: int) -> Self:
         if self.window is None:
@@ -110,11 +100,10 @@ class SWTS(Expecting, thompson.TS):
         return np.array([*self.prior, float(self._window())])
 
     def shared_size(self) -> int:
-        return RING + 2 * self._window()
+        return ring.size(self._window())
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         """Read the posterior of an arm; its effective size is a + b, the prior included."""
         a = self.prior[0] + float(column[thompson.TOTAL])
         b = self.prior[1] + float(column[thompson.PLAYS]) - float(column[thompson.TOTAL])
-        mean = a / (a + b)
-        return Belief(mean, mean * (1.0 - mean), 1.0, a + b)
+        return thompson.beta_belief(a, b, forgetting=1.0)

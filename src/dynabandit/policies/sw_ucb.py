@@ -11,8 +11,9 @@ from dynabandit.estimators import sample_mean
 from dynabandit.estimators.sliding_window import retract
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import LARGEST_STEP, Stream
-from dynabandit.policies import averaging
+from dynabandit.policies import averaging, ring
 from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.expecting import window_for
 
 __all__ = ["SWUCB"]
 
@@ -20,8 +21,6 @@ XI = 0.6
 SLOTS = (*averaging.SLOTS, "mean", "width")
 MEAN = SLOTS.index("mean")
 WIDTH = SLOTS.index("width")
-SEEN = 0  # shared: how many rewards so far, then a ring of (arm, reward) pairs
-RING = 1
 
 
 @kernel
@@ -32,7 +31,7 @@ def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarr
 
 @kernel
 def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
-    return math.sqrt(XI * math.log(max(min(shared[SEEN], parameters[0]), 1.0)))
+    return math.sqrt(XI * math.log(max(min(shared[ring.SEEN], parameters[0]), 1.0)))
 
 
 @kernel
@@ -51,15 +50,11 @@ def score(
 @kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
     window = int(parameters[0])
-    seen = int(shared[SEEN])
-    place = RING + 2 * (seen % window)
-    if seen >= window:
-        oldest = int(shared[place])
-        write(memory, oldest, retract(sample_mean.load(memory, oldest), shared[place + 1]))
+    leaving, earlier = ring.oldest(shared, window)
+    if leaving >= 0:
+        write(memory, leaving, retract(sample_mean.load(memory, leaving), earlier))
     write(memory, arm, sample_mean.observe(sample_mean.load(memory, arm), reward))
-    shared[place] = arm
-    shared[place + 1] = reward
-    shared[SEEN] = seen + 1.0
+    ring.push(shared, window, arm, reward)
 
 
 @kernel
@@ -128,13 +123,11 @@ class SWUCB(averaging.Averaging):
 
     def tuned(self, switches: int, horizon: int) -> "SWUCB":
         if self.window is None:
-            window = max(1, round(2.0 * math.sqrt(horizon * math.log(horizon) / max(switches, 1))))
-        else:
-            window = self.window
-        return replace(self, window=min(window, horizon))  # a longer one would hold no more
+            return replace(self, window=window_for(max(switches, 1), horizon))
+        return replace(self, window=min(self.window, horizon))  # a longer one would hold no more
 
     def numbers(self, arms: int) -> np.ndarray:
         return np.array([float(self.window or 1)])
 
     def shared_size(self) -> int:
-        return RING + 2 * (self.window or 1)
+        return ring.size(self.window or 1)

@@ -6,11 +6,12 @@ from typing import ClassVar
 import numpy as np
 
 from dynabandit.errors import keep, number
+from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
 from dynabandit.policies import averaging
 from dynabandit.policies.base import Kernels, Now
 
-__all__ = ["OTS", "TS", "checked_prior"]
+__all__ = ["OTS", "TS", "beta_belief", "checked_prior"]
 
 TOTAL = averaging.SLOTS.index("total")
 PLAYS = averaging.SLOTS.index("plays")
@@ -22,6 +23,12 @@ def checked_prior(prior: tuple[float, float]) -> tuple[float, float]:
         raise TypeError(f"prior must be a pair of positive numbers such as (2, 2), got {prior!r}")
     a, b = (number("each number in prior", value, 0.0, float("inf"), open_low=True) for value in prior)
     return a, b
+
+
+def beta_belief(a: float, b: float, forgetting: float) -> Belief:
+    """Return what a Beta(a, b) posterior says of an arm; its effective size counts the prior."""
+    mean = a / (a + b)
+    return Belief(mean, mean * (1.0 - mean), forgetting, a + b)
 
 
 @kernel

@@ -23,7 +23,7 @@ from dynabandit.policies.decision import SCRATCH_ROWS
 from dynabandit.simulation.episodes import Record, State, add_switches, make_episode
 
 __all__ = [
-    "LANES", "THREADS", "Crew", "crew_for", "path_kernel", "play_kernel", "scratch_rows", "spread_kernel",
+    "LANES", "THREADS", "Team", "team_for", "path_kernel", "play_kernel", "scratch_rows", "spread_kernel",
     "switch_kernel",
 ]  # fmt: skip
 
@@ -35,24 +35,24 @@ MOST_ROUNDS = 8
 THREADS = LANES if numba.config.ENABLE_CUDASIM else 4 * LANES  # of a block: Numba's simulator has no warps
 
 
-class Crew(NamedTuple):
-    """Who walks over the arms of a replication: a kernel is compiled for each crew."""
+class Team(NamedTuple):
+    """Who walks over the arms of a replication: a kernel is compiled for each team."""
 
     width: int  # a power of 2: how many lanes
     rounds: int  # how often each of them comes by, known to the compiler; 0 where it is too often for that
 
 
-def crew_for(arms: int) -> Crew:
-    """Return the crew for so many arms: all lanes of a warp where arms are many, else just enough."""
+def team_for(arms: int) -> Team:
+    """Return the team for so many arms: all lanes of a warp where arms are many, else just enough."""
     width = min(LANES, 1 << (arms - 1).bit_length())
     rounds = -(-arms // width)
-    return Crew(width, rounds if rounds <= MOST_ROUNDS else 0)
+    return Team(width, rounds if rounds <= MOST_ROUNDS else 0)
 
 
 @functools.cache
-def warp(crew: Crew) -> Walk:
-    """Return the walk of a crew; several replications share a warp where their crews are small."""
-    width, known_rounds = crew
+def warp(team: Team) -> Walk:
+    """Return the walk of a team; several replications share a warp where their teams are small."""
+    width, known_rounds = team
 
     if known_rounds:
 
@@ -202,14 +202,14 @@ def scratch_rows(kernels: Kernels, *, in_single: bool) -> int:
 
 
 @functools.cache
-def play_kernel(kernels: Kernels, crew: Crew, *, in_single: bool) -> Any:
+def play_kernel(kernels: Kernels, team: Team, *, in_single: bool) -> Any:
     """Return the CUDA kernel that plays a block of steps, with its scratch in shared memory unless arms are many.
 
     In single precision a GPU draws every arm faster than it decides whose draw can be spared.
     """
-    episode, width, in_shared = make_episode(kernels, warp(crew), contest=not in_single), crew.width, crew.rounds > 0
+    episode, width, in_shared = make_episode(kernels, warp(team), contest=not in_single), team.width, team.rounds > 0
     rows, kind = scratch_rows(kernels, in_single=in_single), numba.float32 if in_single else numba.float64
-    shared_shape = (THREADS // width * rows, width * max(crew.rounds, 1))
+    shared_shape = (THREADS // width * rows, width * max(team.rounds, 1))
 
     def play(  # type: ignore[no-untyped-def]
         memory, shared, last, parameters, times, total, regret, correct, arms, rewards,
@@ -231,9 +231,9 @@ def play_kernel(kernels: Kernels, crew: Crew, *, in_single: bool) -> Any:
 
 
 @functools.cache
-def path_kernel(kernels: EnvironmentKernels, crew: Crew, *, in_single: bool) -> Any:
+def path_kernel(kernels: EnvironmentKernels, team: Team, *, in_single: bool) -> Any:
     """Return the CUDA kernel that writes a block of means."""
-    write_path, width = make_path(kernels, warp(crew)), crew.width
+    write_path, width = make_path(kernels, warp(team)), team.width
 
     def write(  # type: ignore[no-untyped-def]
         state, parameters, table, means, best, first, steps, seed_low, seed_high, first_replication

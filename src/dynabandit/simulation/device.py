@@ -21,7 +21,6 @@ __all__ = ["fitting", "free_bytes", "missing", "run"]
 BLOCK_BYTES = 1 << 32  # of means: launches are then few
 BLOCK_SHARE = 0.125  # of the free memory, where that is less
 SHARE_OF_MEMORY = 0.6
-THREADS = 128
 SIMULATED_BYTES = 1 << 36  # of memory, where Numba's simulator stands in for a GPU
 
 
@@ -127,8 +126,8 @@ class _Batch:
         self.kernels, self.in_single = kernels, in_single
         self.float = np.float32 if in_single else np.float64
         arms = work.environment.arms
-        self.crew = kernels.crew_for(arms)
-        self.replications = _round_up(replications, kernels.LANES // self.crew.width)
+        self.team = kernels.team_for(arms)
+        self.replications = _round_up(replications, kernels.LANES // self.team.width)
         fitting = max(1, block_bytes(free_bytes()) // (np.dtype(self.float).itemsize * self.replications * arms))
         self.steps = min(work.horizon, fitting if block is None else block)
         self.means = self.empty((self.steps, arms))
@@ -156,16 +155,13 @@ class _Batch:
         there = self.send(rows)
         copies = self.empty(rows.shape[1:], there.dtype)
         size = math.prod(rows.shape[1:])
-        grid = -(-self.replications * size // THREADS)
         flat = there.reshape(len(rows), size), index, copies.reshape(self.replications, size)
-        self.kernels.spread_kernel()[grid, THREADS](*flat)
+        self.kernels.spread_kernel()[self.launch(size)](*flat)
         return copies
 
-    @property
-    def warps(self) -> tuple[int, int]:
-        """How to launch a kernel that gives each replication its lanes."""
-        threads = self.kernels.THREADS
-        return -(-self.replications * self.crew.width // threads), threads
+    def launch(self, each: int) -> tuple[int, int]:
+        """Return how many blocks, of how many threads, give each replication so many threads."""
+        return -(-self.replications * each // self.kernels.THREADS), self.kernels.THREADS
 
     def run(self, done: int, total: int) -> None:
         """Play all policies on all blocks of steps."""
@@ -186,10 +182,12 @@ class _Batch:
         """Fill the means with one block of the paths after the other; yield first step and length."""
         world = self.work.environment
         state = self.empty((len(world.slots), world.arms))
-        write = self.kernels.path_kernel(world.kernels, self.crew, in_single=self.in_single)
+        write = self.kernels.path_kernel(world.kernels, self.team, in_single=self.in_single)
         for first in range(1, self.work.horizon + 1, self.steps):
             length = min(self.steps, self.work.horizon + 1 - first)
-            write[self.warps](state, self.numbers, self.table, self.means, self.best, first, length, *self.source)
+            write[self.launch(self.team.width)](
+                state, self.numbers, self.table, self.means, self.best, first, length, *self.source
+            )
             yield first, length
 
     def _switches(self) -> np.ndarray:
@@ -198,9 +196,8 @@ class _Batch:
         if not self.work.needs_switches:
             return switches
         incumbent, counts = self.send(np.full(self.replications, -1)), self.send(switches)
-        grid = -(-self.replications // THREADS)
         for _, length in self._blocks():
-            self.kernels.switch_kernel()[grid, THREADS](self.means, self.best, length, incumbent, counts)
+            self.kernels.switch_kernel()[self.launch(1)](self.means, self.best, length, incumbent, counts)
         return counts.copy_to_host()
 
 
@@ -214,9 +211,9 @@ class _Player:
         there = batch.send(index)
         self.state = [batch.spread(part, there) for part in states]
         self.table = batch.send(policy.kernels.table(arms, horizon))
-        self.kernel = batch.kernels.play_kernel(policy.kernels, batch.crew, in_single=batch.in_single)
+        self.kernel = batch.kernels.play_kernel(policy.kernels, batch.team, in_single=batch.in_single)
         rows = batch.kernels.scratch_rows(policy.kernels, in_single=batch.in_single)
-        self.scratch = batch.send(np.zeros((1, 1, 1))) if batch.crew.rounds else batch.empty((rows, arms))
+        self.scratch = batch.send(np.zeros((1, 1, 1))) if batch.team.rounds else batch.empty((rows, arms))
         total = batch.send(np.zeros(batch.replications), exact=True)
         parts = [batch.empty(part.shape[1:] if part.size else (1,), part.dtype) for part in row[2:]]
         self.record = [batch.send(row.times), total, *parts]
@@ -225,7 +222,7 @@ class _Player:
         """Play a block of steps."""
         batch = self.batch
         cursor = int(np.searchsorted(batch.work.times, first))
-        self.kernel[batch.warps](
+        self.kernel[batch.launch(batch.team.width)](
             *self.state, *self.record, self.table, self.scratch, batch.means, batch.best,
             first, length, self.policy.burn_in, cursor, self.row.arms.size > 0, *batch.source,
         )  # fmt: skip

@@ -1,6 +1,5 @@
 """Policies on an environment, over many replications and all cores."""
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import threads as on_threads
 from dynabandit.simulation.backends import check_backend, takes_gpu
 from dynabandit.simulation.episodes import Record
-from dynabandit.simulation.work import Progress, Work
+from dynabandit.simulation.work import Progress, Work, cores
 
 if TYPE_CHECKING:
     import pandas
@@ -220,7 +219,7 @@ def compare(
     replications = integer("replications", replications, 1, LARGEST_REPLICATION)
     first_replication = integer("first_replication", first_replication, 0, LARGEST_REPLICATION + 1 - replications)
     marks = recorded_times(times, horizon)
-    threads = _cores() if threads is None else integer("threads", threads, 1)
+    threads = cores() if threads is None else integer("threads", threads, 1)
     block = None if block is None else integer("block", block, 1)
     seed = integer("seed", seed, 0, 2**64 - 1)
     check_backend(backend, precision, world, named, horizon)
@@ -312,10 +311,6 @@ def recorded_times(times: int | Sequence[int] | np.ndarray, horizon: int) -> np.
     if not rises or marks[0] < 1 or marks[-1] != horizon:
         raise ValueError(f"times must be whole numbers that rise from at least 1 to the horizon {horizon}, got {times}")
     return marks.astype(np.int64)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _progress(report: Progress | None) -> Progress:

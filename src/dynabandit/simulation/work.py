@@ -1,5 +1,6 @@
 """What the backends of the simulator share."""
 
+import os
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -10,9 +11,14 @@ from dynabandit.kernels.streams import Stream
 from dynabandit.policies import Policy
 from dynabandit.simulation.episodes import State, start
 
-__all__ = ["Progress", "Work", "distinct_states", "initial_state"]
+__all__ = ["Progress", "Work", "cores", "distinct_states", "initial_state"]
 
 Progress = Callable[[int, int], None]
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Work(NamedTuple):
