@@ -8,6 +8,7 @@ from scipy import stats
 
 from dynabandit.kernels.compilation import compiled, kernel
 from dynabandit.kernels.draws import beta, gamma
+from dynabandit.kernels.precision import single
 from dynabandit.kernels.streams import SCORE, stream
 from laws import assert_law, assert_mean, assert_share, size
 
@@ -31,6 +32,7 @@ def fill_beta(out: np.ndarray, a: float, b: float, source: object) -> None:
 
 COMPILED_GAMMA = compiled(fill_gamma)
 COMPILED_BETA = compiled(fill_beta)
+SINGLE_BETA = compiled(single(fill_beta))
 
 
 def gammas(shape: float, count: int) -> np.ndarray:
@@ -53,6 +55,13 @@ def test_gamma_draws_have_the_gamma_law(shape: float) -> None:
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_beta_draws_have_the_beta_law(a: float, b: float) -> None:
     assert_law(betas(a, b, size(50_000)), stats.beta(a, b).cdf)
+
+
+@pytest.mark.parametrize(("a", "b"), [*product([0.5, 1.0, 2.0, 50.0], repeat=2)])
+def test_beta_draws_in_single_precision_have_the_beta_law(a: float, b: float) -> None:
+    out = np.empty(size(50_000), dtype=np.float32)
+    SINGLE_BETA(out, np.float32(a), np.float32(b), stream(3))
+    assert_law(out.astype(float), stats.beta(a, b).cdf)
 
 
 @pytest.mark.parametrize(("a", "b"), [*product([0.3, 1.0, 2.0, 50.0], repeat=2)])

@@ -65,4 +65,4 @@ def test_a_policy_whose_scores_move_gets_no_tree() -> None:
 
 def test_a_policy_that_draws_its_scores_cannot_be_still() -> None:
     with pytest.raises(ValueError, match="draws new scores at every step: its kernels cannot be still"):
-        make_choose(db.policy("ts").kernels, tree=True)
+        make_choose(db.policy("ts").kernels, still=True)

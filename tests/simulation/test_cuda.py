@@ -102,7 +102,7 @@ def test_wrong_backends_and_precisions_are_refused_before_any_work(wrong: dict[s
 
 
 @pytest.mark.parametrize("name", ["ucb", "ts", "aff-ots", "aff-ucb2-growing", "aff-dts2", "kl-ucb", "glr-kl-ucb"])
-def test_single_precision_agrees_in_law_and_nearly_number_for_number(name: str) -> None:
+def test_single_precision_agrees_in_law_and_without_beta_draws_nearly_number_for_number(name: str) -> None:
     """Fixed seeds; the mean of the differences is within 4.5 standard errors of 0, which chance breaks once in 10^5."""
     policy, world, arms, horizon, replications = db.policy(name), db.environment("case-1", arms=12), 12, 1000, 40
     state = initial_state(policy, arms, np.zeros(replications, dtype=np.int64), horizon)
@@ -124,9 +124,10 @@ def test_single_precision_agrees_in_law_and_nearly_number_for_number(name: str) 
         narrow, record, table, scratch, trees, means, means.max(axis=2), 1, horizon, policy.burn_in, 0, stream(1)
     )
     exact = db.simulate(policy, world, horizon=horizon, replications=replications, seed=1).total_regret
-    # The same streams: most replications make the same choices, and the rest differ by chance, not in the mean
+    # The same streams: most replications make the same choices, and the rest differ by chance, not in the mean.
+    # Beta draws take fewer words of a stream in single precision, and so are others.
     difference = record.total - exact
-    assert (abs(difference) < 0.01).mean() > 0.3
+    assert policy.kernels.posterior is not None or (abs(difference) < 0.01).mean() > 0.3
     assert abs(difference.mean()) < 4.5 * max(difference.std(), 1e-3) / replications**0.5
 
 

@@ -2,7 +2,8 @@
 
 A Python number is a double to Numba, and one double makes a whole expression double. `single` rebuilds a kernel and all
 kernels that it calls with float32 constants, so that code for a GPU can be single precision throughout without a second
-copy of any algorithm.
+copy of any algorithm. A function that makes more bits than a float32 can hold may name another one as its `in_single`,
+which then stands in its place.
 """
 
 import builtins
@@ -32,6 +33,7 @@ def single(function: Any) -> Any:
     >>> type(single(exp_negative)(np.float32(-1.0)))
     <class 'numpy.float32'>
     """
+    function = getattr(function, "in_single", function)
     if function not in _rebuilt:
         code = _single_code(function.__code__)
         names: dict[str, Any] = {"__builtins__": builtins, "float": np.float32, "__name__": function.__module__}

@@ -6,33 +6,33 @@ import numpy as np
 
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.contest import GROUP, LOSES, challenge, contested, prefixes
-from dynabandit.kernels.draws import beta, not_empty
+from dynabandit.kernels.draws import MISSED, beta, beta_of, gamma_trial, not_empty
 from dynabandit.kernels.streams import EXPLORED_ARM, SCORE, TIE, Stream, uniform
 from dynabandit.kernels.walk import ALONE, Walk
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.tournament import winner
 
-__all__ = ["SCRATCH_ROWS", "make_choose", "make_count_choices", "make_largest"]
+__all__ = ["SCRATCH_ROWS", "make_choose", "make_count_choices", "make_enter_row", "make_largest"]
 
 SCRATCH_ROWS = 5
 FEW = 8  # up to so many arms, drawing them all is cheaper than a contest
 
 
 def make_choose(
-    kernels: Kernels, walk: Walk = ALONE, *, contest: bool = True, tree: bool = False
+    kernels: Kernels, walk: Walk = ALONE, *, contest: bool = True, still: bool = False
 ) -> Callable[..., int]:
     """Return choose(memory, shared, last, scratch, step, parameters, table, source), the next arm.
 
     `last` holds the step of each arm's latest play; `scratch` is an array (SCRATCH_ROWS, arms or more) whose first
     row holds the scores afterwards. Without `contest`, a Thompson policy draws every arm, which is slow on a
-    processor. With `tree`, for scores that stand still, `scratch` is a tree of `policies.tournament` with the scores
-    as they are now.
+    processor. With `still`, for scores that stand still, `scratch` has the scores as they are now: in a tree of
+    `policies.tournament` where one walker is alone, else in the first row, as `make_enter_row` writes them.
     """
     context, explore, meet = kernels.context, kernels.explore, walk.meet
-    lead = winner if tree else make_first_row(walk)
-    if tree and kernels.posterior is not None:
+    lead = winner if still and walk is ALONE else make_first_row(walk)
+    if still and kernels.posterior is not None:
         raise ValueError("a policy with a posterior draws new scores at every step: its kernels cannot be still")
-    if tree:
+    if still:
         fill = keep_scores
     elif kernels.posterior is None:
         fill = make_indices(kernels, walk)
@@ -83,6 +83,34 @@ def make_indices(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
     return fill
 
 
+def make_enter_row(kernels: Kernels, walk: Walk) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Return `enter_all` and `enter` of scores that stand still, as in `policies.tournament`, for a plain row."""
+    score, rounds, place, inside = kernels.score, walk.rounds, walk.place, walk.inside
+
+    @kernel
+    def enter_all(
+        scratch: np.ndarray, memory: np.ndarray, now: Now, parameters: np.ndarray, table: np.ndarray, source: Stream
+    ) -> None:
+        for turn in range(rounds(now.arms)):
+            arm = place(0, turn)
+            if inside(arm, now.arms):
+                scratch[0, arm] = score(memory, arm, 0, now, parameters, table, source)
+
+    @kernel
+    def enter(
+        scratch: np.ndarray,
+        memory: np.ndarray,
+        arm: int,
+        now: Now,
+        parameters: np.ndarray,
+        table: np.ndarray,
+        source: Stream,
+    ) -> None:
+        scratch[0, arm] = score(memory, arm, 0, now, parameters, table, source)
+
+    return enter_all, enter
+
+
 @kernel
 def keep_scores(
     memory: np.ndarray,
@@ -97,7 +125,11 @@ def keep_scores(
 
 
 def make_draws(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
-    """Return fill for a policy with a `posterior`: a draw for every arm."""
+    """Return fill for a policy with a `posterior`: a draw for every arm.
+
+    One loop runs over arms and attempts alike, so that a walker whose attempt failed does not keep those beside it
+    from their next arms.
+    """
     posterior, optimistic = kernels.posterior, kernels.optimistic
     rounds, place, inside = walk.rounds, walk.place, walk.inside
     assert posterior is not None
@@ -112,12 +144,21 @@ def make_draws(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
         table: np.ndarray,
         source: Stream,
     ) -> None:
-        for turn in range(rounds(last.size)):
+        a, b, x, y = 1.0, 1.0, MISSED, MISSED
+        turn = 0
+        attempt = 0
+        while turn < rounds(last.size) and inside(place(0, turn), last.size):
             arm = place(0, turn)
-            if inside(arm, last.size):
+            if attempt == 0:
                 a, b = not_empty(posterior(memory, arm, now.step - 1 - last[arm], now, parameters))
-                draw = beta(a, b, source, SCORE, now.step, arm)
+            x, y = gamma_trial(x, y, a, b, source, SCORE, now.step, arm, attempt)
+            attempt += 1
+            if x >= 0.0 and y >= 0.0:
+                draw = beta_of(x, y, a, b, source, SCORE, now.step, arm)
                 scratch[0, arm] = max(draw, a / (a + b)) if optimistic else draw
+                x, y = MISSED, MISSED
+                turn += 1
+                attempt = 0
 
     return fill
 

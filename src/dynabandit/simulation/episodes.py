@@ -10,7 +10,7 @@ from dynabandit.kernels.compilation import compiled, kernel
 from dynabandit.kernels.streams import REWARD, Stream, uniform
 from dynabandit.kernels.walk import ALONE, Walk
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.decision import make_choose
+from dynabandit.policies.decision import make_choose, make_enter_row
 from dynabandit.policies.tournament import make_enter, make_enter_all
 
 __all__ = ["Record", "State", "count_switches", "episodes", "make_episode", "make_episodes", "start"]
@@ -80,11 +80,12 @@ def make_episodes(kernels: Kernels) -> Callable[..., None]:
 def make_episode(kernels: Kernels, walk: Walk, *, contest: bool = True) -> Callable[..., None]:
     """Return the function that plays a block of one replication, whose numbers stand in row `row` of each array.
 
-    Scores that stand still are kept in a tree where one walker is alone; many find the largest at once.
+    Scores that stand still are kept: in a tree where one walker is alone, and in a row, which is made anew with every
+    block, where many find the largest at once.
     """
-    still = kernels.still and walk is ALONE
-    choose = make_choose(kernels, walk, contest=contest, tree=still)
-    enter_all, enter = make_enter_all(kernels), make_enter(kernels)
+    still, alone = kernels.still, walk is ALONE
+    choose = make_choose(kernels, walk, contest=contest, still=still)
+    enter_all, enter = (make_enter_all(kernels), make_enter(kernels)) if alone else make_enter_row(kernels, walk)
     learn, reveal = kernels.learn, kernels.reveal
     rounds, place, inside, leads, meet = walk.rounds, walk.place, walk.inside, walk.leads, walk.meet
 
@@ -121,7 +122,7 @@ def make_episode(kernels: Kernels, walk: Walk, *, contest: bool = True) -> Calla
             if step <= burn_in * arms:
                 arm = (step - 1) % arms
             else:
-                if still and step == burn_in * arms + 1:
+                if still and (step == burn_in * arms + 1 or (offset == 0 and not alone)):
                     enter_all(tree, memory, Now(step, arms, 0.0), parameters, table, source)
                 arm = choose(memory, shared, last, tree if still else scratch, step, parameters, table, source)
             meet()
