@@ -315,14 +315,16 @@ def test_an_arm_that_is_added_counts_its_time_from_then_on() -> None:
 SCRIPT = """
 import dynabandit as db
 from ready import READY
-policies = {name: db.policy(name, **parameters) for name, parameters in READY.items()}
+names = ["glr-kl-ucb", "glr-kl-ucb-diminishing", "cusum-ucb", "m-ucb"]
+policies = {name: db.policy(name, **READY[name]) for name in names}
 policies["oracle-restart"] = db.policy("oracle-restart")
 world = db.environment("piecewise", starts=[1, 21], means=[[0.0, 1.0], [1.0, 0.0]])
-common = dict(horizon=50, seed=3, keep=("arms", "rewards"))
+common = dict(horizon=40, seed=3, keep=("arms", "rewards"))
 here = db.compare(policies, world, **common)
 there = db.compare(policies, world, backend="cuda", **common)
 for name in policies:
     assert (here[name].arms == there[name].arms).all(), name
+    assert (here[name].arms[0, -5:] == 0).mean() > 0.5, name  # it noticed
 print("agree", len(policies))
 """
 
@@ -332,4 +334,4 @@ def test_cuda_kernels_restart_as_the_processor_does() -> None:
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-W", "error", "-c", SCRIPT]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == f"agree {len(READY) + 1}", done.stderr
+    assert done.stdout.strip() == "agree 5", done.stderr
