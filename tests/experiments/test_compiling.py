@@ -13,7 +13,7 @@ COMPILE = """
 import dynabandit as db
 from dynabandit.experiments import Watcher
 from dynabandit.experiments.compiling import compile_ahead
-policies = [db.policy(name) for name in ("d-ucb", "aff-ucb1", "ucb")]
+policies = [(db.policy(name), arms) for name in ("d-ucb", "aff-ucb1", "ucb") for arms in (2, 50)]
 compile_ahead(policies, [db.environment("case-3")], False, jobs=2, watcher=Watcher())
 """
 SIMULATE = """
@@ -52,16 +52,16 @@ class Recorder(Watcher):
 def test_what_is_on_disk_is_not_compiled_again():
     db.simulate("ucb", "case-3", horizon=10)
     watcher = Recorder()
-    compile_ahead([db.policy("ucb")], [db.environment("case-3", arms=7)], False, jobs=2, watcher=watcher)
+    compile_ahead([(db.policy("ucb"), 2)], [db.environment("case-3", arms=7)], False, jobs=2, watcher=watcher)
     assert watcher.titles == []
 
 
 def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch):
     done = []
-    monkeypatch.setattr(compiling, "is_compiled", lambda policy: False)
+    monkeypatch.setattr(compiling, "is_compiled", lambda policy, arms: False)
     monkeypatch.setattr(compiling, "compile_item", done.append)
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    policies = [db.policy(name) for name in POLICIES]
+    policies = [(db.policy(name), 2) for name in POLICIES]
     compile_ahead(policies, [], False, jobs=2, watcher=Recorder())
     assert len(done) >= len(policies) - 1  # one may have gone to the worker; it is compiled when it is needed
 
@@ -78,9 +78,9 @@ def test_workers_end_when_this_process_is_interrupted(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(compiling, "_Worker", Spy)
-    monkeypatch.setattr(compiling, "is_compiled", lambda policy: False)
+    monkeypatch.setattr(compiling, "is_compiled", lambda policy, arms: False)
     monkeypatch.setattr(compiling, "compile_item", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        compile_ahead([db.policy(name) for name in POLICIES], [], False, jobs=3, watcher=Recorder())
+        compile_ahead([(db.policy(name), 2) for name in POLICIES], [], False, jobs=3, watcher=Recorder())
     assert len(workers) == 2
     assert all(worker.process.returncode is not None for worker in workers)

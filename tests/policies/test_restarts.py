@@ -15,7 +15,6 @@ from dynabandit.policies import glr_kl_ucb, m_ucb
 from dynabandit.service import warming
 from laws import INTERPRETED
 from oracles import upper_bounds
-from ready import READY
 
 STILL = [0.0, 1.0] * 2000
 GLR = {"horizon": 10_000}

@@ -225,7 +225,7 @@ def answer_here(asked: Sequence[tuple[Task, list[str]]], here: Mapping[str, str]
     return [task.compute(keys, 1, lambda work: None) for task, keys in asked]
 
 
-def compile_here(policies: list[Policy], worlds: list[Environment], coverage: bool, jobs: int) -> None:
+def compile_here(policies: list[tuple[Policy, int]], worlds: list[Environment], coverage: bool, jobs: int) -> None:
     """Compile for all workers of this machine."""
     compile_ahead(policies, worlds, coverage, jobs, Watcher())
 

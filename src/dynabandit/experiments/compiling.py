@@ -21,6 +21,7 @@ from dynabandit.experiments.store import plain
 from dynabandit.experiments.watching import Watcher
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import compile_policy, is_compiled, is_kept
+from dynabandit.simulation.episodes import episodes
 
 __all__ = ["compile_ahead"]
 
@@ -31,9 +32,16 @@ WORKER = "from dynabandit.experiments.compiling import serve; serve()"
 
 
 def compile_ahead(
-    policies: Iterable[Policy], environments: Iterable[Environment], coverage: bool, jobs: int, watcher: Watcher
+    policies: Iterable[tuple[Policy, int]],
+    environments: Iterable[Environment],
+    coverage: bool,
+    jobs: int,
+    watcher: Watcher,
 ) -> None:
-    """Compile what is not on disk yet, in up to `jobs` processes, this one included."""
+    """Compile what is not on disk yet, in up to `jobs` processes, this one included.
+
+    A policy comes with a number of arms: some decide in another way where arms are many.
+    """
     if numba.config.DISABLE_JIT:
         return
     items = _items(policies, environments, coverage)
@@ -56,14 +64,14 @@ def compile_ahead(
             worker.stop()
 
 
-def _items(policies: Iterable[Policy], environments: Iterable[Environment], coverage: bool) -> list[Item]:
+def _items(policies: Iterable[tuple[Policy, int]], environments: Iterable[Environment], coverage: bool) -> list[Item]:
     """List what is to be compiled, each algorithm once whatever its parameters."""
-    algorithms = {policy.kernels: policy for policy in policies}
+    algorithms = {episodes(policy.kernels, arms): (policy, arms) for policy, arms in policies}
     worlds = {environment.kernels: environment for environment in environments}
     items = [
-        {"policy": policy.name, "parameters": plain(policy.parameters)}
-        for policy in algorithms.values()
-        if not is_compiled(policy)
+        {"policy": policy.name, "parameters": plain(policy.parameters), "arms": arms}
+        for policy, arms in algorithms.values()
+        if not is_compiled(policy, arms)
     ]
     items += [
         {"environment": world.name, "parameters": plain(world.parameters)}
@@ -78,7 +86,7 @@ def _items(policies: Iterable[Policy], environments: Iterable[Environment], cove
 def compile_item(item: Item) -> None:
     """Compile one item of the list."""
     if "policy" in item:
-        compile_policy(make_policy(item["policy"], **item["parameters"]))
+        compile_policy(make_policy(item["policy"], **item["parameters"]), item["arms"])
     elif "environment" in item:
         make_environment(item["environment"], **item["parameters"]).path(horizon=1, seed=0)
     else:

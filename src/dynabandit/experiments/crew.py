@@ -57,13 +57,13 @@ def hire(cluster: str | None, jobs: int | None) -> AbstractContextManager[Crew]:
     return connect(cluster, jobs)
 
 
-def to_compile(work: Work) -> tuple[list[Policy], list[Environment], bool]:
-    """Return what is worth compiling ahead: policies, environments, and whether coverage is among it.
+def to_compile(work: Work) -> tuple[list[tuple[Policy, int]], list[Environment], bool]:
+    """Return what is worth compiling ahead: policies with their numbers of arms, environments, and whether coverage is among it.
 
     Code for a GPU is not: the process that runs it compiles it within seconds, and keeps it on disk.
     """
     simulated = [(task, keys) for task, keys in work if isinstance(task, SimulationTask) and task.backend == "cpu"]
-    policies = [task.policies[key] for task, keys in simulated for key in keys]
+    policies = [(task.policies[key], task.environment.arms) for task, keys in simulated for key in keys]
     worlds = [task.environment for task, _ in simulated]
     worlds += [task.environment for task, _ in work if isinstance(task, PathTask)]
     return policies, worlds, any(isinstance(task, CoverageTask) for task, _ in work)

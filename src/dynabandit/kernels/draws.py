@@ -8,13 +8,13 @@ Marsaglia & Tsang (2000), A simple method for generating gamma variables. ACM TO
 import math
 
 from dynabandit.kernels.compilation import kernel
+from dynabandit.kernels.philox import word
 from dynabandit.kernels.streams import Stream, normal_pair, uniform_pair, words
 
-__all__ = ["BELOW_ONE", "MISSED", "beta", "beta_of", "gamma", "gamma_trial", "not_empty"]
+__all__ = ["BELOW_ONE", "beta", "gamma", "not_empty"]
 
 SMALLEST_SHAPE = 1e-12  # stands for 0: a Beta posterior whose data was forgotten is then a fair coin
 BELOW_ONE = 1.0 - 2.0**-53  # the largest draw: 1 itself would have no tail beyond it
-MISSED = -1.0  # of a gamma draw: rejected, or not tried yet
 BOOST = 255  # the attempt that is kept for the boost of small shapes
 
 
@@ -24,9 +24,10 @@ def gamma(shape: float, source: Stream, role: int, step: int, arm: int) -> float
 
     Examples
     --------
-    >>> from dynabandit.kernels.streams import SCORE, stream
-    >>> gamma(2.5, stream(1), SCORE, step=1, arm=0) > 0.0
-    True
+        >>> from dynabandit.kernels.philox import word
+    from dynabandit.kernels.streams import SCORE, stream
+        >>> gamma(2.5, stream(1), SCORE, step=1, arm=0) > 0.0
+        True
     """
     first, _ = gamma_pair(max(shape, SMALLEST_SHAPE), 1.0, source, role, step, arm)
     if shape >= 1.0:
@@ -39,22 +40,17 @@ def gamma(shape: float, source: Stream, role: int, step: int, arm: int) -> float
 def beta(a: float, b: float, source: Stream, role: int, step: int, arm: int) -> float:
     """Draw from the Beta(a, b) law as x / (x + y) with gamma draws x and y.
 
-    Where a shape is below 1 the ratio is taken between logarithms: both gamma draws may be too small for a
-    double, but their ratio is not, and 0 / 0 never arises.
+        Where a shape is below 1 the ratio is taken between logarithms: both gamma draws may be too small for a
+        double, but their ratio is not, and 0 / 0 never arises.
 
     Examples
     --------
-    >>> from dynabandit.kernels.streams import SCORE, stream
-    >>> 0.0 < beta(2.0, 2.0, stream(1), SCORE, step=1, arm=0) < 1.0
-    True
+        >>> from dynabandit.kernels.philox import word
+    from dynabandit.kernels.streams import SCORE, stream
+        >>> 0.0 < beta(2.0, 2.0, stream(1), SCORE, step=1, arm=0) < 1.0
+        True
     """
     x, y = gamma_pair(a, b, source, role, step, arm)
-    return beta_of(x, y, a, b, source, role, step, arm)
-
-
-@kernel
-def beta_of(x: float, y: float, a: float, b: float, source: Stream, role: int, step: int, arm: int) -> float:
-    """Return the draw from Beta(a, b) that belongs to the two numbers of `gamma_pair`."""
     if a >= 1.0 and b >= 1.0:
         return min(x / (x + y), BELOW_ONE)
     boost_a, boost_b = boosts(a, b, source, role, step, arm)
@@ -74,62 +70,56 @@ def not_empty(shapes: tuple[float, float]) -> tuple[float, float]:
 @kernel
 def gamma_pair(a: float, b: float, source: Stream, role: int, step: int, arm: int) -> tuple[float, float]:
     """Draw two gamma numbers at once; a shape below 1 is raised by 1 and needs its `boosts`."""
-    x, y, attempt = MISSED, MISSED, 0
+    a = a if a >= 1.0 else a + 1.0
+    b = b if b >= 1.0 else b + 1.0
+    x = -1.0
+    y = -1.0
+    attempt = 0
     while x < 0.0 or y < 0.0:
-        x, y = gamma_trial(x, y, a, b, source, role, step, arm, attempt)
+        four = words(source, role, step, arm, 2 * attempt)
+        normal_a, normal_b = normal_pair(four)
+        uniform_a, uniform_b = uniform_pair(more_words(four, source, role, step, arm, 2 * attempt + 1))
+        if x < 0.0:
+            x = gamma_attempt(a, normal_a, uniform_a)
+        if y < 0.0:
+            y = gamma_attempt(b, normal_b, uniform_b)
         attempt += 1
     return x, y
 
 
 @kernel
-def gamma_trial(
-    x: float, y: float, a: float, b: float, source: Stream, role: int, step: int, arm: int, attempt: int
-) -> tuple[float, float]:
-    """Return the two numbers of `gamma_pair` after one more attempt at those that are `MISSED`."""
-    normal_a, normal_b, uniform_a, uniform_b = trial_numbers(source, role, step, arm, attempt)
-    if x < 0.0:
-        x = gamma_attempt(a if a >= 1.0 else a + 1.0, normal_a, uniform_a)
-    if y < 0.0:
-        y = gamma_attempt(b if b >= 1.0 else b + 1.0, normal_b, uniform_b)
-    return x, y
+def more_words(
+    four: tuple[int, int, int, int], source: Stream, role: int, step: int, arm: int, attempt: int
+) -> tuple[int, int, int, int]:
+    """Return four words beside those from which the normal numbers of an attempt were made."""
+    return words(source, role, step, arm, attempt)
 
 
 @kernel
-def trial_numbers(source: Stream, role: int, step: int, arm: int, attempt: int) -> tuple[float, float, float, float]:
-    """Return two normal and two uniform numbers."""
-    normal_a, normal_b = normal_pair(words(source, role, step, arm, 2 * attempt))
-    uniform_a, uniform_b = uniform_pair(words(source, role, step, arm, 2 * attempt + 1))
-    return normal_a, normal_b, uniform_a, uniform_b
+def spare_words(
+    four: tuple[int, int, int, int], source: Stream, role: int, step: int, arm: int, attempt: int
+) -> tuple[int, int, int, int]:
+    """Return two words that `normal_pair` has no use for in a float32, whose 24 bits take one word, and zeros."""
+    return four[1], word(0), four[3], word(0)
 
 
-@kernel
-def trial_numbers_in_single(
-    source: Stream, role: int, step: int, arm: int, attempt: int
-) -> tuple[float, float, float, float]:
-    """Return the same from one call of the generator: a float32 has no room for more than a word."""
-    w0, w1, w2, w3 = words(source, role, step, arm, attempt)
-    normal_a, normal_b = normal_pair((w0, 0, w1, 0))
-    uniform_a, uniform_b = uniform_pair((w2, 0, w3, 0))
-    return normal_a, normal_b, uniform_a, uniform_b
-
-
-trial_numbers.in_single = trial_numbers_in_single  # type: ignore[attr-defined]
+more_words.in_single = spare_words  # type: ignore[attr-defined]
 
 
 @kernel
 def gamma_attempt(shape: float, normal: float, uniform: float) -> float:
-    """Return one candidate of Marsaglia & Tsang's method for shape >= 1, or `MISSED`."""
+    """Return one candidate of Marsaglia & Tsang's method for shape >= 1, or -1 where it is rejected."""
     d = shape - 1.0 / 3.0
     cube_root = 1.0 + normal / math.sqrt(9.0 * d)
     if cube_root <= 0.0:
-        return MISSED
+        return -1.0
     v = cube_root * cube_root * cube_root
     square = normal * normal
     if uniform < 1.0 - 0.0331 * square * square:
         return d * v
     if math.log(uniform) < 0.5 * square + d * (1.0 - v + math.log(v)):
         return d * v
-    return MISSED
+    return -1.0
 
 
 @kernel

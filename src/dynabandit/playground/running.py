@@ -43,7 +43,7 @@ def messages(trial: Trial, threads: int = 1, now: Callable[[], float] = time.mon
     policies = {policy.label: policy for policy in (one.make_policy() for one in experiment.policies)}
     yield {"kind": "start", "policies": list(policies), "arms": world.arms, "horizon": trial.horizon,
            "replications": trial.replications, "link": trial.query}  # fmt: skip
-    yield from _compile(policies)
+    yield from _compile(policies, world.arms)
     runs = _piece(policies, world, trial, 0, 1, threads)
     yield from _beliefs(runs)
     regret = {label: run.regret for label, run in runs.items()}
@@ -61,11 +61,11 @@ def messages(trial: Trial, threads: int = 1, now: Callable[[], float] = time.mon
     yield {"kind": "end", "totals": [float(rows[:, -1].mean()) for rows in regret.values()]}
 
 
-def _compile(policies: dict[str, Policy]) -> Iterator[Message]:
-    missing = [policy for policy in policies.values() if not is_compiled(policy)]
+def _compile(policies: dict[str, Policy], arms: int) -> Iterator[Message]:
+    missing = [policy for policy in policies.values() if not is_compiled(policy, arms)]
     for place, policy in enumerate(missing, 1):
         yield {"kind": "doing", "text": f"compiling {policy.name}, {place} of {len(missing)}; this happens once"}
-        compile_policy(policy)
+        compile_policy(policy, arms)
 
 
 def _piece(

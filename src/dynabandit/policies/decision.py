@@ -6,26 +6,26 @@ import numpy as np
 
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.contest import GROUP, LOSES, challenge, contested, prefixes
-from dynabandit.kernels.draws import MISSED, beta, beta_of, gamma_trial, not_empty
+from dynabandit.kernels.draws import beta, not_empty
 from dynabandit.kernels.streams import EXPLORED_ARM, SCORE, TIE, Stream, uniform
 from dynabandit.kernels.walk import ALONE, Walk
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.tournament import winner
 
-__all__ = ["SCRATCH_ROWS", "make_choose", "make_count_choices", "make_enter_row", "make_largest"]
+__all__ = ["SCRATCH_ROWS", "is_contest", "make_choose", "make_count_choices", "make_enter_row", "make_largest"]
 
 SCRATCH_ROWS = 5
 FEW = 8  # up to so many arms, drawing them all is cheaper than a contest
 
 
 def make_choose(
-    kernels: Kernels, walk: Walk = ALONE, *, contest: bool = True, still: bool = False
+    kernels: Kernels, walk: Walk = ALONE, *, contest: bool | None = None, still: bool = False
 ) -> Callable[..., int]:
     """Return choose(memory, shared, last, scratch, step, parameters, table, source), the next arm.
 
     `last` holds the step of each arm's latest play; `scratch` is an array (SCRATCH_ROWS, arms or more) whose first
-    row holds the scores afterwards. Without `contest`, a Thompson policy draws every arm, which is slow on a
-    processor. With `still`, for scores that stand still, `scratch` has the scores as they are now: in a tree of
+    row holds the scores afterwards. A Thompson policy holds a `contest` or draws every arm; where that is None, it does
+    what `is_contest` says, and both have to be compiled. With `still`, for scores that stand still, `scratch` has the scores as they are now: in a tree of
     `policies.tournament` where one walker is alone, else in the first row, as `make_enter_row` writes them.
     """
     context, explore, meet = kernels.context, kernels.explore, walk.meet
@@ -36,6 +36,8 @@ def make_choose(
         fill = keep_scores
     elif kernels.posterior is None:
         fill = make_indices(kernels, walk)
+    elif contest is None:
+        fill = make_contest_or_draws(kernels, walk)
     else:
         fill = make_contest(kernels, walk) if contest else make_draws(kernels, walk)
 
@@ -125,11 +127,7 @@ def keep_scores(
 
 
 def make_draws(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
-    """Return fill for a policy with a `posterior`: a draw for every arm.
-
-    One loop runs over arms and attempts alike, so that a walker whose attempt failed does not keep those beside it
-    from their next arms.
-    """
+    """Return fill for a policy with a `posterior`: a draw for every arm."""
     posterior, optimistic = kernels.posterior, kernels.optimistic
     rounds, place, inside = walk.rounds, walk.place, walk.inside
     assert posterior is not None
@@ -144,21 +142,40 @@ def make_draws(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
         table: np.ndarray,
         source: Stream,
     ) -> None:
-        a, b, x, y = 1.0, 1.0, MISSED, MISSED
-        turn = 0
-        attempt = 0
-        while turn < rounds(last.size) and inside(place(0, turn), last.size):
+        for turn in range(rounds(last.size)):
             arm = place(0, turn)
-            if attempt == 0:
+            if inside(arm, last.size):
                 a, b = not_empty(posterior(memory, arm, now.step - 1 - last[arm], now, parameters))
-            x, y = gamma_trial(x, y, a, b, source, SCORE, now.step, arm, attempt)
-            attempt += 1
-            if x >= 0.0 and y >= 0.0:
-                draw = beta_of(x, y, a, b, source, SCORE, now.step, arm)
+                draw = beta(a, b, source, SCORE, now.step, arm)
                 scratch[0, arm] = max(draw, a / (a + b)) if optimistic else draw
-                x, y = MISSED, MISSED
-                turn += 1
-                attempt = 0
+
+    return fill
+
+
+@kernel
+def is_contest(arms: int) -> bool:
+    """Whether a contest between so many arms is cheaper than drawing them all; it is part of what is chosen."""
+    return arms > FEW
+
+
+def make_contest_or_draws(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
+    """Return fill for a policy with a `posterior`, for any number of arms."""
+    hold_contest, draw_all = make_contest(kernels, walk), make_draws(kernels, walk)
+
+    @kernel
+    def fill(
+        memory: np.ndarray,
+        last: np.ndarray,
+        scratch: np.ndarray,
+        now: Now,
+        parameters: np.ndarray,
+        table: np.ndarray,
+        source: Stream,
+    ) -> None:
+        if is_contest(last.size):
+            hold_contest(memory, last, scratch, now, parameters, table, source)
+        else:
+            draw_all(memory, last, scratch, now, parameters, table, source)
 
     return fill
 
@@ -168,7 +185,7 @@ def make_contest(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
 
     The arm with the largest posterior mean is drawn first; see `dynabandit.kernels.contest` for the rest.
     """
-    posterior, optimistic, draw_all = kernels.posterior, kernels.optimistic, make_draws(kernels, walk)
+    posterior, optimistic = kernels.posterior, kernels.optimistic
     rounds, turns, place, inside, meet = walk.rounds, walk.turns, walk.place, walk.inside, walk.meet
     top, highest, lowest = walk.top, walk.highest, walk.lowest
     mark_open, write_prefixes = make_mark_open(walk), make_write_prefixes(walk)
@@ -186,9 +203,6 @@ def make_contest(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
     ) -> None:
         score, shape_a, shape_b, mean, prefix = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
         arms = last.size
-        if arms <= FEW:
-            draw_all(memory, last, scratch, now, parameters, table, source)
-            return
         for turn in range(rounds(arms)):
             arm = place(0, turn)
             if inside(arm, arms):

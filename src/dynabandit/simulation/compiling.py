@@ -15,12 +15,10 @@ from dynabandit.simulation.work import initial_state
 
 __all__ = ["compile_policy", "is_compiled", "is_kept"]
 
-ARMS = 2
 
-
-def is_compiled(policy: Policy) -> bool:
-    """Whether the machine code that a simulation of `policy` needs is on disk."""
-    return is_kept(episodes(policy.kernels)) and (not policy.needs_tuning or is_kept(count_switches()))
+def is_compiled(policy: Policy, arms: int) -> bool:
+    """Whether the machine code that a simulation of `policy` with so many arms needs is on disk."""
+    return is_kept(episodes(policy.kernels, arms)) and (not policy.needs_tuning or is_kept(count_switches()))
 
 
 def is_kept(function: Callable[..., Any]) -> bool:
@@ -29,16 +27,16 @@ def is_kept(function: Callable[..., Any]) -> bool:
     return folder is not None and any(Path(folder).glob("*.nbc"))
 
 
-def compile_policy(policy: Policy) -> None:
-    """Compile what a simulation of `policy` needs, and keep it on disk.
+def compile_policy(policy: Policy, arms: int) -> None:
+    """Compile what a simulation of `policy` with so many arms needs, and keep it on disk.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> compile_policy(db.policy("ucb"))
+    >>> compile_policy(db.policy("ucb"), arms=2)
     """
     none = np.zeros((1, 0))
-    means, best = np.zeros((1, 1, ARMS)), np.zeros((1, 1))
+    means, best = np.zeros((1, 1, arms)), np.zeros((1, 1))
     record = Record(
         times=np.zeros(0, dtype=np.int64),
         total=np.zeros(1),
@@ -47,10 +45,12 @@ def compile_policy(policy: Policy) -> None:
         arms=none.astype(np.int32),
         rewards=none.astype(np.uint8),
     )
-    state = initial_state(policy, ARMS, np.zeros(1, dtype=np.int64), horizon=1)
-    table, scratch = policy.kernels.table(ARMS, 1), np.zeros((SCRATCH_ROWS, ARMS))
-    trees = new_trees(policy.kernels, 1, ARMS)
+    state = initial_state(policy, arms, np.zeros(1, dtype=np.int64), horizon=1)
+    table, scratch = policy.kernels.table(arms, 1), np.zeros((SCRATCH_ROWS, arms))
+    trees = new_trees(policy.kernels, 1, arms)
     # No step at all: the types of the arguments are what counts
-    episodes(policy.kernels)(state, record, table, scratch, trees, means, best, 1, 0, policy.burn_in, 0, stream(0))
+    episodes(policy.kernels, arms)(
+        state, record, table, scratch, trees, means, best, 1, 0, policy.burn_in, 0, stream(0)
+    )
     if policy.needs_tuning:
         count_switches()(means, best, 0, np.full(1, -1), np.zeros(1, dtype=np.int64))

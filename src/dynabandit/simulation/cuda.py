@@ -19,7 +19,7 @@ from dynabandit.kernels.precision import FAST, single
 from dynabandit.kernels.streams import Stream
 from dynabandit.kernels.walk import Walk
 from dynabandit.policies.base import Kernels
-from dynabandit.policies.decision import SCRATCH_ROWS
+from dynabandit.policies.decision import SCRATCH_ROWS, is_contest
 from dynabandit.simulation.episodes import Record, State, add_switches, make_episode
 
 __all__ = [
@@ -207,7 +207,8 @@ def play_kernel(kernels: Kernels, team: Team, *, in_single: bool) -> Any:
 
     In single precision a GPU draws every arm faster than it decides whose draw can be spared.
     """
-    episode, width, in_shared = make_episode(kernels, warp(team), contest=not in_single), team.width, team.rounds > 0
+    contest = is_contest(team.width) and not in_single  # as its arms do: the width is the next power of 2
+    episode, width, in_shared = make_episode(kernels, warp(team), contest=contest), team.width, team.rounds > 0
     rows, kind = scratch_rows(kernels, in_single=in_single), numba.float32 if in_single else numba.float64
     shared_shape = (THREADS // width * rows, width * max(team.rounds, 1))
 

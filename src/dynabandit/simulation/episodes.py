@@ -10,7 +10,7 @@ from dynabandit.kernels.compilation import compiled, kernel
 from dynabandit.kernels.streams import REWARD, Stream, uniform
 from dynabandit.kernels.walk import ALONE, Walk
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.decision import make_choose, make_enter_row
+from dynabandit.policies.decision import is_contest, make_choose, make_enter_row
 from dynabandit.policies.tournament import make_enter, make_enter_all
 
 __all__ = ["Record", "State", "count_switches", "episodes", "make_episode", "make_episodes", "start"]
@@ -36,13 +36,17 @@ class Record(NamedTuple):
     rewards: np.ndarray  # likewise
 
 
+def episodes(kernels: Kernels, arms: int) -> Callable[..., None]:
+    """Return the compiled `make_episodes` of a policy: the same for all numbers of arms with the same method."""
+    return _episodes(kernels, kernels.posterior is not None and is_contest(arms))
+
+
 @functools.cache
-def episodes(kernels: Kernels) -> Callable[..., None]:
-    """Return the compiled `make_episodes` of a policy."""
-    return compiled(make_episodes(kernels))
+def _episodes(kernels: Kernels, contest: bool) -> Callable[..., None]:
+    return compiled(make_episodes(kernels, contest=contest))
 
 
-def make_episodes(kernels: Kernels) -> Callable[..., None]:
+def make_episodes(kernels: Kernels, *, contest: bool | None = None) -> Callable[..., None]:
     """Return play(state, record, table, scratch, trees, means, best, first, steps, burn_in, cursor, source).
 
     It plays `steps` steps from step `first` on, one replication after the other. `source` belongs to the
@@ -50,7 +54,7 @@ def make_episodes(kernels: Kernels) -> Callable[..., None]:
     `trees` holds the scores that stand still, a tree for each replication. Past the last row of `means` and `best`,
     that row goes on.
     """
-    episode = make_episode(kernels, ALONE)
+    episode = make_episode(kernels, ALONE, contest=contest)
 
     @kernel
     def play(
@@ -77,7 +81,7 @@ def make_episodes(kernels: Kernels) -> Callable[..., None]:
     return play
 
 
-def make_episode(kernels: Kernels, walk: Walk, *, contest: bool = True) -> Callable[..., None]:
+def make_episode(kernels: Kernels, walk: Walk, *, contest: bool | None) -> Callable[..., None]:
     """Return the function that plays a block of one replication, whose numbers stand in row `row` of each array.
 
     Scores that stand still are kept: in a tree where one walker is alone, and in a row, which is made anew with every

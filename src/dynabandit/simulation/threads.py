@@ -100,7 +100,7 @@ def _run_task(
     for block in _blocks(work, source, count, cut):
         cursor = int(np.searchsorted(work.times, block.first))
         for label, policy in work.policies.items():
-            episodes(policy.kernels)(
+            episodes(policy.kernels, arms)(
                 states[label], rows[label], tables[label], scratch, trees[label], block.means, block.best,
                 block.first, block.steps, policy.burn_in, cursor, source,
             )  # fmt: skip
