@@ -110,7 +110,7 @@ def test_only_what_the_processor_runs_is_compiled_ahead():
         {"large": "cuda"},
     )
     compiled, worlds, coverage = to_compile([(task, list(task.requests)) for task in plan.tasks])
-    assert [(policy.name, arms) for policy, arms in compiled] == [("ucb", 2), ("ts", 2)]
+    assert [(policy.name, arms) for policy, arms in compiled] == [("ucb", 3), ("ts", 3)]
     assert [world.name for world in worlds] == ["case-1"]
     assert not coverage
 

@@ -58,7 +58,7 @@ def hire(cluster: str | None, jobs: int | None) -> AbstractContextManager[Crew]:
 
 
 def to_compile(work: Work) -> tuple[list[tuple[Policy, int]], list[Environment], bool]:
-    """Return what is worth compiling ahead: policies with their numbers of arms, environments, and whether coverage is among it.
+    """Return what is worth compiling ahead: policies, each with its number of arms, environments, and whether coverage.
 
     Code for a GPU is not: the process that runs it compiles it within seconds, and keeps it on disk.
     """

@@ -24,10 +24,9 @@ def gamma(shape: float, source: Stream, role: int, step: int, arm: int) -> float
 
     Examples
     --------
-        >>> from dynabandit.kernels.philox import word
-    from dynabandit.kernels.streams import SCORE, stream
-        >>> gamma(2.5, stream(1), SCORE, step=1, arm=0) > 0.0
-        True
+    >>> from dynabandit.kernels.streams import SCORE, stream
+    >>> gamma(2.5, stream(1), SCORE, step=1, arm=0) > 0.0
+    True
     """
     first, _ = gamma_pair(max(shape, SMALLEST_SHAPE), 1.0, source, role, step, arm)
     if shape >= 1.0:
@@ -40,15 +39,14 @@ def gamma(shape: float, source: Stream, role: int, step: int, arm: int) -> float
 def beta(a: float, b: float, source: Stream, role: int, step: int, arm: int) -> float:
     """Draw from the Beta(a, b) law as x / (x + y) with gamma draws x and y.
 
-        Where a shape is below 1 the ratio is taken between logarithms: both gamma draws may be too small for a
-        double, but their ratio is not, and 0 / 0 never arises.
+    Where a shape is below 1 the ratio is taken between logarithms: both gamma draws may be too small for a
+    double, but their ratio is not, and 0 / 0 never arises.
 
     Examples
     --------
-        >>> from dynabandit.kernels.philox import word
-    from dynabandit.kernels.streams import SCORE, stream
-        >>> 0.0 < beta(2.0, 2.0, stream(1), SCORE, step=1, arm=0) < 1.0
-        True
+    >>> from dynabandit.kernels.streams import SCORE, stream
+    >>> 0.0 < beta(2.0, 2.0, stream(1), SCORE, step=1, arm=0) < 1.0
+    True
     """
     x, y = gamma_pair(a, b, source, role, step, arm)
     if a >= 1.0 and b >= 1.0:

@@ -25,8 +25,9 @@ def make_choose(
 
     `last` holds the step of each arm's latest play; `scratch` is an array (SCRATCH_ROWS, arms or more) whose first
     row holds the scores afterwards. A Thompson policy holds a `contest` or draws every arm; where that is None, it does
-    what `is_contest` says, and both have to be compiled. With `still`, for scores that stand still, `scratch` has the scores as they are now: in a tree of
-    `policies.tournament` where one walker is alone, else in the first row, as `make_enter_row` writes them.
+    what `is_contest` says, and both have to be compiled. With `still`, for scores that stand still, `scratch` has the
+    scores as they are now: in a tree of `policies.tournament` where one walker is alone, else in the first row, as
+    `make_enter_row` writes them.
     """
     context, explore, meet = kernels.context, kernels.explore, walk.meet
     lead = winner if still and walk is ALONE else make_first_row(walk)
