@@ -38,6 +38,14 @@ class Reach:
         reached = {test for line in (lines or known) for test in known.get(line, ())}
         return sorted(reached, key=lambda test: (self.seconds[test], test))
 
+    def leave_out(self, tests: Iterable[str]) -> None:
+        """Forget these tests."""
+        gone = set(tests)
+        self.seconds = {test: seconds for test, seconds in self.seconds.items() if test not in gone}
+        for known in self.lines.values():
+            for line, reached in known.items():
+                known[line] = [test for test in reached if test not in gone]
+
     def save(self, path: Path) -> None:
         order = {test: place for place, test in enumerate(self.seconds)}
         lines = {
