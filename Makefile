@@ -2,6 +2,7 @@
 # make test    everything that must hold, set-up included
 # make bench   speed
 # make test-faults  the service under kill -9, power cuts, full disks and lost replicas, for long
+# make mutants     small changes of kernels, estimators and policies, each of which some test must notice; for hours
 # make bench-peers  speed beside other libraries, which it installs, and how cost grows with arms and replications
 # make bench-serve  speed of the service
 # make bench-cluster  what a Dask cluster costs
@@ -14,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit interpreted browser test-faults screenshots paper bench bench-peers bench-serve bench-cluster docs clean
+.PHONY: setup test lint unit interpreted mutants browser test-faults screenshots paper bench bench-peers bench-serve bench-cluster docs clean
 
 setup: $(READY)
 
@@ -50,6 +51,10 @@ browser:
 # The same unit tests without any compiled code
 interpreted: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 tests/kernels tests/estimators tests/policies tests/environments
+
+# What was done is kept in out/mutants; mutants/run.py says how, and how to do it in part or in more processes
+mutants: $(READY)
+	$(BIN)/python mutants/run.py $(MUTANTS)
 
 # The same tests as in `unit`, with more kills, cuts, histories and replicas
 test-faults: $(READY)
