@@ -10,9 +10,9 @@ import numpy as np
 from dynabandit.errors import extra, number
 from dynabandit.logs.estimates import LEVEL, Estimate, Z
 from dynabandit.logs.log import Log
-from dynabandit.logs.replaying import Progress, doubly_robust, player
+from dynabandit.logs.replaying import doubly_robust, player
 from dynabandit.policies import Policy, policy as make_policy
-from dynabandit.simulation.work import cores
+from dynabandit.simulation.work import Progress, cores
 
 __all__ = ["Advice", "Candidate", "advise", "candidates"]
 

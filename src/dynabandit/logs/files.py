@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from dynabandit.errors import extra, nearest
 from dynabandit.logs.rows import Columns, RawRows
 
-__all__ = ["CsvFile", "Memory", "ParquetFile", "Source", "open_file"]
+__all__ = ["Memory", "Source", "open_file"]
 
 BATCH = 8192  # rows at a time
 BUFFER = 1 << 20

@@ -17,7 +17,7 @@ from dynabandit.policies.decision import SCRATCH_ROWS, make_choose, make_count_c
 from dynabandit.simulation.episodes import State
 from dynabandit.simulation.work import initial_state
 
-__all__ = ["Played", "Player", "make_play"]
+__all__ = ["Played", "Player"]
 
 
 class Model(NamedTuple):

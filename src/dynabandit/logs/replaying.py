@@ -1,6 +1,5 @@
 """Replay: what a policy would have earned where a log was made, from the rows on which they agree."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,13 +11,13 @@ from dynabandit.logs.estimates import Estimate, Moments
 from dynabandit.logs.log import Log, Logged
 from dynabandit.logs.playing import Played, Player
 from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.simulation.work import Progress
 
-__all__ = ["CLOCKS", "ESTIMATES", "Replay", "doubly_robust", "player", "replay"]
+__all__ = ["Replay", "doubly_robust", "player", "replay"]
 
 CLOCKS = ("log", "accepted")
 ESTIMATES = ("replay", "ips", "snips", "dr")
 LONG_BURN_IN = 0.1  # of the rows
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)

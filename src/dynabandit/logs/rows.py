@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["BadRow", "BadRows", "Columns", "Parsed", "RawRows", "parse"]
+__all__ = ["BadRows", "Columns", "Parsed", "RawRows", "parse"]
 
 SHOWN = 5  # bad rows that a message shows
 TRUE_AND_FALSE = {"true": 1.0, "false": 0.0}

@@ -13,7 +13,7 @@ from dynabandit.kernels.streams import Stream
 from dynabandit.policies import Policy
 from dynabandit.policies.decision import SCRATCH_ROWS
 from dynabandit.simulation.backends import in_single
-from dynabandit.simulation.episodes import Record
+from dynabandit.simulation.episodes import Record, part_of
 from dynabandit.simulation.work import Progress, Work, distinct_states
 
 __all__ = ["fitting", "free_bytes", "missing", "run"]
@@ -71,9 +71,7 @@ def _run(work: Work, records: dict[str, Record], replications: int, block: int |
     size = min(replications, fitting(work.environment, work.policies, work.horizon, kept, free_bytes()))
     for low in range(0, replications, size):
         high = min(low + size, replications)
-        rows = {
-            label: Record(record.times, *(part[low:high] for part in record[1:])) for label, record in records.items()
-        }
+        rows = {label: part_of(record, low, high) for label, record in records.items()}
         source = work.source._replace(replication=work.source.replication + low)
         _Batch(work, rows, source, high - low, block, single).run(low, replications)
 

@@ -13,7 +13,10 @@ from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.decision import make_choose, make_enter_row
 from dynabandit.policies.tournament import make_enter, make_enter_all
 
-__all__ = ["Record", "State", "count_switches", "episodes", "make_episode", "make_episodes", "start"]
+__all__ = [
+    "Record", "State", "add_switches", "count_switches", "empty_record", "episodes", "make_episode", "make_episodes",
+    "part_of", "start",
+]  # fmt: skip
 
 
 class State(NamedTuple):
@@ -34,6 +37,23 @@ class Record(NamedTuple):
     correct: np.ndarray  # (replications, times): was the best arm played at that step?
     arms: np.ndarray  # (replications, horizon), or empty where nobody asked for it
     rewards: np.ndarray  # likewise
+
+
+def empty_record(times: np.ndarray, replications: int, kept_steps: int) -> Record:
+    """Return a record with nothing in it; `kept_steps` is how many steps keep their arm and their reward."""
+    return Record(
+        times=times,
+        total=np.zeros(replications),
+        regret=np.zeros((replications, len(times))),
+        correct=np.zeros((replications, len(times)), dtype=np.uint8),
+        arms=np.zeros((replications, kept_steps), dtype=np.int32),
+        rewards=np.zeros((replications, kept_steps), dtype=np.uint8),
+    )
+
+
+def part_of(record: Record, low: int, high: int) -> Record:
+    """Return the record of the replications from `low` up to `high`."""
+    return Record(record.times, *(part[low:high] for part in record[1:]))
 
 
 @functools.cache

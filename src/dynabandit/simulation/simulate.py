@@ -13,7 +13,7 @@ from dynabandit.kernels.streams import LARGEST_REPLICATION, stream
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import threads as on_threads
 from dynabandit.simulation.backends import check_backend, takes_gpu
-from dynabandit.simulation.episodes import Record
+from dynabandit.simulation.episodes import empty_record
 from dynabandit.simulation.work import Progress, Work, cores
 
 if TYPE_CHECKING:
@@ -224,17 +224,7 @@ def compare(
     seed = integer("seed", seed, 0, 2**64 - 1)
     check_backend(backend, precision, world, named, horizon)
     work = Work(world, named, horizon, stream(seed, first_replication), marks, _progress(progress))
-    records = {
-        label: Record(
-            times=marks,
-            total=np.zeros(replications),
-            regret=np.zeros((replications, len(marks))),
-            correct=np.zeros((replications, len(marks)), dtype=np.uint8),
-            arms=np.zeros((replications, horizon if "arms" in keep or "rewards" in keep else 0), dtype=np.int32),
-            rewards=np.zeros((replications, horizon if "arms" in keep or "rewards" in keep else 0), dtype=np.uint8),
-        )
-        for label in named
-    }
+    records = {label: empty_record(marks, replications, kept_steps=horizon if keep else 0) for label in named}
     if takes_gpu(backend, replications * horizon * world.arms * len(named)):
         from dynabandit.simulation import device
 
