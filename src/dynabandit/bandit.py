@@ -14,7 +14,7 @@ from dynabandit import saving
 from dynabandit.arms import Arm, Arms, Roster
 from dynabandit.errors import integer, reward as checked_reward
 from dynabandit.estimators.base import Belief
-from dynabandit.kernels.streams import LARGEST_STEP, SHARE, stream, uniform
+from dynabandit.kernels.streams import LARGEST_SEED, LARGEST_STEP, SHARE, stream, uniform
 from dynabandit.policies import Policy, compiled, policy as make_policy
 from dynabandit.policies.decision import SCRATCH_ROWS
 from dynabandit.shares import Shares
@@ -64,7 +64,7 @@ class Bandit:
 
     def __init__(self, policy: Policy | str, arms: Sequence[str], seed: int | None = None, **parameters: Any) -> None:
         self._policy = _usable(make_policy(policy, **parameters))
-        self._seed = integer("seed", secrets.randbits(64) if seed is None else seed, 0, 2**64 - 1)
+        self._seed = integer("seed", secrets.randbits(64) if seed is None else seed, 0, LARGEST_SEED)
         self._step = 0
         self._roster = Roster(arms)
         self._shares: Shares | None = None  # None while no arm has a limit

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynabandit.errors import integer, keep
 from dynabandit.kernels.compilation import compiled, kernel
-from dynabandit.kernels.streams import LARGEST_STEP, Stream, stream
+from dynabandit.kernels.streams import LARGEST_STEP, Stream, shifted, stream
 from dynabandit.kernels.walk import ALONE, Walk
 
 __all__ = ["Environment", "Kernels", "make_path", "make_path_writer", "path_writer"]
@@ -126,8 +126,7 @@ def make_path_writer(kernels: Kernels) -> Callable[..., None]:
         source: Stream,
     ) -> None:
         for row in range(means.shape[0]):
-            own = Stream(source.seed_low, source.seed_high, source.replication + row)
-            write_path(state[row], parameters, table, means[row], best[row], first, steps, own)
+            write_path(state[row], parameters, table, means[row], best[row], first, steps, shifted(source, row))
 
     return write
 

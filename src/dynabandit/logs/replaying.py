@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dynabandit.errors import integer, number, unknown
-from dynabandit.kernels.streams import LARGEST_REPLICATION
+from dynabandit.kernels.streams import LARGEST_REPLICATION, LARGEST_SEED
 from dynabandit.logs.estimates import Estimate, Moments
 from dynabandit.logs.log import Log, Logged
 from dynabandit.logs.playing import Played, Player
@@ -167,7 +167,7 @@ def player(log: Log, policy: Policy, replications: int, draws: int, clock: str, 
         raise unknown("clock", clock, CLOCKS)
     replications = integer("replications", replications, 1, 10_000)
     draws = integer("draws", draws, 1, LARGEST_REPLICATION // 10_001)
-    seed = integer("seed", seed, 0, 2**64 - 1)
+    seed = integer("seed", seed, 0, LARGEST_SEED)
     return Player(
         policy,
         log.arms,

@@ -22,8 +22,7 @@ def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarr
 def observe(memory: np.ndarray, arm: int, reward: float) -> sample_mean.State:
     """Take in a reward and return the arm's new sums."""
     state = sample_mean.observe(sample_mean.load(memory, arm), reward)
-    for slot in range(sample_mean.SIZE):
-        memory[slot, arm] = state[slot]
+    sample_mean.store(memory, arm, state)
     return state
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.contest import GROUP, LOSES, challenge, contested, prefixes
 from dynabandit.kernels.draws import MISSED, beta, beta_of, gamma_trial, not_empty
-from dynabandit.kernels.streams import EXPLORED_ARM, SCORE, TIE, Stream, uniform
+from dynabandit.kernels.streams import EXPLORED_ARM, SCORE, TIE, Stream, shifted, uniform
 from dynabandit.kernels.walk import ALONE, Walk
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.tournament import winner
@@ -280,7 +280,7 @@ def make_count_choices(choose: Callable[..., int]) -> Callable[..., None]:
         draws: int,
     ) -> None:
         for draw in range(draws):
-            other = Stream(source.seed_low, source.seed_high, source.replication + 1 + draw)
+            other = shifted(source, 1 + draw)
             counts[choose(memory, shared, last, scratch, step, parameters, table, other)] += 1
 
     return count_choices

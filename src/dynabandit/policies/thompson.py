@@ -11,7 +11,7 @@ from dynabandit.kernels.compilation import kernel
 from dynabandit.policies import averaging
 from dynabandit.policies.base import Kernels, Now
 
-__all__ = ["OTS", "TS", "beta_belief", "checked_prior"]
+__all__ = ["OTS", "PLAYS", "TOTAL", "TS", "beta_belief", "checked_prior", "posterior"]
 
 TOTAL = averaging.SLOTS.index("total")
 PLAYS = averaging.SLOTS.index("plays")

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynabandit.environments import Environment
 from dynabandit.errors import extra
-from dynabandit.kernels.streams import Stream
+from dynabandit.kernels.streams import Stream, shifted
 from dynabandit.policies import Policy
 from dynabandit.policies.decision import SCRATCH_ROWS
 from dynabandit.simulation.backends import in_single
@@ -72,8 +72,7 @@ def _run(work: Work, records: dict[str, Record], replications: int, block: int |
     for low in range(0, replications, size):
         high = min(low + size, replications)
         rows = {label: part_of(record, low, high) for label, record in records.items()}
-        source = work.source._replace(replication=work.source.replication + low)
-        _Batch(work, rows, source, high - low, block, single).run(low, replications)
+        _Batch(work, rows, shifted(work.source, low), high - low, block, single).run(low, replications)
 
 
 def free_bytes() -> int:

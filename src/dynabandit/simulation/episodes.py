@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynabandit.kernels.compilation import compiled, kernel
-from dynabandit.kernels.streams import REWARD, Stream, uniform
+from dynabandit.kernels.streams import REWARD, Stream, shifted, uniform
 from dynabandit.kernels.walk import ALONE, Walk
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.decision import make_choose, make_enter_row
@@ -88,10 +88,9 @@ def make_episodes(kernels: Kernels) -> Callable[..., None]:
         source: Stream,
     ) -> None:
         for replication in range(means.shape[0]):
-            own = Stream(source.seed_low, source.seed_high, source.replication + replication)
             episode(
                 state, record, table, scratch, trees[replication], means, best, replication,
-                first, steps, burn_in, cursor, record.arms.size > 0, own,
+                first, steps, burn_in, cursor, record.arms.size > 0, shifted(source, replication),
             )  # fmt: skip
 
     return play

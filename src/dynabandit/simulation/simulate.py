@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit import frames
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.errors import integer, unknown
-from dynabandit.kernels.streams import LARGEST_REPLICATION, stream
+from dynabandit.kernels.streams import LARGEST_REPLICATION, LARGEST_SEED, stream
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import threads as on_threads
 from dynabandit.simulation.backends import check_backend, takes_gpu
@@ -221,7 +221,7 @@ def compare(
     marks = recorded_times(times, horizon)
     threads = cores() if threads is None else integer("threads", threads, 1)
     block = None if block is None else integer("block", block, 1)
-    seed = integer("seed", seed, 0, 2**64 - 1)
+    seed = integer("seed", seed, 0, LARGEST_SEED)
     check_backend(backend, precision, world, named, horizon)
     work = Work(world, named, horizon, stream(seed, first_replication), marks, _progress(progress))
     records = {label: empty_record(marks, replications, kept_steps=horizon if keep else 0) for label in named}

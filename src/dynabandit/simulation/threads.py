@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynabandit.environments.base import path_writer
-from dynabandit.kernels.streams import Stream
+from dynabandit.kernels.streams import Stream, shifted
 from dynabandit.policies.decision import SCRATCH_ROWS
 from dynabandit.policies.tournament import new_trees
 from dynabandit.simulation.episodes import Record, count_switches, episodes, part_of
@@ -90,7 +90,7 @@ def run_task(
 ) -> None:
     """Run replications low to high of every policy, block after block."""
     arms, count = work.environment.arms, high - low
-    source = work.source._replace(replication=work.source.replication + low)
+    source = shifted(work.source, low)
     scratch = np.empty((SCRATCH_ROWS, arms))
     switches = _switches(work, source, count, cut)
     states = {label: initial_state(policy, arms, switches, work.horizon) for label, policy in work.policies.items()}
