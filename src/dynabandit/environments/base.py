@@ -20,6 +20,12 @@ class Kernels(NamedTuple):
 
     `state` is an array (slots, arms), `parameters` an array (parameters, arms), `table` what
     `Environment.table` gives.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.environments.Fixed.kernels._fields
+    ('start', 'advance')
     """
 
     start: Callable[..., None]
@@ -30,7 +36,15 @@ class Kernels(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """Base of all environments; a subclass is a frozen dataclass whose fields are its parameters."""
+    """Base of all environments; a subclass is a frozen dataclass whose fields are its parameters.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> world = db.environment("small-changes")
+    >>> isinstance(world, db.Environment), world.arms, world.slots
+    (True, 3, ('segment',))
+    """
 
     name: ClassVar[str]
     slots: ClassVar[tuple[str, ...]]

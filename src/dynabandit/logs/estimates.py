@@ -13,7 +13,13 @@ Z = NormalDist().inv_cdf(0.5 + LEVEL / 2.0)  # standard errors that an interval 
 
 
 class Estimate(NamedTuple):
-    """A value with its 95 % interval; the ends are NaN where the data cannot tell."""
+    """A value with its 95 % interval; the ends are NaN where the data cannot tell.
+
+    Examples
+    --------
+    >>> print(Estimate(0.5, 0.4, 0.6))
+    0.5000 [0.4000, 0.6000]
+    """
 
     value: float
     low: float

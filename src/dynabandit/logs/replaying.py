@@ -27,6 +27,14 @@ class Replay:
     All four estimate the mean over the log's rows of the value of the policy's decision there, where the policy
     had learned from the rows that it agreed with and no others. They need propensities that are right and positive
     for every arm, and arms whose choice changes no later reward. They need no stationarity.
+
+    Examples
+    --------
+    >>> from dynabandit import logs
+    >>> log = logs.from_columns({"arm": [0, 1] * 50, "reward": [0, 1] * 50})
+    >>> found = logs.replay(log, "ts", replications=2, draws=5)
+    >>> found.policy.label, found.logged.value, sorted(found.shares)
+    ('ts', 0.5, ['0', '1'])
     """
 
     policy: Policy

@@ -15,7 +15,13 @@ __all__ = ["Kernels", "Now", "Policy"]
 
 
 class Now(NamedTuple):
-    """What a decision knows besides the arms' states."""
+    """What a decision knows besides the arms' states.
+
+    Examples
+    --------
+    >>> Now(step=7, arms=3, context=0.0).arms
+    3
+    """
 
     step: int  # 1, 2, ... ; the step that is being decided
     arms: int  # how many arms there are now
@@ -60,6 +66,13 @@ class Kernels(NamedTuple):
 
     `memory` is an array (slots, arms) with the policy's state, `shared` a vector with what belongs to no
     single arm, `parameters` the vector that `Policy.numbers` gives.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> kernels = db.policies.TS.kernels
+    >>> kernels.posterior is not None, kernels.optimistic, kernels.still
+    (True, False, False)
     """
 
     start: Callable[..., None]
@@ -98,6 +111,13 @@ class Policy:
 
     A policy holds no state of its own: the state is an array that the simulator, a `Bandit` or a service
     keeps. See ``docs/adding-an-algorithm.md`` for a skeleton to copy.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> policy = db.policy("dts", memory=5)
+    >>> isinstance(policy, db.Policy), policy.slots, policy.parameters
+    (True, ('a', 'b'), {'burn_in': 0, 'memory': 5.0, 'prior': (2.0, 2.0)})
     """
 
     name: ClassVar[str]

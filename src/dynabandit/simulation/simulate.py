@@ -34,6 +34,13 @@ class Simulation:
     """What came out of one policy on one environment.
 
     `regret` is the expected regret, the sum of max_a mu_t(a) - mu_t(a_t); burn-in plays count.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> run = db.simulate("ucb", "case-1", horizon=100, replications=3, times=5)
+    >>> run.times.tolist(), run.regret.shape, run.total_regret.shape
+    ([20, 40, 60, 80, 100], (3, 5), (3,))
     """
 
     policy: Policy
