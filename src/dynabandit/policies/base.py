@@ -170,15 +170,15 @@ class Policy:
     def label(self) -> str:
         """The name, with every parameter that differs from its default."""
         changed = [
-            f"{field.name}={_plain(getattr(self, field.name))}"
+            f"{field.name}={_written(getattr(self, field.name))}"
             for field in fields(self)
             if getattr(self, field.name) != field.default
         ]
         return f"{self.name}({', '.join(changed)})" if changed else self.name
 
 
-def _plain(value: Any) -> str:
+def _written(value: Any) -> str:
     """Return a parameter as people write it, with all digits: 5 for 5.0, and no two numbers alike."""
     if isinstance(value, tuple):
-        return f"({', '.join(map(_plain, value))})"
+        return f"({', '.join(map(_written, value))})"
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)

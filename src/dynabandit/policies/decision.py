@@ -61,7 +61,7 @@ def make_choose(
     return choose
 
 
-def make_indices(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
+def make_indices(kernels: Kernels, walk: Walk) -> Callable[..., None]:
     """Return fill(memory, last, scratch, now, parameters, table, source) for a policy with a `score`."""
     score, rounds, place, inside = kernels.score, walk.rounds, walk.place, walk.inside
 

@@ -38,11 +38,6 @@ def posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.
     return parameters[0] + total, parameters[1] + memory[PLAYS, arm] - total
 
 
-@kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    averaging.observe(memory, arm, reward)
-
-
 @dataclass(frozen=True, kw_only=True)
 class TS(averaging.Averaging):
     r"""Thompson sampling: draw a mean for each arm from its posterior and play the largest.
@@ -76,7 +71,7 @@ class TS(averaging.Averaging):
 
     name: ClassVar[str] = "ts"
     slots: ClassVar[tuple[str, ...]] = averaging.SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=learn, posterior=posterior)
+    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=averaging.learn, posterior=posterior)
 
     burn_in: int = 0
     prior: tuple[float, float] = (2.0, 2.0)
@@ -121,4 +116,6 @@ class OTS(TS):
     """
 
     name: ClassVar[str] = "ots"
-    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=learn, posterior=posterior, optimistic=True)
+    kernels: ClassVar[Kernels] = Kernels(
+        start=averaging.start, learn=averaging.learn, posterior=posterior, optimistic=True
+    )

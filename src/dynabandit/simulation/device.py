@@ -120,7 +120,7 @@ class _Batch:
         from dynabandit.simulation import cuda as kernels
 
         self.work, self.rows, self.source, self.asked = work, rows, source, replications
-        self.kernels, self.in_single = kernels, in_single
+        self.cuda, self.kernels, self.in_single = cuda, kernels, in_single
         self.float = np.float32 if in_single else np.float64
         arms = work.environment.arms
         self.team = kernels.team_for(arms)
@@ -131,21 +131,16 @@ class _Batch:
         self.best = self.empty((self.steps,))
         self.numbers = self.send(work.environment.numbers())
         self.table = self.send(work.environment.table())
-        self.synchronize = cuda.synchronize
 
     def empty(self, shape: tuple[int, ...], kind: Any = None) -> Any:
         """Return an array on the GPU with anything in it, a row for each replication."""
-        from numba import cuda
-
-        return cuda.device_array((self.replications, *shape), kind or self.float)
+        return self.cuda.device_array((self.replications, *shape), kind or self.float)
 
     def send(self, array: np.ndarray, *, exact: bool = False) -> Any:
         """Copy an array to the GPU, floats in the precision of the batch unless they are `exact`."""
-        from numba import cuda
-
         kind = self.float if array.dtype == float and not exact else array.dtype
         filled = array if array.size else np.zeros((1,) * array.ndim)  # a GPU has no empty arrays
-        return cuda.to_device(np.ascontiguousarray(filled, dtype=kind))
+        return self.cuda.to_device(np.ascontiguousarray(filled, dtype=kind))
 
     def spread(self, rows: np.ndarray, index: Any) -> Any:
         """Return on the GPU, for each replication, the row of its index."""
@@ -169,7 +164,7 @@ class _Batch:
         for first, length in self._blocks():
             for player in players.values():
                 player.play(first, length)
-            self.synchronize()
+            self.cuda.synchronize()
             steps = self.asked * (first + length - 1)
             self.work.progress(done * self.work.horizon + steps, total * self.work.horizon)
         for player in players.values():
