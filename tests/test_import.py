@@ -5,8 +5,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import dynabandit as db
 
 SOURCES = Path(db.__file__).parents[1]
@@ -59,20 +57,6 @@ def test_importing_compiles_nothing_and_loads_no_extra(tmp_path: Path) -> None:
 def test_the_watch_would_see_a_compilation(tmp_path: Path) -> None:
     assert imported(tmp_path / "cache", "simulate")["compiled"] != []
     assert (tmp_path / "cache").exists()
-
-
-@pytest.mark.parametrize("module", [db, db.checks, db.environments, db.estimators, db.policies])
-def test_every_public_name_exists_once(module: Any) -> None:
-    assert len(module.__all__) == len(set(module.__all__))
-    for name in module.__all__:
-        assert getattr(module, name) is not None
-
-
-def test_the_registries_hold_the_classes_that_are_exported() -> None:
-    for registry, module in ((db.policies.POLICIES, db.policies), (db.environments.ENVIRONMENTS, db.environments)):
-        for name, kind in registry.items():
-            assert kind.name == name
-            assert getattr(module, kind.__name__) is kind
 
 
 def test_the_version_is_one_of_numbers() -> None:

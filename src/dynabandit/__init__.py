@@ -1,4 +1,9 @@
-"""Bandits for rewards that change over time."""
+"""Bandits for rewards that change over time.
+
+What is public is in `__all__`, here and in the packages that it names, and the clients of the service beside them.
+"""
+
+import importlib
 
 from dynabandit import checks, environments, estimators, policies
 from dynabandit.bandit import Bandit
@@ -11,13 +16,18 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Bandit", "Environment", "Policy", "Results", "Run", "Simulation",
-    "checks", "compare", "environment", "environments", "estimators", "policies", "policy", "simulate",
+    "adapters", "checks", "compare", "environment", "environments", "estimators", "logs", "policies", "policy",
+    "simulate",
 ]  # fmt: skip
+
+_CLIENTS = ("AsyncClient", "Client")  # not in __all__, for they need the extra `serve`
 
 
 def __getattr__(name: str) -> object:
-    """Import the clients of the service when they are asked for: they need the extra `serve`."""
-    if name in ("AsyncClient", "Client"):
+    """Import what not everyone needs when it is asked for."""
+    if name in ("adapters", "logs"):
+        return importlib.import_module(f"dynabandit.{name}")
+    if name in _CLIENTS:
         from dynabandit.errors import extra
 
         for module in ("httpx", "msgspec"):

@@ -1,8 +1,14 @@
-"""What a bandit knows about its arms."""
+"""The arms of a bandit: which there are, which of them can be chosen, and what is known about each."""
 
-from typing import NamedTuple
+import copy
+from collections.abc import Container, Sequence
+from typing import Any, NamedTuple
 
-__all__ = ["Arm", "Arms"]
+import numpy as np
+
+from dynabandit.errors import integer, nearest
+
+__all__ = ["Arm", "Arms", "Roster"]
 
 
 class Arm(NamedTuple):
@@ -32,3 +38,124 @@ class Arms(dict[str, Arm]):
                 f"  {arm.effective_size:14.1f}  {arm.idle:6d}  {arm.plays:6d}"
             )
         return "\n".join(lines)
+
+
+class Roster:
+    """A column for every arm that a bandit ever had; the place of an arm never changes.
+
+    `last` is the step of each arm's latest play, or the step at which it was added.
+
+    Examples
+    --------
+    >>> roster = Roster(["red", "green", "blue"])
+    >>> roster.remove("green")
+    >>> roster.add("green", step=7)
+    >>> roster.names, roster.column("green"), roster.open_columns().tolist()
+    (['red', 'green', 'blue', 'green'], 3, [0, 2, 3])
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        if isinstance(names, str) or not hasattr(names, "__len__") or len(names) < 2:
+            raise ValueError(f"arms must be a list with at least 2 different names, got {names!r}")
+        taken: set[str] = set()
+        for name in names:
+            _check_name(name, taken)
+            taken.add(name)
+        count = len(names)
+        self.names = list(names)
+        self.active, self.paused = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
+        self.last, self.plays = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        self._find()
+
+    def _find(self) -> None:
+        self.index = {self.names[column]: int(column) for column in np.flatnonzero(self.active)}
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """All but the names: active, paused, last and plays."""
+        return self.active, self.paused, self.last, self.plays
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def column(self, name: str) -> int:
+        """Return the column of an arm that was not removed, or raise an error that lists those there are."""
+        if isinstance(name, str) and name in self.index:
+            return self.index[name]
+        known = ", ".join(map(repr, self.index))
+        if isinstance(name, str) and name in self.names:
+            raise ValueError(f"arm {name!r} was removed. Arms: {known}")
+        raise ValueError(f"unknown arm {name!r}.{nearest(name, self.index)} Arms: {known}")
+
+    def open_columns(self) -> np.ndarray:
+        """Return the columns that can be chosen: neither removed nor paused."""
+        return np.flatnonzero(self.active & ~self.paused)
+
+    def rarest(self, columns: np.ndarray, plays: int) -> int:
+        """Return the first of the least played of `columns`, or -1 where each had so many plays."""
+        counts = self.plays[columns]
+        place = int(counts.argmin())
+        return int(columns[place]) if counts[place] < plays else -1
+
+    def play(self, column: int, step: int) -> None:
+        """Note that a column was chosen."""
+        self.last[column] = step
+        self.plays[column] += 1
+
+    def add(self, name: str, step: int) -> None:
+        """Add an arm in a column of its own; a removed arm's name can be used again."""
+        _check_name(name, self.index)
+        self.names.append(name)
+        self.active, self.paused = np.append(self.active, True), np.append(self.paused, False)
+        self.last, self.plays = np.append(self.last, step), np.append(self.plays, 0)
+        self._find()
+
+    def remove(self, name: str) -> None:
+        """Remove an arm for good."""
+        column = self.column(name)
+        if len(self.index) <= 2:
+            raise ValueError(f"cannot remove arm {name!r}: a bandit needs at least 2 arms")
+        self.active[column] = False
+        self._find()
+
+    def copy(self) -> "Roster":
+        """Return a roster that goes on from here by itself."""
+        other = copy.copy(self)
+        other.names = list(self.names)
+        other.active, other.paused, other.last, other.plays = (one.copy() for one in self.arrays)
+        return other
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return all of it as plain numbers, a mapping for each column."""
+        keys = ("name", "active", "paused", "last", "plays")
+        columns = zip(self.names, *(one.tolist() for one in self.arrays), strict=True)
+        return [dict(zip(keys, values, strict=True)) for values in columns]
+
+    @classmethod
+    def from_json(cls, arms: list[dict[str, Any]], step: int) -> "Roster":
+        """Return what `to_json` wrote after so many steps; a removed arm may share its name with another."""
+        taken: set[str] = set()
+        for arm in arms:
+            if not isinstance(arm["active"], bool):
+                raise TypeError(f"active must be true or false, got {arm['active']!r}")
+            _check_name(arm["name"], taken if arm["active"] else ())
+            if arm["active"]:
+                taken.add(arm["name"])
+        if len(taken) < 2:
+            raise ValueError(f"at least 2 arms must be active, got {len(taken)}")
+        roster = cls([str(column) for column in range(len(arms))])
+        roster.names = [arm["name"] for arm in arms]
+        roster.active = np.array([arm["active"] for arm in arms], dtype=bool)
+        roster.paused = np.array([arm.get("paused", False) for arm in arms], dtype=bool)
+        roster.last, roster.plays = (
+            np.array([integer(key, arm[key], 0, step) for arm in arms], dtype=np.int64) for key in ("last", "plays")
+        )
+        roster._find()
+        return roster
+
+
+def _check_name(name: Any, taken: Container[str]) -> None:
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"an arm's name must be a string that is not empty, got {name!r}")
+    if name in taken:
+        raise ValueError(f"arms must have different names, got {name!r} twice")

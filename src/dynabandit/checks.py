@@ -4,7 +4,7 @@ Each check raises an `AssertionError` whose message says what does not hold.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 
 import numpy as np
@@ -133,8 +133,7 @@ def _check_declaration(policy: Policy) -> None:
     _hold(isinstance(getattr(kind, "name", None), str) and kind.name, "the class must have a name")
     _hold(len(set(kind.slots)) == len(kind.slots) > 0, "slots must be different names")
     _hold(kind(**policy.parameters) == policy, "the parameters must make an equal policy again")
-    for part in ("Parameters", "Examples", "References"):
-        _hold(part in (kind.__doc__ or ""), f"the docstring of {kind.__name__} must have a section {part}")
+    _check_sections(kind)
     tuned = policy.tuned(1, 100)
     _hold(not tuned.needs_tuning and not tuned.needs_horizon, "a tuned policy must need no more tuning")
     _hold(tuned.memory_size() >= len(kind.slots), "memory_size must leave a row for each slot")
@@ -143,6 +142,11 @@ def _check_declaration(policy: Policy) -> None:
     _hold(np.isfinite(numbers).all(), "numbers must be finite")
     drawn = kind.kernels.posterior is not None
     _hold(not (kind.kernels.still and drawn), "scores drawn from a posterior cannot be still")
+
+
+def _check_sections(kind: type) -> None:
+    for part in ("Parameters", "Examples", "References"):
+        _hold(part in (kind.__doc__ or ""), f"the docstring of {kind.__name__} must have a section {part}")
 
 
 def _check_start(policy: Policy) -> None:
@@ -161,25 +165,46 @@ def _check_start(policy: Policy) -> None:
     _hold(np.array_equal(shared, first, equal_nan=True), f"start must not add up in shared: {first} became {shared}")
 
 
+class _Interpreted:
+    """A policy without compilation, which is told what to play."""
+
+    def __init__(self, policy: Policy, horizon: int) -> None:
+        self.kernels, self.numbers = policy.kernels, policy.numbers(ARMS)
+        self.memory, self.shared = np.zeros((policy.memory_size(), ARMS)), np.zeros(policy.shared_size())
+        self.last, self.scratch = np.zeros(ARMS, dtype=np.int64), np.zeros((SCRATCH_ROWS, ARMS))
+        self.scores = self.scratch[0]
+        self._table, self._choose = policy.kernels.table(ARMS, horizon), make_choose(policy.kernels)
+        for arm in range(ARMS):
+            self.kernels.start(self.memory, self.shared, arm, self.numbers)
+
+    def reveal(self, means: Sequence[float] | np.ndarray) -> None:
+        """Tell the true means."""
+        for arm in range(ARMS):
+            self.kernels.reveal(self.memory, arm, means[arm])
+
+    def choose(self, step: int) -> int:
+        """Return the choice, and leave the scores that led to it."""
+        place = (self.memory, self.shared, self.last, self.scratch)
+        return int(self._choose(*place, step, self.numbers, self._table, stream(5)))
+
+    def learn(self, arm: int, step: int, reward: float) -> None:
+        """Play an arm."""
+        self.last[arm] = step
+        self.kernels.learn(self.memory, self.shared, arm, reward, self.numbers)
+
+
 def _check_still(policy: Policy) -> None:
     """Where scores are said to stand still, nothing but a play may move one, and only that of the arm played."""
-    kernels, numbers = policy.kernels, policy.numbers(ARMS)
-    memory, shared = np.zeros((policy.memory_size(), ARMS)), np.zeros(policy.shared_size())
-    last, scratch = np.zeros(ARMS, dtype=np.int64), np.zeros((SCRATCH_ROWS, ARMS))
-    table, choose = kernels.table(ARMS, STEPS), make_choose(kernels)
+    player = _Interpreted(policy, STEPS)
     any_number = np.random.default_rng(5)
-    for arm in range(ARMS):
-        kernels.start(memory, shared, arm, numbers)
     for step in range(1, STEPS + 1):
-        before = scratch[0].copy()
-        for arm in range(ARMS):
-            kernels.reveal(memory, arm, MEANS[arm if step < STEPS // 2 else -1 - arm])
-        choose(memory, shared, last, scratch, step, numbers, table, stream(5))
-        moved = np.flatnonzero((scratch[0] != before) & (last != step - 1) & (step > 1))
+        before = player.scores.copy()
+        player.reveal(MEANS if step < STEPS // 2 else MEANS[::-1])
+        player.choose(step)
+        moved = np.flatnonzero((player.scores != before) & (player.last != step - 1) & (step > 1))
         _hold(not len(moved), f"still says that only a play moves a score, but at step {step} those of {moved} moved")
         played = int(any_number.integers(ARMS) ** 2 / ARMS)  # some arms often, some seldom
-        last[played] = step
-        kernels.learn(memory, shared, played, float(any_number.random() < 0.5), numbers)
+        player.learn(played, step, float(any_number.random() < 0.5))
 
 
 def _check_reach(policy: Policy) -> None:
@@ -196,26 +221,17 @@ def _check_interpreted(policy: Policy, world: Environment, run: Simulation) -> N
     """The same functions, without compilation, must make the same choices."""
     assert run.arms is not None
     assert run.rewards is not None
-    kernels, horizon = policy.kernels, run.horizon
-    means = world.path(horizon, seed=5)
+    means = world.path(run.horizon, seed=5)
     best = means.argmax(axis=1)
-    tuned = policy.tuned(int((np.diff(best) != 0).sum()), horizon)
-    numbers, table = tuned.numbers(ARMS), kernels.table(ARMS, horizon)
-    memory, shared = np.zeros((tuned.memory_size(), ARMS)), np.zeros(tuned.shared_size())
-    last, scratch = np.zeros(ARMS, dtype=np.int64), np.zeros((SCRATCH_ROWS, ARMS))
-    choose = make_choose(kernels)
-    for arm in range(ARMS):
-        kernels.start(memory, shared, arm, numbers)
-    for step in range(1, horizon + 1):
-        for arm in range(ARMS):
-            kernels.reveal(memory, arm, means[step - 1, arm])
+    player = _Interpreted(policy.tuned(int((np.diff(best) != 0).sum()), run.horizon), run.horizon)
+    for step in range(1, run.horizon + 1):
+        player.reveal(means[step - 1])
         expected = int(run.arms[0, step - 1])
         if step > policy.burn_in * ARMS:
-            arm = int(choose(memory, shared, last, scratch, step, numbers, table, stream(5)))
+            arm = player.choose(step)
             _hold(arm == expected, f"interpreted, step {step} chooses arm {arm}; compiled, arm {expected}")
-            _hold(not np.isnan(scratch[0]).any(), f"a score is NaN at step {step}: {scratch[0]}")
-        last[expected] = step
-        kernels.learn(memory, shared, expected, float(run.rewards[0, step - 1]), numbers)
+            _hold(not np.isnan(player.scores).any(), f"a score is NaN at step {step}: {player.scores}")
+        player.learn(expected, step, float(run.rewards[0, step - 1]))
 
 
 def _check_bandit(policy: Policy, horizon: int) -> None:
@@ -253,8 +269,7 @@ def check_environment(environment: Environment) -> None:
     _hold(derived, "an environment must be a dataclass derived from Environment")
     arms = environment.arms
     _hold(isinstance(getattr(kind, "name", None), str) and kind.name, "the class must have a name")
-    for part in ("Parameters", "Examples", "References"):
-        _hold(part in (kind.__doc__ or ""), f"the docstring of {kind.__name__} must have a section {part}")
+    _check_sections(kind)
     remade = kind(**environment.parameters)
     horizon = min(STEPS, environment.longest)
     path = environment.path(horizon, seed=5)

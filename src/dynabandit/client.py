@@ -161,12 +161,11 @@ class Client(_Base):
 
     Examples
     --------
-    ::
-
-        with dynabandit.Client("http://127.0.0.1:8000") as client:
-            client.create("banner", arms=["red", "green", "blue"], reward_window=3600, default_reward=0)
-            decision = client.decide("banner")
-            client.reward(decision.decision, 1)
+    >>> import dynabandit
+    >>> with dynabandit.Client("http://127.0.0.1:8000") as client:  # doctest: +SKIP
+    ...     client.create("banner", arms=["red", "green", "blue"], reward_window=3600, default_reward=0)
+    ...     decision = client.decide("banner")
+    ...     client.reward(decision.decision, 1)
     """
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 10.0, tries: int = 6) -> None:
@@ -267,7 +266,15 @@ class Client(_Base):
 
 
 class AsyncClient(_Base):
-    """The same as `Client`, with coroutines."""
+    """The same as `Client`, with coroutines.
+
+    Examples
+    --------
+    >>> import dynabandit
+    >>> async def decide() -> str:
+    ...     async with dynabandit.AsyncClient("http://127.0.0.1:8000") as client:
+    ...         return (await client.decide("banner")).arm
+    """
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 10.0, tries: int = 6) -> None:
         super().__init__(url, key, timeout, tries)

@@ -28,7 +28,19 @@ KEYS = ("experiment", "environment", "arms", "environment_parameters", "label", 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One policy on one environment, over all replications."""
+    """One policy on one environment, over all replications.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> run = db.Run(
+    ...     experiment="mine", environment="case-1", arms=2, environment_parameters={}, label="ucb", policy="ucb",
+    ...     parameters={}, horizon=2, seed=1, times=np.array([1, 2]), regret=np.array([[0.0, 0.5], [0.5, 1.0]]),
+    ...     correct=np.array([0.5, 0.0]),
+    ... )
+    >>> run.replications, run.total_regret.tolist()
+    (2, [0.5, 1.0])
+    """
 
     experiment: str
     environment: str

@@ -5,21 +5,39 @@ import json
 import math
 from typing import Any
 
-from dynabandit.errors import number
+import numpy as np
 
-__all__ = ["FORMAT", "VERSION", "checksum", "number_of", "plain", "read"]
+from dynabandit.errors import number
+from dynabandit.policies import Policy, policy
+
+__all__ = ["FORMAT", "VERSION", "number_from_json", "number_to_json", "plain", "policy_of", "read", "write"]
 
 FORMAT = "dynabandit.bandit"
 VERSION = 1
 
 
-def plain(value: float) -> float | str:
+def plain(value: Any) -> Any:
+    """Return parameters as JSON would give them back: no numbers of NumPy, and lists for tuples.
+
+    Examples
+    --------
+    >>> plain({"prior": (2.0, np.float64(1.0))})
+    {'prior': [2.0, 1.0]}
+    """
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [plain(inner) for inner in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def number_to_json(value: float) -> float | str:
     """Infinity has no place in JSON; a string has."""
     return value if math.isfinite(value) else str(value)
 
 
-def number_of(value: Any) -> float:
-    """Read what `plain` wrote; NaN is never part of a state."""
+def number_from_json(value: Any) -> float:
+    """Read what `number_to_json` wrote; NaN is never part of a state."""
     if isinstance(value, str) and value in ("inf", "-inf"):
         return float(value)
     return number("each number of the state", value, -math.inf, math.inf)
@@ -27,12 +45,18 @@ def number_of(value: Any) -> float:
 
 def checksum(content: dict[str, Any]) -> str:
     """Return a hash of the content, which tells whether it came through whole."""
-    plain = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(plain.encode()).hexdigest()
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write(state: dict[str, Any]) -> str:
+    """Return a bandit's state as text."""
+    content = {"format": FORMAT, "version": VERSION, **state}
+    return json.dumps({**content, "checksum": checksum(content)}, allow_nan=False)
 
 
 def read(text: str) -> dict[str, Any]:
-    """Parse and verify what `to_json` wrote."""
+    """Parse and verify what `write` wrote."""
     try:
         content = json.loads(text)
     except (RecursionError, TypeError, ValueError) as error:
@@ -47,3 +71,14 @@ def read(text: str) -> dict[str, Any]:
     if found != checksum(content):
         raise ValueError("text is damaged: its checksum does not fit its content")
     return content
+
+
+def policy_of(content: dict[str, Any], given: Policy | None) -> Policy:
+    """Return the policy that a bandit was written with; one that is not in the registry has to be given."""
+    if given is None:
+        return policy(content["policy"], **content["parameters"])
+    if given.name != content["policy"]:
+        raise ValueError(f"it holds policy {content['policy']!r}, not {given.name!r}")
+    if plain(given.parameters) != content["parameters"]:
+        raise ValueError(f"it holds parameters {content['parameters']}, not {given.parameters}")
+    return given

@@ -22,14 +22,14 @@ def kept(policy, **options):
 def replayed(run, replication, monkeypatch):
     """The memory after each step, as `trace` made it, and the policy as it was tuned."""
     memories, tuned = [], []
-    learn = tracing._compiled_learn(run.policy.kernels)
+    learn = tracing.compiled.learn(run.policy.kernels)
 
     def watched(memory, shared, arm, reward, parameters):
         learn(memory, shared, arm, reward, parameters)
         memories.append((memory.copy(), shared.copy()))
         tuned[:] = [parameters]
 
-    monkeypatch.setattr(tracing, "_compiled_learn", lambda kernels: watched)
+    monkeypatch.setattr(tracing.compiled, "learn", lambda kernels: watched)
     db.simulation.trace(run, replication)
     return memories, tuned[0]
 

@@ -75,7 +75,7 @@ def test_a_number_that_is_no_parameter_counts_too(monkeypatch):
 
 def test_an_edit_of_the_simulator_changes_every_version(monkeypatch):
     before = of("ucb"), of("ts")
-    monkeypatch.setattr(version, "_run_task", lambda work: None)
+    monkeypatch.setattr(version, "run_task", lambda work: None)
     version._engine_version.cache_clear()
     assert of("ucb") != before[0]
     assert of("ts") != before[1]

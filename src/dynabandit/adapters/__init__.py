@@ -2,3 +2,5 @@
 
 Each module is imported by itself, so that none needs the tools of the others.
 """
+
+__all__ = ["gymnasium", "mabwiser", "obp", "river"]

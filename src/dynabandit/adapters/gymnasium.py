@@ -90,7 +90,14 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
 
 
 def register() -> None:
-    """Register every environment under dynabandit/Name-v0; those that need parameters take them from `make`."""
+    """Register every environment under dynabandit/Name-v0; those that need parameters take them from `make`.
+
+    Examples
+    --------
+    >>> register()
+    >>> "dynabandit/Fixed-v0" in gymnasium.registry
+    True
+    """
     for name, kind in ENVIRONMENTS.items():
         identifier = f"dynabandit/{kind.__name__}-v0"
         if identifier not in gymnasium.registry:

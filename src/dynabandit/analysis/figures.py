@@ -14,7 +14,7 @@ from dynabandit.analysis.panels import Intervals, Line, Lines, Panel, Row, Serie
 from dynabandit.analysis.style import style, variant
 from dynabandit.results import Results, Run
 
-__all__ = ["Block", "Figure", "every", "groups", "of_paper"]
+__all__ = ["FIELD", "Block", "Figure", "every", "groups", "of_paper"]
 
 ORDER = (
     "eps-greedy", "aff-d-greedy", "ucb", "aff-ucb1", "aff-ucb2", "d-ucb", "sw-ucb",

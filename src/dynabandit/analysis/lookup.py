@@ -10,25 +10,9 @@ from dynabandit.analysis import statistics
 from dynabandit.results import Results, Run
 
 __all__ = [
-    "ADAPTIVE",
-    "ARMS",
-    "CASES",
-    "DISCOUNTS",
-    "MANY",
-    "MEMORIES",
-    "PAPER",
-    "STEP_SIZES",
-    "WINDOWS",
-    "Missing",
-    "case",
-    "first",
-    "key",
-    "name",
-    "present",
-    "series",
-    "setting",
-    "title",
-]
+    "ADAPTIVE", "ARMS", "CASES", "DISCOUNTS", "FLOORED", "MANY", "MEMORIES", "PAPER", "STEP_SIZES", "WINDOWS",
+    "Missing", "case", "first", "key", "name", "present", "series", "setting", "title",
+]  # fmt: skip
 
 PAPER = (
     "eps-greedy", "ucb", "ts", "ots", "d-ucb", "sw-ucb",

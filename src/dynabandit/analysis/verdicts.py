@@ -12,7 +12,9 @@ from dynabandit.analysis.statistics import LEVEL
 from dynabandit.analysis.words import METHODS
 from dynabandit.results import Results
 
-__all__ = ["FAILS", "HOLDS", "NOT_RUN", "PARTLY", "Verdict", "as_json", "judge", "judge_one", "reference"]
+__all__ = [
+    "FAILS", "HOLDS", "NOT_RUN", "PARTLY", "Verdict", "as_json", "judge", "judge_one", "reference", "replications",
+]  # fmt: skip
 
 HOLDS, PARTLY, FAILS, NOT_RUN = "holds", "holds in part", "does not hold", "not run"
 FEWEST = 2  # replications; with one there is no interval

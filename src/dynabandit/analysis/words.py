@@ -3,7 +3,12 @@
 import math
 from dataclasses import dataclass
 
-__all__ = ["METHODS", "WORDS", "Word"]
+__all__ = [
+    "BEATS", "BOUNDED", "DEVIATION", "DIFFERENCE", "DOES_NOT_REACT", "GOOD", "INSENSITIVE", "METHODS", "MUCH_BETTER",
+    "MUCH_WORSE", "NEARLY_BEST", "ORDER", "RATE", "RATIO", "REACTS", "RELATIVE", "SAME_LEVEL", "SAME_ORDER",
+    "SENSITIVE", "SENSITIVITY", "SHARE", "SIMILAR", "SLIGHTLY_WORSE", "SOLIDLY_BETTER", "VARIES_LESS", "VARIES_MORE",
+    "VARIES_NO_LESS", "VERY_GOOD", "WORDS", "Word",
+]  # fmt: skip
 
 DIFFERENCE = "paired difference of total regret"
 RATIO = "ratio of mean total regret"

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynabandit.errors import integer, keep
 from dynabandit.kernels.compilation import compiled, kernel
-from dynabandit.kernels.streams import LARGEST_STEP, Stream, stream
+from dynabandit.kernels.streams import LARGEST_STEP, Stream, shifted, stream
 from dynabandit.kernels.walk import ALONE, Walk
 
 __all__ = ["Environment", "Kernels", "make_path", "make_path_writer", "path_writer"]
@@ -20,6 +20,12 @@ class Kernels(NamedTuple):
 
     `state` is an array (slots, arms), `parameters` an array (parameters, arms), `table` what
     `Environment.table` gives.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.environments.Fixed.kernels._fields
+    ('start', 'advance')
     """
 
     start: Callable[..., None]
@@ -30,7 +36,15 @@ class Kernels(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """Base of all environments; a subclass is a frozen dataclass whose fields are its parameters."""
+    """Base of all environments; a subclass is a frozen dataclass whose fields are its parameters.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> world = db.environment("small-changes")
+    >>> isinstance(world, db.Environment), world.arms, world.slots
+    (True, 3, ('segment',))
+    """
 
     name: ClassVar[str]
     slots: ClassVar[tuple[str, ...]]
@@ -126,8 +140,7 @@ def make_path_writer(kernels: Kernels) -> Callable[..., None]:
         source: Stream,
     ) -> None:
         for row in range(means.shape[0]):
-            own = Stream(source.seed_low, source.seed_high, source.replication + row)
-            write_path(state[row], parameters, table, means[row], best[row], first, steps, own)
+            write_path(state[row], parameters, table, means[row], best[row], first, steps, shifted(source, row))
 
     return write
 

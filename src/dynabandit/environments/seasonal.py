@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from dynabandit.environments.base import Environment, Kernels
+from dynabandit.environments.still import start
 from dynabandit.errors import keep, number
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import Stream
@@ -14,11 +15,6 @@ from dynabandit.kernels.streams import Stream
 __all__ = ["Seasonal"]
 
 MIDDLE, AMPLITUDE, PERIOD, PHASE = range(4)
-
-
-@kernel
-def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> None:
-    state[0, arm] = 0.0
 
 
 @kernel

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dynabandit.environments.base import Environment, Kernels
-from dynabandit.errors import integer, number
+from dynabandit.errors import integer, keep, number
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import LARGEST_STEP, Stream
 
-__all__ = ["Fixed", "Path", "Piecewise", "SmallChanges"]
+__all__ = ["Fixed", "Path", "Piecewise", "SmallChanges", "mean_rewards", "start"]
 
 
 @kernel
@@ -92,8 +92,7 @@ class Fixed(Environment):
         if isinstance(self.means, (str, bytes)) or np.ndim(self.means) != 1 or len(self.means) < 2:
             raise ValueError(f"means must hold the mean rewards of at least 2 arms, got {self.means!r}")
         means = tuple(number(f"means[{arm}]", mean, 0.0, 1.0) for arm, mean in enumerate(self.means))
-        object.__setattr__(self, "means", means)
-        object.__setattr__(self, "arms", len(means))
+        keep(self, means=means, arms=len(means))
 
     def numbers(self) -> np.ndarray:
         return np.array([self.means])
@@ -133,8 +132,7 @@ class Path(Environment):
     def __post_init__(self) -> None:
         means = mean_rewards("means", self.means)
         means.setflags(write=False)
-        object.__setattr__(self, "means", means)
-        object.__setattr__(self, "arms", means.shape[1])
+        keep(self, means=means, arms=means.shape[1])
 
     def table(self) -> np.ndarray:
         return np.asarray(self.means)
@@ -184,9 +182,7 @@ class Piecewise(Environment):
             raise ValueError(
                 f"starts must be 1 and then rise, one for each of the {len(means)} rows of means, got {starts}"
             )
-        object.__setattr__(self, "starts", starts)
-        object.__setattr__(self, "means", tuple(map(tuple, means.tolist())))
-        object.__setattr__(self, "arms", means.shape[1])
+        keep(self, starts=starts, means=tuple(map(tuple, means.tolist())), arms=means.shape[1])
 
     def table(self) -> np.ndarray:
         return np.column_stack([np.array(self.means), np.array(self.starts, dtype=float)])

@@ -9,7 +9,10 @@ from dynabandit.errors import number, unknown
 from dynabandit.estimators.base import Belief, Estimator
 from dynabandit.kernels.compilation import kernel
 
-__all__ = ["AdaptiveForgetting"]
+__all__ = [
+    "LOSSES", "SIZE", "START", "VARIANCE_SCALED", "AdaptiveForgetting", "State", "Tuning", "belief", "load",
+    "load_tuning", "observe", "store", "tuning",
+]  # fmt: skip
 
 VARIANCE_SCALED = "variance-scaled"
 VARIANCE_SCALE = 0.0001  # eta_4(t) = 0.0001 / s_t^2, section 4.3.1
@@ -68,6 +71,13 @@ def load(memory: np.ndarray, arm: int) -> State:
         memory[0, arm], memory[1, arm], memory[2, arm], memory[3, arm], memory[4, arm],
         memory[5, arm], memory[6, arm], memory[7, arm], memory[8, arm], memory[9, arm],
     )  # fmt: skip
+
+
+@kernel
+def store(memory: np.ndarray, arm: int, state: State) -> None:
+    """Write what `load` reads."""
+    for slot in range(SIZE):
+        memory[slot, arm] = state[slot]
 
 
 @kernel

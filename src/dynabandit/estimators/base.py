@@ -13,6 +13,12 @@ class Belief(NamedTuple):
 
     Where nothing was observed yet the mean is NaN, and variance and effective size are 0; a policy with a prior
     tells that of its prior.
+
+    Examples
+    --------
+    >>> from dynabandit.estimators import SampleMean
+    >>> SampleMean().update(1).belief
+    Belief(mean=1.0, variance=0.0, forgetting=1.0, effective_size=1.0)
     """
 
     mean: float
@@ -26,6 +32,13 @@ class Estimator:
 
     A subclass sets `state` in its constructor and defines `_observe` (the next state, from the same pure
     function that the compiled policies call), `belief` and `weight`.
+
+    Examples
+    --------
+    >>> from dynabandit.estimators import FixedForgetting
+    >>> estimate = FixedForgetting(0.5).update(1).update(0)
+    >>> isinstance(estimate, Estimator), estimate
+    (True, FixedForgetting(mean 0.3333, weight 1.5))
     """
 
     state: Any

@@ -8,7 +8,7 @@ import numpy as np
 from dynabandit.estimators.base import Belief, Estimator
 from dynabandit.kernels.compilation import kernel
 
-__all__ = ["SampleMean"]
+__all__ = ["SIZE", "START", "SampleMean", "State", "belief", "load", "observe", "store"]
 
 
 class State(NamedTuple):
@@ -27,6 +27,13 @@ START = State(total=0.0, squares=0.0, plays=0.0)
 def load(memory: np.ndarray, arm: int) -> State:
     """Read the state of one arm from the first rows of a policy's memory."""
     return State(memory[0, arm], memory[1, arm], memory[2, arm])
+
+
+@kernel
+def store(memory: np.ndarray, arm: int, state: State) -> None:
+    """Write what `load` reads."""
+    for slot in range(SIZE):
+        memory[slot, arm] = state[slot]
 
 
 @kernel

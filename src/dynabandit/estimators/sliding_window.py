@@ -7,7 +7,7 @@ from dynabandit.estimators import sample_mean
 from dynabandit.estimators.base import Belief, Estimator
 from dynabandit.kernels.compilation import kernel
 
-__all__ = ["SlidingWindow"]
+__all__ = ["SlidingWindow", "retract"]
 
 
 @kernel

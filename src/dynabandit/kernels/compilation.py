@@ -139,7 +139,7 @@ class _Walk:
             else:
                 self._seen[id(value)] = len(self._seen)
                 self._visit_function(value)
-        elif isinstance(value, (bool, int, float, complex, str, bytes, type(None))):
+        elif isinstance(value, (bool, int, float, complex, str, bytes, range, type(None))):
             self._add(value)
         elif isinstance(value, (tuple, list)):
             for inner in value:
@@ -148,8 +148,6 @@ class _Walk:
             self.visit(list(value.items()))
         elif isinstance(value, (set, frozenset)):  # in an order of its own in each process
             self._add(sorted(map(repr, value)))
-        elif isinstance(value, range):
-            self._add(value)
         elif isinstance(value, np.generic):
             self._add((value.dtype.str, value.tobytes()))
         elif isinstance(value, np.ndarray):  # Numba bakes a global array into the code

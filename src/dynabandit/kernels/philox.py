@@ -13,7 +13,7 @@ from numba.extending import overload
 
 from dynabandit.kernels.compilation import kernel
 
-__all__ = ["philox"]
+__all__ = ["MASK", "philox", "word"]
 
 MASK = 0xFFFFFFFF
 MULTIPLIER_0 = 0xD2511F53

@@ -12,8 +12,9 @@ from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.philox import MASK, philox
 
 __all__ = [
-    "EXPLORE", "EXPLORED_ARM", "LARGEST_REPLICATION", "LARGEST_STEP", "PATH", "REPLAY", "REWARD", "SCORE", "SECOND",
-    "SHARE", "START", "TIE", "Stream", "normal_pair", "stream", "uniform", "uniform_pair", "words",
+    "EXPLORE", "EXPLORED_ARM", "LARGEST_REPLICATION", "LARGEST_SEED", "LARGEST_STEP", "PATH", "REPLAY", "REWARD",
+    "SCORE", "SECOND", "SHARE", "START", "TIE", "Stream", "normal_pair", "shifted", "stream", "uniform", "uniform_pair",
+    "words",
 ]  # fmt: skip
 
 # Roles. A role's number is part of every result: never reuse or renumber one.
@@ -30,6 +31,7 @@ REPLAY = 65  # whether a replay takes a row whose arm was more likely than other
 
 LARGEST_STEP = MASK  # a step is one word of a key, and so is a replication
 LARGEST_REPLICATION = MASK
+LARGEST_SEED = 2**64 - 1  # two words
 TO_UNIT_52 = 2.0**-52
 TO_HIGH_20 = 2.0**20
 TO_ANGLE_32 = 2.0 * math.pi * 2.0**-32
@@ -51,8 +53,20 @@ def stream(seed: int, replication: int = 0) -> Stream:
     >>> stream(7, replication=3)
     Stream(seed_low=7, seed_high=0, replication=3)
     """
-    seed = integer("seed", seed, 0, 2**64 - 1)
+    seed = integer("seed", seed, 0, LARGEST_SEED)
     return Stream(seed & MASK, seed >> 32, integer("replication", replication, 0, LARGEST_REPLICATION))
+
+
+@kernel
+def shifted(source: Stream, by: int) -> Stream:
+    """Return the stream of the replication that comes so many after this one.
+
+    Examples
+    --------
+    >>> shifted(stream(7, replication=3), 2)
+    Stream(seed_low=7, seed_high=0, replication=5)
+    """
+    return Stream(source.seed_low, source.seed_high, source.replication + by)
 
 
 @kernel

@@ -10,9 +10,9 @@ import numpy as np
 from dynabandit.errors import extra, number
 from dynabandit.logs.estimates import LEVEL, Estimate, Z
 from dynabandit.logs.log import Log
-from dynabandit.logs.replaying import Progress, doubly_robust, player
+from dynabandit.logs.replaying import doubly_robust, player
 from dynabandit.policies import Policy, policy as make_policy
-from dynabandit.simulation.work import cores
+from dynabandit.simulation.work import Progress, cores
 
 __all__ = ["Advice", "Candidate", "advise", "candidates"]
 
@@ -20,7 +20,13 @@ BLOCKS = 20  # of time
 
 
 def candidates() -> list[Policy]:
-    """Return what is compared by default: each kind of policy, over its step size, memory, discount or window."""
+    """Return what is compared by default: each kind of policy, over its step size, memory, discount or window.
+
+    Examples
+    --------
+    >>> [policy.label for policy in candidates()][:3]
+    ['uniform', 'eps-greedy', 'ucb']
+    """
     return [
         *(make_policy(name) for name in ("uniform", "eps-greedy", "ucb", "ts", "ots", "aff-ucb2", "aff-dts2")),
         *(make_policy("aff-ts", step_size=step_size) for step_size in (0.001, 0.01, 0.1)),
@@ -33,7 +39,16 @@ def candidates() -> list[Policy]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One policy, beside the one with the largest estimate."""
+    """One policy, beside the one with the largest estimate.
+
+    Examples
+    --------
+    >>> from dynabandit import logs
+    >>> log = logs.from_columns({"arm": [0, 1] * 50, "reward": [0, 1] * 50})
+    >>> first, second = logs.advise(log, ["uniform", "ts"]).candidates
+    >>> first.behind.value, first.value.value >= second.value.value
+    (0.0, True)
+    """
 
     policy: Policy
     value: Estimate
@@ -46,7 +61,16 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """What a log says about a choice of policy."""
+    """What a log says about a choice of policy.
+
+    Examples
+    --------
+    >>> from dynabandit import logs
+    >>> log = logs.from_columns({"arm": [0, 1] * 50, "reward": [0, 1] * 50})
+    >>> advice = logs.advise(log, ["uniform", "ts"])
+    >>> advice.logged.value, sorted(one.policy.label for one in advice.candidates)
+    (0.5, ['ts', 'uniform'])
+    """
 
     log: Log
     candidates: tuple[Candidate, ...]

@@ -20,7 +20,15 @@ ON_TIME = 15  # minutes: less delay than this is on time, as the US Department o
 
 
 class Flights(NamedTuple):
-    """Days x carriers."""
+    """Days x carriers.
+
+    Examples
+    --------
+    >>> from dynabandit import logs
+    >>> year = logs.flights()
+    >>> len(year.carriers), year.scheduled.shape, bool((year.on_time <= year.scheduled).all())
+    (10, (365, 10), True)
+    """
 
     carriers: tuple[str, ...]
     names: tuple[str, ...]

@@ -6,21 +6,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["LEVEL", "Estimate", "Moments", "Z", "quantile"]
+__all__ = ["LEVEL", "Z", "Estimate", "Moments"]
 
 LEVEL = 0.95
-
-
-def quantile(level: float) -> float:
-    """Return how many standard errors an interval of this level reaches to each side."""
-    return NormalDist().inv_cdf(0.5 + level / 2.0)
-
-
-Z = quantile(LEVEL)
+Z = NormalDist().inv_cdf(0.5 + LEVEL / 2.0)  # standard errors that an interval of this level reaches to each side
 
 
 class Estimate(NamedTuple):
-    """A value with its 95 % interval; the ends are NaN where the data cannot tell."""
+    """A value with its 95 % interval; the ends are NaN where the data cannot tell.
+
+    Examples
+    --------
+    >>> print(Estimate(0.5, 0.4, 0.6))
+    0.5000 [0.4000, 0.6000]
+    """
 
     value: float
     low: float

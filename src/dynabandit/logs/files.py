@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from dynabandit.errors import extra, nearest
 from dynabandit.logs.rows import Columns, RawRows
 
-__all__ = ["CsvFile", "Memory", "ParquetFile", "Source", "open_file"]
+__all__ = ["Memory", "Source", "open_file"]
 
 BATCH = 8192  # rows at a time
 BUFFER = 1 << 20
@@ -127,7 +127,7 @@ class ParquetFile:
                 names = dict(columns.named())
                 for batch in file.iter_batches(BATCH, columns=list(names.values()), use_threads=False):
                     values: dict[str, Sequence[Any]] = {
-                        role: _plain(lib, batch.column(name)) for role, name in names.items()
+                        role: _values(lib, batch.column(name)) for role, name in names.items()
                     }
                     yield RawRows(first, None, values)
                     first += batch.num_rows
@@ -135,7 +135,7 @@ class ParquetFile:
             raise ValueError(f"{self.name} cannot be read as Parquet: {error}") from None
 
 
-def _plain(lib: Any, column: Any) -> list[Any]:
+def _values(lib: Any, column: Any) -> list[Any]:
     """Return the values of a column; times as seconds, for Python's have no nanoseconds."""
     if not lib.types.is_timestamp(column.type):
         return column.to_pylist()

@@ -30,6 +30,13 @@ class Log:
     """A log in time order that was read once to check it, and is read again for each replay.
 
     Of the rows, only some are in memory at a time. `read` makes one from a file, `from_columns` from memory.
+
+    Examples
+    --------
+    >>> from dynabandit import logs
+    >>> log = logs.from_columns({"arm": ["a", "b", "a"], "reward": [1, 0, 0]})
+    >>> log.rows, log.arms, log.plays.tolist(), log.rewards.tolist()
+    (3, ('a', 'b'), [2, 1], [1.0, 0.0])
     """
 
     def __init__(self, source: Source, columns: Columns, *, skip_bad: bool = False) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.bandit import TABLE_HORIZON, Bandit
 from dynabandit.estimators import adaptive_forgetting
 from dynabandit.kernels.compilation import compiled, kernel
-from dynabandit.kernels.streams import LARGEST_STEP, REPLAY, Stream, stream, uniform
+from dynabandit.kernels.streams import LARGEST_STEP, REPLAY, Stream, shifted, stream, uniform
 from dynabandit.logs.log import Logged
 from dynabandit.policies import Policy
 from dynabandit.policies.base import Kernels
@@ -17,7 +17,7 @@ from dynabandit.policies.decision import SCRATCH_ROWS, make_choose, make_count_c
 from dynabandit.simulation.episodes import State
 from dynabandit.simulation.work import initial_state
 
-__all__ = ["Played", "Player", "make_play"]
+__all__ = ["Played", "Player"]
 
 
 class Model(NamedTuple):
@@ -80,6 +80,7 @@ def make_play(kernels: Kernels) -> Callable[..., None]:
             for replication in range(replications):
                 memory, shared = state.memory[replication], state.shared[replication]
                 last, parameters = state.last[replication], state.parameters[replication]
+                own = shifted(source, replication)
                 step = first + row if own_clock else plays[replication].sum() + 1
                 counts[:] = 0
                 rarest = plays[replication].argmin()
@@ -88,8 +89,7 @@ def make_play(kernels: Kernels) -> Callable[..., None]:
                     counts[rarest] = draws
                     burning[0] += 1.0 / replications
                 else:
-                    own = Stream(source.seed_low, source.seed_high, replication)
-                    others = Stream(source.seed_low, source.seed_high, replications - 1 + replication * draws)
+                    others = shifted(source, replications - 1 + replication * draws)
                     arm = choose(memory, shared, last, scratch, step, parameters, table, own)
                     count_choices(memory, shared, last, scratch, step, parameters, table, others, counts, draws)
                 for other in range(arms):
@@ -98,13 +98,11 @@ def make_play(kernels: Kernels) -> Callable[..., None]:
                         shares[other] += probability
                         played.direct[row] += probability * expected(model, other)
                 played.weight[row] += counts[target] / draws / replications / propensity
-                if arm == target:
-                    lucky = Stream(source.seed_low, source.seed_high, replication)
-                    if chance >= 1.0 or uniform(lucky, REPLAY, first + row, 0) < chance:
-                        played.accepted[row] += 1.0 / replications
-                        learn(memory, shared, arm, reward, parameters)
-                        last[arm] = step
-                        plays[replication, arm] += 1
+                if arm == target and (chance >= 1.0 or uniform(own, REPLAY, first + row, 0) < chance):
+                    played.accepted[row] += 1.0 / replications
+                    learn(memory, shared, arm, reward, parameters)
+                    last[arm] = step
+                    plays[replication, arm] += 1
             model.overall[0] += 1.0
             model.overall[1] += reward
             observe(model.memory, target, reward)
@@ -127,9 +125,8 @@ TUNING = adaptive_forgetting.tuning()
 @kernel
 def observe(memory: np.ndarray, arm: int, reward: float) -> None:
     """Let the model take in a reward; it forgets as fast as the arm changes."""
-    state = adaptive_forgetting.observe(adaptive_forgetting.load(memory, arm), reward, TUNING)
-    for slot in range(adaptive_forgetting.SIZE):
-        memory[slot, arm] = state[slot]
+    known = adaptive_forgetting.load(memory, arm)
+    adaptive_forgetting.store(memory, arm, adaptive_forgetting.observe(known, reward, TUNING))
 
 
 class Player:

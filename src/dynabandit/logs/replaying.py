@@ -1,24 +1,23 @@
 """Replay: what a policy would have earned where a log was made, from the rows on which they agree."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dynabandit.errors import integer, number, unknown
-from dynabandit.kernels.streams import LARGEST_REPLICATION
+from dynabandit.kernels.streams import LARGEST_REPLICATION, LARGEST_SEED
 from dynabandit.logs.estimates import Estimate, Moments
 from dynabandit.logs.log import Log, Logged
 from dynabandit.logs.playing import Played, Player
 from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.simulation.work import Progress
 
-__all__ = ["CLOCKS", "ESTIMATES", "Replay", "doubly_robust", "player", "replay"]
+__all__ = ["Replay", "doubly_robust", "player", "replay"]
 
 CLOCKS = ("log", "accepted")
 ESTIMATES = ("replay", "ips", "snips", "dr")
 LONG_BURN_IN = 0.1  # of the rows
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +27,14 @@ class Replay:
     All four estimate the mean over the log's rows of the value of the policy's decision there, where the policy
     had learned from the rows that it agreed with and no others. They need propensities that are right and positive
     for every arm, and arms whose choice changes no later reward. They need no stationarity.
+
+    Examples
+    --------
+    >>> from dynabandit import logs
+    >>> log = logs.from_columns({"arm": [0, 1] * 50, "reward": [0, 1] * 50})
+    >>> found = logs.replay(log, "ts", replications=2, draws=5)
+    >>> found.policy.label, found.logged.value, sorted(found.shares)
+    ('ts', 0.5, ['0', '1'])
     """
 
     policy: Policy
@@ -168,7 +175,7 @@ def player(log: Log, policy: Policy, replications: int, draws: int, clock: str, 
         raise unknown("clock", clock, CLOCKS)
     replications = integer("replications", replications, 1, 10_000)
     draws = integer("draws", draws, 1, LARGEST_REPLICATION // 10_001)
-    seed = integer("seed", seed, 0, 2**64 - 1)
+    seed = integer("seed", seed, 0, LARGEST_SEED)
     return Player(
         policy,
         log.arms,

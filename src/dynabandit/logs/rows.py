@@ -1,6 +1,7 @@
 """Rows of a log: raw values in, checked numbers out, and what is wrong with those that cannot be used."""
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["BadRow", "BadRows", "Columns", "Parsed", "RawRows", "parse"]
+__all__ = ["BadRows", "Columns", "Parsed", "RawRows", "parse"]
 
 SHOWN = 5  # bad rows that a message shows
 TRUE_AND_FALSE = {"true": 1.0, "false": 0.0}
@@ -94,6 +95,26 @@ class Parsed(NamedTuple):
     time: np.ndarray | None
 
 
+class Allowed(NamedTuple):
+    """The numbers that a column may hold."""
+
+    words: str
+    low: float
+    high: float
+    open_low: bool = False
+
+    def holds(self, numbers: Any) -> Any:
+        """Whether a number, or each of an array, is allowed; NaN never is."""
+        return ((numbers > self.low) if self.open_low else (numbers >= self.low)) & (numbers <= self.high)
+
+
+ALLOWED = {
+    "reward": Allowed("a number in [0, 1]", 0.0, 1.0),
+    "propensity": Allowed("the probability with which the arm was chosen, in (0, 1]", 0.0, 1.0, open_low=True),
+    "time": Allowed("a number or a date and time such as 2024-05-31T12:00:00", -sys.float_info.max, sys.float_info.max),
+}
+
+
 class _Unusable(Exception):  # noqa: N818 - never leaves this module
     """Why a value cannot be used."""
 
@@ -142,23 +163,13 @@ def _each(
 def _floats(raw: RawRows, role: str, check: Callable[[Any], float], problems: dict[int, tuple[str, str]]) -> np.ndarray:
     """Check all values at once, and one by one only where that finds a fault or a form that it does not know."""
     values = raw.values[role]
-    low, high, open_low = RANGES[role]
     try:
         array = np.fromiter(map(float, values), float, len(values)) if None not in values else None
     except (OverflowError, TypeError, ValueError):
         array = None
-    if array is not None and array.ndim == 1:
-        inside = ((array > low) if open_low else (array >= low)) & (array <= high)
-        if inside.all():
-            return array
+    if array is not None and np.all(ALLOWED[role].holds(array)):
+        return array
     return np.array(_each(raw, role, check, problems, math.nan), dtype=float)
-
-
-RANGES = {
-    "reward": (0.0, 1.0, False),
-    "propensity": (0.0, 1.0, True),
-    "time": (-1.7976931348623157e308, 1.7976931348623157e308, False),
-}
 
 
 def _readable(value: Any) -> str:
@@ -179,59 +190,47 @@ def _arm(value: Any) -> str:
     return text
 
 
-def _number(value: Any, valid: str) -> float:
+def _number(value: Any, allowed: Allowed) -> float:
     if isinstance(value, str):
         _readable(value)
     try:
         result = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise _Unusable(f"must be {valid}") from None
-    if math.isnan(result):
-        raise _Unusable(f"must be {valid}")
+        result = math.nan
+    if not allowed.holds(result):
+        raise _Unusable(f"must be {allowed.words}")
     return result
 
 
 def _reward(value: Any) -> float:
-    valid = "a number in [0, 1]"
     if isinstance(value, str) and value.strip().lower() in TRUE_AND_FALSE:
         return TRUE_AND_FALSE[value.strip().lower()]
-    result = _number(value, valid)
-    if not 0.0 <= result <= 1.0:
-        raise _Unusable(f"must be {valid}")
-    return result
+    return _number(value, ALLOWED["reward"])
 
 
 def _propensity(value: Any) -> float:
-    valid = "the probability with which the arm was chosen, in (0, 1]"
-    result = _number(value, valid)
-    if not 0.0 < result <= 1.0:
-        raise _Unusable(f"must be {valid}")
-    return result
+    return _number(value, ALLOWED["propensity"])
 
 
 def _time(value: Any) -> float:
-    valid = "a number or a date and time such as 2024-05-31T12:00:00"
     if isinstance(value, str):
         try:
             value = float(value)  # first, for Python takes 20240531 for a date too
         except ValueError:
-            value = _moment(value, valid)
+            value = _moment(value)
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     if isinstance(value, datetime):
         value = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         return value.timestamp()
-    result = _number(value, valid)
-    if math.isinf(result):
-        raise _Unusable(f"must be {valid}")
-    return result
+    return _number(value, ALLOWED["time"])
 
 
-def _moment(text: str, valid: str) -> datetime:
+def _moment(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text.strip())
     except ValueError:
-        raise _Unusable(f"must be {valid}") from None
+        raise _Unusable(f"must be {ALLOWED['time'].words}") from None
 
 
 def _find_unsorted(times: np.ndarray, latest: float, problems: dict[int, tuple[str, str]]) -> None:

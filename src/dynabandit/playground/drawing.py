@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from dynabandit.experiments import Named
 
-__all__ = ["COLUMNS", "LEVELS", "MOST_ARMS", "decode", "drawn_environment", "encode"]
+__all__ = ["COLUMNS", "LEVELS", "MOST_ARMS", "Drawing", "decode", "drawn_environment", "encode"]
 
 COLUMNS = 60  # pieces of the horizon, each with a mean of its own
 LEVELS = 50  # a level is 1/50 of a reward

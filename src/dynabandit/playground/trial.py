@@ -11,8 +11,8 @@ from dynabandit.experiments.parsing import named as parse_named
 from dynabandit.playground.drawing import COLUMNS, MOST_ARMS, Drawing, decode, drawn_environment, encode
 
 __all__ = [
-    "DRAWN", "ENVIRONMENTS", "MOST_ARM_STEPS", "MOST_NUMBERS", "MOST_POLICIES", "TIMES", "VERSION", "Problem", "Trial",
-    "Wrong", "read",
+    "DRAWN", "ENVIRONMENTS", "MOST_ARM_STEPS", "MOST_CASE_ARMS", "MOST_NUMBERS", "MOST_POLICIES", "TIMES", "VERSION",
+    "Problem", "Trial", "Wrong", "read",
 ]  # fmt: skip
 
 VERSION = "1"

@@ -32,8 +32,7 @@ def observe(memory: np.ndarray, arm: int, reward: float, parameters: np.ndarray)
     state = adaptive_forgetting.observe(
         adaptive_forgetting.load(memory, arm), reward, adaptive_forgetting.load_tuning(parameters)
     )
-    for slot in range(adaptive_forgetting.SIZE):
-        memory[slot, arm] = state[slot]
+    adaptive_forgetting.store(memory, arm, state)
     return state
 
 

@@ -7,7 +7,7 @@ from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
 from dynabandit.policies.base import Policy
 
-__all__ = ["SLOTS", "Averaging", "observe", "start"]
+__all__ = ["SLOTS", "Averaging", "learn", "observe", "start"]
 
 SLOTS = sample_mean.State._fields
 
@@ -22,9 +22,14 @@ def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarr
 def observe(memory: np.ndarray, arm: int, reward: float) -> sample_mean.State:
     """Take in a reward and return the arm's new sums."""
     state = sample_mean.observe(sample_mean.load(memory, arm), reward)
-    for slot in range(sample_mean.SIZE):
-        memory[slot, arm] = state[slot]
+    sample_mean.store(memory, arm, state)
     return state
+
+
+@kernel
+def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    """Take in a reward, where the sums are all there is to know."""
+    observe(memory, arm, reward)
 
 
 class Averaging(Policy):

@@ -15,7 +15,13 @@ __all__ = ["Kernels", "Now", "Policy"]
 
 
 class Now(NamedTuple):
-    """What a decision knows besides the arms' states."""
+    """What a decision knows besides the arms' states.
+
+    Examples
+    --------
+    >>> Now(step=7, arms=3, context=0.0).arms
+    3
+    """
 
     step: int  # 1, 2, ... ; the step that is being decided
     arms: int  # how many arms there are now
@@ -60,6 +66,13 @@ class Kernels(NamedTuple):
 
     `memory` is an array (slots, arms) with the policy's state, `shared` a vector with what belongs to no
     single arm, `parameters` the vector that `Policy.numbers` gives.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> kernels = db.policies.TS.kernels
+    >>> kernels.posterior is not None, kernels.optimistic, kernels.still
+    (True, False, False)
     """
 
     start: Callable[..., None]
@@ -98,6 +111,13 @@ class Policy:
 
     A policy holds no state of its own: the state is an array that the simulator, a `Bandit` or a service
     keeps. See ``docs/adding-an-algorithm.md`` for a skeleton to copy.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> policy = db.policy("dts", memory=5)
+    >>> isinstance(policy, db.Policy), policy.slots, policy.parameters
+    (True, ('a', 'b'), {'burn_in': 0, 'memory': 5.0, 'prior': (2.0, 2.0)})
     """
 
     name: ClassVar[str]
@@ -150,15 +170,15 @@ class Policy:
     def label(self) -> str:
         """The name, with every parameter that differs from its default."""
         changed = [
-            f"{field.name}={_plain(getattr(self, field.name))}"
+            f"{field.name}={_written(getattr(self, field.name))}"
             for field in fields(self)
             if getattr(self, field.name) != field.default
         ]
         return f"{self.name}({', '.join(changed)})" if changed else self.name
 
 
-def _plain(value: Any) -> str:
+def _written(value: Any) -> str:
     """Return a parameter as people write it, with all digits: 5 for 5.0, and no two numbers alike."""
     if isinstance(value, tuple):
-        return f"({', '.join(map(_plain, value))})"
+        return f"({', '.join(map(_written, value))})"
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)

@@ -9,41 +9,22 @@ import numpy as np
 from dynabandit.errors import integer, keep, number
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import EXPLORE, LARGEST_STEP, Stream, uniform
-from dynabandit.policies import averaging
+from dynabandit.policies import averaging, ucb
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.expecting import Expecting
 
 __all__ = ["CusumUCB"]
 
 XI = 1.0
-SLOTS = (*averaging.SLOTS, "mean", "width", "reference", "up", "down")
-MEAN, WIDTH, REFERENCE, UP, DOWN = (SLOTS.index(name) for name in SLOTS[3:])
+SLOTS = (*ucb.SLOTS, "reference", "up", "down")
+REFERENCE, UP, DOWN = (SLOTS.index(name) for name in SLOTS[-3:])
 HELD = 0  # shared: how many rewards the arms hold since their restarts
 EXPLORATION, DRIFT, REFERENCE_PLAYS, THRESHOLD = range(4)  # parameters
 
 
 @kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    averaging.start(memory, shared, arm, parameters)
-    memory[MEAN, arm] = math.inf
-
-
-@kernel
 def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
     return math.sqrt(XI * math.log(max(shared[HELD], 1.0)))
-
-
-@kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    return memory[MEAN, arm] + now.context * memory[WIDTH, arm]
 
 
 @kernel
@@ -54,11 +35,9 @@ def explore(memory: np.ndarray, leader: int, idle: int, now: Now, parameters: np
 @kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
     shared[HELD] += 1.0
-    state = averaging.observe(memory, arm, reward)
-    memory[MEAN, arm] = state.total / state.plays
-    memory[WIDTH, arm] = 1.0 / math.sqrt(state.plays)
+    state = ucb.observe(memory, arm, reward)
     if state.plays == parameters[REFERENCE_PLAYS]:
-        memory[REFERENCE, arm] = memory[MEAN, arm]
+        memory[REFERENCE, arm] = memory[ucb.MEAN, arm]
     if state.plays <= parameters[REFERENCE_PLAYS]:
         return
     # Algorithm 3: two walks, for a rise and for a fall
@@ -67,7 +46,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
     memory[DOWN, arm] = max(0.0, memory[DOWN, arm] - above - parameters[DRIFT])
     if max(memory[UP, arm], memory[DOWN, arm]) >= parameters[THRESHOLD]:
         shared[HELD] -= state.plays
-        start(memory, shared, arm, parameters)
+        ucb.start(memory, shared, arm, parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +102,9 @@ class CusumUCB(Expecting, averaging.Averaging):
 
     name: ClassVar[str] = "cusum-ucb"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context, explore=explore)
+    kernels: ClassVar[Kernels] = Kernels(
+        start=ucb.start, score=ucb.score, learn=learn, context=context, explore=explore
+    )
 
     burn_in: int = 1
     drift: float = 0.05

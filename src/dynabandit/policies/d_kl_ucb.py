@@ -6,14 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.errors import keep, number
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.bernoulli import negentropy
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import Stream
 from dynabandit.policies import d_ucb, kl_index
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.expecting import Expecting, discount_for
+from dynabandit.policies.expecting import Discounting
 
 __all__ = ["DKLUCB"]
 
@@ -48,7 +47,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 
 @dataclass(frozen=True, kw_only=True)
-class DKLUCB(Expecting):
+class DKLUCB(Discounting):
     r"""KL-UCB on discounted means and counts: all arms forget at the same rate, whether they are played or not.
 
     The decay moves with the rewards of all arms, as in `DUCB`.
@@ -94,18 +93,6 @@ class DKLUCB(Expecting):
     needs_double: ClassVar[bool] = True
 
     burn_in: int = 1
-    discount: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.discount is not None:
-            keep(self, discount=number("discount", self.discount, 0.0, 1.0, open_low=True))
-
-    def _follows_from_changes(self) -> bool:
-        return self.discount is None
-
-    def _discount(self) -> float:
-        return discount_for(*self._expected()) if self.discount is None else self.discount
 
     def numbers(self, arms: int) -> np.ndarray:
         return np.array([self._discount()])

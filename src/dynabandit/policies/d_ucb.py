@@ -13,7 +13,7 @@ from dynabandit.kernels.streams import Stream
 from dynabandit.policies.base import Kernels, Now, Policy
 from dynabandit.policies.expecting import discount_for
 
-__all__ = ["DUCB"]
+__all__ = ["DUCB", "MEAN", "SCALE", "SLOTS", "SUM", "WIDTH", "belief", "learn", "start"]
 
 XI = 0.6
 SLOTS = ("total", "squares", "count", "mean", "width")

@@ -7,7 +7,7 @@ import numpy as np
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.contest import GROUP, LOSES, challenge, contested, prefixes
 from dynabandit.kernels.draws import beta, not_empty
-from dynabandit.kernels.streams import EXPLORED_ARM, SCORE, TIE, Stream, uniform
+from dynabandit.kernels.streams import EXPLORED_ARM, SCORE, TIE, Stream, shifted, uniform
 from dynabandit.kernels.walk import ALONE, Walk
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.tournament import winner
@@ -64,7 +64,7 @@ def make_choose(
     return choose
 
 
-def make_indices(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
+def make_indices(kernels: Kernels, walk: Walk) -> Callable[..., None]:
     """Return fill(memory, last, scratch, now, parameters, table, source) for a policy with a `score`."""
     score, rounds, place, inside = kernels.score, walk.rounds, walk.place, walk.inside
 
@@ -295,7 +295,7 @@ def make_count_choices(choose: Callable[..., int]) -> Callable[..., None]:
         draws: int,
     ) -> None:
         for draw in range(draws):
-            other = Stream(source.seed_low, source.seed_high, source.replication + 1 + draw)
+            other = shifted(source, 1 + draw)
             counts[choose(memory, shared, last, scratch, step, parameters, table, other)] += 1
 
     return count_choices

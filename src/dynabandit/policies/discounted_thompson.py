@@ -5,14 +5,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.errors import keep, number
+from dynabandit.errors import keep
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.expecting import Expecting, discount_for
+from dynabandit.policies.expecting import Discounting
 from dynabandit.policies.thompson import beta_belief, checked_prior
 
-__all__ = ["DiscountedTS", "decay", "observe"]
+__all__ = ["PRIOR_A", "PRIOR_B", "DiscountedTS", "context", "learn", "posterior", "start"]
 
 # The decay that is common to all arms is carried as one scale, as in D-UCB: true count = count * scale
 SUCCESSES, FAILURES = range(2)
@@ -42,7 +42,8 @@ def posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.
 @kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
     decay(memory, shared, parameters[DISCOUNT])
-    observe(memory, shared, arm, reward)
+    memory[SUCCESSES, arm] += reward / shared[SCALE]
+    memory[FAILURES, arm] += (1.0 - reward) / shared[SCALE]
 
 
 @kernel
@@ -56,15 +57,8 @@ def decay(memory: np.ndarray, shared: np.ndarray, discount: float) -> None:
         shared[SCALE] = 1.0
 
 
-@kernel
-def observe(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float) -> None:
-    """Add a reward with the weight 1 to the discounted counts."""
-    memory[SUCCESSES, arm] += reward / shared[SCALE]
-    memory[FAILURES, arm] += (1.0 - reward) / shared[SCALE]
-
-
 @dataclass(frozen=True, kw_only=True)
-class DiscountedTS(Expecting):
+class DiscountedTS(Discounting):
     r"""Discounted Thompson sampling: all arms forget at the same constant rate, whether they are played or not.
 
     What an arm forgets gives way to its prior, so that an arm left alone is tried again. The decay moves with the
@@ -112,20 +106,11 @@ class DiscountedTS(Expecting):
     needs_double: ClassVar[bool] = True
 
     burn_in: int = 0
-    discount: float | None = None
     prior: tuple[float, float] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.discount is not None:
-            keep(self, discount=number("discount", self.discount, 0.0, 1.0, open_low=True))
         keep(self, prior=checked_prior(self.prior))
-
-    def _follows_from_changes(self) -> bool:
-        return self.discount is None
-
-    def _discount(self) -> float:
-        return discount_for(*self._expected()) if self.discount is None else self.discount
 
     def numbers(self, arms: int) -> np.ndarray:
         return np.array([*self.prior, self._discount()])

@@ -2,15 +2,14 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Self
 
-from dynabandit.errors import integer, keep
+from dynabandit.errors import integer, keep, number
 from dynabandit.kernels.streams import LARGEST_STEP
+from dynabandit.policies import ring
 from dynabandit.policies.base import Policy
 
-__all__ = ["Expecting", "discount_for", "window_for"]
-
-Self = TypeVar("Self", bound="Expecting")
+__all__ = ["Discounting", "Expecting", "Windowing", "discount_for", "window_for"]
 
 
 def discount_for(changes: int, horizon: int) -> float:
@@ -57,7 +56,7 @@ class Expecting(Policy):
     def needs_horizon(self) -> bool:
         return self.horizon is None and self._follows_from_horizon()
 
-    def tuned(self: Self, switches: int, horizon: int) -> Self:
+    def tuned(self, switches: int, horizon: int) -> Self:
         return replace(
             self,
             changes=max(switches, 1) if self.needs_tuning else self.changes,
@@ -67,3 +66,47 @@ class Expecting(Policy):
     def _expected(self) -> tuple[int, int]:
         """Return the number of changes and the horizon; 1 where one does not matter."""
         return self.changes or 1, self.horizon or 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Discounting(Expecting):
+    """A policy with a discount; where it is not given, it follows the rule of D-UCB."""
+
+    discount: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.discount is not None:
+            keep(self, discount=number("discount", self.discount, 0.0, 1.0, open_low=True))
+
+    def _follows_from_changes(self) -> bool:
+        return self.discount is None
+
+    def _discount(self) -> float:
+        return discount_for(*self._expected()) if self.discount is None else self.discount
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windowing(Expecting):
+    """A policy with a window of rewards in `shared`; where its length is not given, it follows the rule of SW-UCB."""
+
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.window is not None:
+            keep(self, window=integer("window", self.window, 1, LARGEST_STEP))
+
+    def _follows_from_changes(self) -> bool:
+        return self.window is None
+
+    def _window(self) -> int:
+        return window_for(*self._expected()) if self.window is None else self.window
+
+    def tuned(self, switches: int, horizon: int) -> Self:
+        if self.window is None:
+            return super().tuned(switches, horizon)
+        return replace(self, window=min(self.window, horizon))  # a longer one would hold no more
+
+    def shared_size(self) -> int:
+        return ring.size(self._window())

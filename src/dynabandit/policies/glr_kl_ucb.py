@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 
 from dynabandit.errors import integer, keep, number, unknown
-from dynabandit.estimators import sample_mean
 from dynabandit.kernels.bernoulli import kl
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import LARGEST_STEP, Stream
@@ -61,7 +60,7 @@ def score(
 @kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
     shared[SEEN] += 1.0
-    kl_index.write(memory, arm, sample_mean.observe(sample_mean.load(memory, arm), reward))
+    kl_index.observe(memory, arm, reward)
     remember(memory, arm, int(parameters[CAPACITY]))
     if int(memory[PLAYS, arm]) % int(parameters[EVERY]) == 0 and changed(memory, arm, parameters[DOUBT]):
         shared[RESTARTS] += 1.0

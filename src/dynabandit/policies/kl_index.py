@@ -4,12 +4,11 @@ import math
 
 import numpy as np
 
-from dynabandit.estimators import sample_mean
 from dynabandit.kernels.bernoulli import negentropy, upper_bound
 from dynabandit.kernels.compilation import kernel
 from dynabandit.policies import averaging
 
-__all__ = ["INVERSE", "MEAN", "SLOTS", "UNSEEN", "bound", "index", "start", "write"]
+__all__ = ["INVERSE", "MEAN", "SLOTS", "bound", "index", "observe", "start"]
 
 SLOTS = (*averaging.SLOTS, "mean", "negentropy", "inverse")
 MEAN = SLOTS.index("mean")
@@ -26,10 +25,9 @@ def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarr
 
 
 @kernel
-def write(memory: np.ndarray, arm: int, state: sample_mean.State) -> None:
-    """Store an arm's sums of at least one reward, with what its index needs."""
-    for slot in range(sample_mean.SIZE):
-        memory[slot, arm] = state[slot]
+def observe(memory: np.ndarray, arm: int, reward: float) -> None:
+    """Take in a reward, and write what the index needs."""
+    state = averaging.observe(memory, arm, reward)
     mean = min(state.total / state.plays, 1.0)
     memory[MEAN, arm] = mean
     memory[NEGENTROPY, arm] = negentropy(mean)

@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 
 from dynabandit.errors import keep, number
-from dynabandit.estimators import sample_mean
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import Stream
 from dynabandit.policies import averaging, kl_index
@@ -40,7 +39,7 @@ def score(
 
 @kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    kl_index.write(memory, arm, sample_mean.observe(sample_mean.load(memory, arm), reward))
+    kl_index.observe(memory, arm, reward)
 
 
 @dataclass(frozen=True, kw_only=True)

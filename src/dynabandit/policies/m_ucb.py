@@ -9,24 +9,15 @@ import numpy as np
 from dynabandit.errors import integer, keep, number
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import LARGEST_STEP, Stream
-from dynabandit.policies import averaging, exploration
+from dynabandit.policies import averaging, exploration, ucb
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.expecting import Expecting
 
 __all__ = ["MUCB"]
 
-SLOTS = (*averaging.SLOTS, "mean", "width")
-MEAN = SLOTS.index("mean")
-WIDTH = SLOTS.index("width")
-SUMS = len(SLOTS)  # from this row on: a ring with the sum of the arm's rewards after each of its latest plays
+SUMS = len(ucb.SLOTS)  # from this row on: a ring with the sum of the arm's rewards after each of its latest plays
 SEEN, LATEST = range(2)  # shared
 ARMS, SHARE, WINDOW, THRESHOLD = range(4)  # parameters
-
-
-@kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    averaging.start(memory, shared, arm, parameters)
-    memory[MEAN, arm] = math.inf
 
 
 @kernel
@@ -48,15 +39,13 @@ def score(
 ) -> float:
     if now.context < 0.0:
         return math.inf if arm == exploration.arm_of(now.context) else 0.0
-    return memory[MEAN, arm] + now.context * memory[WIDTH, arm]
+    return ucb.score(memory, arm, idle, now, parameters, table, source)
 
 
 @kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
     shared[SEEN] += 1.0
-    state = averaging.observe(memory, arm, reward)
-    memory[MEAN, arm] = state.total / state.plays
-    memory[WIDTH, arm] = 1.0 / math.sqrt(state.plays)
+    state = ucb.observe(memory, arm, reward)
     window, plays = int(parameters[WINDOW]), int(state.plays)
     before = memory[SUMS + plays % window, arm]  # the sum `window` plays ago
     memory[SUMS + plays % window, arm] = state.total
@@ -67,7 +56,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
     if abs((state.total - middle) - (middle - before)) > parameters[THRESHOLD]:
         shared[LATEST] = shared[SEEN]
         for other in range(memory.shape[1]):
-            start(memory, shared, other, parameters)
+            ucb.start(memory, shared, other, parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +107,8 @@ class MUCB(Expecting, averaging.Averaging):
     """
 
     name: ClassVar[str] = "m-ucb"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
+    slots: ClassVar[tuple[str, ...]] = ucb.SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=ucb.start, score=score, learn=learn, context=context)
 
     burn_in: int = 1
     window: int = 800

@@ -57,7 +57,7 @@ def score(
 
 @kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    kl_index.write(memory, arm, sample_mean.observe(sample_mean.load(memory, arm), reward))
+    kl_index.observe(memory, arm, reward)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,17 +6,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.errors import integer, keep
 from dynabandit.kernels.bernoulli import negentropy
 from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import LARGEST_STEP, Stream
-from dynabandit.policies import averaging, kl_index, ring, sw_ucb
+from dynabandit.kernels.streams import Stream
+from dynabandit.policies import averaging, kl_index, ring, sw_ucb, ucb
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.expecting import Expecting, window_for
+from dynabandit.policies.expecting import Windowing
 
 __all__ = ["SWKLUCB"]
 
-SLOTS = (*sw_ucb.SLOTS, "negentropy")
+SLOTS = (*ucb.SLOTS, "negentropy")
 NEGENTROPY = SLOTS.index("negentropy")
 
 
@@ -35,21 +34,21 @@ def score(
     table: np.ndarray,
     source: Stream,
 ) -> float:
-    width = memory[sw_ucb.WIDTH, arm]
-    return kl_index.bound(memory[sw_ucb.MEAN, arm], memory[NEGENTROPY, arm], now.context * width * width)
+    width = memory[ucb.WIDTH, arm]
+    return kl_index.bound(memory[ucb.MEAN, arm], memory[NEGENTROPY, arm], now.context * width * width)
 
 
 @kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
     leaving, _ = ring.oldest(shared, int(parameters[0]))
     sw_ucb.learn(memory, shared, arm, reward, parameters)
-    memory[NEGENTROPY, arm] = negentropy(memory[sw_ucb.MEAN, arm])
+    memory[NEGENTROPY, arm] = negentropy(memory[ucb.MEAN, arm])
     if leaving >= 0:
-        memory[NEGENTROPY, leaving] = negentropy(memory[sw_ucb.MEAN, leaving])
+        memory[NEGENTROPY, leaving] = negentropy(memory[ucb.MEAN, leaving])
 
 
 @dataclass(frozen=True, kw_only=True)
-class SWKLUCB(Expecting, averaging.Averaging):
+class SWKLUCB(Windowing, averaging.Averaging):
     r"""KL-UCB on a sliding window: rewards older than the window count no more.
 
     The window moves with the rewards of all arms, as in `SWUCB`.
@@ -91,33 +90,9 @@ class SWKLUCB(Expecting, averaging.Averaging):
 
     name: ClassVar[str] = "sw-kl-ucb"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=sw_ucb.start, score=score, learn=learn, context=context)
+    kernels: ClassVar[Kernels] = Kernels(start=ucb.start, score=score, learn=learn, context=context)
 
     burn_in: int = 1
-    window: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.window is not None:
-            keep(self, window=integer("window", self.window, 1, LARGEST_STEP))
-
-    def _follows_from_changes(self) -> bool:
-        return self.window is None
-
-    def tuned(self, switches: int, horizon: int) -> "SWKLUCB":
-        tuned = super().tuned(switches, horizon)
-        if self.window is None:
-            return tuned
-        keep(tuned, window=min(self.window, horizon))  # a longer one would hold no more
-        return tuned
-
-    def _window(self) -> int:
-        if self.window is not None:
-            return self.window
-        return window_for(*self._expected())
 
     def numbers(self, arms: int) -> np.ndarray:
         return np.array([float(self._window())])
-
-    def shared_size(self) -> int:
-        return ring.size(self._window())

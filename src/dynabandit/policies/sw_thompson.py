@@ -1,19 +1,17 @@
 """SW-TS: Thompson sampling on the latest rewards only."""
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.errors import integer, keep
 from dynabandit.estimators import sample_mean
 from dynabandit.estimators.base import Belief
 from dynabandit.estimators.sliding_window import retract
 from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import LARGEST_STEP
 from dynabandit.policies import averaging, ring, thompson
 from dynabandit.policies.base import Kernels
-from dynabandit.policies.expecting import Expecting, window_for
+from dynabandit.policies.expecting import Windowing
 
 __all__ = ["SWTS"]
 
@@ -25,15 +23,13 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
     window = int(parameters[WINDOW])
     leaving, earlier = ring.oldest(shared, window)
     if leaving >= 0:
-        state = retract(sample_mean.load(memory, leaving), earlier)
-        for slot in range(sample_mean.SIZE):
-            memory[slot, leaving] = state[slot]
+        sample_mean.store(memory, leaving, retract(sample_mean.load(memory, leaving), earlier))
     averaging.observe(memory, arm, reward)
     ring.push(shared, window, arm, reward)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SWTS(Expecting, thompson.TS):
+class SWTS(Windowing, thompson.TS):
     r"""Sliding-window Thompson sampling: rewards older than the window count no more.
 
     The window moves with the rewards of all arms, as in `SWUCB`; an arm without a reward in it is drawn from its prior.
@@ -77,30 +73,10 @@ class SWTS(Expecting, thompson.TS):
     name: ClassVar[str] = "sw-ts"
     kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=learn, posterior=thompson.posterior)
 
-    window: int | None = None
     prior: tuple[float, float] = (1.0, 1.0)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.window is not None:
-            keep(self, window=integer("window", self.window, 1, LARGEST_STEP))
-
-    def _follows_from_changes(self) -> bool:
-        return self.window is None
-
-    def _window(self) -> int:
-        return window_for(*self._expected()) if self.window is None else self.window
-
-    def tuned(self, switches: int, horizon: int) -> Self:
-        if self.window is None:
-            return super().tuned(switches, horizon)
-        return replace(self, window=min(self.window, horizon))  # a longer one would hold no more
 
     def numbers(self, arms: int) -> np.ndarray:
         return np.array([*self.prior, float(self._window())])
-
-    def shared_size(self) -> int:
-        return ring.size(self._window())
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         """Read the posterior of an arm; its effective size is a + b, the prior included."""

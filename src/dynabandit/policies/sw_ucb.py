@@ -10,23 +10,14 @@ from dynabandit.errors import integer, keep
 from dynabandit.estimators import sample_mean
 from dynabandit.estimators.sliding_window import retract
 from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import LARGEST_STEP, Stream
-from dynabandit.policies import averaging, ring
-from dynabandit.policies.base import Kernels, Now
+from dynabandit.kernels.streams import LARGEST_STEP
+from dynabandit.policies import averaging, ring, ucb
+from dynabandit.policies.base import Kernels
 from dynabandit.policies.expecting import window_for
 
-__all__ = ["SWUCB"]
+__all__ = ["SWUCB", "learn"]
 
 XI = 0.6
-SLOTS = (*averaging.SLOTS, "mean", "width")
-MEAN = SLOTS.index("mean")
-WIDTH = SLOTS.index("width")
-
-
-@kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    averaging.start(memory, shared, arm, parameters)
-    memory[MEAN, arm] = math.inf
 
 
 @kernel
@@ -35,39 +26,26 @@ def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    return memory[MEAN, arm] + now.context * memory[WIDTH, arm]
-
-
-@kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
     window = int(parameters[0])
     leaving, earlier = ring.oldest(shared, window)
     if leaving >= 0:
-        write(memory, leaving, retract(sample_mean.load(memory, leaving), earlier))
-    write(memory, arm, sample_mean.observe(sample_mean.load(memory, arm), reward))
+        forget(memory, leaving, earlier)
+    ucb.observe(memory, arm, reward)
     ring.push(shared, window, arm, reward)
 
 
 @kernel
-def write(memory: np.ndarray, arm: int, state: sample_mean.State) -> None:
-    """Store an arm's sums with what its score needs; an arm without a play in the window scores infinity."""
-    for slot in range(sample_mean.SIZE):
-        memory[slot, arm] = state[slot]
+def forget(memory: np.ndarray, arm: int, reward: float) -> None:
+    """Take a reward out again; an arm without one in the window scores infinity."""
+    state = retract(sample_mean.load(memory, arm), reward)
+    sample_mean.store(memory, arm, state)
     if state.plays > 0.0:
-        memory[MEAN, arm] = state.total / state.plays
-        memory[WIDTH, arm] = 1.0 / math.sqrt(state.plays)
+        memory[ucb.MEAN, arm] = state.total / state.plays
+        memory[ucb.WIDTH, arm] = 1.0 / math.sqrt(state.plays)
     else:
-        memory[MEAN, arm] = math.inf
-        memory[WIDTH, arm] = 0.0
+        memory[ucb.MEAN, arm] = math.inf
+        memory[ucb.WIDTH, arm] = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +84,8 @@ class SWUCB(averaging.Averaging):
     """
 
     name: ClassVar[str] = "sw-ucb"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
+    slots: ClassVar[tuple[str, ...]] = ucb.SLOTS
+    kernels: ClassVar[Kernels] = Kernels(start=ucb.start, score=ucb.score, learn=learn, context=context)
 
     burn_in: int = 1
     window: int | None = None

@@ -11,7 +11,7 @@ from dynabandit.kernels.compilation import kernel
 from dynabandit.policies import averaging
 from dynabandit.policies.base import Kernels, Now
 
-__all__ = ["OTS", "TS", "beta_belief", "checked_prior"]
+__all__ = ["OTS", "PLAYS", "TOTAL", "TS", "beta_belief", "checked_prior", "posterior"]
 
 TOTAL = averaging.SLOTS.index("total")
 PLAYS = averaging.SLOTS.index("plays")
@@ -36,11 +36,6 @@ def posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.
     """The Beta posterior of equations (20) and (21)."""
     total = memory[TOTAL, arm]
     return parameters[0] + total, parameters[1] + memory[PLAYS, arm] - total
-
-
-@kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    averaging.observe(memory, arm, reward)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +71,7 @@ class TS(averaging.Averaging):
 
     name: ClassVar[str] = "ts"
     slots: ClassVar[tuple[str, ...]] = averaging.SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=learn, posterior=posterior)
+    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=averaging.learn, posterior=posterior)
 
     burn_in: int = 0
     prior: tuple[float, float] = (2.0, 2.0)
@@ -121,4 +116,6 @@ class OTS(TS):
     """
 
     name: ClassVar[str] = "ots"
-    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=learn, posterior=posterior, optimistic=True)
+    kernels: ClassVar[Kernels] = Kernels(
+        start=averaging.start, learn=averaging.learn, posterior=posterior, optimistic=True
+    )

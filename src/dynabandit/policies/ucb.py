@@ -6,12 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.estimators import sample_mean
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import Stream
 from dynabandit.policies import averaging
 from dynabandit.policies.base import Kernels, Now
 
-__all__ = ["UCB"]
+__all__ = ["MEAN", "SLOTS", "UCB", "WIDTH", "observe", "score", "start"]
 
 SLOTS = (*averaging.SLOTS, "mean", "width")
 MEAN = SLOTS.index("mean")
@@ -45,9 +46,16 @@ def score(
 
 @kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+    observe(memory, arm, reward)
+
+
+@kernel
+def observe(memory: np.ndarray, arm: int, reward: float) -> sample_mean.State:
+    """Take in a reward and return the arm's new sums."""
     state = averaging.observe(memory, arm, reward)
     memory[MEAN, arm] = state.total / state.plays
     memory[WIDTH, arm] = 1.0 / math.sqrt(state.plays)
+    return state
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,11 +17,6 @@ TRUTH = SLOTS.index("truth")
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    averaging.observe(memory, arm, reward)
-
-
-@kernel
 def reveal(memory: np.ndarray, arm: int, mean: float) -> None:
     memory[TRUTH, arm] = mean
 
@@ -65,7 +60,7 @@ class Uniform(averaging.Averaging):
 
     name: ClassVar[str] = "uniform"
     slots: ClassVar[tuple[str, ...]] = averaging.SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=learn, still=True)
+    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=averaging.learn, still=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,5 +94,5 @@ class BestArm(averaging.Averaging):
 
     name: ClassVar[str] = "best-arm"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, score=true_score, learn=learn, reveal=reveal)
+    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, score=true_score, learn=averaging.learn, reveal=reveal)
     informed: ClassVar[bool] = True

@@ -1,1 +1,3 @@
 """The decision service: decisions over HTTP that survive crashes, duplicates and delay."""
+
+__all__ = ()

@@ -22,7 +22,7 @@ from dynabandit.service.names import ID_BITS, decision_id, public_id
 from dynabandit.service.stores import Snapshot, Store
 from dynabandit.service.warming import Warming, check_size
 
-__all__ = ["Desk", "view"]
+__all__ = ["MOST_DRAWS", "SNAPSHOT_EVERY", "Desk", "view"]
 
 SNAPSHOT_EVERY = 10_000  # events
 MOST_DRAWS = 10_000_000  # in a call: arms times decisions, which is about a second

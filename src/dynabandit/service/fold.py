@@ -10,7 +10,7 @@ from dynabandit.bandit import Bandit
 from dynabandit.service.errors import Differs
 from dynabandit.service.events import ARM, CLOSE, CREATE, DECISION, DELETE, POLICY, REWARD, Row
 
-__all__ = ["DAMAGE", "MOST_OPEN", "RewardsBefore", "Settings", "State"]
+__all__ = ["DAMAGE", "MOST_OPEN", "RewardsBefore", "Settings", "State", "change_arm"]
 
 # What reading a damaged row or snapshot may raise; an error of the store is none of them
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)

@@ -18,8 +18,10 @@ from dynabandit.service.names import clean_name
 from dynabandit.service.openapi import Query
 from dynabandit.service.service import Service
 
-__all__ = ["ALWAYS", "JSON", "RETRY_SECONDS", "authorise", "cleaned", "header", "new_name", "path_part", "plain",
-           "problem", "query_values", "read_body", "response", "turn_away"]  # fmt: skip
+__all__ = [
+    "ALWAYS", "JSON", "RETRY_SECONDS", "authorise", "cleaned", "encode", "header", "new_name", "path_part", "plain",
+    "problem", "query_values", "read_body", "response", "turn_away",
+]  # fmt: skip
 
 JSON = "application/json"
 RETRY_SECONDS = "1"

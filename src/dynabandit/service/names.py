@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-__all__ = ["LONGEST_NAME", "clean_name", "decision_id", "public_id", "read_decision_id", "read_public_id"]
+__all__ = ["ID_BITS", "LONGEST_NAME", "clean_name", "decision_id", "public_id", "read_decision_id", "read_public_id"]
 
 LONGEST_NAME = 200
 ID_BITS = 60  # of a bandit's random number: twelve letters of five bits

@@ -1,6 +1,6 @@
 """Simulation: policies on environments, over replications and cores."""
 
-from dynabandit.simulation.backends import BackendError, check_backend, is_large, takes_gpu
+from dynabandit.simulation.backends import BackendError, check_backend, is_large
 from dynabandit.simulation.compiling import compile_policy, is_compiled, is_kept
 from dynabandit.simulation.simulate import Simulation, check_horizon, compare, recorded_times, simulate
 from dynabandit.simulation.tracing import Trace, trace
@@ -9,5 +9,5 @@ from dynabandit.simulation.version import code_version, device_version, path_ver
 __all__ = [
     "BackendError", "Simulation", "Trace", "check_backend", "check_horizon", "code_version", "compare",
     "compile_policy", "device_version", "is_compiled", "is_kept", "is_large", "path_version", "recorded_times",
-    "simulate", "takes_gpu", "trace",
+    "simulate", "trace",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from dynabandit.kernels.streams import stream
 from dynabandit.policies import Policy
 from dynabandit.policies.decision import SCRATCH_ROWS
 from dynabandit.policies.tournament import new_trees
-from dynabandit.simulation.episodes import Record, count_switches, episodes
+from dynabandit.simulation.episodes import count_switches, empty_record, episodes
 from dynabandit.simulation.work import initial_state
 
 __all__ = ["compile_policy", "is_compiled", "is_kept"]
@@ -35,16 +35,8 @@ def compile_policy(policy: Policy, arms: int) -> None:
     >>> import dynabandit as db
     >>> compile_policy(db.policy("ucb"), arms=2)
     """
-    none = np.zeros((1, 0))
     means, best = np.zeros((1, 1, arms)), np.zeros((1, 1))
-    record = Record(
-        times=np.zeros(0, dtype=np.int64),
-        total=np.zeros(1),
-        regret=none,
-        correct=none.astype(np.uint8),
-        arms=none.astype(np.int32),
-        rewards=none.astype(np.uint8),
-    )
+    record = empty_record(np.zeros(0, dtype=np.int64), replications=1, kept_steps=0)
     state = initial_state(policy, arms, np.zeros(1, dtype=np.int64), horizon=1)
     table, scratch = policy.kernels.table(arms, 1), np.zeros((SCRATCH_ROWS, arms))
     trees = new_trees(policy.kernels, 1, arms)

@@ -9,11 +9,11 @@ import numpy as np
 
 from dynabandit.environments import Environment
 from dynabandit.errors import extra
-from dynabandit.kernels.streams import Stream
+from dynabandit.kernels.streams import Stream, shifted
 from dynabandit.policies import Policy
 from dynabandit.policies.decision import SCRATCH_ROWS
 from dynabandit.simulation.backends import in_single
-from dynabandit.simulation.episodes import Record
+from dynabandit.simulation.episodes import Record, part_of
 from dynabandit.simulation.work import Progress, Work, distinct_states
 
 __all__ = ["fitting", "free_bytes", "missing", "run"]
@@ -71,11 +71,8 @@ def _run(work: Work, records: dict[str, Record], replications: int, block: int |
     size = min(replications, fitting(work.environment, work.policies, work.horizon, kept, free_bytes()))
     for low in range(0, replications, size):
         high = min(low + size, replications)
-        rows = {
-            label: Record(record.times, *(part[low:high] for part in record[1:])) for label, record in records.items()
-        }
-        source = work.source._replace(replication=work.source.replication + low)
-        _Batch(work, rows, source, high - low, block, single).run(low, replications)
+        rows = {label: part_of(record, low, high) for label, record in records.items()}
+        _Batch(work, rows, shifted(work.source, low), high - low, block, single).run(low, replications)
 
 
 def free_bytes() -> int:
@@ -123,7 +120,7 @@ class _Batch:
         from dynabandit.simulation import cuda as kernels
 
         self.work, self.rows, self.source, self.asked = work, rows, source, replications
-        self.kernels, self.in_single = kernels, in_single
+        self.cuda, self.kernels, self.in_single = cuda, kernels, in_single
         self.float = np.float32 if in_single else np.float64
         arms = work.environment.arms
         self.team = kernels.team_for(arms)
@@ -134,21 +131,16 @@ class _Batch:
         self.best = self.empty((self.steps,))
         self.numbers = self.send(work.environment.numbers())
         self.table = self.send(work.environment.table())
-        self.synchronize = cuda.synchronize
 
     def empty(self, shape: tuple[int, ...], kind: Any = None) -> Any:
         """Return an array on the GPU with anything in it, a row for each replication."""
-        from numba import cuda
-
-        return cuda.device_array((self.replications, *shape), kind or self.float)
+        return self.cuda.device_array((self.replications, *shape), kind or self.float)
 
     def send(self, array: np.ndarray, *, exact: bool = False) -> Any:
         """Copy an array to the GPU, floats in the precision of the batch unless they are `exact`."""
-        from numba import cuda
-
         kind = self.float if array.dtype == float and not exact else array.dtype
         filled = array if array.size else np.zeros((1,) * array.ndim)  # a GPU has no empty arrays
-        return cuda.to_device(np.ascontiguousarray(filled, dtype=kind))
+        return self.cuda.to_device(np.ascontiguousarray(filled, dtype=kind))
 
     def spread(self, rows: np.ndarray, index: Any) -> Any:
         """Return on the GPU, for each replication, the row of its index."""
@@ -172,7 +164,7 @@ class _Batch:
         for first, length in self._blocks():
             for player in players.values():
                 player.play(first, length)
-            self.synchronize()
+            self.cuda.synchronize()
             steps = self.asked * (first + length - 1)
             self.work.progress(done * self.work.horizon + steps, total * self.work.horizon)
         for player in players.values():

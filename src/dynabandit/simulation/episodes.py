@@ -7,13 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from dynabandit.kernels.compilation import compiled, kernel
-from dynabandit.kernels.streams import REWARD, Stream, uniform
+from dynabandit.kernels.streams import REWARD, Stream, shifted, uniform
 from dynabandit.kernels.walk import ALONE, Walk
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.decision import is_contest, make_choose, make_enter_row
 from dynabandit.policies.tournament import make_enter, make_enter_all
 
-__all__ = ["Record", "State", "count_switches", "episodes", "make_episode", "make_episodes", "start"]
+__all__ = [
+    "Record", "State", "add_switches", "count_switches", "empty_record", "episodes", "make_episode", "make_episodes",
+    "part_of", "start",
+]  # fmt: skip
 
 
 class State(NamedTuple):
@@ -34,6 +37,23 @@ class Record(NamedTuple):
     correct: np.ndarray  # (replications, times): was the best arm played at that step?
     arms: np.ndarray  # (replications, horizon), or empty where nobody asked for it
     rewards: np.ndarray  # likewise
+
+
+def empty_record(times: np.ndarray, replications: int, kept_steps: int) -> Record:
+    """Return a record with nothing in it; `kept_steps` is how many steps keep their arm and their reward."""
+    return Record(
+        times=times,
+        total=np.zeros(replications),
+        regret=np.zeros((replications, len(times))),
+        correct=np.zeros((replications, len(times)), dtype=np.uint8),
+        arms=np.zeros((replications, kept_steps), dtype=np.int32),
+        rewards=np.zeros((replications, kept_steps), dtype=np.uint8),
+    )
+
+
+def part_of(record: Record, low: int, high: int) -> Record:
+    """Return the record of the replications from `low` up to `high`."""
+    return Record(record.times, *(part[low:high] for part in record[1:]))
 
 
 def episodes(kernels: Kernels, arms: int) -> Callable[..., None]:
@@ -72,10 +92,9 @@ def make_episodes(kernels: Kernels, *, contest: bool | None = None) -> Callable[
         source: Stream,
     ) -> None:
         for replication in range(means.shape[0]):
-            own = Stream(source.seed_low, source.seed_high, source.replication + replication)
             episode(
                 state, record, table, scratch, trees[replication], means, best, replication,
-                first, steps, burn_in, cursor, record.arms.size > 0, own,
+                first, steps, burn_in, cursor, record.arms.size > 0, shifted(source, replication),
             )  # fmt: skip
 
     return play

@@ -9,11 +9,11 @@ import numpy as np
 from dynabandit import frames
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.errors import integer, unknown
-from dynabandit.kernels.streams import LARGEST_REPLICATION, stream
+from dynabandit.kernels.streams import LARGEST_REPLICATION, LARGEST_SEED, stream
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import threads as on_threads
 from dynabandit.simulation.backends import check_backend, takes_gpu
-from dynabandit.simulation.episodes import Record
+from dynabandit.simulation.episodes import empty_record
 from dynabandit.simulation.work import Progress, Work, cores
 
 if TYPE_CHECKING:
@@ -34,6 +34,13 @@ class Simulation:
     """What came out of one policy on one environment.
 
     `regret` is the expected regret, the sum of max_a mu_t(a) - mu_t(a_t); burn-in plays count.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> run = db.simulate("ucb", "case-1", horizon=100, replications=3, times=5)
+    >>> run.times.tolist(), run.regret.shape, run.total_regret.shape
+    ([20, 40, 60, 80, 100], (3, 5), (3,))
     """
 
     policy: Policy
@@ -221,20 +228,10 @@ def compare(
     marks = recorded_times(times, horizon)
     threads = cores() if threads is None else integer("threads", threads, 1)
     block = None if block is None else integer("block", block, 1)
-    seed = integer("seed", seed, 0, 2**64 - 1)
+    seed = integer("seed", seed, 0, LARGEST_SEED)
     check_backend(backend, precision, world, named, horizon)
     work = Work(world, named, horizon, stream(seed, first_replication), marks, _progress(progress))
-    records = {
-        label: Record(
-            times=marks,
-            total=np.zeros(replications),
-            regret=np.zeros((replications, len(marks))),
-            correct=np.zeros((replications, len(marks)), dtype=np.uint8),
-            arms=np.zeros((replications, horizon if "arms" in keep or "rewards" in keep else 0), dtype=np.int32),
-            rewards=np.zeros((replications, horizon if "arms" in keep or "rewards" in keep else 0), dtype=np.uint8),
-        )
-        for label in named
-    }
+    records = {label: empty_record(marks, replications, kept_steps=horizon if keep else 0) for label in named}
     if takes_gpu(backend, replications * horizon * world.arms * len(named)):
         from dynabandit.simulation import device
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from dynabandit.environments.base import path_writer
-from dynabandit.kernels.streams import Stream
+from dynabandit.kernels.streams import Stream, shifted
 from dynabandit.policies.decision import SCRATCH_ROWS
 from dynabandit.policies.tournament import new_trees
-from dynabandit.simulation.episodes import Record, count_switches, episodes
+from dynabandit.simulation.episodes import Record, count_switches, episodes, part_of
 from dynabandit.simulation.work import Work, initial_state
 
-__all__ = ["run"]
+__all__ = ["run", "run_task"]
 
 BLOCK_CELLS = 1 << 17  # means in a block: 1 MB, so that every policy reads them from the cache
 MOST_REPLICATIONS = 16  # in a task; more where they are short, fewer where a block would not hold a step of each
@@ -62,7 +62,7 @@ def run(work: Work, records: dict[str, Record], replications: int, threads: int,
     def task(bounds: tuple[int, int]) -> None:
         try:
             if not stop.is_set():
-                _run_task(work, records, *bounds, cut, advance)
+                run_task(work, records, *bounds, cut, advance)
         except BaseException:
             stop.set()
             raise
@@ -80,7 +80,7 @@ def run(work: Work, records: dict[str, Record], replications: int, threads: int,
             raise
 
 
-def _run_task(
+def run_task(
     work: Work,
     records: dict[str, Record],
     low: int,
@@ -90,13 +90,13 @@ def _run_task(
 ) -> None:
     """Run replications low to high of every policy, block after block."""
     arms, count = work.environment.arms, high - low
-    source = work.source._replace(replication=work.source.replication + low)
+    source = shifted(work.source, low)
     scratch = np.empty((SCRATCH_ROWS, arms))
     switches = _switches(work, source, count, cut)
     states = {label: initial_state(policy, arms, switches, work.horizon) for label, policy in work.policies.items()}
     trees = {label: new_trees(policy.kernels, count, arms) for label, policy in work.policies.items()}
     tables = {label: policy.kernels.table(arms, work.horizon) for label, policy in work.policies.items()}
-    rows = {label: Record(record.times, *(part[low:high] for part in record[1:])) for label, record in records.items()}
+    rows = {label: part_of(record, low, high) for label, record in records.items()}
     for block in _blocks(work, source, count, cut):
         cursor = int(np.searchsorted(work.times, block.first))
         for label, policy in work.policies.items():

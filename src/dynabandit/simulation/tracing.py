@@ -1,16 +1,13 @@
 """What a policy believed on the way: the rewards of a simulation, learnt once more."""
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from dynabandit.errors import integer
 from dynabandit.estimators.base import Belief
-from dynabandit.kernels.compilation import compiled
-from dynabandit.policies import Policy
-from dynabandit.policies.base import Kernels
+from dynabandit.policies import Policy, compiled
 from dynabandit.simulation.episodes import State, count_switches
 from dynabandit.simulation.simulate import Simulation, recorded_times
 from dynabandit.simulation.work import initial_state
@@ -72,11 +69,6 @@ def trace(run: Simulation, replication: int = 0, times: int | Sequence[int] | np
     return Trace(marks, path[marks - 1], mean, variance, forgetting, effective_size, plays)
 
 
-@functools.cache
-def _compiled_learn(kernels: Kernels) -> Callable[..., None]:
-    return compiled(kernels.learn)
-
-
 def _switches(path: np.ndarray) -> int:
     """Count how often the best arm changes."""
     switches = np.zeros(1, dtype=np.int64)
@@ -88,7 +80,7 @@ def _replay(policy: Policy, arms: np.ndarray, rewards: np.ndarray, marks: np.nda
     """Return the beliefs at the marks, an array (marks, arms, fields of a belief)."""
     count = path.shape[1]
     state = State(*(part[0] for part in initial_state(policy, count, np.zeros(1, dtype=np.int64), len(arms))))
-    learn = _compiled_learn(policy.kernels)
+    learn = compiled.learn(policy.kernels)
     beliefs = np.empty((len(marks), count, FIELDS))
     first = 0
     for row, mark in enumerate(marks.tolist()):

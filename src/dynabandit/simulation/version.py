@@ -16,7 +16,7 @@ from dynabandit.environments.base import make_path_writer
 from dynabandit.kernels.compilation import fingerprint
 from dynabandit.policies import Kernels as PolicyKernels, Policy
 from dynabandit.simulation.episodes import add_switches, make_episodes
-from dynabandit.simulation.threads import _run_task
+from dynabandit.simulation.threads import run_task
 
 __all__ = ["code_version", "device_version", "path_version"]
 
@@ -71,7 +71,7 @@ def device_version() -> str:
 
 @functools.cache
 def _engine_version() -> str:
-    return fingerprint(_run_task, add_switches)
+    return fingerprint(run_task, add_switches)
 
 
 @functools.cache

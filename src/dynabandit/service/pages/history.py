@@ -17,7 +17,10 @@ from dynabandit.service.fold import RewardsBefore, change_arm
 from dynabandit.service.pages.changes import Change, Detector
 from dynabandit.service.pages.uniform import Uniform
 
-__all__ = ["MOST_ARMS", "MOST_POINTS", "History"]
+__all__ = [
+    "CLOSED", "COUNT", "FORGETTING", "GATHERED", "MEAN", "MOST_ARMS", "MOST_POINTS", "PLAYS", "REST", "REST_VARIANCE",
+    "SIZE", "STEP", "TOTAL", "WALL", "History",
+]  # fmt: skip
 
 FORMAT = 1
 MOST_POINTS = 300

@@ -1,0 +1,104 @@
+"""One list of public names: `dynabandit.__all__`, the packages that it names, and the clients of the service."""
+
+import ast
+import importlib
+import inspect
+import symtable
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import dynabandit as db
+
+SOURCES = Path(db.__file__).parents[1]
+
+
+def named(path: Path) -> str:
+    parts = path.relative_to(SOURCES).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+PATHS = {named(path): path for path in sorted(SOURCES.glob("dynabandit/**/*.py"))}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in PATHS.items()}
+
+
+def exported(tree: ast.Module) -> list[str] | None:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return list(ast.literal_eval(node.value))
+    return None
+
+
+EXPORTED = {name: exported(tree) for name, tree in TREES.items()}
+
+
+def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """All that a module offers, and what the modules offer that it names."""
+    for name in module.__all__:
+        full = f"{module.__name__}.{name}"
+        if full in PATHS:
+            yield from public(importlib.import_module(full))
+        else:
+            yield full, getattr(module, name)
+
+
+def everything() -> dict[str, Any]:
+    clients = {f"dynabandit.{name}": getattr(db, name) for name in db._CLIENTS}
+    return dict(public(db)) | clients
+
+
+def imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The (module, name) pairs that a module takes from others of the package, by import or through the module."""
+    modules = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dynabandit":
+            for one in node.names:
+                full = f"{node.module}.{one.name}"
+                if full in PATHS:
+                    modules[one.asname or one.name] = full
+                else:
+                    yield str(node.module), one.name
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+            owner = modules[node.value.id]
+            if f"{owner}.{node.attr}" not in PATHS and not node.attr.startswith("__"):
+                yield owner, node.attr
+
+
+def test_every_public_class_and_function_has_an_example() -> None:
+    documented = {
+        name: value for name, value in everything().items() if inspect.isroutine(value) or inspect.isclass(value)
+    }
+    assert len(documented) > 80
+    assert [name for name, value in documented.items() if ">>>" not in (value.__doc__ or "")] == []
+
+
+def test_every_module_says_what_others_may_import() -> None:
+    silent = [name for name, names in EXPORTED.items() if names is None]
+    assert [name for name in silent if not name.rpartition(".")[2].startswith("_")] == []
+
+
+def test_whatever_a_module_says_exists_once() -> None:
+    for module, names in EXPORTED.items():
+        table = symtable.symtable(PATHS[module].read_text(encoding="utf-8"), str(PATHS[module]), "exec")
+        bound = {one.get_name() for one in table.get_symbols() if one.is_assigned() or one.is_imported()}
+        missing = [name for name in names or () if name not in bound and f"{module}.{name}" not in PATHS]
+        assert missing == [], module
+        assert len(names or ()) == len(set(names or ())), module
+
+
+def test_no_module_takes_from_another_what_that_one_does_not_offer() -> None:
+    taken = {(module, name) for tree in TREES.values() for module, name in imported(tree)}
+    assert len(taken) > 300
+    assert sorted((module, name) for module, name in taken if name not in (EXPORTED[module] or ())) == []
+
+
+def test_the_registries_hold_the_classes_that_are_exported_and_no_others() -> None:
+    for registry, module, base in (
+        (db.policies.POLICIES, db.policies, db.Policy),
+        (db.environments.ENVIRONMENTS, db.environments, db.Environment),
+    ):
+        offered = {getattr(module, name) for name in module.__all__ if inspect.isclass(getattr(module, name))}
+        assert {kind for kind in offered if issubclass(kind, base)} - {base} == set(registry.values())
+        assert all(kind.name == name for name, kind in registry.items())
