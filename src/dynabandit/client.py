@@ -14,11 +14,14 @@ import httpx
 import msgspec
 
 from dynabandit.service import types
+from dynabandit.service.names import clean_name
 
 __all__ = ["AsyncClient", "Client", "ServiceError"]
 
 Result = TypeVar("Result")
+Found = types.BanditState | types.BanditSummary
 TRY_AGAIN = frozenset({429, 502, 503, 504})
+DAMAGED = 500  # also what a bandit answers whose log and replay disagree
 FIRST_PAUSE = 0.05  # seconds; doubled at each try, with as much again at random
 LONGEST_PAUSE = 2.0
 
@@ -41,19 +44,28 @@ class _Call(NamedTuple, Generic[Result]):
     query: Mapping[str, str] = MappingProxyType({})
 
 
-def _bandit(name: str, *rest: str) -> str:
+def _path(*names: str) -> str:
+    """Return the address of a bandit, or of something below it."""
     # A dot is encoded, too: "." and ".." are names here, not places
-    return "/".join(["/v1/bandits", *(quote(part, safe="").replace(".", "%2E") for part in (name, *rest))])
+    return "/".join(["/v1/bandits", *(quote(name, safe="").replace(".", "%2E") for name in names)])
+
+
+def _bandits(after: str) -> _Call[types.BanditList]:
+    return _Call("GET", _path(), types.BanditList, query={"after": after})
+
+
+def _state(name: str) -> _Call[types.BanditState]:
+    return _Call("GET", _path(name), types.BanditState)
 
 
 def _create(name: str, arms: Iterable[str], policy: str, settings: dict[str, Any]) -> _Call[types.BanditState]:
     body = types.Create(arms=list(arms), policy=policy, **settings)
-    return _Call("PUT", _bandit(name), types.BanditState, body)
+    return _Call("PUT", _path(name), types.BanditState, body)
 
 
 def _decide(name: str, count: int, key: str | None) -> _Call[types.Decisions]:
     headers = {"Idempotency-Key": secrets.token_hex(16) if key is None else key}
-    return _Call("POST", f"{_bandit(name)}/decisions", types.Decisions, types.Decide(count), headers)
+    return _Call("POST", _path(name, "decisions"), types.Decisions, types.Decide(count), headers)
 
 
 def _reward(decision: str, reward: float) -> _Call[types.Rewarded]:
@@ -66,32 +78,35 @@ def _rewards(given: Iterable[tuple[str, float]]) -> _Call[types.RewardResults]:
     return _Call("POST", "/v1/rewards", types.RewardResults, body)
 
 
+def _add_arm(name: str, arm: str) -> _Call[types.Changed]:
+    return _Call("POST", _path(name, "arms"), types.Changed, types.AddArm(arm))
+
+
 def _change_arm(name: str, arm: str, change: dict[str, Any]) -> _Call[types.Changed]:
-    path = f"{_bandit(name)}/arms{_bandit(arm).removeprefix('/v1/bandits')}"
-    return _Call("PATCH", path, types.Changed, types.ChangeArm(**change))
+    return _Call("PATCH", _path(name, "arms", arm), types.Changed, types.ChangeArm(**change))
 
 
 def _set_policy(name: str, policy: str, parameters: dict[str, Any]) -> _Call[types.Changed]:
-    return _Call("PUT", f"{_bandit(name)}/policy", types.Changed, types.SetPolicy(policy, parameters))
+    return _Call("PUT", _path(name, "policy"), types.Changed, types.SetPolicy(policy, parameters))
 
 
 def _preview(name: str, policy: str, draws: int, parameters: dict[str, Any]) -> _Call[types.Preview]:
     body = types.PreviewPolicy(policy, parameters, draws)
-    return _Call("POST", f"{_bandit(name)}/policy/preview", types.Preview, body)
+    return _Call("POST", _path(name, "policy", "preview"), types.Preview, body)
 
 
 def _events(name: str, after: int, limit: int, kind: str) -> _Call[types.Events]:
     query = {"after": str(after), "limit": str(limit), "kind": kind}
-    return _Call("GET", f"{_bandit(name)}/events", types.Events, query=query)
+    return _Call("GET", _path(name, "events"), types.Events, query=query)
 
 
-def _delete(bandit: types.BanditState, erase: bool) -> _Call[types.Deleted]:
+def _delete(bandit: Found, erase: bool) -> _Call[types.Deleted]:
     # By its id a bandit can be deleted again after a lost answer, and whoever has its name by then is left alone
     query = {"confirm": bandit.name, "id": bandit.id, "erase": "true" if erase else "false"}
-    return _Call("DELETE", _bandit(bandit.name), types.Deleted, query=query)
+    return _Call("DELETE", _path(bandit.name), types.Deleted, query=query)
 
 
-def _erased(bandit: types.BanditState, erase: bool, error: ServiceError) -> types.Deleted:
+def _erased(bandit: Found, erase: bool, error: ServiceError) -> types.Deleted:
     """Return that a bandit that was there is gone without a trace, where that was asked for."""
     if error.status != 404 or not erase:
         raise error
@@ -190,15 +205,18 @@ class Client(_Base):
 
     def bandits(self) -> Iterator[types.BanditSummary]:
         """Return all bandits."""
-        after: str | None = ""
+        return self._bandits_after("")
+
+    def _bandits_after(self, name: str) -> Iterator[types.BanditSummary]:
+        after: str | None = name
         while after is not None:
-            page = self._send(_Call("GET", "/v1/bandits", types.BanditList, query={"after": after}))
+            page = self._send(_bandits(after))
             yield from page.bandits
             after = page.next
 
     def state(self, name: str) -> types.BanditState:
         """Return what a bandit knows."""
-        return self._send(_Call("GET", _bandit(name), types.BanditState))
+        return self._send(_state(name))
 
     def decide(self, name: str, key: str | None = None) -> types.Decision:
         """Return a decision; the same key gives the same one."""
@@ -218,7 +236,7 @@ class Client(_Base):
 
     def add_arm(self, name: str, arm: str) -> types.Changed:
         """Add an arm."""
-        return self._send(_Call("POST", f"{_bandit(name)}/arms", types.Changed, types.AddArm(arm)))
+        return self._send(_add_arm(name, arm))
 
     def change_arm(self, name: str, arm: str, **change: Any) -> types.Changed:
         """Change an arm: paused=True or False, retired=True, min_share=..., max_share=..."""
@@ -240,7 +258,7 @@ class Client(_Base):
 
     def export(self, name: str, draws: int = 200) -> Iterator[types.Exported]:
         """Return all decisions with rewards and propensities; a broken stream is not asked for again."""
-        with self._http.stream("GET", f"{_bandit(name)}/export", params={"draws": str(draws)}) as answer:
+        with self._http.stream("GET", _path(name, "export"), params={"draws": str(draws)}) as answer:
             if not answer.is_success:
                 answer.read()
                 self._read(_Call("GET", "", types.Exported), answer, self._tries - 1)
@@ -249,11 +267,24 @@ class Client(_Base):
 
     def delete(self, name: str, erase: bool = False) -> types.Deleted:
         """Delete a bandit; its log stays, unless `erase`."""
-        bandit = self.state(name)
+        bandit = self._find(name)
         try:
             return self._send(_delete(bandit, erase))
         except ServiceError as error:
             return _erased(bandit, erase, error)
+
+    def _find(self, name: str) -> Found:
+        """Return a bandit, also one whose log is so damaged that it has no state."""
+        try:
+            return self.state(name)
+        except ServiceError as error:
+            if error.status != DAMAGED:
+                raise
+            name = clean_name(name)
+            for one in self._bandits_after(name[:-1]):  # the list is in order, and can be had from any name on
+                if one.name == name:
+                    return one
+            raise
 
     def close(self) -> None:
         """Close the connections."""
@@ -292,17 +323,19 @@ class AsyncClient(_Base):
 
     async def bandits(self) -> list[types.BanditSummary]:
         """Return all bandits."""
-        found: list[types.BanditSummary] = []
-        after: str | None = ""
+        return [bandit async for bandit in self._bandits_after("")]
+
+    async def _bandits_after(self, name: str) -> AsyncIterator[types.BanditSummary]:
+        after: str | None = name
         while after is not None:
-            page = await self._send(_Call("GET", "/v1/bandits", types.BanditList, query={"after": after}))
-            found += page.bandits
+            page = await self._send(_bandits(after))
+            for bandit in page.bandits:
+                yield bandit
             after = page.next
-        return found
 
     async def state(self, name: str) -> types.BanditState:
         """Return what a bandit knows."""
-        return await self._send(_Call("GET", _bandit(name), types.BanditState))
+        return await self._send(_state(name))
 
     async def decide(self, name: str, key: str | None = None) -> types.Decision:
         """Return a decision; the same key gives the same one."""
@@ -322,7 +355,7 @@ class AsyncClient(_Base):
 
     async def add_arm(self, name: str, arm: str) -> types.Changed:
         """Add an arm."""
-        return await self._send(_Call("POST", f"{_bandit(name)}/arms", types.Changed, types.AddArm(arm)))
+        return await self._send(_add_arm(name, arm))
 
     async def change_arm(self, name: str, arm: str, **change: Any) -> types.Changed:
         """Change an arm: paused=True or False, retired=True, min_share=..., max_share=..."""
@@ -342,7 +375,7 @@ class AsyncClient(_Base):
 
     async def export(self, name: str, draws: int = 200) -> AsyncIterator[types.Exported]:
         """Return all decisions with rewards and propensities; a broken stream is not asked for again."""
-        async with self._http.stream("GET", f"{_bandit(name)}/export", params={"draws": str(draws)}) as answer:
+        async with self._http.stream("GET", _path(name, "export"), params={"draws": str(draws)}) as answer:
             if not answer.is_success:
                 await answer.aread()
                 self._read(_Call("GET", "", types.Exported), answer, self._tries - 1)
@@ -351,11 +384,24 @@ class AsyncClient(_Base):
 
     async def delete(self, name: str, erase: bool = False) -> types.Deleted:
         """Delete a bandit; its log stays, unless `erase`."""
-        bandit = await self.state(name)
+        bandit = await self._find(name)
         try:
             return await self._send(_delete(bandit, erase))
         except ServiceError as error:
             return _erased(bandit, erase, error)
+
+    async def _find(self, name: str) -> Found:
+        """Return a bandit, also one whose log is so damaged that it has no state."""
+        try:
+            return await self.state(name)
+        except ServiceError as error:
+            if error.status != DAMAGED:
+                raise
+            name = clean_name(name)
+            async for one in self._bandits_after(name[:-1]):
+                if one.name == name:
+                    return one
+            raise
 
     async def close(self) -> None:
         """Close the connections."""

@@ -20,9 +20,9 @@ from dynabandit.service.events import Row, shown
 from dynabandit.service.fold import State
 from dynabandit.service.keys import Keyring
 from dynabandit.service.metrics import Metrics
-from dynabandit.service.names import public_id, read_decision_id, read_public_id
+from dynabandit.service.names import is_whole, legible, public_id, read_decision_id, read_public_id
 from dynabandit.service.preview import preview
-from dynabandit.service.stores import Store
+from dynabandit.service.stores import BanditRow, Store
 from dynabandit.service.warming import compile_policy, warmed
 from dynabandit.service.writer import Call, Writer
 
@@ -178,9 +178,9 @@ class Service:
 
     async def bandits(self, deleted: bool, after: str, limit: int) -> types.BanditList:
         """GET /v1/bandits."""
-        found = await self.read(lambda store: store.bandits(deleted, after, limit))
-        listed = [types.BanditSummary(row.name, public_id(row.number), row.deleted) for row in found]
-        return types.BanditList(listed, listed[-1].name if len(listed) >= limit else None)
+        found, more = await self.read(lambda store: _bandits(store, deleted, after, limit))
+        listed = [types.BanditSummary(legible(row.name), public_id(row.number), row.deleted) for row in found]
+        return types.BanditList(listed, listed[-1].name if more else None)
 
     async def decide(self, name: str, count: int, key: str | None) -> types.Decisions:
         """POST /v1/bandits/{name}/decisions."""
@@ -371,6 +371,17 @@ def _ask(store: Store, ask: Callable[[Store], Result]) -> Result:
     except StoreFailed:
         store.rollback()
         raise
+
+
+def _bandits(store: Store, deleted: bool, after: str, limit: int) -> tuple[list[BanditRow], bool]:
+    """Return a page of bandits, and whether there may be more; a page ends at a name that callers can repeat."""
+    found = store.bandits(deleted, after, limit)
+    more = len(found) >= limit
+    while more and not is_whole(found[-1].name):
+        following = store.bandits(deleted, found[-1].name, 1)
+        found += following
+        more = bool(following)
+    return found, more
 
 
 def _reward_one(desk: Desk, found: tuple[int, int] | None, given: types.GivenReward) -> types.RewardResult:
