@@ -65,6 +65,16 @@ class Rule(Protocol):
         ...
 
 
+class OfOneExperiment:
+    """A rule that needs one experiment."""
+
+    experiment: str
+
+    @property
+    def experiments(self) -> tuple[str, ...]:
+        return (self.experiment,)
+
+
 def sources(*runs: Run) -> tuple[tuple[str, str], ...]:
     """Return experiment and label of the runs, each once."""
     return tuple(dict.fromkeys((run.experiment, run.label) for run in runs))
@@ -85,17 +95,13 @@ COMPARISONS = {
 
 
 @dataclass(frozen=True)
-class Versus:
+class Versus(OfOneExperiment):
     """One policy against another one, on the same paths."""
 
     experiment: str
     policy: str
     word: Word
     other: str
-
-    @property
-    def experiments(self) -> tuple[str, ...]:
-        return (self.experiment,)
 
     def measure(self, results: Results) -> Iterator[Part]:
         runs = lookup.series(results, self.experiment)
@@ -115,7 +121,7 @@ def compare(text: str, word: Word, one: Run, two: Run, other: str) -> Part:
 
 
 @dataclass(frozen=True)
-class VersusField:
+class VersusField(OfOneExperiment):
     """One policy against the best, the worst or the median of others, on the same paths.
 
     The best and the worst are those by mean total regret; the median is taken in each replication.
@@ -126,10 +132,6 @@ class VersusField:
     word: Word
     which: str
     others: tuple[str, ...]
-
-    @property
-    def experiments(self) -> tuple[str, ...]:
-        return (self.experiment,)
 
     def measure(self, results: Results) -> Iterator[Part]:
         found = lookup.series(results, self.experiment)
@@ -148,7 +150,7 @@ class VersusField:
 
 
 @dataclass(frozen=True)
-class Reaction:
+class Reaction(OfOneExperiment):
     """The share of correct selections after a change, averaged over the window at its deadline."""
 
     policy: str
@@ -158,10 +160,6 @@ class Reaction:
     experiment = "small-changes"
     deadline = 500
     window = 100
-
-    @property
-    def experiments(self) -> tuple[str, ...]:
-        return (self.experiment,)
 
     def measure(self, results: Results) -> Iterator[Part]:
         run = policy_of(lookup.series(results, self.experiment), self.policy, self.experiment)
@@ -179,7 +177,7 @@ class Reaction:
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(OfOneExperiment):
     """One policy at several values of a parameter."""
 
     experiment: str
@@ -187,10 +185,6 @@ class Settings:
     parameter: str
     values: tuple[object, ...]
     word: Word
-
-    @property
-    def experiments(self) -> tuple[str, ...]:
-        return (self.experiment,)
 
     def runs(self, results: Results) -> list[Run]:
         """Return its runs, one a value."""
@@ -229,7 +223,7 @@ class SettingsVersus:
 
 
 @dataclass(frozen=True)
-class SettingVersus:
+class SettingVersus(OfOneExperiment):
     """Two policies at the same value of a parameter."""
 
     experiment: str
@@ -238,10 +232,6 @@ class SettingVersus:
     parameter: str
     value: object
     word: Word
-
-    @property
-    def experiments(self) -> tuple[str, ...]:
-        return (self.experiment,)
 
     def measure(self, results: Results) -> Iterator[Part]:
         one, two = (

@@ -13,7 +13,7 @@ from rich.table import Table
 from dynabandit.catalogue import Entry
 from dynabandit.experiments import Watcher
 
-__all__ = ["Display", "console", "display", "print_catalogue", "print_summary"]
+__all__ = ["Display", "console", "display", "print_catalogue", "print_standings", "print_summary"]
 
 PLAIN_WIDTH = 160  # of text that goes to a file
 MOST_ROWS = 40  # of a table; a longer one is cut down to the best of each experiment
