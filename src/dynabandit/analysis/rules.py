@@ -65,16 +65,6 @@ class Rule(Protocol):
         ...
 
 
-class OfOneExperiment:
-    """A rule that needs one experiment."""
-
-    experiment: str
-
-    @property
-    def experiments(self) -> tuple[str, ...]:
-        return (self.experiment,)
-
-
 def sources(*runs: Run) -> tuple[tuple[str, str], ...]:
     """Return experiment and label of the runs, each once."""
     return tuple(dict.fromkeys((run.experiment, run.label) for run in runs))
@@ -95,13 +85,17 @@ COMPARISONS = {
 
 
 @dataclass(frozen=True)
-class Versus(OfOneExperiment):
+class Versus:
     """One policy against another one, on the same paths."""
 
     experiment: str
     policy: str
     word: Word
     other: str
+
+    @property
+    def experiments(self) -> tuple[str, ...]:
+        return (self.experiment,)
 
     def measure(self, results: Results) -> Iterator[Part]:
         runs = lookup.series(results, self.experiment)
@@ -121,7 +115,7 @@ def compare(text: str, word: Word, one: Run, two: Run, other: str) -> Part:
 
 
 @dataclass(frozen=True)
-class VersusField(OfOneExperiment):
+class VersusField:
     """One policy against the best, the worst or the median of others, on the same paths.
 
     The best and the worst are those by mean total regret; the median is taken in each replication.
@@ -132,6 +126,10 @@ class VersusField(OfOneExperiment):
     word: Word
     which: str
     others: tuple[str, ...]
+
+    @property
+    def experiments(self) -> tuple[str, ...]:
+        return (self.experiment,)
 
     def measure(self, results: Results) -> Iterator[Part]:
         found = lookup.series(results, self.experiment)
@@ -150,7 +148,7 @@ class VersusField(OfOneExperiment):
 
 
 @dataclass(frozen=True)
-class Reaction(OfOneExperiment):
+class Reaction:
     """The share of correct selections after a change, averaged over the window at its deadline."""
 
     policy: str
@@ -160,6 +158,10 @@ class Reaction(OfOneExperiment):
     experiment = "small-changes"
     deadline = 500
     window = 100
+
+    @property
+    def experiments(self) -> tuple[str, ...]:
+        return (self.experiment,)
 
     def measure(self, results: Results) -> Iterator[Part]:
         run = policy_of(lookup.series(results, self.experiment), self.policy, self.experiment)
@@ -177,7 +179,7 @@ class Reaction(OfOneExperiment):
 
 
 @dataclass(frozen=True)
-class Settings(OfOneExperiment):
+class Settings:
     """One policy at several values of a parameter."""
 
     experiment: str
@@ -185,6 +187,10 @@ class Settings(OfOneExperiment):
     parameter: str
     values: tuple[object, ...]
     word: Word
+
+    @property
+    def experiments(self) -> tuple[str, ...]:
+        return (self.experiment,)
 
     def runs(self, results: Results) -> list[Run]:
         """Return its runs, one a value."""
@@ -223,7 +229,7 @@ class SettingsVersus:
 
 
 @dataclass(frozen=True)
-class SettingVersus(OfOneExperiment):
+class SettingVersus:
     """Two policies at the same value of a parameter."""
 
     experiment: str
@@ -232,6 +238,10 @@ class SettingVersus(OfOneExperiment):
     parameter: str
     value: object
     word: Word
+
+    @property
+    def experiments(self) -> tuple[str, ...]:
+        return (self.experiment,)
 
     def measure(self, results: Results) -> Iterator[Part]:
         one, two = (
