@@ -33,18 +33,18 @@ class Pool:
         self._store = store
         self._threads = ThreadPoolExecutor(threads, f"dynabandit-{name}")
         self._most = most
-        self._inside = 0
+        self.inside = 0  # callers that have a place
 
     @contextlib.contextmanager
     def place(self) -> Iterator[None]:
         """Hold a place, or raise `Overloaded`."""
-        if self._inside >= self._most:
+        if self.inside >= self._most:
             raise Overloaded
-        self._inside += 1
+        self.inside += 1
         try:
             yield
         finally:
-            self._inside -= 1
+            self.inside -= 1
 
     async def run(self, work: Callable[[Store], Result]) -> Result:
         """Do work in a thread; whoever asks for it holds a place."""
