@@ -40,6 +40,16 @@ def in_turns(contestants: dict[Any, Contestant], most: int) -> dict[Any, float]:
     return {name: 1e6 * statistics.median(times) / contestants[name].steps for name, times in taken.items()}
 
 
+def shortest(action: Callable[[], object], tries: int = 3) -> float:
+    """Return the least of some times by the clock, in seconds."""
+    taken = []
+    for _ in range(tries):
+        began = time.perf_counter()
+        action()
+        taken.append(time.perf_counter() - began)
+    return min(taken)
+
+
 def _seconds(contestant: Contestant) -> float:
     began = time.process_time()
     contestant.play()
@@ -52,11 +62,10 @@ def machine() -> dict[str, str]:
     import numpy as np
 
     import dynabandit as db
+    from dynabandit.experiments.machine import processor
 
-    info = Path("/proc/cpuinfo")
-    names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if "model name" in line]
     return {
-        "processor": names[0] if names else platform.processor(),
+        "processor": processor(),
         "cores": str(os.cpu_count()),
         "python": platform.python_version(),
         "numpy": np.__version__,

@@ -8,7 +8,6 @@ import argparse
 import asyncio
 import functools
 import json
-import os
 import signal
 import sqlite3
 import subprocess
@@ -327,9 +326,6 @@ def main() -> None:
         results |= recover(Path(folder), options.events)
     for name, value in results.items():
         print(f"{name:<75} {value}")
-    target = os.environ.get("BENCH_JSON")
-    if target:
-        Path(target).write_text(json.dumps(results, indent=2))
 
 
 if __name__ == "__main__":

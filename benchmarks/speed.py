@@ -7,26 +7,14 @@ run are what to look at.
 """
 
 import argparse
-import math
-import time
-from collections.abc import Callable
 
 import numpy as np
 
 import dynabandit as db
+from report import shortest
 
 ARMS = (2, 50, 100)
 HORIZON = 10_000
-
-
-def seconds(action: Callable[[], object], repeats: int = 3) -> float:
-    """Return the shortest of some timings."""
-    best = math.inf
-    for _ in range(repeats):
-        began = time.perf_counter()
-        action()
-        best = min(best, time.perf_counter() - began)
-    return best
 
 
 def means(arms: int) -> list[float]:
@@ -40,7 +28,7 @@ def dynabandit_step(name: str, arms: int, replications: int) -> float:
         db.simulate(policy, world, horizon=HORIZON, replications=replications, seed=1, threads=1, times=1)
 
     db.simulate(policy, world, horizon=max(100, 20 * arms), replications=1, threads=1)
-    return seconds(action) / (HORIZON * replications)
+    return shortest(action) / (HORIZON * replications)
 
 
 def numpy_step(name: str, arms: int, steps: int) -> float | None:
@@ -64,7 +52,7 @@ def numpy_step(name: str, arms: int, steps: int) -> float | None:
             b[arm] += 1 - reward
 
     loops = {"ucb": ucb, "ts": ts}
-    return seconds(loops[name], 2) / steps if name in loops else None
+    return shortest(loops[name], 2) / steps if name in loops else None
 
 
 def cell(value: float | None) -> str:

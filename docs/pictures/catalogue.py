@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import dynabandit as db
+from dynabandit.analysis.drawing import DASHES
 from dynabandit.analysis.style import ARM_STYLES, style
 from dynabandit.policies import POLICIES
 
@@ -25,7 +26,6 @@ EXAMPLES = {
         "means": np.column_stack([np.linspace(0.2, 0.8, HORIZON), 0.5 + 0.2 * np.sin(np.arange(HORIZON) / 900.0)])
     },
 }
-DASHES = {"solid": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.2)), "dashdot": (0, (5, 1.5, 1, 1.5))}
 
 
 def save(figure: plt.Figure, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import sqlite3
 import threading
 from urllib.parse import urlsplit
 
@@ -10,7 +11,8 @@ import pytest
 
 import dynabandit as db
 from dynabandit.client import ServiceError
-from service.harness import run_apart, talking
+from dynabandit.service.stores import open_store
+from service.harness import run_apart, running, talking
 
 ARMS = ["red", "green", "blue"]
 
@@ -71,6 +73,42 @@ def test_a_lost_answer_to_a_deletion_is_asked_for_again(server, erase):
         assert http.get("/v1/bandits/b").status_code == 404
         with pytest.raises(ServiceError, match="404"):
             direct.delete("b", erase=erase)
+
+
+@pytest.fixture
+def beyond_reading(sqlite_url):
+    """A service with a bandit, among others, whose log cannot be read."""
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+        for name in (*(f"b{number}" for number in range(120)), "ba", "bad", "bade"):
+            client.create(name, ARMS)
+    connection = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))
+    with contextlib.closing(connection), connection:
+        bad = "bandit = (SELECT number FROM bandits WHERE name = CAST('bad' AS BLOB))"
+        connection.execute(f"UPDATE events SET body = '{{' WHERE {bad}")
+        connection.execute(f"DELETE FROM snapshots WHERE {bad}")
+    with running(open_store(sqlite_url)) as server:
+        yield server
+
+
+def test_a_bandit_whose_log_is_damaged_can_be_erased(beyond_reading):
+    with talking(beyond_reading.url) as (client, http):
+        with pytest.raises(ServiceError, match="500"):
+            client.delete("bad")
+        listed = http.get("/v1/bandits", params={"after": "ba", "limit": 1}).json()["bandits"]
+        gone = client.delete("bad", erase=True)
+        assert (gone.name, gone.id, gone.log_kept) == ("bad", listed[0]["id"], False)
+        assert http.get("/v1/bandits/bad").status_code == 404
+        assert len(list(client.bandits())) == 122
+
+
+def test_coroutines_erase_a_damaged_bandit_too(beyond_reading):
+    async def talk() -> None:
+        async with db.AsyncClient(beyond_reading.url, tries=1) as client:
+            assert not (await client.delete("bad", erase=True)).log_kept
+            with pytest.raises(ServiceError, match="404"):
+                await client.delete("bad", erase=True)
+
+    run_apart(talk())
 
 
 def test_lost_answers_are_asked_for_again_and_nothing_happens_twice(server):

@@ -149,10 +149,10 @@ def test_previews_however_many_keep_no_swap_and_no_new_bandit_waiting(held):
         with Client(server.url, tries=1, timeout=60) as one:
             return one.preview_policy("b", "ts").rewards
 
-    inside = server.service._inside
+    pool = server.service._previews
     with ThreadPoolExecutor(MOST_PREVIEWS) as callers:
         previews = [callers.submit(ask) for _ in range(MOST_PREVIEWS)]
-        wait_for(lambda: inside[server.service._previews] == MOST_PREVIEWS)
+        wait_for(lambda: pool.inside == MOST_PREVIEWS)
         try:
             with pytest.raises(ServiceError, match="429"):
                 client.preview_policy("b", "ts")

@@ -134,6 +134,9 @@ def damaged(url: str, statement: str) -> str:
         ("UPDATE events SET time = 'x' WHERE step = 3", "event 6: it cannot be read"),
         ("UPDATE events SET kind = 'arm', body = NULL WHERE settles = 3", "event 7: it cannot be read"),
         ("UPDATE events SET arm = 1000000 WHERE settles = 3", "event 7: it rewards column 1000000"),
+        ("UPDATE events SET kind = CAST(x'ff' AS TEXT) WHERE settles = 3", "event 7: it holds text that is not UTF-8"),
+        ("UPDATE events SET key = CAST(x'ff' AS TEXT) WHERE step = 3", "event 6: it holds text that is not UTF-8"),
+        ("UPDATE bandits SET name = x'62ff'", r"bandit 'b\udcff', event 1: it creates 'b'"),
     ],
 )
 def test_verify_says_where_log_and_replay_first_differ(sqlite_url, damage, said):
@@ -169,6 +172,7 @@ def test_a_bandit_whose_log_differs_is_not_served_and_the_others_are(sqlite_url)
         "DELETE FROM snapshots",  # and the log is read from its first event
         "UPDATE snapshots SET body = '{'",
         "UPDATE snapshots SET body = '[]'",
+        "UPDATE snapshots SET body = CAST(x'ff' AS TEXT)",
     ],
 )
 def test_a_log_that_cannot_be_read_does_not_keep_the_windows_of_others_open(sqlite_url, clock, damage):
@@ -184,6 +188,58 @@ def test_a_log_that_cannot_be_read_does_not_keep_the_windows_of_others_open(sqli
     connection.close()
     with running(open_store(sqlite_url), clock=clock) as server, talking(server.url) as (client, http):
         assert http.get("/v1/bandits/bad").status_code == 500
+        clock.seconds += 11
+        wait_for(lambda: client.state("good").sequence == 11)
+
+
+@pytest.fixture
+def wounded(sqlite_url, clock):
+    """A service beside two bandits with windows; a test says what to damage before it starts again."""
+    with running(open_store(sqlite_url), clock=clock) as server, talking(server.url) as (client, _):
+        for name in ("bad", "good"):
+            client.create(name, ARMS, seed=1, reward_window=10)
+            client.decide_many(name, 5)
+
+    @contextlib.contextmanager
+    def restart(*damage):
+        with contextlib.closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:
+            for statement in damage:
+                connection.execute(statement)
+        with running(open_store(sqlite_url), clock=clock) as server, talking(server.url) as (client, http):
+            yield client, http
+
+    return restart
+
+
+BAD = "bandit = (SELECT number FROM bandits WHERE name = CAST('bad' AS BLOB))"
+
+
+@pytest.mark.parametrize(("column", "paths"), [("kind", ["", "/events"]), ("body", ["", "/events", "/export"])])
+def test_text_that_is_not_utf_8_damages_the_log_it_stands_in_and_no_other(wounded, clock, column, paths):
+    change = f"UPDATE events SET {column} = CAST(x'7bff7d' AS TEXT) WHERE sequence = 1 AND {BAD}"
+    with wounded(change, f"DELETE FROM snapshots WHERE {BAD}") as (client, http):
+        for path in paths:
+            answer = http.get(f"/v1/bandits/bad{path}")
+            assert (answer.status_code, "event 1 of this bandit's log" in answer.text) == (500, True), path
+        assert http.post("/v1/bandits/bad/decisions", json={}).status_code == 500
+        assert client.decide("good").step == 6
+        clock.seconds += 11
+        wait_for(lambda: client.state("good").sequence == 13)
+        wait_for(lambda: http.get("/readyz").status_code == 200)
+        assert [one.name for one in client.bandits()] == ["bad", "good"]
+        assert not client.delete("bad", erase=True).log_kept
+
+
+def test_a_name_that_is_not_utf_8_hides_no_other_bandit(wounded, clock):
+    with wounded("UPDATE bandits SET name = x'67ff' WHERE name = CAST('bad' AS BLOB)") as (client, http):
+        client.create("z", ARMS, seed=1)
+        assert [one.name for one in client.bandits()] == ["good", "g\ufffd", "z"]
+        names, after = [], ""
+        while after is not None:
+            page = http.get("/v1/bandits", params={"after": after, "limit": 1}).json()
+            names.append([one["name"] for one in page["bandits"]])
+            after = page["next"]
+        assert names == [["good"], ["g\ufffd", "z"], []]
         clock.seconds += 11
         wait_for(lambda: client.state("good").sequence == 11)
 

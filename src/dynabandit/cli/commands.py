@@ -5,7 +5,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -59,6 +59,16 @@ Cluster = Annotated[
 Horizon = Annotated[int | None, typer.Option(hidden=True, help="How many steps, instead of the spec's.")]
 
 
+class How(NamedTuple):
+    """How a spec is run, as `experiments.run` takes it."""
+
+    jobs: int | None
+    fresh: bool
+    backend: str
+    precision: str
+    cluster: str | None
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"dynabandit {dynabandit.__version__}")
@@ -92,8 +102,7 @@ def paper(
     with _bad_input("--only"):
         spec = experiments.paper().only(only or [])
     spec = _changed(spec, replications, quick, seed, jobs, horizon)
-    how = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
-    _run(spec, out, how, functools.partial(_report, paper=True))
+    _run(spec, out, How(jobs, fresh, backend, precision, cluster), functools.partial(_report, paper=True))
 
 
 @app.command()
@@ -117,8 +126,7 @@ def run(
     with _bad_input(f"{file}: --only"):
         spec = spec.only(only or [])
     spec = _changed(spec, replications, quick, seed, jobs, horizon)
-    how = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
-    _run(spec, out or Path("out") / file.stem, how, _report)
+    _run(spec, out or Path("out") / file.stem, How(jobs, fresh, backend, precision, cluster), _report)
 
 
 @app.command()
@@ -158,8 +166,7 @@ def compare(
         )
         spec = Spec(title=experiment.title, experiments=(experiment,))
     _check_jobs(jobs)
-    how = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
-    _run(spec, out, how, _report)
+    _run(spec, out, How(jobs, fresh, backend, precision, cluster), _report)
 
 
 @app.command(name="list")
@@ -188,8 +195,8 @@ def leaderboard(
     _check_jobs(jobs)
     with _bad_input():
         spec = experiments.leaderboard(replications, seed, horizon, policy or (), environment or ())
-    how = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
-    _run(spec, out, how, functools.partial(_report_leaderboard, timed=timing))
+    publish = functools.partial(_report_leaderboard, timed=timing)
+    _run(spec, out, How(jobs, fresh, backend, precision, cluster), publish)
 
 
 def _report(results: Results, out: Path, watcher: Watcher, *, paper: bool = False) -> Callable[[], None]:
@@ -240,14 +247,14 @@ def _check_jobs(jobs: int | None) -> None:
         _stop(f"--jobs must be a whole number of at least 1, got {jobs}", BAD_INPUT)
 
 
-def _run(spec: Spec, out: Path, how: dict[str, Any], publish: Publish) -> None:
+def _run(spec: Spec, out: Path, how: How, publish: Publish) -> None:
     """Run a spec, write and print what it found; say how to go on where that ends early."""
     with _bad_input():
-        experiments.check(spec, how["backend"], how["precision"], how["cluster"], how["jobs"])
+        experiments.check(spec, how.backend, how.precision, how.cluster, how.jobs)
     try:
         extra("pyarrow", "lab")  # now, rather than after hours of simulation
         with display.display(sys.stderr) as watcher:
-            results = experiments.run(spec, out, watcher=watcher, **how)
+            results = experiments.run(spec, out, watcher=watcher, **how._asdict())
             show = publish(results, out, watcher)
         show()
     except KeyboardInterrupt:

@@ -1,6 +1,5 @@
 """Runs a spec: what is kept is read, what is missing is computed and kept."""
 
-import os
 import platform
 import shutil
 import time
@@ -11,6 +10,7 @@ from typing import Any
 from dynabandit.errors import integer
 from dynabandit.experiments.backends import check, place
 from dynabandit.experiments.crew import Crew, hire
+from dynabandit.experiments.machine import hardware
 from dynabandit.experiments.plan import Plan, make_plan
 from dynabandit.experiments.spec import Spec
 from dynabandit.experiments.store import Arrays, Store, plain, writing
@@ -158,29 +158,6 @@ def _metadata(spec: Spec, plan: Plan, seconds: float) -> dict[str, Any]:
         "code_versions": code,
         "versions": {name: import_module(name).__version__ for name in ("dynabandit", "numpy", "numba")}
         | {"python": platform.python_version()},
-        "hardware": {
-            "processor": _processor(),
-            "cores": os.cpu_count(),
-            "memory_bytes": _memory(),
-            "system": platform.platform(),
-        },
+        "hardware": hardware(),
         "wall_seconds": round(seconds, 3),
     }
-
-
-def _processor() -> str:
-    """Return the processor's name; Linux keeps it in a file of its own."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def _memory() -> int | None:
-    """Return the size of the machine's memory in bytes, where the system tells."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return None

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dynabandit.environments import Environment, environment as make_environment
-from dynabandit.errors import integer, number, unknown
+from dynabandit.errors import integer, keep, number, unknown
 from dynabandit.kernels.streams import LARGEST_REPLICATION, stream
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import check_horizon, recorded_times
@@ -35,7 +35,7 @@ class Named:
 
     def __post_init__(self) -> None:
         frozen = {key: _freeze(value) for key, value in self.parameters.items() if value is not None}
-        object.__setattr__(self, "parameters", frozen)
+        keep(self, parameters=frozen)
 
     def make_policy(self) -> Policy:
         """Return the policy itself."""
@@ -95,8 +95,8 @@ class Experiment(Part):
 
     def __post_init__(self) -> None:
         _name("id", self.id)
-        _fill(self, title=_text("title", self.title) or self.id, figure=self.figure or self.id)
-        _fill(self, policies=tuple(self.policies), times=_freeze(self.times))
+        keep(self, title=_text("title", self.title) or self.id, figure=self.figure or self.id)
+        keep(self, policies=tuple(self.policies), times=_freeze(self.times))
         super().__post_init__()
         integer("replications", self.replications, 1, LARGEST_REPLICATION)
         policies = [one.make_policy() for one in self.policies]
@@ -155,7 +155,7 @@ class CoverageSpec(Part):
     def __post_init__(self) -> None:
         super().__post_init__()
         for key in ("means", "step_sizes", "observations"):
-            _fill(self, **{key: _freeze(getattr(self, key))})
+            keep(self, **{key: _freeze(getattr(self, key))})
             if not isinstance(getattr(self, key), tuple) or not getattr(self, key):
                 raise ValueError(f"{key} must be a list of at least one number, got {getattr(self, key)!r}")
         for index, mean in enumerate(self.means):
@@ -272,11 +272,6 @@ def _freeze(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     return tuple(_freeze(one) for one in value) if isinstance(value, (list, tuple)) else value
-
-
-def _fill(instance: Any, **values: Any) -> None:
-    for key, value in values.items():
-        object.__setattr__(instance, key, value)
 
 
 def _text(argument: str, value: Any) -> str:

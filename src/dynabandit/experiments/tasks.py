@@ -183,8 +183,18 @@ class SimulationTask:
         }
 
 
+class _Separable:
+    """A unit whose requests have nothing in common: it is cut into one piece for each."""
+
+    def cut(self, keys: Sequence[str], most: float) -> list[tuple[Self, list[str]]]:
+        return [(self, [key]) for key in keys]
+
+    def join(self, parts: Sequence[dict[str, Arrays]]) -> dict[str, Arrays]:
+        return {key: arrays for part in parts for key, arrays in part.items()}
+
+
 @dataclass
-class PathTask:
+class PathTask(_Separable):
     """The sample paths of one environment."""
 
     spec: PathSpec
@@ -227,15 +237,9 @@ class PathTask:
             advance(self.cost([key]))
         return found
 
-    def cut(self, keys: Sequence[str], most: float) -> list[tuple[Self, list[str]]]:
-        return [(self, [key]) for key in keys]
-
-    def join(self, parts: Sequence[dict[str, Arrays]]) -> dict[str, Arrays]:
-        return {key: arrays for part in parts for key, arrays in part.items()}
-
 
 @dataclass
-class CoverageTask:
+class CoverageTask(_Separable):
     """The coverage of the bound, for every mean and step size."""
 
     spec: CoverageSpec
@@ -282,9 +286,3 @@ class CoverageTask:
             return dict(zip(keys, pool.map(count, keys), strict=True))
         finally:
             pool.shutdown(cancel_futures=True)
-
-    def cut(self, keys: Sequence[str], most: float) -> list[tuple[Self, list[str]]]:
-        return [(self, [key]) for key in keys]
-
-    def join(self, parts: Sequence[dict[str, Arrays]]) -> dict[str, Arrays]:
-        return {key: arrays for part in parts for key, arrays in part.items()}

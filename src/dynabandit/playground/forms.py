@@ -6,8 +6,8 @@ from typing import Any
 from dynabandit.catalogue import entries, fields_of
 from dynabandit.environments import ENVIRONMENTS as KINDS
 from dynabandit.estimators.adaptive_forgetting import LOSSES, VARIANCE_SCALED
-from dynabandit.playground.drawing import COLUMNS, LEVELS, MOST_ARMS
-from dynabandit.playground.trial import DRAWN, ENVIRONMENTS, MOST_CASE_ARMS, MOST_POLICIES, VERSION
+from dynabandit.playground.drawing import COLUMNS, LEVELS
+from dynabandit.playground.trial import DRAWN, ENVIRONMENTS, MOST_POLICIES, VERSION, arms_of
 from dynabandit.policies import POLICIES, Policy
 
 __all__ = ["Control", "catalogue", "control"]
@@ -119,7 +119,7 @@ def catalogue() -> dict[str, Any]:
 
 
 def _environment(name: str) -> dict[str, Any]:
-    low, high = {"small-changes": (3, 3), DRAWN: (2, MOST_ARMS)}.get(name, (2, MOST_CASE_ARMS))
+    low, high = arms_of(name)
     if name == DRAWN:
         description = "The mean reward of each arm, as you draw it."
     else:

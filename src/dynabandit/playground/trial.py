@@ -12,7 +12,7 @@ from dynabandit.playground.drawing import COLUMNS, MOST_ARMS, Drawing, decode, d
 
 __all__ = [
     "DRAWN", "ENVIRONMENTS", "MOST_ARM_STEPS", "MOST_CASE_ARMS", "MOST_NUMBERS", "MOST_POLICIES", "TIMES", "VERSION",
-    "Problem", "Trial", "Wrong", "read",
+    "Problem", "Trial", "Wrong", "arms_of", "read",
 ]  # fmt: skip
 
 VERSION = "1"
@@ -114,6 +114,17 @@ class Trial:
         return "&".join(f"{key}={quote(str(value), safe=':;=,[].-')}" for key, value in values.items())
 
 
+def arms_of(environment: str) -> tuple[int, int]:
+    """Return how few and how many arms an environment may have.
+
+    Examples
+    --------
+    >>> arms_of("small-changes"), arms_of("case-1"), arms_of(DRAWN)
+    ((3, 3), (2, 100), (2, 8))
+    """
+    return {"small-changes": (3, 3), DRAWN: (2, MOST_ARMS)}.get(environment, (2, MOST_CASE_ARMS))
+
+
 def read(query: str) -> Trial:
     """Return the trial of a link, or raise `Wrong` with all that is wrong with it."""
     return _Reader(query).trial()
@@ -164,11 +175,9 @@ class _Reader:
             valid = ", ".join(ENVIRONMENTS)
             self.note("environment", f"environment must be one of {valid}, got {environment[:100]!r}")
             environment = ENVIRONMENTS[0]
-        fixed = environment == "small-changes"
-        low, high = (3, 3) if fixed else (2, MOST_ARMS if environment == DRAWN else MOST_CASE_ARMS)
         trial = Trial(
             environment=environment,
-            arms=self.whole("arms", 3, low, high),
+            arms=self.whole("arms", 3, *arms_of(environment)),
             drawing=self.drawing(environment),
             policies=self.policies(),
             horizon=self.whole("horizon", 6000, COLUMNS if environment == DRAWN else 10, MOST_HORIZON),

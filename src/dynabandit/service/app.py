@@ -1,6 +1,7 @@
 """HTTP: reads a request, makes one call of the service, writes the answer."""
 
 import contextlib
+import functools
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -23,6 +24,8 @@ from dynabandit.service.messages import (
     JSON,
     authorise,
     cleaned,
+    complete,
+    may_still_read,
     new_name,
     path_part,
     plain,
@@ -143,13 +146,7 @@ async def get_export(service: Service, request: Request, body: None) -> Response
 def _stream(
     service: Service, request: Request, make: Callable[[Store, Callable[[], bool]], Iterator[bytes]], media: str
 ) -> Response:
-    def may_go_on() -> bool:
-        """Whether the key was not revoked meanwhile."""
-        with contextlib.suppress(Refused):
-            authorise(service, request, "read")
-            return True
-        return False
-
+    may_go_on = functools.partial(may_still_read, service, request)
     return StreamingResponse(service.stream(make, may_go_on), media_type=media)
 
 
@@ -288,10 +285,7 @@ def make_app(service: Service) -> ASGIApp:
             return
         scope["path_params"] = found.groupdict()
         answer = await bound[methods[method]](Request(scope, receive))
-        if scope["method"] == "HEAD" and isinstance(answer, StreamingResponse):
-            answer = Response(media_type=answer.media_type)  # nothing that takes long is done for nobody
-        for name, value in ALWAYS.items():
-            answer.headers.setdefault(name, value)
+        answer = complete(answer, scope["method"], ALWAYS)
         with contextlib.suppress(Interrupted):  # the server hangs up on an answer without its end
             await answer(scope, receive, send)
 

@@ -87,7 +87,7 @@ class Desk:
     def _load(self, number: int) -> State:
         state = self._caught_up(self._restored(number, 0) or State(number, self.store.rewards_before))
         if state.sequence == 0:
-            raise Differs(self._name(number), 1, "the log is empty")
+            raise Differs(self.store.name_of(number), 1, "the log is empty")
         return state
 
     def _restored(self, number: int, sequence: int) -> State | None:
@@ -101,12 +101,8 @@ class Desk:
         except DAMAGE:
             whole = False
         if not whole:
-            raise Differs(self._name(number), snapshot.sequence, "the snapshot does not have its own hash")
+            raise Differs(self.store.name_of(number), snapshot.sequence, "the snapshot does not have its own hash")
         return state
-
-    def _name(self, number: int) -> str:
-        found = self.store.bandit(number)
-        return "" if found is None else found.name
 
     def catch_up(self, number: int) -> None:
         """Take in what the log has beyond a state."""

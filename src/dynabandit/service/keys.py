@@ -47,8 +47,8 @@ class Keyring:
         self.replace(rows)
 
     def replace(self, rows: Iterable[KeyRow]) -> None:
-        """Take in the keys of the store."""
-        self._rows = {row.id: row for row in rows if row.revoked is None}
+        """Take in the keys of the store; one whose role was damaged opens nothing."""
+        self._rows = {row.id: row for row in rows if row.revoked is None and row.role in ROLES}
 
     def holder(self, authorization: str | None) -> KeyRow | None:
         """Return the key that an Authorization header shows, or None."""

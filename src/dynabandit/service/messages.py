@@ -3,13 +3,14 @@
 import functools
 import ipaddress
 import re
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
 import msgspec
 import structlog
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from dynabandit.service import types
 from dynabandit.service.errors import Differs, Refused, StoreFailed
@@ -19,8 +20,8 @@ from dynabandit.service.openapi import Query
 from dynabandit.service.service import Service
 
 __all__ = [
-    "ALWAYS", "JSON", "RETRY_SECONDS", "authorise", "cleaned", "encode", "header", "new_name", "path_part", "plain",
-    "problem", "query_values", "read_body", "response", "turn_away",
+    "ALWAYS", "JSON", "RETRY_SECONDS", "authorise", "cleaned", "complete", "encode", "header", "may_still_read",
+    "new_name", "path_part", "plain", "problem", "query_values", "read_body", "response", "turn_away",
 ]  # fmt: skip
 
 JSON = "application/json"
@@ -43,6 +44,15 @@ def plain(status: int, why: str, **headers: str) -> Response:
 def response(content: Any, status: int = 200) -> Response:
     """Return an answer."""
     return Response(encode(content), status, media_type=JSON)
+
+
+def complete(answer: Response, method: str, headers: Mapping[str, str]) -> Response:
+    """Return an answer with the headers that it lacks; where nobody reads its body, nothing that takes long is done."""
+    if method == "HEAD" and isinstance(answer, StreamingResponse):
+        answer = Response(media_type=answer.media_type)
+    for name, value in headers.items():
+        answer.headers.setdefault(name, value)
+    return answer
 
 
 def _turned_away(**headers: str) -> Response:
@@ -91,6 +101,15 @@ def authorise(service: Service, request: Request, permission: str) -> str | None
         # A page on the web can point a name of its own at this address, but cannot choose another Host header
         raise Refused(421, "without API keys only requests to 127.0.0.1 or localhost are answered")
     return None
+
+
+def may_still_read(service: Service, request: Request) -> bool:
+    """Whether the key with which a stream began was not revoked meanwhile."""
+    try:
+        authorise(service, request, "read")
+    except Refused:
+        return False
+    return True
 
 
 @functools.lru_cache(maxsize=64)

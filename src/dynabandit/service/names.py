@@ -3,7 +3,10 @@
 import re
 import unicodedata
 
-__all__ = ["ID_BITS", "LONGEST_NAME", "clean_name", "decision_id", "public_id", "read_decision_id", "read_public_id"]
+__all__ = [
+    "ID_BITS", "LONGEST_NAME", "clean_name", "decision_id", "from_bytes", "is_whole", "legible", "public_id",
+    "read_decision_id", "read_public_id", "to_bytes",
+]  # fmt: skip
 
 LONGEST_NAME = 200
 ID_BITS = 60  # of a bandit's random number: twelve letters of five bits
@@ -27,6 +30,33 @@ def clean_name(name: str, what: str = "name") -> str:
     if not clean.isascii() and any("\ud800" <= letter <= "\udfff" for letter in clean):
         raise ValueError(f"{what} must be text that UTF-8 can hold, got half a surrogate pair in {clean!r}")
     return clean
+
+
+def to_bytes(name: str) -> bytes:
+    """Return a name as a store keeps it."""
+    return name.encode(errors="surrogateescape")
+
+
+def from_bytes(content: bytes) -> str:
+    r"""Return the name that `to_bytes` made bytes of; damaged ones give a name that is not whole.
+
+    Examples
+    --------
+    >>> name = from_bytes(b"ba\xffner")
+    >>> to_bytes(name), is_whole(name), legible(name)
+    (b'ba\xffner', False, 'ba�ner')
+    """
+    return content.decode(errors="surrogateescape")
+
+
+def is_whole(name: str) -> bool:
+    """Whether a name from a store is the text that was put there."""
+    return legible(name) == name
+
+
+def legible(name: str) -> str:
+    """Return a name from a store as others can read it, damaged or not."""
+    return to_bytes(name).decode(errors="replace")
 
 
 def public_id(number: int) -> str:

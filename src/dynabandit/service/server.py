@@ -6,7 +6,6 @@ import threading
 from typing import Any
 
 import uvicorn
-from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from dynabandit.service.app import make_app
@@ -28,11 +27,6 @@ OTHER_FILES = 128  # that a service has open besides its connections
 BUSY = plain(503, "there are too many connections", **{"Retry-After": RETRY_SECONDS}, Connection="close")
 
 
-async def turn_away(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer that there is no place."""
-    await BUSY(scope, receive, send)
-
-
 class Guard(HttpToolsProtocol):
     """A connection that has a place, a time and a size; `limit_concurrency` of the configuration is how many have one.
 
@@ -50,7 +44,7 @@ class Guard(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if len(self.connections) > self._places and not self._make_room():
-            self.app = turn_away
+            self.app = BUSY
         if len(self.connections) > 2 * self._places:
             transport.abort()
         self._set_deadline()

@@ -20,9 +20,10 @@ from dynabandit.service.events import Row, shown
 from dynabandit.service.fold import State
 from dynabandit.service.keys import Keyring
 from dynabandit.service.metrics import Metrics
-from dynabandit.service.names import public_id, read_decision_id, read_public_id
+from dynabandit.service.names import is_whole, legible, public_id, read_decision_id, read_public_id
+from dynabandit.service.pool import Pool
 from dynabandit.service.preview import preview
-from dynabandit.service.stores import Store
+from dynabandit.service.stores import BanditRow, Store
 from dynabandit.service.warming import compile_policy, warmed
 from dynabandit.service.writer import Call, Writer
 
@@ -73,10 +74,9 @@ class Service:
         self._desk = Desk(store, clock or Clock())
         self._writer = Writer(self._desk, self.metrics, most_waiting, patience)
         # What takes long has threads of its own: reading the keys, of which some may be revoked, must not wait for it
-        self._replays = ThreadPoolExecutor(2, "dynabandit-replay")
+        self._replays = Pool("replay", store, threads=2, most=MOST_REPLAYS)
+        self._previews = Pool("preview", store, threads=1, most=MOST_PREVIEWS)
         self._exports = ThreadPoolExecutor(2, "dynabandit-export")
-        self._previews = ThreadPoolExecutor(1, "dynabandit-preview")
-        self._inside = {self._replays: 0, self._previews: 0}
         self._key_reader, self._key_thread = store.reader(), ThreadPoolExecutor(1, "dynabandit-keys")
         self._compiled: set[str] = set()
         self._pace = Pace()
@@ -99,8 +99,8 @@ class Service:
         self.closing.set()
         await self._writer.stop()
         self._exports.shutdown(wait=False, cancel_futures=True)  # what runs is told that nobody wants it any more
-        for threads in (self._replays, self._previews):
-            await asyncio.to_thread(threads.shutdown, cancel_futures=True)
+        await self._replays.stop()
+        await self._previews.stop()
         await asyncio.to_thread(self._close_readers)
 
     def _close_readers(self) -> None:
@@ -178,9 +178,9 @@ class Service:
 
     async def bandits(self, deleted: bool, after: str, limit: int) -> types.BanditList:
         """GET /v1/bandits."""
-        found = await self.read(lambda store: store.bandits(deleted, after, limit))
-        listed = [types.BanditSummary(row.name, public_id(row.number), row.deleted) for row in found]
-        return types.BanditList(listed, listed[-1].name if len(listed) >= limit else None)
+        found, more = await self.read(lambda store: _bandits(store, deleted, after, limit))
+        listed = [types.BanditSummary(legible(row.name), public_id(row.number), row.deleted) for row in found]
+        return types.BanditList(listed, listed[-1].name if more else None)
 
     async def decide(self, name: str, count: int, key: str | None) -> types.Decisions:
         """POST /v1/bandits/{name}/decisions."""
@@ -247,33 +247,14 @@ class Service:
 
     async def preview_policy(self, name: str, asked: types.PreviewPolicy) -> types.Preview:
         """POST /v1/bandits/{name}/policy/preview."""
-        with self._place(self._previews, MOST_PREVIEWS):
+        with self._previews.place():
             state = await self._copied(name)
-            return await self._in_thread(self._previews, lambda store: preview(store, state, asked))
+            return await self._previews.run(lambda store: preview(store, state, asked))
 
     async def _replay(self, work: Callable[[Store], Result]) -> Result:
         """Do work that may read a whole log."""
-        with self._place(self._replays, MOST_REPLAYS):
-            return await self._in_thread(self._replays, work)
-
-    @contextlib.contextmanager
-    def _place(self, threads: ThreadPoolExecutor, most: int) -> Iterator[None]:
-        if self._inside[threads] >= most:
-            raise Overloaded
-        self._inside[threads] += 1
-        try:
-            yield
-        finally:
-            self._inside[threads] -= 1
-
-    async def _in_thread(self, threads: ThreadPoolExecutor, work: Callable[[Store], Result]) -> Result:
-        """Do work in one of these threads, on a connection of its own."""
-
-        def run() -> Result:
-            with contextlib.closing(self._store.reader()) as store:
-                return work(store)
-
-        return await asyncio.get_running_loop().run_in_executor(threads, run)
+        with self._replays.place():
+            return await self._replays.run(work)
 
     async def _change(self, name: str, change: Callable[[Desk], None]) -> types.Changed:
         def run(desk: Desk) -> types.Changed:
@@ -371,6 +352,17 @@ def _ask(store: Store, ask: Callable[[Store], Result]) -> Result:
     except StoreFailed:
         store.rollback()
         raise
+
+
+def _bandits(store: Store, deleted: bool, after: str, limit: int) -> tuple[list[BanditRow], bool]:
+    """Return a page of bandits, and whether there may be more; a page ends at a name that callers can repeat."""
+    found = store.bandits(deleted, after, limit)
+    more = len(found) >= limit
+    while more and not is_whole(found[-1].name):
+        following = store.bandits(deleted, found[-1].name, 1)
+        found += following
+        more = bool(following)
+    return found, more
 
 
 def _reward_one(desk: Desk, found: tuple[int, int] | None, given: types.GivenReward) -> types.RewardResult:

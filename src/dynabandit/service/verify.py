@@ -46,6 +46,8 @@ def verify_bandit(store: Store, number: int, name: str) -> Verdict:
                 met += 1
         if state.sequence == 0:
             raise Differs(name, 1, "the log is empty")
+        if state.settings.name != name:
+            raise Differs(name, 1, f"it creates {state.settings.name!r}")
         if met < len(saved):
             raise Differs(name, state.sequence + 1, "a state was saved after the end of the log")
     except Differs as error:

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import jinja2
 import plotly
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
-from dynabandit.service.messages import authorise, plain, problem
+from dynabandit.service.messages import authorise, complete, plain, problem
 from dynabandit.service.service import Service
 
 __all__ = ["HEADERS", "PageHandler", "page", "render", "routes"]
@@ -137,10 +137,6 @@ def page(service: Service, path: str, handler: PageHandler, permission: str = ""
             answer = await handler(service, request)
         except Exception as error:
             answer = problem(service, error)
-        if request.method == "HEAD" and isinstance(answer, StreamingResponse):
-            answer = Response(media_type=answer.media_type)  # a stream would have no end, and nobody listens
-        for name, value in HEADERS.items():
-            answer.headers.setdefault(name, value)
-        return answer
+        return complete(answer, request.method, HEADERS)
 
     return Route(path, handle, methods=[method])

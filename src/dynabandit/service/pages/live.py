@@ -13,8 +13,7 @@ from starlette.routing import Route
 
 from dynabandit.catalogue import entries, fields_of
 from dynabandit.policies import POLICIES
-from dynabandit.service.errors import Refused
-from dynabandit.service.messages import authorise, cleaned, header, response
+from dynabandit.service.messages import cleaned, header, may_still_read, response
 from dynabandit.service.pages.frame import page, render
 from dynabandit.service.pages.watcher import OVERVIEW, Watcher
 from dynabandit.service.service import Service, find_log
@@ -102,20 +101,11 @@ def _stream(service: Service, request: Request, watcher: Watcher, name: str) -> 
     return StreamingResponse(views, media_type="text/event-stream", headers=NO_CACHE)
 
 
-def _may_go_on(service: Service, request: Request) -> bool:
-    """Whether a stream may go on: the server stays, and the key was not revoked meanwhile."""
-    try:
-        authorise(service, request, "read")
-    except Refused:
-        return False
-    return not service.closing.is_set()
-
-
 async def _views(service: Service, request: Request, watcher: Watcher, name: str) -> AsyncIterator[bytes]:
     """Send a view whenever it has changed, and a sign of life when it has not."""
     seen, spoke = 0, 0.0
     with watcher.watching(name):
-        while _may_go_on(service, request):
+        while may_still_read(service, request) and not service.closing.is_set():
             view = watcher.view(name)
             if view is not None and view[0] != seen:
                 seen, spoke = view[0], time.monotonic()

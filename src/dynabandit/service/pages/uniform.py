@@ -7,7 +7,7 @@ import numpy as np
 
 from dynabandit.service.pages.changes import Change
 
-__all__ = ["Uniform", "interval"]
+__all__ = ["WIDTH", "Uniform", "interval"]
 
 WIDTH = 1.959964  # of a normal law, for 95 %
 MOST_ENDED = 50  # stretches of an arm that are kept apart

@@ -22,7 +22,7 @@ from dynabandit.service.pages.history import (
     WALL,
     History,
 )
-from dynabandit.service.pages.uniform import interval
+from dynabandit.service.pages.uniform import WIDTH, interval
 
 __all__ = ["bandit_view", "overview_entry", "recent_change"]
 
@@ -31,14 +31,12 @@ MOST_LISTED = 200  # arms in the table
 RECENT_STEPS, RECENT_SHARE = 100, 0.05  # what "lately" means: so many decisions, or this part of all
 SMOOTH_STEPS, SMOOTH_SHARE = 30, 0.025  # a share is that of so many decisions
 CHANGED_STEPS = 1_000  # how long a change is news
-WIDTH = 1.959964  # of a normal law, for 95 %
 
 
 def overview_entry(history: History, latest: int) -> dict[str, Any]:
     """Return a bandit's line in the list of all."""
-    points, _ = history.series()
-    share, leader = _leader(history)
-    change = recent_change(history)
+    points, curves = history.series()
+    share, leader = _leader(history, curves)
     return {
         "name": history.name,
         "policy": history.bandit.policy.name,
@@ -48,7 +46,7 @@ def overview_entry(history: History, latest: int) -> dict[str, Any]:
         "leader": leader,
         "leader_share": _round(share),
         "forgetting": _round(_lowest_forgetting(history)),
-        "change": change,
+        "change": recent_change(history),
         "spark": [_round(rate) for rate in _rates(points)[-60:]],
     }
 
@@ -74,7 +72,7 @@ def bandit_view(history: History, latest: int) -> dict[str, Any]:
         "arm_count": len(history.columns),
         "series": _series(points, random),
         "lines": [_line(history, column, points, curves) for column in sorted(order)],
-        "others": _others(history, sorted(order), curves),
+        "others": _others(history, sorted(order), points, curves),
         "changes": [
             {"arm": names[column], "column": column, "step": one.step, "since": one.since,
              "before": _round(one.before), "after": _round(one.after)}
@@ -107,15 +105,15 @@ def _counts(history: History, latest: int) -> dict[str, Any]:
     }
 
 
-def _recent(history: History) -> float:
-    return max(RECENT_STEPS, RECENT_SHARE * history.steps)
+def _recent(steps: float) -> float:
+    """Return how many of the latest of so many decisions were made lately."""
+    return max(RECENT_STEPS, RECENT_SHARE * steps)
 
 
 def _recent_rate(points: np.ndarray) -> float | None:
     if len(points) == 0:
         return None
-    back = max(RECENT_STEPS, RECENT_SHARE * points[-1, STEP])
-    before = points[points[:, STEP] <= points[-1, STEP] - back]
+    before = points[points[:, STEP] <= points[-1, STEP] - _recent(points[-1, STEP])]
     count, total = points[-1, [COUNT, TOTAL]] - (before[-1, [COUNT, TOTAL]] if len(before) else 0.0)
     return float(total / count) if count > 0 else None
 
@@ -144,14 +142,13 @@ def _recent_plays(history: History, curves: np.ndarray) -> np.ndarray:
     """Return the plays of each tracked arm among the latest decisions."""
     if len(curves) == 0:
         return np.zeros(history.tracked)
-    points = max(1, math.ceil(_recent(history) / history.width))
+    points = max(1, math.ceil(_recent(history.steps) / history.width))
     plays: np.ndarray = curves[-points:, PLAYS].sum(axis=0)
     return plays
 
 
-def _leader(history: History) -> tuple[float | None, str | None]:
+def _leader(history: History, curves: np.ndarray) -> tuple[float | None, str | None]:
     """Return the arm that is chosen most lately, and its share of the decisions."""
-    _, curves = history.series()
     plays = _recent_plays(history, curves)
     if plays.sum() == 0:
         return None, None
@@ -220,10 +217,11 @@ def _line(history: History, column: int, points: np.ndarray, curves: np.ndarray)
     }
 
 
-def _others(history: History, shown_columns: list[int], curves: np.ndarray) -> dict[str, Any] | None:
+def _others(
+    history: History, shown_columns: list[int], points: np.ndarray, curves: np.ndarray
+) -> dict[str, Any] | None:
     """Return what the arms without a line of their own got together."""
     count = len(history.plays) - len(shown_columns)
-    points, _ = history.series()
     if count == 0 or len(points) == 0:
         return None
     drawn = _shares(points, curves[:, PLAYS][:, shown_columns])

@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from dynabandit.service.errors import StoreFailed
+from dynabandit.service.names import legible
 from dynabandit.service.pages.history import History
 from dynabandit.service.pages.views import bandit_view, overview_entry
 from dynabandit.service.service import Service
@@ -198,7 +199,7 @@ class Watcher:
 
     def _show_all(self, listed: dict[int, str], more: bool) -> None:
         entries = [self._entry(self._histories[one]) for one in listed if one in self._histories]
-        broken = [name for number, name in listed.items() if number in self._broken]
+        broken = [legible(name) for number, name in listed.items() if number in self._broken]
         self._publish(OVERVIEW, msgspec.json.encode({"bandits": entries, "broken": broken, "more": more}))
 
     def _entry(self, history: History) -> dict[str, Any]:

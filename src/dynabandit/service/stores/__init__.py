@@ -1,10 +1,10 @@
 """Stores: where the log lives."""
 
 from dynabandit.errors import extra
-from dynabandit.service.stores.base import KeyRow, Snapshot, Store
+from dynabandit.service.stores.base import BanditRow, KeyRow, Snapshot, Store
 from dynabandit.service.stores.sqlite import SqliteStore
 
-__all__ = ["KeyRow", "Snapshot", "SqliteStore", "Store", "open_store"]
+__all__ = ["BanditRow", "KeyRow", "Snapshot", "SqliteStore", "Store", "open_store"]
 
 
 def open_store(url: str) -> Store:

@@ -4,11 +4,14 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from dynabandit.service.events import COLUMNS, DELETE, KINDS, Row, Settled
+from dynabandit.service.errors import Differs
+from dynabandit.service.events import ARM, COLUMNS, CREATE, DELETE, KINDS, Row, Settled
+from dynabandit.service.names import from_bytes, to_bytes
 
 __all__ = ["HISTORIES", "PAGE", "BanditRow", "KeyRow", "Snapshot", "Store"]
 
 PAGE = 5_000  # rows that are read at a time: memory does not grow with the log
+ALL_COLUMNS = ", ".join(COLUMNS)
 KEEP_SNAPSHOTS = 2
 HISTORIES = (
     "CREATE TABLE IF NOT EXISTS histories (bandit BIGINT PRIMARY KEY, sequence BIGINT NOT NULL, body TEXT NOT NULL)"
@@ -54,7 +57,7 @@ class Store:
 
     def prepare(self) -> None:
         """Create the tables where they are missing; claim the store where only one process may serve it."""
-        raise NotImplementedError
+        self.prepare_tables()
 
     def prepare_tables(self) -> None:
         """Create the tables where they are missing."""
@@ -87,7 +90,7 @@ class Store:
         raise NotImplementedError
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement and return its rows."""
+        """Run a statement and return its rows; text that is damaged, and no UTF-8, comes as bytes."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -98,13 +101,18 @@ class Store:
 
     def find(self, name: str) -> int | None:
         """Return the number of the bandit that has this name now."""
-        found = self.rows("SELECT number FROM bandits WHERE name = ? AND deleted = 0", (name.encode(),))
+        found = self.rows("SELECT number FROM bandits WHERE name = ? AND deleted = 0", (to_bytes(name),))
         return found[0][0] if found else None
 
     def bandit(self, number: int) -> BanditRow | None:
         """Return a bandit by its number."""
         found = self.rows("SELECT number, name, deleted FROM bandits WHERE number = ?", (number,))
-        return BanditRow(found[0][0], bytes(found[0][1]).decode(), bool(found[0][2])) if found else None
+        return _bandit(found[0]) if found else None
+
+    def name_of(self, number: int) -> str:
+        """Return the name of a bandit, deleted or not; empty where nothing is left of it."""
+        found = self.bandit(number)
+        return "" if found is None else found.name
 
     def alive(self, numbers: Iterable[int]) -> set[int]:
         """Return those of some bandits that are there and were not deleted."""
@@ -122,57 +130,57 @@ class Store:
         """
         columns = "SELECT number, name, deleted FROM bandits WHERE deleted = ?"
         found = self.rows(
-            f"{columns} AND name > ? ORDER BY name, number LIMIT ?", (int(deleted), after.encode(), limit)
+            f"{columns} AND name > ? ORDER BY name, number LIMIT ?", (int(deleted), to_bytes(after), limit)
         )
         if deleted and len(found) == limit:
             number, name, _ = found[-1]
             found += self.rows(f"{columns} AND name = ? AND number > ? ORDER BY number", (1, name, number))
-        return [BanditRow(number, bytes(name).decode(), bool(gone)) for number, name, gone in found]
+        return [_bandit(values) for values in found]
 
     def events(self, bandit: int, after: int, limit: int = PAGE, kinds: Sequence[str] = ()) -> list[Row]:
         """Return the rows of a bandit's log after a sequence number, of all kinds or of some."""
         if kinds and set(kinds) <= set(KINDS["change"]):
             return self._changes(bandit, after, limit, kinds)
         some = f" AND kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
-        found = self.rows(
-            f"SELECT {', '.join(COLUMNS)} FROM events WHERE bandit = ? AND sequence > ?{some}"
-            " ORDER BY sequence LIMIT ?",
+        return self._logged(
+            f"SELECT {ALL_COLUMNS} FROM events WHERE bandit = ? AND sequence > ?{some} ORDER BY sequence LIMIT ?",
             (bandit, after, *kinds, limit),
         )
-        return [Row._make(values) for values in found]
 
     def _changes(self, bandit: int, after: int, limit: int, kinds: Sequence[str]) -> list[Row]:
         """Return changes without a look at what lies between them; a deletion has no body, but is the last event."""
-        columns = ", ".join(COLUMNS)
-        found = self.rows(
-            f"SELECT {columns} FROM {self.changes} WHERE bandit = ? AND kind IN ({', '.join('?' * len(kinds))})"
-            f" AND sequence > ? AND body IS NOT NULL UNION ALL SELECT {columns} FROM events WHERE bandit = ?"
+        return self._logged(
+            f"SELECT {ALL_COLUMNS} FROM {self.changes} WHERE bandit = ? AND kind IN ({', '.join('?' * len(kinds))})"
+            f" AND sequence > ? AND body IS NOT NULL UNION ALL SELECT {ALL_COLUMNS} FROM events WHERE bandit = ?"
             " AND sequence = (SELECT max(sequence) FROM events WHERE bandit = ?) AND sequence > ? AND kind = ?"
             " ORDER BY sequence LIMIT ?",
             (bandit, *kinds, after, bandit, bandit, after, DELETE if DELETE in kinds else "", limit),
         )
-        return [Row._make(values) for values in found]
+
+    def _logged(self, statement: str, values: Sequence[Any]) -> list[Row]:
+        """Return rows of a log, or raise `Differs` at the first with text that is damaged."""
+        rows = [Row._make(found) for found in self.rows(statement, values)]
+        for row in rows:
+            if bytes in map(type, row):
+                raise Differs(self.name_of(row.bandit), row.sequence, "it holds text that is not UTF-8")
+        return rows
 
     def last_sequence(self, bandit: int) -> int:
         """Return the sequence number of the latest event."""
         found = self.rows("SELECT max(sequence) FROM events WHERE bandit = ?", (bandit,))
         return found[0][0] or 0
 
-    def log(self, bandit: int, after: int = 0) -> Iterator[Row]:
-        """Return all rows of a bandit's log after a sequence number, a page at a time."""
-        while page := self.events(bandit, after):
+    def log(self, bandit: int, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Row]:
+        """Return all rows of a bandit's log after a sequence number, of all kinds or of some, a page at a time."""
+        while page := self.events(bandit, after, kinds=kinds):
             yield from page
             after = page[-1].sequence
 
     def arm_names(self, bandit: int) -> list[str]:
         """Return the name of every column, in order."""
-        found = self.rows(
-            f"SELECT body FROM {self.changes} WHERE bandit = ? AND kind IN ('create', 'arm')"
-            " AND body IS NOT NULL ORDER BY sequence",
-            (bandit,),
-        )
         names: list[str] = []
-        for body in (json.loads(text) for (text,) in found):
+        for row in self.log(bandit, kinds=(CREATE, ARM)):
+            body = json.loads(row.body or "{}")
             names += body["arms"] if "arms" in body else [body["arm"]] if body.get("add") else []
         return names
 
@@ -220,13 +228,9 @@ class Store:
 
     def keyed(self, bandit: int, key: str) -> list[Row]:
         """Return the decisions that an idempotency key gave, in order."""
-        columns = ", ".join(COLUMNS)
-        found = self.rows(f"SELECT {columns} FROM events WHERE bandit = ? AND key = ?", (bandit, key))
-        if not found:
-            return []
-        first = Row._make(found[0])
-        count = int(first.body or 1)
-        return [first] if count == 1 else self.events(bandit, first.sequence - 1, count)
+        found = self._logged(f"SELECT {ALL_COLUMNS} FROM events WHERE bandit = ? AND key = ?", (bandit, key))
+        count = int(found[0].body or 1) if found else 0
+        return found if count <= 1 else self.events(bandit, found[0].sequence - 1, count)
 
     def snapshot(self, bandit: int) -> Snapshot | None:
         """Return the latest snapshot that has a body."""
@@ -285,10 +289,8 @@ class Store:
 
     def api_keys(self) -> list[KeyRow]:
         """Return all API keys."""
-        return [
-            KeyRow._make(values)
-            for values in self.rows("SELECT id, role, digest, note, created, revoked FROM keys ORDER BY created")
-        ]
+        found = self.rows("SELECT id, role, digest, note, created, revoked FROM keys ORDER BY created")
+        return [KeyRow._make(map(_legible, values)) for values in found]
 
     def add_key(self, key: KeyRow) -> None:
         """Keep an API key."""
@@ -301,6 +303,11 @@ class Store:
         self.write([("UPDATE keys SET revoked = ? WHERE id = ? AND revoked IS NULL", (now, id))])
         return True
 
-    def counts(self, bandit: int) -> dict[str, int]:
-        """Return how many events of each kind a log has."""
-        return dict(self.rows("SELECT kind, count(*) FROM events WHERE bandit = ? GROUP BY kind", (bandit,)))
+
+def _bandit(values: Sequence[Any]) -> BanditRow:
+    number, name, deleted = values
+    return BanditRow(number, from_bytes(bytes(name)), bool(deleted))
+
+
+def _legible(value: Any) -> Any:
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value

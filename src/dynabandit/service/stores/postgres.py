@@ -8,6 +8,7 @@ import psycopg
 
 from dynabandit.service.errors import Conflict, StoreFailed
 from dynabandit.service.events import COLUMNS, Row
+from dynabandit.service.names import to_bytes
 from dynabandit.service.stores.base import Store
 
 __all__ = ["PostgresStore"]
@@ -64,9 +65,6 @@ class PostgresStore(Store):
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._inside = False  # a transaction that `begin` started
 
-    def prepare(self) -> None:
-        self.prepare_tables()
-
     def prepare_tables(self) -> None:
         self.rows("BEGIN")
         try:
@@ -119,7 +117,7 @@ class PostgresStore(Store):
         erased: Sequence[int] = (),
     ) -> None:
         for number, name in created:
-            self.rows("INSERT INTO bandits (number, name) VALUES (?, ?)", (number, name.encode()))
+            self.rows("INSERT INTO bandits (number, name) VALUES (?, ?)", (number, to_bytes(name)))
         for number in deleted:
             self.rows("UPDATE bandits SET deleted = 1 WHERE number = ?", (number,))
         if rows:

@@ -8,6 +8,7 @@ from typing import Any
 
 from dynabandit.service.errors import Conflict, StoreFailed
 from dynabandit.service.events import COLUMNS, Row
+from dynabandit.service.names import to_bytes
 from dynabandit.service.stores.base import Store
 
 try:
@@ -44,7 +45,17 @@ CREATE TABLE keys (
 
 def connect(path: str) -> Any:
     """Open a database with the standard library; every statement outside BEGIN commits by itself."""
-    return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.text_factory = _text
+    return connection
+
+
+def _text(content: bytes) -> str | bytes:
+    """Return text, or bytes as they are where they are none: an error here would fail whatever was asked with them."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
 
 
 class SqliteStore(Store):
@@ -144,7 +155,7 @@ class SqliteStore(Store):
         erased: Sequence[int] = (),
     ) -> None:
         statements: list[tuple[str, Sequence[Any]]] = [
-            ("INSERT INTO bandits (number, name) VALUES (?, ?)", (number, name.encode())) for number, name in created
+            ("INSERT INTO bandits (number, name) VALUES (?, ?)", (number, to_bytes(name))) for number, name in created
         ]
         statements += [("UPDATE bandits SET deleted = 1 WHERE number = ?", (number,)) for number in deleted]
         for start in range(0, len(rows), ROWS_A_STATEMENT):

@@ -1,4 +1,5 @@
 // Calls of the service, and streams of server-sent events; both carry the key where the service asks for one
+import { save } from "./dom.js";
 
 const KEY = "dynabandit-key";
 const QUIET_MS = 8000; // a stream that says nothing for so long is dead: the server says something every 2 s
@@ -80,14 +81,9 @@ export async function call(method, path, body, signal) {
   return (await send(path, options)).json();
 }
 
-/** Fetch a file with the key and hand it to the person as a download. */
+/** Fetch a file with the key and hand it to the person. */
 export async function download(path, name) {
-  const content = await (await send(path, { method: "GET" })).blob();
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(content);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  save(await (await send(path, { method: "GET" })).blob(), name);
 }
 
 /** Read server-sent events until the stream ends; `seen` gets (event, data). */

@@ -36,6 +36,13 @@ export function clock(seconds) {
   return date.toDateString() === new Date().toDateString() ? time : `${date.toLocaleDateString("en-CA")} ${time}`;
 }
 
+/** Hand a file to the person as a download. */
+export function save(content, name) {
+  const link = h("a", { download: name, href: URL.createObjectURL(content) });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
 /** Show what was wrong beside a field, and tell readers of the screen; an empty text takes it away. */
 export function fieldProblem(field, text) {
   const place = byId(`${field.id}-problem`);

@@ -1,10 +1,15 @@
 // Forms in dialogs: opening and closing them, a form for any policy, and the server's words beside the field
 import { byId, fieldProblem, h } from "./dom.js";
 
-/** Open a dialog with empty problems; its buttons with `data-close` close it. */
+/** Take away what was said to be wrong. */
+function clear(form) {
+  for (const place of form.querySelectorAll(".problem")) place.textContent = "";
+  for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
+}
+
+/** Open a dialog without the problems of the last time; its buttons with `data-close` close it. */
 export function open(dialog) {
-  for (const place of dialog.querySelectorAll(".problem")) place.textContent = "";
-  for (const field of dialog.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
+  clear(dialog);
   for (const button of dialog.querySelectorAll("[data-close]")) button.onclick = () => dialog.close();
   dialog.showModal();
 }
@@ -13,8 +18,7 @@ export function open(dialog) {
 export function onSubmit(form, send, wrong) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    for (const place of form.querySelectorAll(".problem")) place.textContent = "";
-    for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
+    clear(form);
     const button = form.querySelector("[type=submit]");
     button.disabled = true;
     try {

@@ -1,6 +1,6 @@
 // The playground: form, run, charts, link, texts and tour
 import { call, postStream } from "./api.js";
-import { byId, count, h } from "./dom.js";
+import { byId, count, h, save } from "./dom.js";
 import { Board } from "./lab-draw.js";
 import { Form } from "./lab-form.js";
 import { Screen } from "./lab-charts.js";
@@ -106,11 +106,7 @@ function showText(title, hint, text, file) {
   byId("text-hint").textContent = hint;
   byId("text").textContent = text;
   byId("text-copy").onclick = () => copy(text, byId("text-copy"));
-  byId("text-download").onclick = () => {
-    const link = h("a", { download: file, href: URL.createObjectURL(new Blob([text], { type: "text/plain" })) });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-  };
+  byId("text-download").onclick = () => save(new Blob([text], { type: "text/plain" }), file);
   byId("text-dialog").showModal();
 }
 

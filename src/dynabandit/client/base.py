@@ -1,0 +1,80 @@
+"""What both clients share: how a call is sent, how its answer is read, and when it is sent again."""
+
+import random
+from typing import Any, TypeVar
+
+import httpx
+import msgspec
+
+from dynabandit.client.calls import Call, Found
+from dynabandit.service import types
+
+__all__ = ["DAMAGED", "Base", "ServiceError", "erased"]
+
+Result = TypeVar("Result")
+TRY_AGAIN = frozenset({429, 502, 503, 504})
+DAMAGED = 500  # also what a bandit answers whose log and replay disagree
+FIRST_PAUSE = 0.05  # seconds; doubled at each try, with as much again at random
+LONGEST_PAUSE = 2.0
+
+
+class ServiceError(Exception):
+    """An answer other than 2xx; `status` is 0 where none came."""
+
+    def __init__(self, status: int, problem: str) -> None:
+        super().__init__(f"{status}: {problem}" if status else problem)
+        self.status = status
+        self.problem = problem
+
+
+class Base:
+    """All of a client but the waiting."""
+
+    def __init__(self, url: str, key: str | None = None, timeout: float = 10.0, tries: int = 6) -> None:
+        self._settings: dict[str, Any] = {
+            "base_url": url,
+            "timeout": timeout,
+            "headers": {} if key is None else {"Authorization": f"Bearer {key}"},
+        }
+        self._tries = tries
+
+    @staticmethod
+    def _request(call: Call[Any]) -> dict[str, Any]:
+        headers, content = dict(call.headers), None
+        if call.body is not None:
+            headers["Content-Type"] = "application/json"
+            content = msgspec.json.encode(call.body)
+        return {
+            "method": call.method,
+            "url": call.path,
+            "headers": headers,
+            "content": content,
+            "params": call.query,
+        }
+
+    def _read(self, call: Call[Result], answer: httpx.Response | None, attempt: int) -> Result | None:
+        """Return the result, or None to try once more."""
+        last = attempt == self._tries - 1
+        if answer is None or answer.status_code in TRY_AGAIN:
+            if last:
+                status = 0 if answer is None else answer.status_code
+                raise ServiceError(status, f"no answer to {call.method} {call.path} in {self._tries} tries")
+            return None
+        if answer.is_success:
+            return msgspec.json.decode(answer.content, type=call.answer)
+        try:
+            problem = msgspec.json.decode(answer.content, type=types.Problem).problem
+        except msgspec.DecodeError:
+            problem = answer.text[:200]
+        raise ServiceError(answer.status_code, problem)
+
+    @staticmethod
+    def _pause(attempt: int) -> float:
+        return min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt) * random.uniform(1.0, 2.0)
+
+
+def erased(bandit: Found, erase: bool, error: ServiceError) -> types.Deleted:
+    """Return that a bandit that was there is gone without a trace, where that was asked for."""
+    if error.status != 404 or not erase:
+        raise error
+    return types.Deleted(bandit.name, bandit.id, log_kept=False)
