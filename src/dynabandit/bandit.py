@@ -13,7 +13,7 @@ import numpy as np
 
 from dynabandit import saving
 from dynabandit.arms import Arm, Arms
-from dynabandit.errors import integer, nearest, reward as checked_reward
+from dynabandit.errors import integer, listed, nearest, reward as checked_reward
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import compiled, kernel
 from dynabandit.kernels.streams import LARGEST_STEP, SHARE, stream, uniform
@@ -179,7 +179,7 @@ class Bandit:
         """Return the column of the arm to play now, its place in `names`."""
         step = integer("step", self._step + 1, 1, LARGEST_STEP)
         if len(self._columns) == 0:
-            raise ValueError("no arm can be chosen: every arm is paused")
+            raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
         column = self._pick(step) if self._shares is None else self._pick_with_shares(self._shares, step)
         self._step = step
         self._last[column] = step
@@ -331,7 +331,7 @@ class Bandit:
     def _column(self, name: str) -> int:
         if isinstance(name, str) and name in self._index:
             return self._index[name]
-        known = ", ".join(map(repr, self._index))
+        known = listed(self._index)
         if isinstance(name, str) and name in self._names:
             raise ValueError(f"arm {name!r} was removed. Arms: {known}")
         raise ValueError(f"unknown arm {name!r}.{nearest(name, self._index)} Arms: {known}")

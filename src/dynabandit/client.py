@@ -1,8 +1,9 @@
 """A client of the decision service, whose retries are safe because every call is idempotent."""
 
 import asyncio
-import contextlib
+import math
 import random
+import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
@@ -13,6 +14,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from dynabandit.errors import integer, number
 from dynabandit.service import types
 
 __all__ = ["AsyncClient", "Client", "ServiceError"]
@@ -100,12 +102,14 @@ def _erased(bandit: types.BanditState, erase: bool, error: ServiceError) -> type
 
 class _Base:
     def __init__(self, url: str, key: str | None = None, timeout: float = 10.0, tries: int = 6) -> None:
+        if not isinstance(url, str) or not re.match("https?://.", url):
+            raise ValueError(f"url must start with http:// or https://, such as http://127.0.0.1:8000, got {url!r}")
         self._settings: dict[str, Any] = {
             "base_url": url,
-            "timeout": timeout,
+            "timeout": number("timeout", timeout, 0.0, math.inf, open_low=True),
             "headers": {} if key is None else {"Authorization": f"Bearer {key}"},
         }
-        self._tries = tries
+        self._tries = integer("tries", tries, 1)
 
     @staticmethod
     def _request(call: _Call[Any]) -> dict[str, Any]:
@@ -121,21 +125,33 @@ class _Base:
             "params": call.query,
         }
 
-    def _read(self, call: _Call[Result], answer: httpx.Response | None, attempt: int) -> Result | None:
+    def _read(
+        self,
+        call: _Call[Result],
+        answer: httpx.Response | None,
+        attempt: int,
+        failure: httpx.TransportError | None = None,
+    ) -> Result | None:
         """Return the result, or None to try once more."""
-        last = attempt == self._tries - 1
-        if answer is None or answer.status_code in TRY_AGAIN:
+        last, asked = attempt == self._tries - 1, f"{call.method} {call.path}"
+        if answer is None:
             if last:
-                status = 0 if answer is None else answer.status_code
-                raise ServiceError(status, f"no answer to {call.method} {call.path} in {self._tries} tries")
+                where, why = self._settings["base_url"], str(failure) or type(failure).__name__
+                raise ServiceError(0, f"no answer to {asked} from {where} in {self._tries} tries: {why}") from failure
             return None
         if answer.is_success:
-            return msgspec.json.decode(answer.content, type=call.answer)
+            try:
+                return msgspec.json.decode(answer.content, type=call.answer)
+            except msgspec.DecodeError as error:
+                raise ServiceError(answer.status_code, f"the answer to {asked} is not dynabandit's: {error}") from None
+        if answer.status_code in TRY_AGAIN and not last:
+            return None
         try:
             problem = msgspec.json.decode(answer.content, type=types.Problem).problem
         except msgspec.DecodeError:
             problem = answer.text[:200]
-        raise ServiceError(answer.status_code, problem)
+        tries = f" (in {self._tries} tries)" if answer.status_code in TRY_AGAIN else ""
+        raise ServiceError(answer.status_code, f"{problem}{tries}")
 
     @staticmethod
     def _pause(attempt: int) -> float:
@@ -175,10 +191,13 @@ class Client(_Base):
 
     def _send(self, call: _Call[Result]) -> Result:
         for attempt in range(self._tries):
-            answer = None
-            with contextlib.suppress(httpx.TransportError):
+            answer: httpx.Response | None = None
+            failure: httpx.TransportError | None = None
+            try:
                 answer = self._http.request(**self._request(call))
-            result = self._read(call, answer, attempt)
+            except httpx.TransportError as error:
+                failure = error
+            result = self._read(call, answer, attempt, failure)
             if result is not None:
                 return result
             time.sleep(self._pause(attempt))
@@ -275,10 +294,13 @@ class AsyncClient(_Base):
 
     async def _send(self, call: _Call[Result]) -> Result:
         for attempt in range(self._tries):
-            answer = None
-            with contextlib.suppress(httpx.TransportError):
+            answer: httpx.Response | None = None
+            failure: httpx.TransportError | None = None
+            try:
                 answer = await self._http.request(**self._request(call))
-            result = self._read(call, answer, attempt)
+            except httpx.TransportError as error:
+                failure = error
+            result = self._read(call, answer, attempt, failure)
             if result is not None:
                 return result
             await asyncio.sleep(self._pause(attempt))
