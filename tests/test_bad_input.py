@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from dynabandit import errors
+from dynabandit import errors, results
 from dynabandit.policies import POLICIES
 
 UNIT = "a number in [0, 1]"
@@ -120,8 +120,12 @@ MESSAGES: list[tuple[Callable[[], object], str]] = [
         "means must hold the mean rewards of at least 2 arms, got [0.5]",
     ),
     (
+        lambda: db.environment("fixed", means=[[0.5, 0.5], [0.5]]),
+        "means must hold the mean rewards of at least 2 arms, got [[0.5, 0.5], [0.5]]",
+    ),
+    (
         lambda: db.environment("path", means=[[0.5, 0.5], [0.5, -0.5]]),
-        "means[1][1] must be in [0, 1], got -0.5",
+        "means[1][1] must be a number in [0, 1], got -0.5",
     ),
     (
         lambda: db.environment("path", means=[[0.5], [0.5]]),
@@ -163,6 +167,14 @@ MESSAGES: list[tuple[Callable[[], object], str]] = [
     (
         lambda: db.Bandit("ucb", arms=["red", "blue"]).reward(["red"], 1),  # type: ignore[arg-type]
         "unknown arm ['red']. Did you mean 'red'? Arms: 'red', 'blue'",
+    ),
+    (
+        lambda: db.Bandit("ucb", arms=[f"arm {number}" for number in range(100)]).reward("none", 1),
+        "unknown arm 'none'. Arms: " + ", ".join(f"'arm {number}'" for number in range(20)) + " and 80 more",
+    ),
+    (
+        lambda: db.Results([]).select(polici="ucb"),
+        "a run has no parameter 'polici'. Did you mean 'policy'? Its parameters: " + ", ".join(results.CRITERIA),
     ),
     (
         lambda: db.Bandit("ucb", arms=["only"]),

@@ -227,7 +227,7 @@ BAD = {
     ),
     "jobs of a cluster": (
         ["paper", "--cluster", "tcp://scheduler:8786", "--jobs", "2"],
-        "jobs is for this machine, and the workers of tcp://scheduler:8786 have threads of their own",
+        "jobs must be left out with cluster tcp://scheduler:8786, whose workers have threads of their own, got 2",
     ),
     "quick and replications": (["paper", "--quick", "--replications", "5"], "leave out --replications or --quick"),
     "horizon": (
@@ -253,9 +253,12 @@ BAD = {
         ["compare", "--env", "case-1", "dts:memroy=3"],
         "dts:memroy=3: policy 'dts' has no parameter 'memroy'. Did you mean 'memory'?",
     ),
-    "no parameter": (["compare", "--env", "case-1", "dts:memory"], "expected name:parameter=value"),
-    "parameter twice": (["compare", "--env", "case-1", "dts:memory=3,memory=4"], "'memory' is given twice"),
-    "policy twice": (["compare", "--env", "case-1", "ucb", "ucb"], "policies holds 'ucb' twice"),
+    "no parameter": (["compare", "--env", "case-1", "dts:memory"], "must be name:parameter=value"),
+    "parameter twice": (
+        ["compare", "--env", "case-1", "dts:memory=3,memory=4"],
+        "must be given once, got 'memory' twice",
+    ),
+    "policy twice": (["compare", "--env", "case-1", "ucb", "ucb"], "policies must be different, got 'ucb' twice"),
     "environment": (
         ["compare", "--env", "case-11", "ucb"],
         "--env: unknown environment 'case-11'. Did you mean 'case-1'?",

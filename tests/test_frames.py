@@ -50,7 +50,7 @@ def test_results_are_labelled_arrays_that_can_be_reduced_by_name() -> None:
 def test_results_that_do_not_fit_into_one_array_are_refused() -> None:
     with pytest.raises(ValueError, match="'b' of 'one' differs from 'a' of 'one': select those that agree"):
         db.Results([run("a", SIM.regret), run("b", SIM.regret[:2])]).to_xarray()
-    with pytest.raises(ValueError, match="there are no runs"):
+    with pytest.raises(ValueError, match="there must be runs"):
         db.Results([]).to_xarray()
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynabandit.errors import integer, nearest
+from dynabandit.errors import integer, listed, nearest
 
 __all__ = ["Arm", "Arms", "Roster"]
 
@@ -82,7 +82,7 @@ class Roster:
         """Return the column of an arm that was not removed, or raise an error that lists those there are."""
         if isinstance(name, str) and name in self.index:
             return self.index[name]
-        known = ", ".join(map(repr, self.index))
+        known = listed(self.index)
         if isinstance(name, str) and name in self.names:
             raise ValueError(f"arm {name!r} was removed. Arms: {known}")
         raise ValueError(f"unknown arm {name!r}.{nearest(name, self.index)} Arms: {known}")

@@ -146,7 +146,7 @@ class Bandit:
         """Return the column of the arm to play now, its place in `names`."""
         step = integer("step", self._step + 1, 1, LARGEST_STEP)
         if len(self._columns) == 0:
-            raise ValueError("no arm can be chosen: every arm is paused")
+            raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
         column = self._pick(step) if self._shares is None else self._pick_with_shares(self._shares, step)
         self._step = step
         self._roster.play(column, step)

@@ -2,6 +2,7 @@
 
 import difflib
 import importlib
+import itertools
 import math
 import operator
 from collections.abc import Iterable
@@ -9,15 +10,19 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["arguments", "extra", "integer", "keep", "nearest", "number", "reward", "unknown"]
+__all__ = ["arguments", "extra", "integer", "keep", "listed", "nearest", "number", "reward", "unknown"]
 
 
 LONGEST = 100  # characters of a name that is looked up: the time goes with their number
+MOST_SEARCHED = 2000  # names, for the same reason
+MOST_LISTED = 20
 
 
 def nearest(value: object, known: Iterable[str]) -> str:
     """Return a hint such as `` Did you mean 'ucb'?``, or an empty string where nothing is close."""
-    close = difflib.get_close_matches(str(value)[:LONGEST], list(known), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(
+        str(value)[:LONGEST], list(itertools.islice(known, MOST_SEARCHED)), n=1, cutoff=0.5
+    )
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
@@ -26,6 +31,17 @@ def unknown(kind: str, value: object, known: Iterable[str]) -> ValueError:
     names = sorted(known)
     given = f"{value[:LONGEST]}..." if isinstance(value, str) and len(value) > LONGEST else value
     return ValueError(f"unknown {kind} {given!r}.{nearest(value, names)} Known: {', '.join(names)}")
+
+
+def listed(names: Iterable[object]) -> str:
+    """Return names in quotes, and of many the first few: a bandit may have a hundred thousand arms.
+
+    >>> listed(["red", "blue"]), listed(range(22))[-13:]
+    ("'red', 'blue'", '19 and 2 more')
+    """
+    shown = [repr(name) for name in names]
+    cut = [name if len(name) <= LONGEST else f"{name[:LONGEST]}..." for name in shown[:MOST_LISTED]]
+    return ", ".join(cut) + (f" and {len(shown) - MOST_LISTED} more" if len(shown) > MOST_LISTED else "")
 
 
 def number(argument: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynabandit import frames
-from dynabandit.errors import extra
+from dynabandit.errors import arguments, extra
 
 if TYPE_CHECKING:
     import pandas
@@ -24,6 +24,7 @@ RUNS = "runs.parquet"
 PATHS = "paths.parquet"
 METADATA = "metadata.json"
 KEYS = ("experiment", "environment", "arms", "environment_parameters", "label", "policy", "parameters")
+CRITERIA = (*KEYS, "horizon", "seed", "replications")
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +136,7 @@ class Results:
 
     def select(self, **criteria: Any) -> "Results":
         """Return the runs whose attributes equal the criteria, such as ``experiment="two-arms", arms=2``."""
+        arguments("a run", criteria, CRITERIA)
         kept = (run for run in self.runs if all(getattr(run, key) == value for key, value in criteria.items()))
         return Results(kept, self.metadata, self.paths, self.coverage)
 
@@ -142,7 +144,9 @@ class Results:
         """Return the only run that fits the criteria."""
         found = self.select(**criteria).runs
         if len(found) != 1:
-            raise LookupError(f"expected one run with {criteria}, found {len(found)}")
+            raise LookupError(
+                f"criteria must fit exactly one run, got {criteria}, which fits {len(found)} of {len(self.runs)}"
+            )
         return found[0]
 
     def to_arrow(self) -> "pyarrow.Table":
@@ -179,7 +183,7 @@ class Results:
         >>> results.select(experiment="memory").to_xarray().regret.mean("replication")  # doctest: +SKIP
         """
         if not self.runs:
-            raise ValueError("there are no runs to put into an array")
+            raise ValueError("there must be runs to put into an array, got none")
         first = self.runs[0]
         for run in self.runs:
             if run.replications != first.replications or not np.array_equal(run.times, first.times):

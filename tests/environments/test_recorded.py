@@ -29,8 +29,8 @@ def test_the_record_is_a_copy_that_cannot_be_changed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"rates": [[0.1, 1.1]]}, r"rates\[0\]\[1\] must be in \[0, 1\], got 1.1"),
-        ({"rates": [[0.1, np.nan]]}, r"rates\[0\]\[1\] must be in"),
+        ({"rates": [[0.1, 1.1]]}, r"rates\[0\]\[1\] must be a number in \[0, 1\], got 1.1"),
+        ({"rates": [[0.1, np.nan]]}, r"rates\[0\]\[1\] must be a number in"),
         ({"rates": [[0.1]]}, "at least 2 arms"),
         ({"rates": RATES, "period": 0}, "period must be a whole number of at least 1"),
     ],

@@ -91,9 +91,9 @@ def test_means_that_are_none_are_refused_by_fixed(
 @pytest.mark.parametrize(
     ("means", "error", "message"),
     [
-        ([[0.1, 1.2]], ValueError, r"means\[0\]\[1\] must be in \[0, 1\], got .*1.2"),
-        ([[0.1, 0.2], [-0.5, 0.2]], ValueError, r"means\[1\]\[0\] must be in \[0, 1\], got .*-0.5"),
-        ([[0.1, float("nan")]], ValueError, r"means\[0\]\[1\] must be in \[0, 1\], got .*nan"),
+        ([[0.1, 1.2]], ValueError, r"means\[0\]\[1\] must be a number in \[0, 1\], got .*1.2"),
+        ([[0.1, 0.2], [-0.5, 0.2]], ValueError, r"means\[1\]\[0\] must be a number in \[0, 1\], got .*-0.5"),
+        ([[0.1, float("nan")]], ValueError, r"means\[0\]\[1\] must be a number in \[0, 1\], got .*nan"),
         ([[0.1]], ValueError, r"means must have steps in rows and at least 2 arms in columns, got shape \(1, 1\)"),
         ([0.1, 0.2], ValueError, r"means must have steps in rows .*, got shape \(2,\)"),
         ([], ValueError, r"means must have steps in rows .*, got shape \(0,\)"),

@@ -318,7 +318,7 @@ def test_an_address_that_does_not_answer_is_an_error_within_a_bounded_time(tmp_p
             {"cluster": "scheduler"},
             "cluster must be 'local' or an address such as tcp://scheduler:8786, got 'scheduler'",
         ),
-        ({"cluster": "tcp://scheduler:8786", "jobs": 2}, "jobs is for this machine"),
+        ({"cluster": "tcp://scheduler:8786", "jobs": 2}, "jobs must be left out with cluster"),
         ({"cluster": "local", "backend": "cuda"}, "cluster 'local' needs backend='cpu', got backend='cuda'"),
     ],
 )

@@ -30,9 +30,9 @@ def test_one_change_makes_the_worst_arm_the_best_halfway() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"policies": ["best-arm"]}, "at least one that is no yardstick"),
+        ({"policies": ["best-arm"]}, "at least one that does not know the true means"),
         ({"policies": ["ucbb"]}, "unknown policy 'ucbb'"),
-        ({"environments": ["fixed"]}, "unknown world"),
+        ({"environments": ["fixed"]}, "unknown environment of the leaderboard 'fixed'"),
     ],
 )
 def test_unknown_names_are_refused(wrong: dict[str, list[str]], message: str) -> None:

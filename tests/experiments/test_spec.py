@@ -193,7 +193,7 @@ BAD = {
     ),
     "a grid without a list": (
         GOOD.replace('"ucb"', '{ name = "dts", grid.memory = 3 }'),
-        "experiments[0].policies[0].grid.memory: must be a list of values, got 3",
+        "experiments[0].policies[0].grid.memory: must be a list of at least one value, got 3",
     ),
     "a parameter in and outside a grid": (
         GOOD.replace('"ucb"', '{ name = "dts", memory = 3, grid.memory = [3] }'),
@@ -201,7 +201,7 @@ BAD = {
     ),
     "the same policy twice": (
         GOOD.replace('["ucb"]', '["dts", { name = "dts", memory = 10 }]'),
-        "experiments[0]: policies holds 'dts' twice",
+        "experiments[0]: policies must be different, got 'dts' twice",
     ),
     "no policies": (GOOD.replace('["ucb"]', "[]"), "experiments[0]: policies must hold at least one policy"),
     "policies that are no list": (GOOD.replace('["ucb"]', '"ucb"'), "experiments[0].policies: must be a list"),
@@ -210,8 +210,8 @@ BAD = {
         "experiments[0].policies[0]: missing key 'name'",
     ),
     "a missing key": (GOOD.replace('id = "a"', ""), "experiments[0]: missing key 'id'"),
-    "the same id twice": (GOOD + GOOD, "two experiments have the id 'a'"),
-    "an id that is no file name": (GOOD.replace('"a"', '"a/b"'), "experiments[0]: id must be letters, digits"),
+    "the same id twice": (GOOD + GOOD, "every experiment must have an id of its own, got 'a' twice"),
+    "an id that is no file name": (GOOD.replace('"a"', '"a/b"'), "experiments[0]: id must be made of letters, digits"),
     "a short horizon": (
         GOOD.replace('"ucb"', '"aff-ucb1"') + "horizon = 20",
         "experiments[0]: horizon must be at least 30, the burn-in of 'aff-ucb1'",
@@ -233,7 +233,7 @@ BAD = {
         "[[coverage]]\nmeans = [0.5]\nstep_sizes = [0.1]\nobservations = [3, 1]",
         "coverage[0]: observations must rise",
     ),
-    "nothing to run": ("title = 'x'", "there is nothing to run"),
+    "nothing to run": ("title = 'x'", "there must be something to run"),
     "no TOML": ("title = ", "Invalid value"),
 }
 
@@ -249,7 +249,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(SpecError, match=r"cannot read .*none\.toml: No such file"):
         load(tmp_path / "none.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(SpecError, match=r"binary\.toml: not UTF-8"):
+    with pytest.raises(SpecError, match=r"binary\.toml: must be TOML in UTF-8"):
         load(tmp_path / "binary.toml")
 
 

@@ -160,7 +160,7 @@ def test_blank_lines_are_no_rows_and_quotes_may_hold_line_ends(tmp_path: Path) -
 
 WRONG: dict[str, tuple[bytes, dict[str, Any], str]] = {
     "empty": (b"", {}, "is empty: its first line must name the columns"),
-    "only a header": (b"arm,reward\n", {}, "has no rows"),
+    "only a header": (b"arm,reward\n", {}, "must have rows below the names of its columns, got none"),
     "missing column": (b"arm,rewards\na,1\n", {}, "has no column 'reward' for the reward. Did you mean 'rewards'?"),
     "column twice": (b"arm,arm,reward\na,b,1\n", {}, "has 2 columns named 'arm', and only one can be the arm"),
     "one column for two things": (b"arm,reward\n", {"arm": "reward"}, "reward and arm must be different columns"),

@@ -288,7 +288,7 @@ def test_the_rate_of_changes_is_learnt() -> None:
         ("f-dsw-ts", {"window": 0}, "window must be a whole number of at least 1 and at most .*, got 0"),
         ("f-dsw-ts", {"discount": 1.5}, r"discount must be a number in \(0, 1\], got 1.5"),
         ("changepoint-ts", {"rate": 0.0}, r"rate must be a number in \(0, 1\], got 0.0"),
-        ("changepoint-ts", {"rate": 1.0}, r"rate must be a number in \(0, 1\): at 1, nothing could ever be learnt"),
+        ("changepoint-ts", {"rate": 1.0}, r"rate must be a number in \(0, 1\), 'learnt' or None, got 1.0"),
         ("changepoint-ts", {"rate": "known"}, r"rate must be a number in \(0, 1\), 'learnt' or None, got 'known'"),
         (
             "changepoint-ts",

@@ -134,5 +134,5 @@ def test_a_lost_answer_and_a_retry_give_the_same_decision(server):
 
 
 def test_a_second_service_on_the_same_file_is_refused(sqlite_url):
-    with process(sqlite_url), pytest.raises(RuntimeError, match="another process serves"), process(sqlite_url):
+    with process(sqlite_url), pytest.raises(RuntimeError, match="is served by another process"), process(sqlite_url):
         pass

@@ -105,7 +105,7 @@ def test_an_export_that_would_draw_too_often_is_refused_by_the_number_of_arms(se
         assert http.get("/v1/bandits/b/export?draws=40000").status_code == 200
         refused = http.get("/v1/bandits/b/export?draws=40001")
         assert refused.status_code == 422
-        assert "draws must be at most 40000 for 500 arms, got 40001" in refused.json()["problem"]
+        assert "draws must be at most 40000 with 500 arms, got 40001" in refused.json()["problem"]
 
 
 @pytest.fixture

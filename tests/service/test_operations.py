@@ -78,7 +78,7 @@ def test_a_missing_driver_says_what_to_install(monkeypatch):
 
 def test_two_services_cannot_serve_one_file(sqlite_url):
     with process(sqlite_url):
-        assert "another process serves" in said("serve", "--port", "0", "--store", sqlite_url)
+        assert "is served by another process" in said("serve", "--port", "0", "--store", sqlite_url)
 
 
 def test_keys_are_asked_for_on_any_other_address_and_where_they_are_required(sqlite_url):

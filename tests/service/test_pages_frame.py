@@ -80,7 +80,7 @@ def test_plotly_comes_from_the_installed_package(site):
 def test_pages_answer_wrong_methods_and_unknown_paths_as_the_api_does(site):
     with talking(site.url) as (_, http):
         assert http.post("/").status_code == 405
-        assert http.get("/nothing").json() == {"problem": "there is nothing here"}
+        assert http.get("/nothing").json() == {"problem": "there is nothing at '/nothing'"}
         assert http.head("/").status_code == 200
         assert http.head("/pages/bandits").headers["content-type"].startswith("text/event-stream")
 

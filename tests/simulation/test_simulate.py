@@ -327,7 +327,7 @@ CASE_1 = db.environment("case-1")
         ({"keep": "regret"}, ValueError, "unknown thing to keep 'regret'.* Known: arms, rewards"),
         ({"progress": 3}, TypeError, "progress must be a function .*, got 3"),
         ({"policies": []}, ValueError, "policies must hold at least one policy"),
-        ({"policies": ["ucb", "ucb"]}, ValueError, "policies holds the same policy twice: give them labels"),
+        ({"policies": ["ucb", "ucb"]}, ValueError, "policies must be different, got 'ucb' twice: give them labels"),
         ({"policies": 5}, TypeError, "policies must be policies or their names, got 5"),
         ({"policies": ["ucb", "tss"]}, ValueError, "unknown policy 'tss'. Did you mean 'ts'\\? Known: "),
         ({"environment": "case-5"}, ValueError, "unknown environment 'case-5'. Did you mean 'case-4'\\? Known: "),

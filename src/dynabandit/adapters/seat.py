@@ -4,6 +4,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from dynabandit.bandit import Bandit
+from dynabandit.errors import listed
 from dynabandit.policies import Policy
 
 __all__ = ["Seat"]
@@ -39,7 +40,7 @@ class Seat:
     def add(self, arm: Hashable) -> None:
         """Add an arm that nothing is known about."""
         if arm in self._columns:
-            raise ValueError(f"arm {arm!r} is there already")
+            raise ValueError(f"arms must be different, got {arm!r} twice")
         self.bandit.add_arm(str(len(self.arms)))
         self._columns[arm] = len(self.arms)
         self.arms.append(arm)
@@ -60,8 +61,7 @@ class Seat:
     def column(self, arm: Hashable) -> int:
         """Return the column of an arm, or raise an error that lists those there are."""
         if arm not in self._columns:
-            known = ", ".join(map(repr, self._columns))
-            raise ValueError(f"unknown arm {arm!r}. Arms: {known}")
+            raise ValueError(f"unknown arm {arm!r}. Arms: {listed(self._columns)}")
         return self._columns[arm]
 
     def choose(self, among: Iterable[Hashable] | None = None) -> Any:
@@ -73,7 +73,7 @@ class Seat:
         if arms == self._offered:
             return
         if not arms:
-            raise ValueError("at least one arm must be offered")
+            raise ValueError("arms must be offered to choose among, at least one, got none")
         wanted = {self.column(arm) for arm in arms}
         known = self.bandit.arms
         for column in self._columns.values():

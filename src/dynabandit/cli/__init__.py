@@ -1,5 +1,8 @@
 """The command line: parses, calls one function, prints."""
 
+import contextlib
+import io
+import os
 import sys
 
 __all__ = ["main", "missing"]
@@ -7,13 +10,24 @@ __all__ = ["main", "missing"]
 
 def main() -> None:
     """Run the command line."""
+    _prepare_output()
     try:
         from dynabandit.cli.commands import app
     except ModuleNotFoundError as error:
         sys.exit(f"dynabandit: {missing(error)}")
     except KeyboardInterrupt:
         sys.exit(130)
-    app(prog_name="dynabandit")
+    try:
+        try:
+            app(prog_name="dynabandit")
+        finally:
+            sys.stdout.flush()  # now, while somebody can be told that it failed
+    except BrokenPipeError:  # whoever read it has seen enough
+        _give_up_output()
+        sys.exit(1)
+    except OSError as error:
+        _give_up_output()
+        sys.exit(f"dynabandit: cannot write to the standard output: {error.strerror or error}")
 
 
 def missing(error: ModuleNotFoundError, extra: str = "lab") -> str:
@@ -22,3 +36,17 @@ def missing(error: ModuleNotFoundError, extra: str = "lab") -> str:
     if module == "dynabandit":
         raise error
     return f"this needs {module}, which is not installed: pip install 'dynabandit[{extra}]'"
+
+
+def _prepare_output() -> None:
+    """Let nothing fail because a terminal or a file cannot show a letter, or because there is no output at all."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - it stays open until the end
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _give_up_output() -> None:
+    """Send what is still to be written nowhere: Python would try once more at its end, and complain."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

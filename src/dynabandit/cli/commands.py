@@ -1,6 +1,7 @@
 """The commands; each parses, calls one function and prints."""
 
 import functools
+import importlib.util
 import shlex
 import sys
 from collections.abc import Callable
@@ -13,7 +14,14 @@ import dynabandit
 from dynabandit import experiments
 from dynabandit.catalogue import entries
 from dynabandit.cli import display, logs, missing
-from dynabandit.cli.failing import BAD_INPUT, FAILED, INTERRUPTED, bad_input as _bad_input, stop as _stop
+from dynabandit.cli.failing import (
+    BAD_INPUT,
+    FAILED,
+    INTERRUPTED,
+    bad_input as _bad_input,
+    no_memory as _no_memory,
+    stop as _stop,
+)
 from dynabandit.environments import ENVIRONMENTS
 from dynabandit.errors import extra
 from dynabandit.experiments import Experiment, Named, Spec, Watcher, parsing
@@ -25,6 +33,7 @@ __all__ = ["app"]
 Publish = Callable[[Results, Path, Watcher], Callable[[], None]]  # writes files, and returns what prints the rest
 
 QUICK = 10  # replications
+NEEDED = ("pyarrow", "scipy", "matplotlib", "plotly", "jinja2")  # for results and reports
 ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = typer.Typer(
@@ -252,22 +261,26 @@ def _run(spec: Spec, out: Path, how: How, publish: Publish) -> None:
     with _bad_input():
         experiments.check(spec, how.backend, how.precision, how.cluster, how.jobs)
     try:
-        extra("pyarrow", "lab")  # now, rather than after hours of simulation
+        for module in NEEDED:  # now, rather than after hours of simulation
+            if importlib.util.find_spec(module) is None:
+                extra(module, "lab")
         with display.display(sys.stderr) as watcher:
             results = experiments.run(spec, out, watcher=watcher, **how._asdict())
             show = publish(results, out, watcher)
-        show()
     except KeyboardInterrupt:
         again = shlex.join(["dynabandit", *(word for word in sys.argv[1:] if word != "--fresh")])
         _stop(f"stopped. What is done is kept in {out / experiments.STORE}; go on with: {again}", INTERRUPTED)
     except ModuleNotFoundError as error:
         _stop(missing(error, "cluster" if error.name == "distributed" else "lab"), FAILED)
-    except (experiments.BackendError, MemoryError) as error:
+    except experiments.BackendError as error:
         _stop(str(error), FAILED)
+    except MemoryError as error:
+        _no_memory(error)
     except BrokenPipeError:
         raise
     except OSError as error:
         _stop(f"{error}. Earlier results are intact; mend this and run the same command again", FAILED)
+    show()
 
 
 def _mount_service() -> None:

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import typer
 
-__all__ = ["BAD_INPUT", "FAILED", "INTERRUPTED", "bad_input", "stop"]
+__all__ = ["BAD_INPUT", "FAILED", "INTERRUPTED", "bad_input", "no_memory", "stop"]
 
 BAD_INPUT = 2
 FAILED = 1
@@ -20,6 +20,11 @@ def bad_input(where: str = "") -> Iterator[None]:
         yield
     except (TypeError, ValueError) as error:
         stop(f"{where}: {error}" if where else str(error), BAD_INPUT)
+
+
+def no_memory(error: MemoryError) -> NoReturn:
+    """Say that memory is short; of what takes it, Python need not say anything."""
+    stop(": ".join(filter(None, ("this takes more memory than there is", str(error)))), FAILED)
 
 
 def stop(message: str, code: int) -> NoReturn:

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from dynabandit import logs
 from dynabandit.cli import display, missing
-from dynabandit.cli.failing import FAILED, INTERRUPTED, bad_input, stop
+from dynabandit.cli.failing import FAILED, INTERRUPTED, bad_input, no_memory, stop
 from dynabandit.experiments import parsing
 from dynabandit.logs import Advice, Estimate, Log, Replay
 from dynabandit.policies import Policy
@@ -151,7 +151,9 @@ def _ending() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        stop(str(error), FAILED)
+        stop(f"cannot read {error.filename}: {error.strerror}" if error.filename else str(error), FAILED)
+    except MemoryError as error:
+        no_memory(error)
 
 
 @contextmanager

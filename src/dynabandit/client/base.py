@@ -1,12 +1,15 @@
 """What both clients share: how a call is sent, how its answer is read, and when it is sent again."""
 
+import math
 import random
+import re
 from typing import Any, TypeVar
 
 import httpx
 import msgspec
 
 from dynabandit.client.calls import Call, Found
+from dynabandit.errors import integer, number
 from dynabandit.service import types
 
 __all__ = ["DAMAGED", "Base", "ServiceError", "erased"]
@@ -31,12 +34,14 @@ class Base:
     """All of a client but the waiting."""
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 10.0, tries: int = 6) -> None:
+        if not isinstance(url, str) or not re.match("https?://.", url):
+            raise ValueError(f"url must start with http:// or https://, such as http://127.0.0.1:8000, got {url!r}")
         self._settings: dict[str, Any] = {
             "base_url": url,
-            "timeout": timeout,
+            "timeout": number("timeout", timeout, 0.0, math.inf, open_low=True),
             "headers": {} if key is None else {"Authorization": f"Bearer {key}"},
         }
-        self._tries = tries
+        self._tries = integer("tries", tries, 1)
 
     @staticmethod
     def _request(call: Call[Any]) -> dict[str, Any]:
@@ -52,21 +57,27 @@ class Base:
             "params": call.query,
         }
 
-    def _read(self, call: Call[Result], answer: httpx.Response | None, attempt: int) -> Result | None:
+    def _read(self, call: Call[Result], answer: httpx.Response | httpx.TransportError, attempt: int) -> Result | None:
         """Return the result, or None to try once more."""
-        last = attempt == self._tries - 1
-        if answer is None or answer.status_code in TRY_AGAIN:
+        last, asked = attempt == self._tries - 1, f"{call.method} {call.path}"
+        if isinstance(answer, httpx.TransportError):
             if last:
-                status = 0 if answer is None else answer.status_code
-                raise ServiceError(status, f"no answer to {call.method} {call.path} in {self._tries} tries")
+                where, why = self._settings["base_url"], str(answer) or type(answer).__name__
+                raise ServiceError(0, f"no answer to {asked} from {where} in {self._tries} tries: {why}") from answer
             return None
         if answer.is_success:
-            return msgspec.json.decode(answer.content, type=call.answer)
+            try:
+                return msgspec.json.decode(answer.content, type=call.answer)
+            except msgspec.DecodeError as error:
+                raise ServiceError(answer.status_code, f"the answer to {asked} is not dynabandit's: {error}") from None
+        if answer.status_code in TRY_AGAIN and not last:
+            return None
         try:
             problem = msgspec.json.decode(answer.content, type=types.Problem).problem
         except msgspec.DecodeError:
             problem = answer.text[:200]
-        raise ServiceError(answer.status_code, problem)
+        tries = f" (in {self._tries} tries)" if answer.status_code in TRY_AGAIN else ""
+        raise ServiceError(answer.status_code, f"{problem}{tries}")
 
     @staticmethod
     def _pause(attempt: int) -> float:

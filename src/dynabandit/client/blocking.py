@@ -1,6 +1,5 @@
 """The client that waits for its answers."""
 
-import contextlib
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
@@ -51,9 +50,11 @@ class Client(Base):
 
     def _send(self, call: Call[Result]) -> Result:
         for attempt in range(self._tries):
-            answer = None
-            with contextlib.suppress(httpx.TransportError):
+            answer: httpx.Response | httpx.TransportError
+            try:
                 answer = self._http.request(**self._request(call))
+            except httpx.TransportError as error:
+                answer = error
             result = self._read(call, answer, attempt)
             if result is not None:
                 return result

@@ -1,7 +1,6 @@
 """The client whose calls are coroutines."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, TypeVar
 
@@ -36,9 +35,11 @@ class AsyncClient(Base):
 
     async def _send(self, call: Call[Result]) -> Result:
         for attempt in range(self._tries):
-            answer = None
-            with contextlib.suppress(httpx.TransportError):
+            answer: httpx.Response | httpx.TransportError
+            try:
                 answer = await self._http.request(**self._request(call))
+            except httpx.TransportError as error:
+                answer = error
             result = self._read(call, answer, attempt)
             if result is not None:
                 return result

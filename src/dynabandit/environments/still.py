@@ -57,8 +57,15 @@ def mean_rewards(argument: str, values: Sequence[Any] | np.ndarray) -> np.ndarra
     wrong = np.argwhere(~((array >= 0.0) & (array <= 1.0)))
     if len(wrong):
         row, arm = wrong[0]
-        raise ValueError(f"{argument}[{row}][{arm}] must be in [0, 1], got {float(array[row, arm])!r}")
+        raise ValueError(f"{argument}[{row}][{arm}] must be a number in [0, 1], got {float(array[row, arm])!r}")
     return array
+
+
+def _dimensions(values: Any) -> int:
+    try:
+        return np.ndim(values)
+    except ValueError:  # rows of different lengths
+        return 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +96,7 @@ class Fixed(Environment):
     means: Sequence[float]
 
     def __post_init__(self) -> None:
-        if isinstance(self.means, (str, bytes)) or np.ndim(self.means) != 1 or len(self.means) < 2:
+        if isinstance(self.means, (str, bytes)) or _dimensions(self.means) != 1 or len(self.means) < 2:
             raise ValueError(f"means must hold the mean rewards of at least 2 arms, got {self.means!r}")
         means = tuple(number(f"means[{arm}]", mean, 0.0, 1.0) for arm, mean in enumerate(self.means))
         keep(self, means=means, arms=len(means))

@@ -56,7 +56,7 @@ def check(spec: Spec, backend: str, precision: str, cluster: str | None = None, 
         raise ValueError(f"cluster must be 'local' or an address such as tcp://scheduler:8786, got {cluster!r}")
     if cluster not in (None, LOCAL) and jobs is not None:
         raise ValueError(
-            f"jobs is for this machine, and the workers of {cluster} have threads of their own: leave it out"
+            f"jobs must be left out with cluster {cluster}, whose workers have threads of their own, got {jobs}"
         )
     if cluster == LOCAL and backend != "cpu":
         raise ValueError(f"cluster 'local' needs backend='cpu', got backend={backend!r}: a GPU needs no cluster here")

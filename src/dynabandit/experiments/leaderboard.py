@@ -60,10 +60,10 @@ def leaderboard(
         if name not in POLICIES:
             raise unknown("policy", name, POLICIES)
     if policies and all(POLICIES[name].informed for name in policies):
-        raise ValueError(f"policies must hold at least one that is no yardstick, got {list(policies)!r}")
+        raise ValueError(f"policies must hold at least one that does not know the true means, got {list(policies)!r}")
     for name in environments:
         if name not in (*SIZED, *WORLDS):
-            raise unknown("world of the leaderboard", name, (*SIZED, *WORLDS))
+            raise unknown("environment of the leaderboard", name, (*SIZED, *WORLDS))
     common: dict[str, Any] = {
         "policies": tuple(Named(name) for name in policies or POLICIES),
         "horizon": horizon,

@@ -26,10 +26,10 @@ def named(text: str) -> Named:
     for part in _parts(rest) if colon else ():
         match = PARAMETER.fullmatch(part)
         if match is None:
-            raise ValueError(f"expected name:parameter=value,parameter=value such as dts:memory=5, got {text!r}")
+            raise ValueError(f"must be name:parameter=value,parameter=value such as dts:memory=5, got {text!r}")
         key, value = match.groups()
         if key in parameters:
-            raise ValueError(f"{key!r} is given twice in {text!r}")
+            raise ValueError(f"every parameter must be given once, got {key!r} twice in {text!r}")
         parameters[key] = _value(value)
     return Named(name.strip(), parameters)
 
@@ -49,5 +49,7 @@ def _parts(text: str) -> list[str]:
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:  # no TOML, or more digits than Python reads
         return text
+    except RecursionError:
+        raise ValueError(f"lists must be nested less deeply, got {text[:40]}...") from None

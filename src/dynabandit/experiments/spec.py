@@ -101,11 +101,11 @@ class Experiment(Part):
         integer("replications", self.replications, 1, LARGEST_REPLICATION)
         policies = [one.make_policy() for one in self.policies]
         if not policies:
-            raise ValueError("policies must hold at least one policy")
+            raise ValueError("policies must hold at least one policy, got none")
         labels = [one.label for one in policies]
         for label in labels:
             if labels.count(label) > 1:
-                raise ValueError(f"policies holds {label!r} twice")
+                raise ValueError(f"policies must be different, got {label!r} twice")
         world = self.environment.make_environment()
         check_horizon(self.horizon, world, dict(zip(labels, policies, strict=True)))
         self.recorded_times()
@@ -186,9 +186,9 @@ class Spec:
         ids = [experiment.id for experiment in self.experiments]
         for one in ids:
             if ids.count(one) > 1:
-                raise ValueError(f"two experiments have the id {one!r}")
+                raise ValueError(f"every experiment must have an id of its own, got {one!r} twice")
         if not self.figures:
-            raise ValueError("there is nothing to run: no experiments, sample paths or coverage")
+            raise ValueError("there must be something to run, in experiments, sample_paths or coverage, got nothing")
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -283,6 +283,6 @@ def _text(argument: str, value: Any) -> str:
 def _name(argument: str, value: Any) -> None:
     if not NAME.fullmatch(_text(argument, value)):
         raise ValueError(
-            f"{argument} must be letters, digits, dots, dashes and underscores and start with a letter or digit, "
-            f"got {value!r}"
+            f"{argument} must be made of letters, digits, dots, dashes and underscores and start with a letter "
+            f"or digit, got {value!r}"
         )

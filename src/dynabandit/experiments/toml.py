@@ -36,7 +36,7 @@ def load(path: str | Path) -> Spec:
     except OSError as error:
         raise SpecError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise SpecError(f"{path}: not UTF-8 text: {error}") from None
+        raise SpecError(f"{path}: must be TOML in UTF-8, but holds other bytes: {error}") from None
     return loads(text, file=str(path))
 
 
@@ -54,8 +54,11 @@ def loads(text: str, file: str = "spec.toml") -> Spec:
     >>> [named.make_policy().label for named in spec.experiments[0].policies]
     ['ucb', 'dts(memory=5, prior=(1, 1))', 'dts(memory=100, prior=(1, 1))']
     """
-    with _at(file):
-        table = tomllib.loads(text)
+    try:
+        with _at(file):
+            table = tomllib.loads(text)
+    except RecursionError:
+        raise SpecError(f"{file}: lists and tables must be nested less deeply") from None
     stem = Path(file).stem
     return _Reader(file).spec(table, title=stem, figure=re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-"))
 
@@ -152,7 +155,9 @@ class _Reader:
             if name in named.parameters:
                 raise SpecError(f"{self.file}: {key}.{GRID}.{name}: {name!r} is set outside the grid as well")
             if not isinstance(values, list) or not values:
-                raise SpecError(f"{self.file}: {key}.{GRID}.{name}: must be a list of values, got {values!r}")
+                raise SpecError(
+                    f"{self.file}: {key}.{GRID}.{name}: must be a list of at least one value, got {values!r}"
+                )
         points = itertools.product(*grid.values())
         choices = [Named(named.name, {**named.parameters, **dict(zip(grid, point, strict=True))}) for point in points]
         with _at(self.file, key):
@@ -165,8 +170,10 @@ class _Reader:
         if isinstance(value, str):
             return Named(value)
         table = self.table(value, key)
-        if not isinstance(table.get("name"), str):
-            raise SpecError(f"{self.file}: {key}: missing key 'name', the name of what is meant")
+        if "name" not in table:
+            raise SpecError(f"{self.file}: {key}: missing key 'name', which policy or environment is meant")
+        if not isinstance(table["name"], str):
+            raise SpecError(f"{self.file}: {key}.name: must be text, got {table['name']!r}")
         return Named(table["name"], {name: one for name, one in table.items() if name != "name"})
 
     def values(

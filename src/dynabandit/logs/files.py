@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from dynabandit.errors import extra, nearest
+from dynabandit.errors import extra, listed, nearest
 from dynabandit.logs.rows import Columns, RawRows
 
 __all__ = ["Memory", "Source", "open_file"]
@@ -16,6 +16,13 @@ BUFFER = 1 << 20
 TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # in a second
 PARQUET = (".parquet", ".pq")
 MISSING = ("NAType", "NaTType")  # what pandas has in place of a value
+OTHER_FORMATS = {
+    b"PAR1": "Parquet; give it a name that ends in .parquet",
+    b"\x1f\x8b": "compressed; unpack it first",
+    b"PK\x03\x04": "an archive; unpack it first, or save a table as CSV",
+    b"{": "JSON; write it as CSV or Parquet, such as with format=parquet of the service's export",
+    b"[{": "JSON; write it as CSV or Parquet",
+}
 BYTE_ORDER_MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
@@ -43,7 +50,7 @@ def open_file(path: str | Path, encoding: str = "utf-8", separator: str = ",") -
 def find_columns(columns: Columns, header: Sequence[str], name: str) -> dict[str, int]:
     """Return the place of the column of each role, or raise an error that lists those there are."""
     places = {}
-    known = ", ".join(map(repr, header))
+    known = listed(header)
     for role, column in columns.named():
         if column not in header:
             raise ValueError(
@@ -105,6 +112,9 @@ class CsvFile:
         for mark, encoding in BYTE_ORDER_MARKS.items():
             if plain and start.startswith(mark):
                 raise ValueError(f"{self.name}, row 1: the file is {encoding}, not utf-8; give encoding {encoding}")
+        for mark, what in OTHER_FORMATS.items():
+            if start.startswith(mark):
+                raise ValueError(f"{self.name} must be CSV with a line of column names, but is {what}")
         return "utf-8-sig" if plain else self.encoding
 
 

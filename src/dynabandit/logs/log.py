@@ -53,7 +53,7 @@ class Log:
                 f"(--skip-bad or skip_bad=True leaves them out):\n{self.bad}"
             )
         if total == 0:
-            raise ValueError(f"{source.name} has no rows")
+            raise ValueError(f"{source.name} must have rows below the names of its columns, got none")
         if len(self.arms) < 2:
             raise ValueError(
                 f"{source.name}, column {columns.arm!r}: a log must have at least 2 different arms, "

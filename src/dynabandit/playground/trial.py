@@ -138,9 +138,11 @@ class _Reader:
         pairs = _pairs(query)
         self.given = dict(pairs)
         for key in [key for key in self.given if key not in KEYS][:MOST_TOLD]:
-            self.note(key[:100], f"there is no such field.{nearest(key, KEYS)} Fields: {', '.join(KEYS)}")
+            self.note(key[:100], f"unknown field {key[:100]!r}.{nearest(key, KEYS)} Known: {', '.join(KEYS)}")
         if len(pairs) > len(self.given):
-            self.note("v", "a field is given twice")
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            self.note("v", f"every field must be given once, got {twice[:100]!r} {keys.count(twice)} times")
         for key, value in self.given.items():
             if key in KEYS and not value.isprintable():
                 self.note(key, f"{key} must be printable text on one line, got {value[:40]!r}")
@@ -155,7 +157,7 @@ class _Reader:
         except (TypeError, ValueError) as error:
             self.note(field, str(error)[:LONGEST])
         except RecursionError:
-            self.note(field, "is nested too deeply")
+            self.note(field, f"{field} must be nested less deeply")
         return otherwise
 
     def whole(self, field: str, default: int, low: int, high: int) -> int:
@@ -229,7 +231,10 @@ class _Reader:
         labels = [one.make_policy().label for one in trial.policies]
         for place, label in enumerate(labels):
             if label in labels[:place]:
-                self.note(f"policies.{place}", f"{label} is there twice: change a parameter, or take one away")
+                self.note(
+                    f"policies.{place}",
+                    f"policies must be different, got {label} twice: change a parameter, or take one away",
+                )
         room = MOST_NUMBERS
         for place, size in enumerate(trial.numbers):
             if size > room:

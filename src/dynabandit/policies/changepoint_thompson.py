@@ -229,7 +229,7 @@ class ChangepointTS(Expecting):
         elif self.rate is not None:
             rate = number("rate", self.rate, 0.0, 1.0, open_low=True)
             if rate == 1.0:
-                raise ValueError("rate must be a number in (0, 1): at 1, nothing could ever be learnt")
+                raise ValueError(f"rate must be a number in (0, 1), 'learnt' or None, got {self.rate!r}")
             keep(self, rate=rate)
         keep(self, particles=integer("particles", self.particles, 2, LARGEST_STEP), prior=checked_prior(self.prior))
 

@@ -4,7 +4,7 @@ import contextlib
 import functools
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -90,10 +90,10 @@ async def get_bandit(service: Service, request: Request, body: None) -> Answer:
 async def decide(service: Service, request: Request, body: types.Decide) -> Answer:
     keys = [bytes(value) for name, value in request.scope["headers"] if name == b"idempotency-key"]
     if len(keys) > 1:
-        raise Refused(422, "Idempotency-Key can be given once")
+        raise Refused(422, f"Idempotency-Key must be given at most once, got {len(keys)}")
     key = keys[0].decode("latin-1") if keys else None
     if key is not None and not (1 <= len(key) <= 255 and key.isascii() and key.isprintable()):
-        raise Refused(422, "Idempotency-Key must have 1 to 255 printable ASCII characters")
+        raise Refused(422, f"Idempotency-Key must have 1 to 255 printable ASCII characters, got {key[:100]!r}")
     return Answer(await service.decide(path_part(request, "name"), body.count, key))
 
 
@@ -154,7 +154,7 @@ async def delete(service: Service, request: Request, body: None) -> Answer:
     query = query_values(request, CONFIRM, ERASE, ID)
     name = path_part(request, "name")
     if not query["confirm"] or cleaned(query["confirm"], "confirm") != name:
-        raise Refused(422, "confirm must repeat the name of the bandit")
+        raise Refused(422, f"confirm must repeat the name of the bandit, {name!r}, got {query['confirm'][:200]!r}")
     return Answer(await service.delete(name, query["id"] or None, query["erase"] == "true"))
 
 
@@ -281,7 +281,7 @@ def make_app(service: Service) -> ASGIApp:
             return
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         if method not in methods:
-            await plain(405, "this path has other methods", Allow=", ".join(methods))(scope, receive, send)
+            await _wrong_method(scope["method"], methods)(scope, receive, send)
             return
         scope["path_params"] = found.groupdict()
         answer = await bound[methods[method]](Request(scope, receive))
@@ -292,14 +292,19 @@ def make_app(service: Service) -> ASGIApp:
     return app
 
 
+def _wrong_method(given: str, methods: Collection[str]) -> Response:
+    allowed = ", ".join(methods)
+    return plain(405, f"the method must be {' or '.join(methods)} here, got {given[:20]}", Allow=allowed)
+
+
 async def _nothing(request: Request, error: Exception) -> Response:
-    return plain(404, "there is nothing here")
+    return plain(404, f"there is nothing at {request.url.path[:200]!r}")
 
 
 async def _other(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     methods = sorted((error.headers or {}).get("Allow", "GET").split(", "))
-    return plain(405, "this path has other methods", Allow=", ".join(methods))
+    return _wrong_method(request.method, methods)
 
 
 def _patterns() -> list[tuple[re.Pattern[str], dict[str, str]]]:

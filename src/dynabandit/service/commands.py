@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import ipaddress
+import math
 import os
 import socket
 import sys
@@ -14,6 +15,7 @@ from typing import Annotated, NoReturn
 import structlog
 import typer
 
+from dynabandit.errors import number
 from dynabandit.service.admission import MOST_WAITING
 from dynabandit.service.errors import StoreFailed
 from dynabandit.service.keys import ROLES, new_key
@@ -48,6 +50,10 @@ def serve(
 ) -> None:
     """Serve decisions over HTTP until stopped."""
     write_logs()
+    try:
+        number("--patience", patience, 0.1, math.inf)  # a range of options lets NaN and infinity through
+    except ValueError as error:
+        _fail(str(error))
     _check_address(host, port)
     needs_keys = require_keys or not _is_loopback(host)
     opened = _open(store)
@@ -76,17 +82,19 @@ def create_key(
     """Create an API key and show it, this once."""
     try:
         key, row = new_key(role, note)
+        note.encode()
+    except UnicodeEncodeError:
+        _fail(f"--note must be text that UTF-8 can hold, got {note!r}")
     except ValueError as error:
         _fail(str(error))
-    with _tables(store) as opened:
+    with _tables(store, new=True) as opened:
         opened.add_key(row)
-    print(key)
+    print(key, flush=True)
 
 
 @keys_app.command("list")
 def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
     """List the API keys, without their secrets."""
-    _check_exists(store)
     with _tables(store) as opened:
         keys = opened.api_keys()
     for key in keys:
@@ -98,7 +106,8 @@ def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
 @keys_app.command("revoke")
 def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A002 - what users see
     """Revoke an API key; a running service turns it away within a second or two."""
-    _check_exists(store)
+    if id.startswith("dyna_"):  # not shown: it may be a secret that is still valid
+        _fail("ID must be the first word of a line of dynabandit keys list, not the key itself")
     with _tables(store) as opened:
         found = opened.revoke_key(id, time.time())
     if not found:
@@ -108,7 +117,6 @@ def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A0
 @app.command()
 def verify(store: StoreOption = DEFAULT_STORE) -> None:
     """Replay every log and say where it first differs from what was answered."""
-    _check_exists(store)
     with _tables(store) as opened:
         verdicts = verify_store(opened)
     for one in verdicts:
@@ -130,13 +138,15 @@ def _open(url: str) -> Store:
 def _check_exists(url: str) -> None:
     """A wrong name must not make an empty store."""
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
-        _fail(f"store {url} does not exist")
+        _fail(f"store {url} does not exist; name one with --store, or let dynabandit serve make it")
 
 
 @contextlib.contextmanager
-def _tables(url: str) -> Iterator[Store]:
-    """A store with its tables, beside a service that may be running on it."""
+def _tables(url: str, new: bool = False) -> Iterator[Store]:
+    """A store with its tables, beside a service that may be running on it; `new` where it may be made now."""
     with contextlib.closing(_open(url)) as opened:
+        if not new:
+            _check_exists(url)
         try:
             opened.prepare_tables()
             yield opened
@@ -157,7 +167,8 @@ def _check_address(host: str, port: int) -> None:
     except (OSError, UnicodeError) as error:
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
             _fail(f"port {port} of {host} is in use; name another with --port, or 0 for any that is free")
-        _fail(f"cannot listen on port {port} of host {host!r}: {error}")
+        why = error.strerror if isinstance(error, OSError) else error
+        _fail(f"cannot listen on port {port} of host {host!r}: {why}")
 
 
 def _is_loopback(host: str) -> bool:
@@ -168,5 +179,5 @@ def _is_loopback(host: str) -> bool:
 
 
 def _fail(problem: str) -> NoReturn:
-    typer.echo(f"error: {problem}", err=True)
+    typer.echo(f"dynabandit: {problem}", err=True)
     raise typer.Exit(1)

@@ -69,7 +69,7 @@ class Desk:
         """Return the state of a bandit by its name, or refuse."""
         number = self.number(name)
         if number is None:
-            raise Refused(404, "there is no bandit with this name")
+            raise Refused(404, f"there is no bandit {name!r}")
         state = self.state(number)
         if state.deleted:  # by another process, since the name was looked up
             del self._names[name]
@@ -138,7 +138,8 @@ class Desk:
             if there.pop("drawn"):
                 there["seed"] = None
             if there != body:
-                raise Refused(409, "a bandit with this name was created from another body")
+                other = ", ".join(key for key in body if there.get(key) != body[key])
+                raise Refused(409, f"bandit {name!r} is there already, created from another body: other {other}")
             return 200, state
         body["drawn"] = body["seed"] is None
         if body["drawn"]:
@@ -160,10 +161,13 @@ class Desk:
             before = self._keyed.get((state.number, key)) or self.store.keyed(state.number, key)
             if before:
                 if len(before) != count:
-                    raise Refused(409, f"this Idempotency-Key was used for {len(before)} decisions, not {count}")
+                    raise Refused(
+                        409, f"count must be {len(before)}, as when this Idempotency-Key came first, got {count}"
+                    )
                 return _decisions(state, before)
         if count > 1 and count * len(state.bandit.names) > MOST_DRAWS:
-            raise Refused(422, f"count times the number of arms must be at most {MOST_DRAWS}, got {count} decisions")
+            arms = len(state.bandit.names)
+            raise Refused(422, f"count must be at most {max(1, MOST_DRAWS // arms)} with {arms} arms, got {count}")
         try:
             now, wall = self._now(state), time.time()
             rows = [state.decide(now, wall, key, str(count) if count > 1 and key is not None else None)]
@@ -178,31 +182,32 @@ class Desk:
     def reward(self, number: int, step: int, value: float) -> None:
         """Count a reward once, or refuse."""
         value += 0.0  # no negative zero, which a store need not give back
-        state = self.known(number)
+        state = self.known(number, step)
         found = self._decision(state, step)
         if found is None:
-            raise Refused(404, "there is no such decision")
+            raise _no_decision(number, step)
         if found.kind is None and self._late(state, found.time):
             self._close(state, step, found.arm)
-            raise Refused(410, "the window of this decision has ended")
+            raise _late(state, step)
         if found.kind is None:
             now, wall = self._now(state), time.time()
             self.rows.append(state.add(REWARD, now, wall, settles=step, arm=found.arm, value=value))
             self._settled[number, step] = (REWARD, value)
         elif found.kind == CLOSE:
-            raise Refused(410, "the window of this decision has ended")
+            raise _late(state, step)
         elif found.value != value:
-            raise Refused(409, f"this decision has the reward {found.value:g} already")
+            id = decision_id(public_id(number), step)  # noqa: A001
+            raise Refused(409, f"decision {id!r} has the reward {found.value:g} already, got {value:g}")
 
-    def known(self, number: int) -> State:
-        """Return the state of a bandit by its number, or refuse where it is not there any more."""
+    def known(self, number: int, step: int = 0) -> State:
+        """Return the state of the bandit of a decision, or refuse where it is not there any more."""
         if number not in self.states:
             found = self.store.bandit(number)
             if found is None or found.deleted:
-                raise Refused(404, "there is no such decision")
+                raise _no_decision(number, step)
         state = self.state(number)
         if state.deleted:
-            raise Refused(404, "there is no such decision")
+            raise _no_decision(number, step)
         return state
 
     def _decision(self, state: State, step: int) -> Settled | None:
@@ -251,7 +256,7 @@ class Desk:
         if arm in state.bandit.active:
             return
         if len(state.bandit.names) >= types.MOST_ARMS:
-            raise Refused(409, f"a bandit has at most {types.MOST_ARMS} arms, retired ones included")
+            raise Refused(409, f"a bandit must have at most {types.MOST_ARMS} arms, with retired ones, got one more")
         self._change(state, {"arm": arm, "add": True})
 
     def change_arm(self, state: State, arm: str, change: types.ChangeArm) -> None:
@@ -259,7 +264,7 @@ class Desk:
         if arm not in state.bandit.active:
             if change.retired and arm in state.bandit.names:
                 return
-            raise Refused(404, "there is no such arm")
+            raise Refused(404, f"there is no arm {arm!r}")
         asked = {name: value for name, value in msgspec.to_builtins(change).items() if value is not None}
         if asked:
             self._change(state, {"arm": arm, **asked})
@@ -295,6 +300,15 @@ class Desk:
         self.erased.append(number)
         if self._names.get(name) == number:
             del self._names[name]
+
+
+def _no_decision(number: int, step: int) -> Refused:
+    return Refused(404, f"there is no decision {decision_id(public_id(number), step)!r}")
+
+
+def _late(state: State, step: int) -> Refused:
+    window, id = state.settings.reward_window, decision_id(public_id(state.number), step)  # noqa: A001
+    return Refused(410, f"a reward of decision {id!r} must come within {window:g} seconds, and they are over")
 
 
 def _decisions(state: State, rows: list[Row]) -> list[types.Decision]:

@@ -39,7 +39,7 @@ def check_draws(store: Store, name: str, id: str | None, draws: int) -> None:  #
     """Refuse an export of a bandit that is not there, or for which it would draw too often."""
     arms = len(store.arm_names(find_log(store, name, id)))
     if draws * arms > MOST_DRAWS:
-        raise Refused(422, f"draws must be at most {MOST_DRAWS // arms} for {arms} arms, got {draws}")
+        raise Refused(422, f"draws must be at most {MOST_DRAWS // arms} with {arms} arms, got {draws}")
 
 
 def event_lines(

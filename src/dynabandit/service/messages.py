@@ -56,7 +56,7 @@ def complete(answer: Response, method: str, headers: Mapping[str, str]) -> Respo
 
 
 def _turned_away(**headers: str) -> Response:
-    return plain(429, "too many calls wait already", **{"Retry-After": RETRY_SECONDS}, **headers)
+    return plain(429, "too many calls wait already; try again", **{"Retry-After": RETRY_SECONDS}, **headers)
 
 
 async def turn_away(service: Service) -> Response:
@@ -76,9 +76,9 @@ def problem(service: Service, error: Exception) -> Response:
     elif isinstance(error, (msgspec.DecodeError, RecursionError)):
         status, why = 400, f"the body must be JSON: {error}"
     elif isinstance(error, StoreFailed):
-        status, why, headers = 503, "the store is not available", {"Retry-After": RETRY_SECONDS}
+        status, why, headers = 503, "the store is not available now; try again", {"Retry-After": RETRY_SECONDS}
     elif isinstance(error, ClientDisconnect):
-        status, why = 400, "the request was not sent whole"
+        status, why = 400, "the request must be sent whole, but its end did not come"
     elif isinstance(error, Differs):
         log.error("log and replay disagree", bandit=error.bandit, sequence=error.sequence, problem=error.problem)
         status, why = 500, f"event {error.sequence} of this bandit's log and its replay disagree"
@@ -95,11 +95,13 @@ def authorise(service: Service, request: Request, permission: str) -> str | None
         if key is None:
             raise Refused(401, "this needs a valid API key, as: Authorization: Bearer dyna_...")
         if permission not in ROLES[key.role]:
-            raise Refused(403, f"this needs a key that may {permission}")
+            roles = " or ".join(role for role, may in ROLES.items() if permission in may)
+            raise Refused(403, f"this needs a key with the role {roles}, got one with the role {key.role}")
         return key.id
-    if not _is_local(header(request, b"host") or ""):
+    host = header(request, b"host") or ""
+    if not _is_local(host):
         # A page on the web can point a name of its own at this address, but cannot choose another Host header
-        raise Refused(421, "without API keys only requests to 127.0.0.1 or localhost are answered")
+        raise Refused(421, f"without API keys, Host must be 127.0.0.1 or localhost, got {host[:100]!r}")
     return None
 
 
@@ -151,7 +153,7 @@ def path_part(request: Request, part: str) -> str:
     try:
         return cleaned(unquote(request.path_params[part], errors="strict"), part)
     except UnicodeDecodeError:
-        raise Refused(422, f"{part} must be UTF-8, percent-encoded") from None
+        raise Refused(422, f"{part} must be UTF-8, percent-encoded, got {request.path_params[part][:100]!r}") from None
 
 
 def cleaned(name: str, what: str) -> str:
@@ -173,7 +175,9 @@ def query_values(request: Request, *known: Query) -> dict[str, Any]:
     """Return the value of each parameter, or refuse."""
     given = dict(request.query_params)
     if len(given) < len(request.query_params.multi_items()):
-        raise Refused(422, "each parameter can be given once")
+        keys = [key for key, _ in request.query_params.multi_items()]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise Refused(422, f"every parameter must be given once, got {twice[:100]!r} {keys.count(twice)} times")
     values = {one.name: _value(one, given.pop(one.name)) if one.name in given else _default(one) for one in known}
     if given:
         names = ", ".join(one.name for one in known)

@@ -5,6 +5,7 @@ import contextlib
 import threading
 from typing import Any
 
+import structlog
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -19,12 +20,13 @@ except ImportError:  # Windows has no such limit
 
 __all__ = ["MOST_CONNECTIONS", "Guard", "Server", "make_server"]
 
+log = structlog.get_logger("dynabandit.service")
 MOST_CONNECTIONS = 1000
 REQUEST_SECONDS = 30.0  # from the first byte of a request to its last
 LARGEST_HEAD = 1 << 16
 KEEP_ALIVE_SECONDS = 75  # longer than load balancers do: it is for them to hang up on an idle connection
 OTHER_FILES = 128  # that a service has open besides its connections
-BUSY = plain(503, "there are too many connections", **{"Retry-After": RETRY_SECONDS}, Connection="close")
+BUSY = plain(503, "there are too many connections; try again", **{"Retry-After": RETRY_SECONDS}, Connection="close")
 
 
 class Guard(HttpToolsProtocol):
@@ -74,7 +76,7 @@ class Guard(HttpToolsProtocol):
         if self._in_head:
             self._head += len(data)
             if self._head > LARGEST_HEAD:
-                self._hang_up(431, "the head of the request is too large")
+                self._hang_up(431, f"the head of the request must have at most {LARGEST_HEAD} bytes")
         if self._deadline is None:
             self._set_deadline()
 
@@ -101,7 +103,7 @@ class Guard(HttpToolsProtocol):
 
     def _set_deadline(self) -> None:
         self._deadline = self.loop.call_later(
-            REQUEST_SECONDS, self._hang_up, 408, "the request took too long to arrive"
+            REQUEST_SECONDS, self._hang_up, 408, f"the request must arrive within {REQUEST_SECONDS:g} seconds"
         )
 
     def _lift_deadline(self) -> None:
@@ -146,7 +148,10 @@ class Server(uvicorn.Server):
             for socket in server.sockets:
                 address, port = socket.getsockname()[:2]
                 shown = f"[{address}]" if ":" in address else address
-                print(f"dynabandit serves http://{shown}:{port}", flush=True)
+                try:
+                    print(f"dynabandit serves http://{shown}:{port}", flush=True)
+                except OSError as error:  # a full disk under the output is no reason to turn callers away
+                    log.warning("cannot print where it listens", address=f"{shown}:{port}", problem=str(error))
 
 
 def make_server(

@@ -191,7 +191,7 @@ class Service:
         """PUT /v1/decisions/{id}/reward."""
         found = read_decision_id(decision)
         if found is None:
-            raise Refused(404, "there is no such decision")
+            raise Refused(404, f"there is no decision {decision[:100]!r}")
         number, step = found
         await self._writer.submit(Call(lambda desk: desk.reward(number, step, value), bandits=[number]))
         return types.Rewarded(decision, value)
@@ -368,7 +368,7 @@ def _bandits(store: Store, deleted: bool, after: str, limit: int) -> tuple[list[
 def _reward_one(desk: Desk, found: tuple[int, int] | None, given: types.GivenReward) -> types.RewardResult:
     try:
         if found is None:
-            raise Refused(404, "there is no such decision")
+            raise Refused(404, f"there is no decision {given.decision!r}")
         desk.reward(*found, given.reward)
     except Refused as error:
         return types.RewardResult(given.decision, error.status, error.problem)
@@ -384,7 +384,7 @@ def find_log(store: Store, name: str, id: str | None) -> int:  # noqa: A002
         row = None if number is None else store.bandit(number)
         number = None if row is None or row.name != name else number
     if number is None:
-        raise Refused(404, "there is no bandit with this name")
+        raise Refused(404, f"there is no bandit {name!r}" + (f" with the id {id[:100]!r}" if id is not None else ""))
     return number
 
 

@@ -95,5 +95,5 @@ def check_size(name: str, parameters: dict[str, Any]) -> None:
     size = max(policy.shared_size(), policy.memory_size())
     if size > MOST_SHARED:
         raise ValueError(
-            f"policy {name!r} would keep {size} numbers besides or of each arm, at most {MOST_SHARED} are allowed"
+            f"policy {name!r} must keep at most {MOST_SHARED} numbers beside its arms or of each arm, got {size}"
         )

@@ -269,9 +269,11 @@ def _labelled(policies: Policies) -> dict[str, Policy]:
         listed = [make_policy(policy) for policy in several]
         named = {policy.label: policy for policy in listed}
         if len(named) < len(listed):
-            raise ValueError("policies holds the same policy twice: give them labels of your own, as a mapping")
+            labels = [policy.label for policy in listed]
+            twice = next(label for label in labels if labels.count(label) > 1)
+            raise ValueError(f"policies must be different, got {twice!r} twice: give them labels, as a mapping")
     if not named:
-        raise ValueError("policies must hold at least one policy")
+        raise ValueError("policies must hold at least one policy, got none")
     return named
 
 

@@ -56,7 +56,7 @@ def trace(run: Simulation, replication: int = 0, times: int | Sequence[int] | np
     ([1000, 2000, 3000, 4000], (4, 3))
     """
     if run.arms is None or run.rewards is None:
-        raise ValueError('run must be a simulation with keep=("arms", "rewards")')
+        raise ValueError('run must be a simulation with keep=("arms", "rewards"), got one without')
     replication = integer("replication", replication, 0, run.replications - 1)
     marks = recorded_times(times, run.horizon)
     path = run.environment.path(run.horizon, run.seed, run.first_replication + replication)

@@ -101,7 +101,7 @@ def _file(name: str) -> File:
 async def _static(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in _names():
-        return plain(404, "there is nothing here")
+        return plain(404, f"there is nothing at {request.url.path[:200]!r}")
     file = await asyncio.to_thread(_file, name)
     headers = {**HEADERS, "ETag": file.tag, "Vary": "Accept-Encoding"}
     headers["Cache-Control"] = FOR_EVER if request.path_params["version"] == _version() else "no-cache"

@@ -109,8 +109,8 @@ class Watching(Response):
                 await self._send_messages(process, send)
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         except Busy:
-            why = f"{self.workers.most} runs are under way already; try again when one has ended"
-            await plain(429, why, **{"Retry-After": "2"})(scope, receive, send)
+            full = f"{self.workers.most} runs are under way already; try again when one has ended"
+            await plain(429, full, **{"Retry-After": "2"})(scope, receive, send)
 
     async def _send_messages(self, process: Process, send: Send) -> None:
         last = b""

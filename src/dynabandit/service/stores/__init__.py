@@ -1,5 +1,7 @@
 """Stores: where the log lives."""
 
+from pathlib import Path
+
 from dynabandit.errors import extra
 from dynabandit.service.stores.base import BanditRow, KeyRow, Snapshot, Store
 from dynabandit.service.stores.sqlite import SqliteStore
@@ -13,10 +15,12 @@ def open_store(url: str) -> Store:
         path = url.removeprefix("sqlite:///")
         if not path or path == ":memory:":
             raise ValueError(f"store must name a file, such as sqlite:///dynabandit.db, got {url!r}")
+        if Path(path).is_dir():
+            raise ValueError(f"store must name a file, such as sqlite:///dynabandit.db, got the folder {path}")
         return SqliteStore(path)
     if url.startswith(("postgresql://", "postgres://")):
         extra("psycopg", "postgres")
         from dynabandit.service.stores.postgres import PostgresStore
 
         return PostgresStore(url)
-    raise ValueError(f"store must start with sqlite:/// or postgresql://, got {url!r}")
+    raise ValueError(f"store must start with sqlite:/// or postgresql://, such as sqlite:///dynabandit.db, got {url!r}")

@@ -1,11 +1,13 @@
 """PostgreSQL: many processes serve the same bandits, one at a time each."""
 
 import contextlib
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import psycopg
 
+from dynabandit.errors import listed
 from dynabandit.service.errors import Conflict, StoreFailed
 from dynabandit.service.events import COLUMNS, Row
 from dynabandit.service.names import to_bytes
@@ -47,6 +49,7 @@ CREATE TABLE keys (
     created DOUBLE PRECISION NOT NULL, revoked DOUBLE PRECISION);
 CREATE TABLE schema_version (version INTEGER NOT NULL);
 """
+TABLES = re.findall(r"CREATE TABLE (\w+)", SCHEMA)
 
 
 class PostgresStore(Store):
@@ -62,6 +65,11 @@ class PostgresStore(Store):
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self.shown = re.sub("//.*@", "//", url.partition("?")[0])  # without a password
+        try:
+            psycopg.conninfo.conninfo_to_dict(url)
+        except psycopg.ProgrammingError as error:
+            raise ValueError(f"store must be like postgresql://user@host/name, got {self.shown!r}: {error}") from None
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._inside = False  # a transaction that `begin` started
 
@@ -70,17 +78,27 @@ class PostgresStore(Store):
         try:
             self.rows("SELECT pg_advisory_xact_lock(?)", (SCHEMA_LOCK,))
             if self.rows("SELECT to_regclass('schema_version')")[0][0] is None:
+                self._check_empty()
                 for part in SCHEMA.split(";"):
                     if part.strip():
                         self.rows(part)
                 self.rows("INSERT INTO schema_version VALUES (?)", (SCHEMA_VERSION,))
             version = self.rows("SELECT version FROM schema_version")[0][0]
             self.rows("COMMIT")
-        except StoreFailed:
+        except (StoreFailed, ValueError):
             self.rollback()
             raise
         if version != SCHEMA_VERSION:
-            raise ValueError(f"store has schema version {version}, but this release reads {SCHEMA_VERSION}")
+            raise ValueError(
+                f"store {self.shown} has schema version {version}, but this release reads version {SCHEMA_VERSION}"
+            )
+
+    def _check_empty(self) -> None:
+        taken = [name for name in TABLES if self.rows("SELECT to_regclass(?)", (name,))[0][0] is not None]
+        if taken:
+            raise ValueError(
+                f"store {self.shown} must be a database of its own, but has tables of something else: {listed(taken)}"
+            )
 
     def reader(self) -> "PostgresStore":
         return PostgresStore(self.url)
@@ -100,7 +118,7 @@ class PostgresStore(Store):
         except (psycopg.errors.UniqueViolation, psycopg.errors.SerializationFailure) as error:
             raise Conflict(str(error)) from error
         except (psycopg.Error, OSError) as error:
-            raise StoreFailed(str(error)) from error
+            raise StoreFailed(f"store {self.shown}: {error}") from error
 
     def begin(self, bandits: Iterable[int]) -> None:
         """Take the lock of each bandit, always in the same order: two processes cannot wait for each other."""

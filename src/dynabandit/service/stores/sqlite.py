@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from dynabandit.errors import listed
 from dynabandit.service.errors import Conflict, StoreFailed
 from dynabandit.service.events import COLUMNS, Row
 from dynabandit.service.names import to_bytes
@@ -41,6 +42,7 @@ CREATE TABLE keys (
     id TEXT PRIMARY KEY, role TEXT NOT NULL, digest TEXT NOT NULL, note TEXT NOT NULL, created REAL NOT NULL,
     revoked REAL);
 """
+TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
 
 
 def connect(path: str) -> Any:
@@ -91,6 +93,7 @@ class SqliteStore(Store):
         self._constraint_errors = constraint_errors
         self._settings = settings
         self._connection: Any = None
+        self._known = False  # to be a store, and not a database of something else
         self._claim: int | None = None
 
     def prepare(self) -> None:
@@ -114,26 +117,43 @@ class SqliteStore(Store):
         try:
             claim = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise StoreFailed(f"store {self.url} cannot be opened: {error}") from None
+            raise StoreFailed(f"store {self.url} cannot be opened: {error.strerror}") from None
         try:
             fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(claim)
             raise StoreFailed(
-                f"another process serves {self._path}; for several replicas use a postgresql:// store"
+                f"store {self.url} is served by another process; for several replicas use a postgresql:// store"
             ) from None
         self._claim = claim
 
     def reader(self) -> "SqliteStore":
-        return SqliteStore(self._path, self._connect, self._errors, self._constraint_errors, self._settings)
+        other = SqliteStore(self._path, self._connect, self._errors, self._constraint_errors, self._settings)
+        other._known = self._known
+        return other
 
     def _open(self) -> Any:
         if self._connection is None:
             connection = self._connect(self._path)
+            if not self._known:
+                self._check_ours(connection)
             for setting in self._settings:
                 connection.execute(setting).fetchall()
             self._connection = connection
         return self._connection
+
+    def _check_ours(self, connection: Any) -> None:
+        """Leave a database of something else alone, before any setting is changed in it."""
+        # In this order: where another process makes the tables now, they are not seen without their version
+        tables = [name for (name,) in connection.execute(TABLES).fetchall()]
+        version = connection.execute("PRAGMA user_version").fetchall()[0][0]
+        if tables and (version == 0 or "events" not in tables):
+            connection.close()
+            raise ValueError(
+                f"store {self.url} must be a file of its own, but is a database of something else, "
+                f"with the tables {listed(tables)}"
+            )
+        self._known = True
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
