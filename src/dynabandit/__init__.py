@@ -18,10 +18,6 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """Import the clients of the service when they are asked for: they need the extra `serve`."""
     if name in ("AsyncClient", "Client"):
-        from dynabandit.errors import extra
-
-        for module in ("httpx", "msgspec"):
-            extra(module, "serve")
         from dynabandit import client
 
         return getattr(client, name)

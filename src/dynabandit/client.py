@@ -10,10 +10,13 @@ from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
 
-import httpx
-import msgspec
+from dynabandit.errors import extra
 
-from dynabandit.service import types
+extra("httpx", "serve")
+import httpx  # noqa: E402 - after the message that says how to install it
+import msgspec  # noqa: E402
+
+from dynabandit.service import types  # noqa: E402
 
 __all__ = ["AsyncClient", "Client", "ServiceError"]
 

@@ -12,7 +12,7 @@ import typer
 import dynabandit
 from dynabandit import experiments
 from dynabandit.catalogue import entries
-from dynabandit.cli import display, logs, missing
+from dynabandit.cli import SERVICE, display, logs, missing
 from dynabandit.cli.failing import BAD_INPUT, FAILED, INTERRUPTED, bad_input as _bad_input, stop as _stop
 from dynabandit.environments import ENVIRONMENTS
 from dynabandit.errors import extra
@@ -25,6 +25,7 @@ __all__ = ["app"]
 Publish = Callable[[Results, Path, Watcher], Callable[[], None]]  # writes files, and returns what prints the rest
 
 QUICK = 10  # replications
+REPORTING = ("pyarrow", "scipy", "matplotlib", "jinja2", "plotly")  # what a report is written with
 ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = typer.Typer(
@@ -245,7 +246,8 @@ def _run(spec: Spec, out: Path, how: dict[str, Any], publish: Publish) -> None:
     with _bad_input():
         experiments.check(spec, how["backend"], how["precision"], how["cluster"], how["jobs"])
     try:
-        extra("pyarrow", "lab")  # now, rather than after hours of simulation
+        for module in REPORTING:
+            extra(module, "lab")  # now, rather than after hours of simulation
         with display.display(sys.stderr) as watcher:
             results = experiments.run(spec, out, watcher=watcher, **how)
             show = publish(results, out, watcher)
@@ -269,7 +271,7 @@ def _mount_service() -> None:
         from dynabandit.service.commands import app as service
     except ModuleNotFoundError as error:
         message = missing(error, "serve")
-        for name in ("serve", "keys", "verify"):
+        for name in SERVICE:
             app.command(name, help="Decisions over HTTP.", context_settings=ANYTHING)(lambda: _stop(message, FAILED))
     else:
         app.add_typer(service)

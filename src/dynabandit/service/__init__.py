@@ -1,1 +1,5 @@
 """The decision service: decisions over HTTP that survive crashes, duplicates and delay."""
+
+from dynabandit.errors import extra
+
+extra("msgspec", "serve")  # every part of it needs this one
