@@ -91,9 +91,9 @@ dist: $(READY)
 	$(BIN)/python -m build --no-isolation --outdir dist
 	PYTHONPATH=tests $(BIN)/python -m distribution.archives dist
 
-# All extras, or some: make dist-check EXTRAS="lab serve"
+# All extras, or some, with this Python or another: make dist-check EXTRAS="lab serve" PYTHON=python3.13
 dist-check: dist
-	PYTHONPATH=tests $(BIN)/python -m distribution.venvs dist $(EXTRAS)
+	PYTHONPATH=tests $(BIN)/python -m distribution.venvs --python $(PYTHON) dist $(EXTRAS)
 
 clean:
 	rm -rf $(VENV) out site build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

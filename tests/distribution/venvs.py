@@ -3,6 +3,7 @@
 ``python -m distribution.venvs FOLDER [EXTRA...]``: `none` is the wheel alone, `sources` the source archive alone.
 """
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -57,7 +58,7 @@ def size(folder: Path) -> float:
     return sum(path.lstat().st_size for path in folder.rglob("*")) / 1e6
 
 
-def check(extra: str, wheel: Path, sources: Path, **more: str) -> None:
+def check(extra: str, maker: str, wheel: Path, sources: Path, **more: str) -> None:
     """Install one extra, and try it."""
     with tempfile.TemporaryDirectory(prefix="dynabandit-dist-") as name:
         folder = Path(name)
@@ -67,7 +68,7 @@ def check(extra: str, wheel: Path, sources: Path, **more: str) -> None:
         shutil.copy(ROOT / "README.md", work)
         around = {"cwd": work, "env": environment(folder, **more), "check": True}
         began = time.monotonic()
-        subprocess.run([sys.executable, "-m", "venv", folder / "venv"], **around)
+        subprocess.run([maker, "-m", "venv", folder / "venv"], **around)
         bare = size(folder)
         what = {"none": str(wheel), "sources": str(sources)}.get(extra, f"{wheel}[{extra}]")
         subprocess.run([python, "-m", "pip", "install", "--quiet", what], **around)
@@ -82,17 +83,30 @@ def check(extra: str, wheel: Path, sources: Path, **more: str) -> None:
         subprocess.run([python, "-I", "trial.py", "none" if extra == "sources" else extra], **around)
 
 
-def main(folder: Path, chosen: list[str]) -> None:
-    """Check all extras, or those that were chosen."""
-    wheel, sources = (path.resolve() for path in found(folder))
+def main() -> None:
+    """Check all extras, or those that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--python", default=sys.executable, help="makes the virtual environments")
+    parser.add_argument("folder", type=Path, help="holds a wheel and a source archive")
+    parser.add_argument("extras", nargs="*", help="by default all")
+    asked = parser.parse_args()
+    chosen = asked.extras
+    wheel, sources = (path.resolve() for path in found(asked.folder))
     known = ["none", "sources", *extras(wheel)]
     if unknown := set(chosen) - set(known):
         sys.exit(f"unknown extras {sorted(unknown)}. Known: {', '.join(known)}")
     warnings.simplefilter("ignore")
+    failed = []
     with postgres() as url:
         for extra in chosen or known:
-            check(extra, wheel, sources, DYNABANDIT_POSTGRES=url)
+            try:
+                check(extra, asked.python, wheel, sources, DYNABANDIT_POSTGRES=url)
+            except subprocess.CalledProcessError as error:
+                sys.stdout.write(f"{extra}: {error}\n")
+                failed.append(extra)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main()
