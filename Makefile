@@ -8,6 +8,8 @@
 # make bench-cluster  what a Dask cluster costs
 # make screenshots  the pictures of the pages
 # make docs    the documentation as a site, in site/
+# make dist    the archives to publish, in dist/
+# make dist-check  each extra in an empty virtual environment, for some minutes and with a network
 # make setup   the virtual environment alone
 
 PYTHON ?= python3
@@ -15,7 +17,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit interpreted mutants browser test-faults screenshots paper bench bench-peers bench-serve bench-cluster docs clean
+.PHONY: setup test lint unit interpreted mutants browser test-faults screenshots paper bench bench-peers bench-serve bench-cluster docs dist dist-check clean
 
 setup: $(READY)
 
@@ -87,6 +89,16 @@ bench-peers: $(READY)
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The documentation: site/index.html"
+
+# The wheel is built from the source archive: what is not in there is in neither
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+	PYTHONPATH=tests $(BIN)/python -m distribution.archives dist
+
+# All extras, or some, with this Python or another: make dist-check EXTRAS="lab serve" PYTHON=python3.13
+dist-check: dist
+	PYTHONPATH=tests $(BIN)/python -m distribution.venvs --python $(PYTHON) dist $(EXTRAS)
 
 clean:
 	rm -rf $(VENV) out site build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -28,10 +28,6 @@ def __getattr__(name: str) -> object:
     if name in ("adapters", "logs"):
         return importlib.import_module(f"dynabandit.{name}")
     if name in _CLIENTS:
-        from dynabandit.errors import extra
-
-        for module in ("httpx", "msgspec"):
-            extra(module, "serve")
         from dynabandit import client
 
         return getattr(client, name)

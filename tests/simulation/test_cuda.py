@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from numba import cuda
 
 import dynabandit as db
 from dynabandit.kernels.compilation import compiled
@@ -74,6 +75,13 @@ def test_cuda_kernels_make_the_choices_of_the_processor(names: list[str], world:
 
 def test_without_a_gpu_the_message_says_what_is_missing() -> None:
     with pytest.raises(RuntimeError, match="backend 'cuda' needs an NVIDIA GPU and its driver"):
+        db.simulate("ucb", "case-1", horizon=10, backend="cuda")
+
+
+def test_a_gpu_without_the_toolkit_is_not_taken_for_a_missing_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "is_available", lambda: False)
+    monkeypatch.setattr(cuda, "current_context", lambda: None)
+    with pytest.raises(RuntimeError, match=r"needs NVVM of the CUDA toolkit, .*: pip install 'dynabandit\[cuda\]'$"):
         db.simulate("ucb", "case-1", horizon=10, backend="cuda")
 
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
+from dynabandit.errors import extra
 from dynabandit.results import Results, Run
 
 __all__ = ["HEADINGS", "Standing", "as_json", "as_markdown", "cells", "critical_difference", "standings"]
@@ -60,6 +60,7 @@ def critical_difference(policies: int, worlds: int, level: float = LEVEL) -> flo
     """
     if policies < 2 or worlds < 1:
         return math.nan
+    stats = extra("scipy.stats", "lab")
     quantile = float(stats.studentized_range.ppf(1.0 - level, policies, math.inf)) / math.sqrt(2.0)
     return quantile * math.sqrt(policies * (policies + 1) / (6.0 * worlds))
 
@@ -87,7 +88,8 @@ def standings(
     regret = np.array([[float(world[label].total_regret.mean()) for label in labels] for world in worlds.values()])
     regret = regret.reshape(len(worlds), len(labels))
     of_ranked = regret[:, [labels.index(label) for label in ranked]]
-    ranks = dict(zip(ranked, stats.rankdata(of_ranked, axis=1).mean(axis=0).tolist(), strict=True)) if worlds else {}
+    rankdata = extra("scipy.stats", "lab").rankdata
+    ranks = dict(zip(ranked, rankdata(of_ranked, axis=1).mean(axis=0).tolist(), strict=True)) if worlds else {}
     least = of_ranked.min(axis=1, keepdims=True) if worlds else np.ones((0, 1))
     ratios = regret / np.maximum(least, np.finfo(float).tiny)
     rows = [

@@ -5,7 +5,11 @@ import io
 import os
 import sys
 
-__all__ = ["main", "missing"]
+from dynabandit import __version__
+
+__all__ = ["SERVICE", "main", "missing"]
+
+SERVICE = ("serve", "keys", "verify")  # the commands that the extra `serve` brings
 
 
 def main() -> None:
@@ -14,7 +18,10 @@ def main() -> None:
     try:
         from dynabandit.cli.commands import app
     except ModuleNotFoundError as error:
-        sys.exit(f"dynabandit: {missing(error)}")
+        if sys.argv[1:] == ["--version"]:  # there is a version without any extra, too
+            sys.stdout.write(f"dynabandit {__version__}\n")
+            return
+        sys.exit(f"dynabandit: {missing(error, 'serve' if sys.argv[1:2] and sys.argv[1] in SERVICE else 'lab')}")
     except KeyboardInterrupt:
         sys.exit(130)
     try:

@@ -1,7 +1,6 @@
 """The commands; each parses, calls one function and prints."""
 
 import functools
-import importlib.util
 import shlex
 import sys
 from collections.abc import Callable
@@ -13,7 +12,7 @@ import typer
 import dynabandit
 from dynabandit import experiments
 from dynabandit.catalogue import entries
-from dynabandit.cli import display, logs, missing
+from dynabandit.cli import SERVICE, display, logs, missing
 from dynabandit.cli.failing import (
     BAD_INPUT,
     FAILED,
@@ -33,7 +32,7 @@ __all__ = ["app"]
 Publish = Callable[[Results, Path, Watcher], Callable[[], None]]  # writes files, and returns what prints the rest
 
 QUICK = 10  # replications
-NEEDED = ("pyarrow", "scipy", "matplotlib", "plotly", "jinja2")  # for results and reports
+REPORTING = ("pyarrow", "scipy", "matplotlib", "jinja2", "plotly")  # what a report is written with
 ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = typer.Typer(
@@ -261,9 +260,8 @@ def _run(spec: Spec, out: Path, how: How, publish: Publish) -> None:
     with _bad_input():
         experiments.check(spec, how.backend, how.precision, how.cluster, how.jobs)
     try:
-        for module in NEEDED:  # now, rather than after hours of simulation
-            if importlib.util.find_spec(module) is None:
-                extra(module, "lab")
+        for module in REPORTING:
+            extra(module, "lab")  # now, rather than after hours of simulation
         with display.display(sys.stderr) as watcher:
             results = experiments.run(spec, out, watcher=watcher, **how._asdict())
             show = publish(results, out, watcher)
@@ -289,7 +287,7 @@ def _mount_service() -> None:
         from dynabandit.service.commands import app as service
     except ModuleNotFoundError as error:
         message = missing(error, "serve")
-        for name in ("serve", "keys", "verify"):
+        for name in SERVICE:
             app.command(name, help="Decisions over HTTP.", context_settings=ANYTHING)(lambda: _stop(message, FAILED))
     else:
         app.add_typer(service)

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dynabandit.errors import integer
+from dynabandit.errors import extra, integer
 from dynabandit.experiments.backends import check, place
 from dynabandit.experiments.crew import Crew, hire
 from dynabandit.experiments.machine import hardware
@@ -79,6 +79,7 @@ def run(
     began = time.monotonic()
     out = Path(out)
     check(spec, backend, precision, cluster, jobs)
+    extra("pyarrow", "lab")  # writes the results: now, rather than after hours
     with hire(cluster, jobs) as crew:
         places = place(spec, backend, precision, crew.gpus)
         plan, store = make_plan(spec, places, precision), Store(out / STORE)

@@ -172,6 +172,7 @@ def advise(
     clip = number("clip", clip, 0.0, 1.0)
     if log.rows < BLOCKS:
         raise ValueError(f"{log.name} must have at least {BLOCKS} rows for advice, got {log.rows}")
+    extra("scipy.stats", "lab")  # judges the differences: now, rather than after all replays
     players = [player(log, one, replications, draws, "log", clip, seed) for one in chosen]
     blocks = np.zeros((len(chosen) + 1, BLOCKS))  # the last row is the log itself
     squares, accepted, rows = np.zeros(len(chosen) + 1), np.zeros(len(chosen)), 0

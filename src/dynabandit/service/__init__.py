@@ -1,3 +1,7 @@
 """The decision service: decisions over HTTP that survive crashes, duplicates and delay."""
 
+from dynabandit.errors import extra
+
+extra("msgspec", "serve")  # every part of it needs this one
+
 __all__ = ()

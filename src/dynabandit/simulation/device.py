@@ -34,12 +34,12 @@ def missing() -> str:
 
     if cuda.is_available():
         return ""
-    found = "found none"
     try:
         cuda.current_context()
     except Exception as error:  # whatever the driver has to say
         found = f"found none that works ({' '.join(str(error).split()).rstrip(' :')})"
-    return f"needs an NVIDIA GPU and its driver, but {found}: install NVIDIA's driver, or use backend='cpu'"
+        return f"needs an NVIDIA GPU and its driver, but {found}: install NVIDIA's driver, or use backend='cpu'"
+    return "needs NVVM of the CUDA toolkit, which was not found beside the GPU: pip install 'dynabandit[cuda]'"
 
 
 def run(work: Work, records: dict[str, Record], replications: int, block: int | None, precision: str) -> None:

