@@ -21,6 +21,7 @@ from dynabandit.service.commands import app
 from dynabandit.service.desk import Desk
 from dynabandit.service.export import decisions
 from dynabandit.service.fold import MOST_OPEN
+from dynabandit.service.keys import Keyring
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import verify
 from ready import READY
@@ -242,6 +243,20 @@ def test_a_name_that_is_not_utf_8_hides_no_other_bandit(wounded, clock):
         assert names == [["good"], ["g\ufffd", "z"], []]
         clock.seconds += 11
         wait_for(lambda: client.state("good").sequence == 11)
+
+
+@pytest.mark.parametrize("column", ["role", "digest"])
+def test_a_key_that_is_not_utf_8_opens_nothing_and_locks_nobody_out(sqlite_url, column):
+    create = ["keys", "create", "--role", "admin", "--store", sqlite_url]
+    bad, good = (CliRunner().invoke(app, create).output.strip() for _ in range(2))
+    with contextlib.closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:
+        connection.execute(f"UPDATE keys SET {column} = CAST(x'61ff' AS TEXT) WHERE id = ?", (bad.split("_")[1],))
+    listed = CliRunner().invoke(app, ["keys", "list", "--store", sqlite_url])
+    assert (listed.exit_code, len(listed.output.splitlines())) == (0, 2)
+    with contextlib.closing(open_store(sqlite_url)) as store:
+        ring = Keyring(store.api_keys())
+    assert ring.holder(f"Bearer {bad}") is None
+    assert ring.holder(f"Bearer {good}") is not None
 
 
 def test_what_is_kept_in_memory_does_not_grow_with_the_log(sqlite_url):
