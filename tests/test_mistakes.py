@@ -304,7 +304,7 @@ def test_too_little_memory_is_said(folder, monkeypatch, arguments):
     assert (done.exit_code, done.stderr) == (1, "dynabandit: this takes more memory than there is\n")
 
 
-@pytest.mark.parametrize("module", commands.NEEDED)
+@pytest.mark.parametrize("module", commands.REPORTING)
 def test_what_a_report_needs_is_asked_for_before_anything_runs(tmp_path, monkeypatch, module):
     monkeypatch.setitem(sys.modules, module, None)
     done = CliRunner().invoke(app, [*COMPARE, "--out", str(tmp_path / "out"), "ucb"], prog_name="dynabandit")

@@ -57,7 +57,7 @@ def imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 full = f"{node.module}.{one.name}"
                 if full in PATHS:
                     modules[one.asname or one.name] = full
-                else:
+                elif not one.name.startswith("__"):
                     yield str(node.module), one.name
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:

@@ -13,14 +13,14 @@ INTRODUCTION = Path(__file__).with_name("messages.intro.md")
 
 # The sections of the page, and the files whose messages belong there; the first that fits takes them
 SECTIONS = {
-    "The library": ("adapters/", "bandit.py", "environments/", "errors.py", "estimators/", "frames.py", "kernels/",
+    "The library": ("adapters/", "arms.py", "bandit.py", "environments/", "errors.py", "estimators/", "frames.py", "kernels/",
                     "policies/", "results.py", "saving.py", "shares.py", "simulation/", "__init__.py"),
     "Checks of your own policies, environments and estimators": ("checks.py",),
     "Specs and runs of the lab": ("experiments/", "analysis/"),
     "Logs, replay and advice": ("logs/",),
     "The command line": ("cli/", "service/commands.py"),
     "The playground and the pages": ("playground/", "service/pages/"),
-    "The client": ("client.py",),
+    "The client": ("client/",),
     "The store of the service": ("service/stores/",),
     "The service over HTTP": ("service/",),
 }  # fmt: skip

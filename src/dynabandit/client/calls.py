@@ -8,7 +8,10 @@ from urllib.parse import quote
 
 from dynabandit.service import types
 
-__all__ = ["Call", "Found"]
+__all__ = [
+    "Call", "Found", "add_arm", "bandits", "change_arm", "create", "decide", "delete", "events", "path", "preview",
+    "reward", "rewards", "set_policy", "state",
+]  # fmt: skip
 
 Result = TypeVar("Result")
 Found = types.BanditState | types.BanditSummary
