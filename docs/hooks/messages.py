@@ -13,8 +13,8 @@ INTRODUCTION = Path(__file__).with_name("messages.intro.md")
 
 # The sections of the page, and the files whose messages belong there; the first that fits takes them
 SECTIONS = {
-    "The library": ("adapters/", "arms.py", "bandit.py", "environments/", "errors.py", "estimators/", "frames.py", "kernels/",
-                    "policies/", "results.py", "saving.py", "shares.py", "simulation/", "__init__.py"),
+    "The library": ("adapters/", "arms.py", "bandit.py", "environments/", "errors.py", "estimators/", "frames.py",
+                    "kernels/", "policies/", "results.py", "saving.py", "shares.py", "simulation/", "__init__.py"),
     "Checks of your own policies, environments and estimators": ("checks.py",),
     "Specs and runs of the lab": ("experiments/", "analysis/"),
     "Logs, replay and advice": ("logs/",),
