@@ -200,7 +200,7 @@ def _member(owner: ModuleType | type, name: str) -> Any:
 
 def _docstrings(code: CodeType) -> int:
     """Return 1 where the first constant of `code` is its docstring, else 0."""
-    if sys.version_info >= (3, 13):
+    if sys.version_info >= (3, 14):
         return int(bool(code.co_flags & inspect.CO_HAS_DOCSTRING))
     inner = code.co_name.startswith("<")  # a comprehension has no docstring, and may begin with any constant
     return int(not inner and bool(code.co_consts) and isinstance(code.co_consts[0], str))
