@@ -1,6 +1,7 @@
 # make paper   the paper from one command
 # make test    everything that must hold, set-up included
 # make bench   speed
+# make test-order  everything again, three times in an order of chance
 # make test-faults  the service under kill -9, power cuts, full disks and lost replicas, for long
 # make mutants     small changes of kernels, estimators and policies, each of which some test must notice; for hours
 # make bench-peers  speed beside other libraries, which it installs, and how cost grows with arms and replications
@@ -17,7 +18,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit interpreted mutants browser test-faults screenshots paper bench bench-peers bench-serve bench-cluster docs dist dist-check clean
+.PHONY: setup test lint unit interpreted mutants test-order browser test-faults screenshots paper bench bench-peers bench-serve bench-cluster docs dist dist-check clean
 
 setup: $(READY)
 
@@ -49,6 +50,11 @@ browser:
 	  echo "Installing Chromium for the tests of pages"; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 	else echo "NO BROWSER: the tests of pages will be SKIPPED; install Chrome or Chromium to run them"; fi
+
+# Three times the same tests in an order of chance, which is told; PASSES=1 for one
+PASSES ?= 3
+test-order: $(READY) browser
+	for pass in $$(seq $(PASSES)); do $(BIN)/pytest -n 2 -p randomly || exit 1; done
 
 # The same unit tests without any compiled code
 interpreted: $(READY)
