@@ -111,10 +111,10 @@ def test_adaptive_policies_believe_what_their_estimator_says(name: str) -> None:
 def test_change_point_ts_believes_the_average_of_its_runs(
     rates: tuple[float, ...], history: list[tuple[int, float]]
 ) -> None:
-    found = beliefs("changepoint-ts", history, rate=rates[0] if len(rates) == 1 else "learnt", prior=(1, 3))
+    found = beliefs("changepoint-ts", history, rate=rates[0] if len(rates) == 1 else "learnt", prior=(2, 3))
     expected = []
     for arm in range(ARMS):
-        runs = changepoint_ts.runs(history, arm, rates, (1.0, 3.0))
+        runs = changepoint_ts.runs(history, arm, rates, (2.0, 3.0))
         mean = sum(run.probability * run.a / (run.a + run.b) for run in runs)
         going_on = sum(run.probability * (1 - rates[run.rate]) for run in runs)
         size = sum(run.probability * (run.a + run.b) for run in runs)
