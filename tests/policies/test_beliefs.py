@@ -74,6 +74,18 @@ def test_an_arm_of_d_ucb_whose_count_is_gone_keeps_its_mean() -> None:
     same(found[:1], [(0.25, 0.0, 0.5, 0.0)])
 
 
+def test_an_arm_of_d_ucb_that_weighs_less_than_one_reward_has_a_variance() -> None:
+    # The common scale is multiplied into the arms at the 333rd reward, and the count falls below 1
+    found = beliefs("d-ucb", [(1, 1.0)] * 329 + [(0, 1.0), (0, 0.0)] + [(1, 1.0)] * 4, discount=0.5)
+    same(found[:1], [(1 / 3, 2 / 9, 0.5, 1 / 16 + 1 / 32)])
+
+
+def test_rounding_makes_no_variance_of_d_ucb_negative() -> None:
+    for percent in range(100):
+        found = beliefs("d-ucb", [(0, percent / 100)] * 5, discount=0.9)[0]
+        assert 0.0 <= found.variance < 1e-15
+
+
 def test_d_ucb_without_its_discount_has_forgotten_nothing_yet() -> None:
     policy = db.policy("d-ucb")
     driver = Driver(db.policy("d-ucb", discount=1.0), ARMS).feed(0, 1.0, 0.0)

@@ -9,7 +9,7 @@ import pytest
 import dynabandit as db
 from driver import Driver
 from dynabandit.kernels.compilation import compiled
-from dynabandit.policies import POLICIES, aff_ucb1, compiled as whole, glr_kl_ucb
+from dynabandit.policies import POLICIES, aff_ucb1, changepoint_thompson, compiled as whole, glr_kl_ucb
 from dynabandit.policies.base import Now
 from ready import READY
 
@@ -299,3 +299,28 @@ def test_without_forced_exploration_no_session_is_looked_for() -> None:
     driver = ready("glr-kl-ucb-diminishing", scale=0.0).feed(0, *[0.5] * 20)
     assert driver.shared[glr_kl_ucb.SESSION] == 1.0
     assert context(driver, 21) == 1.0
+
+
+# --- Particles of change-point TS ---------------------------------------------------------------------------
+
+
+def particles(driver: Driver) -> list[list[float]]:
+    """The a, b and probability of each particle of the first arm, under one rate."""
+    return [[float(number) for number in row] for row in driver.memory[3:, 0].reshape(-1, 3)]
+
+
+def test_of_two_equally_likely_runs_the_longer_one_goes() -> None:
+    # With a rate of 1/2, a prior of (1, 1) and a second reward of 1/2, all is a power of 2
+    driver = ready("changepoint-ts", rate=0.5, particles=2).feed(0, 1.0, 0.5)
+    assert particles(driver) == [[2.5, 1.5, 0.25], [1.5, 1.5, 0.25]]
+    driver.feed(0, 0.0)
+    assert [law[:2] for law in particles(driver)] == [[1.5, 2.5], [1.0, 2.0]]
+
+
+@pytest.mark.parametrize("least", [0, 1, 2])
+def test_the_least_likely_run_goes_however_unlikely_all_are(least: int) -> None:
+    driver = ready("changepoint-ts", rate=0.5, particles=3).feed(0, 1.0, 0.5, 0.25)
+    laws = [law[:2] for law in particles(driver)]
+    driver.memory[5::3, 0] = [1e-40 if particle == least else 1e-30 for particle in range(3)]
+    assert changepoint_thompson.make_room(driver.memory, 0, driver.numbers) == 2
+    assert [law[:2] for law in particles(driver)][:2] == [law for place, law in enumerate(laws) if place != least]
