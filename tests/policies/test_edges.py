@@ -278,6 +278,17 @@ def test_the_table_of_powers_is_short_and_what_lies_beyond_is_computed() -> None
         assert found == pytest.approx(driver.slot("index")[0] + spread * idle ** (1 / 3), rel=1e-12)
 
 
+# --- Weights of Exp3.S --------------------------------------------------------------------------------------
+
+
+def test_every_weight_gets_its_part_of_the_sum_of_all_whatever_that_is() -> None:
+    driver = ready("exp3-s", exploration=0.5, sharing=0.1)
+    driver.slot("share")[:] = [0.9, 0.6, 0.3]  # as after an arm was added: they add up to 1.8
+    gift = math.e * 0.1 / 3 * 1.8
+    grown = np.array([0.9, 0.6, 0.3]) + gift
+    np.testing.assert_allclose(driver.feed(0, 0.0).slot("share"), grown / grown.sum(), rtol=1e-12)
+
+
 # --- Sessions of diminishing exploration --------------------------------------------------------------------
 
 
