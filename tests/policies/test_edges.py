@@ -240,6 +240,21 @@ def test_m_ucb_restarts_beyond_its_threshold_and_not_at_it() -> None:
     assert ready("m-ucb", window=2, threshold=0.75).feed(0, 0.0, 1.0).slot("plays")[0] == 0.0
 
 
+def test_m_ucb_counts_from_one_where_rewards_are_ahead_of_decisions() -> None:
+    driver = ready("m-ucb", window=2, threshold=0.5, exploration=0.0)
+    assert [context(driver, step) for step in (1, 2)] == [0.0, pytest.approx(math.sqrt(2 * math.log(2)))]
+    driver.feed(0, 0.0, 1.0)  # a restart at the second reward
+    assert [context(driver, step) for step in (1, 2, 3)] == [0.0, 0.0, 0.0]
+    assert context(driver, 5) == pytest.approx(math.sqrt(2 * math.log(3)))
+
+
+@pytest.mark.parametrize("rewards", [(math.nextafter(1.0, 0.0), 1.0), (5e-324, 0.0)])
+def test_rewards_that_differ_by_less_than_their_mean_can_show_are_no_change(rewards: tuple[float, float]) -> None:
+    driver = ready("glr-kl-ucb", every=1, spacing=1).feed(0, *rewards)
+    assert driver.slot("mean")[0] == rewards[1]
+    assert driver.slot("plays")[0] == 2.0
+
+
 def test_the_yardstick_lets_a_move_of_its_tolerance_pass() -> None:
     driver = ready("oracle-restart", tolerance=0.25)
     seen = []
