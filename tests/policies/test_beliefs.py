@@ -1,0 +1,139 @@
+"""What each policy says of an arm after four rewards, by the formula of its estimator worked out by hand."""
+
+import math
+from typing import Any
+
+import pytest
+
+import dynabandit as db
+from driver import Driver
+from dynabandit.estimators import AdaptiveForgetting
+from dynabandit.estimators.base import Belief
+from dynabandit.policies import POLICIES
+from dynabandit.policies.changepoint_thompson import RATES
+from oracles import changepoint_ts
+
+HISTORY = [(0, 1.0), (0, 0.5), (1, 1.0), (0, 0.0)]  # the third arm is never played
+ARMS = 3
+AVERAGING = (
+    "eps-greedy", "ucb", "ts", "ots", "kl-ucb", "glr-kl-ucb", "glr-kl-ucb-diminishing", "cusum-ucb", "m-ucb",
+    "exp3-s", "rexp3", "oracle-restart", "uniform", "best-arm",
+)  # fmt: skip
+ADAPTIVE = [name for name in POLICIES if name.startswith("aff-")]
+
+
+def beliefs(name: str, history: list[tuple[int, float]] | None = None, **parameters: Any) -> list[Belief]:
+    driver = Driver(db.policy(name, **parameters), ARMS)
+    for arm, reward in HISTORY if history is None else history:
+        driver.feed(arm, reward)
+    return [driver.policy.belief(driver.memory[:, arm], driver.shared) for arm in range(ARMS)]
+
+
+def same(found: list[Belief], expected: list[tuple[float, float, float, float]]) -> None:
+    for belief, numbers in zip(found, expected, strict=True):
+        assert all(type(part) is float for part in belief)
+        assert tuple(belief) == pytest.approx(numbers, rel=1e-12, abs=1e-15, nan_ok=True)
+
+
+def beta(a: float, b: float, forgetting: float) -> tuple[float, float, float, float]:
+    """A Beta(a, b) law has the mean a / (a + b); a reward with this mean p has the variance p (1 - p)."""
+    return a / (a + b), a * b / (a + b) ** 2, forgetting, a + b
+
+
+@pytest.mark.parametrize("name", AVERAGING)
+def test_the_sample_mean_counts_every_reward_alike(name: str) -> None:
+    # 1, 0.5 and 0: the squared distances from 0.5 add up to 0.5, over 3 - 1
+    given = {"horizon": 100, "changes": 1} if db.policy(name).needs_horizon else {}
+    same(beliefs(name, **given), [(0.5, 0.25, 1.0, 3.0), (1.0, 0.0, 1.0, 1.0), (math.nan, 0.0, 1.0, 0.0)])
+
+
+@pytest.mark.parametrize("name", ["sw-ucb", "sw-kl-ucb"])
+def test_a_window_of_three_has_lost_the_first_reward(name: str) -> None:
+    # 0.5 and 0: 2 (0.25)^2 over 2 - 1
+    same(beliefs(name, window=3), [(0.25, 0.125, 1.0, 2.0), (1.0, 0.0, 1.0, 1.0), (math.nan, 0.0, 1.0, 0.0)])
+
+
+def test_the_posterior_of_sw_ts_is_that_of_its_window() -> None:
+    expected = [beta(1 + 0.5, 3 + 1.5, 1.0), beta(1 + 1, 3, 1.0), beta(1, 3, 1.0)]
+    same(beliefs("sw-ts", window=3, prior=(1, 3)), expected)
+
+
+# With a discount of 0.5, the rewards of the first arm weigh 1/8, 1/4 and 1, that of the second 1/2
+COUNT, TOTAL, SQUARES = 1 / 8 + 1 / 4 + 1, 1 / 8 + 0.5 / 4, 1 / 8 + 0.25 / 4
+
+
+@pytest.mark.parametrize("name", ["d-ucb", "d-kl-ucb"])
+def test_a_discount_weighs_rewards_by_the_number_of_those_since(name: str) -> None:
+    mean = TOTAL / COUNT
+    first = (mean, SQUARES / COUNT - mean * mean, 0.5, COUNT)
+    same(beliefs(name, discount=0.5), [first, (1.0, 0.0, 0.5, 0.5), (math.nan, 0.0, 0.5, 0.0)])
+
+
+def test_an_arm_of_d_ucb_whose_count_is_gone_keeps_its_mean() -> None:
+    found = beliefs("d-ucb", [(0, 0.25), *[(1, 1.0)] * 1500], discount=0.5)
+    same(found[:1], [(0.25, 0.0, 0.5, 0.0)])
+
+
+def test_an_arm_of_d_ucb_that_weighs_less_than_one_reward_has_a_variance() -> None:
+    # The common scale is multiplied into the arms at the 333rd reward, and the count falls below 1
+    found = beliefs("d-ucb", [(1, 1.0)] * 329 + [(0, 1.0), (0, 0.0)] + [(1, 1.0)] * 4, discount=0.5)
+    same(found[:1], [(1 / 3, 2 / 9, 0.5, 1 / 16 + 1 / 32)])
+
+
+def test_rounding_makes_no_variance_of_d_ucb_negative() -> None:
+    for percent in range(100):
+        found = beliefs("d-ucb", [(0, percent / 100)] * 5, discount=0.9)[0]
+        assert 0.0 <= found.variance < 1e-15
+
+
+def test_d_ucb_without_its_discount_has_forgotten_nothing_yet() -> None:
+    policy = db.policy("d-ucb")
+    driver = Driver(db.policy("d-ucb", discount=1.0), ARMS).feed(0, 1.0, 0.0)
+    same([policy.belief(driver.memory[:, 0], driver.shared)], [(0.5, 0.25, 1.0, 2.0)])
+
+
+def test_the_posterior_of_d_ts_fades_but_not_its_prior() -> None:
+    expected = [beta(1 + TOTAL, 3 + COUNT - TOTAL, 0.5), beta(1 + 0.5, 3, 0.5), beta(1, 3, 0.5)]
+    same(beliefs("d-ts", discount=0.5, prior=(1, 3)), expected)
+
+
+def test_the_belief_of_f_dsw_ts_is_its_hot_posterior() -> None:
+    expected = [beta(1 + 0.5, 3 + 1.5, 0.5), beta(1 + 1, 3, 0.5), beta(1, 3, 0.5)]
+    same(beliefs("f-dsw-ts", discount=0.5, window=2, prior=(1, 3)), expected)
+
+
+def test_the_memory_of_dts_is_full_once_a_and_b_add_up_to_it() -> None:
+    shrink = 5 / 6
+    a, b = (3 + 0.5) * shrink, (2 + 0.5) * shrink
+    a, b = a * shrink, (b + 1) * shrink
+    same(beliefs("dts", memory=5), [beta(a, b, shrink), beta(3, 2, shrink), beta(2, 2, 1.0)])
+    same(beliefs("dts", memory=1000), [beta(3.5, 3.5, 1.0), beta(3, 2, 1.0), beta(2, 2, 1.0)])
+
+
+@pytest.mark.parametrize("name", ADAPTIVE)
+def test_adaptive_policies_believe_what_their_estimator_says(name: str) -> None:
+    estimators = [AdaptiveForgetting(step_size=0.2) for _ in range(ARMS)]
+    for arm, reward in HISTORY:
+        estimators[arm].update(reward)
+    same(beliefs(name, step_size=0.2), [tuple(estimator.belief) for estimator in estimators])
+
+
+@pytest.mark.parametrize("rates", [(0.2,), RATES])
+@pytest.mark.parametrize("history", [[], HISTORY])
+def test_change_point_ts_believes_the_average_of_its_runs(
+    rates: tuple[float, ...], history: list[tuple[int, float]]
+) -> None:
+    found = beliefs("changepoint-ts", history, rate=rates[0] if len(rates) == 1 else "learnt", prior=(2, 3))
+    expected = []
+    for arm in range(ARMS):
+        runs = changepoint_ts.runs(history, arm, rates, (2.0, 3.0))
+        mean = sum(run.probability * run.a / (run.a + run.b) for run in runs)
+        going_on = sum(run.probability * (1 - rates[run.rate]) for run in runs)
+        size = sum(run.probability * (run.a + run.b) for run in runs)
+        expected.append((mean, mean * (1 - mean), going_on, size))
+    same(found, expected)
+
+
+def test_every_policy_is_asked_for_its_belief() -> None:
+    others = {"sw-ucb", "sw-kl-ucb", "sw-ts", "d-ucb", "d-kl-ucb", "d-ts", "f-dsw-ts", "dts", "changepoint-ts"}
+    assert {*AVERAGING, *ADAPTIVE} | others == set(POLICIES)

@@ -1,0 +1,355 @@
+"""What a policy is made of: its defaults, the limits of its parameters, and the numbers that its kernels read."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynabandit as db
+from dynabandit.policies import POLICIES
+
+OPEN: dict[str, Any] = {"changes": None, "horizon": None}  # what a simulation fills in
+# Section 4 of the paper: eta is 0.001, and truncation is at 0
+ADAPTIVE: dict[str, Any] = {"burn_in": 1, "step_size": 0.001, "floor": 0.0, "loss": "squared-error"}
+TEST: dict[str, Any] = {
+    "burn_in": 1, "restart": "local", "scale": 1.0, "delta": None, "every": 10, "spacing": 10, "capacity": 128,
+}  # fmt: skip
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "eps-greedy": {"burn_in": 1, "epsilon": 0.1},
+    "ucb": {"burn_in": 1},
+    "ts": {"burn_in": 0, "prior": (2.0, 2.0)},
+    "ots": {"burn_in": 0, "prior": (2.0, 2.0)},
+    "d-ucb": {"burn_in": 1, "discount": None},
+    "sw-ucb": {"burn_in": 1, "window": None},
+    "dts": {"burn_in": 0, "memory": 10.0, "prior": (2.0, 2.0)},
+    "aff-d-greedy": ADAPTIVE | {"threshold": None},
+    "aff-ucb1": ADAPTIVE | {"burn_in": 10, "variance_floor": 0.0},
+    "aff-ucb2": ADAPTIVE,
+    "aff-ucb2-growing": ADAPTIVE,
+    "aff-ts": ADAPTIVE | {"prior": (2.0, 2.0)},
+    "aff-ots": ADAPTIVE | {"prior": (2.0, 2.0)},
+    "aff-dts1": ADAPTIVE | {"burn_in": 10, "memory": 10.0, "prior": (2.0, 2.0)},
+    "aff-dts2": ADAPTIVE | {"memory": 10.0, "prior": (2.0, 2.0)},
+    "d-ts": OPEN | {"burn_in": 0, "discount": None, "prior": (1.0, 1.0)},
+    "sw-ts": OPEN | {"burn_in": 0, "window": None, "prior": (1.0, 1.0)},
+    "f-dsw-ts": {"burn_in": 0, "combine": "max", "discount": 0.99, "window": 50, "prior": (1.0, 1.0)},
+    "changepoint-ts": OPEN | {"burn_in": 0, "rate": "learnt", "particles": 32, "prior": (1.0, 1.0)},
+    "exp3-s": OPEN | {"burn_in": 0, "exploration": None, "sharing": None},
+    "rexp3": OPEN | {"burn_in": 0, "exploration": None, "batch": None, "variation": None},
+    "kl-ucb": {"burn_in": 1, "loglog": 0.0},
+    "d-kl-ucb": OPEN | {"burn_in": 1, "discount": None},
+    "sw-kl-ucb": OPEN | {"burn_in": 1, "window": None},
+    "glr-kl-ucb": OPEN | TEST | {"schedule": "growing"},
+    "glr-kl-ucb-diminishing": OPEN | TEST,
+    "cusum-ucb": OPEN | {"burn_in": 1, "drift": 0.05, "reference_plays": 100, "threshold": None, "exploration": None},
+    "m-ucb": OPEN | {"burn_in": 1, "window": 800, "threshold": None, "exploration": None},
+    "aff-kl-ucb": ADAPTIVE | {"confidence": 0.05},
+    "oracle-restart": {"burn_in": 1, "index": "kl-ucb", "tolerance": 0.0},
+    "uniform": {"burn_in": 0},
+    "best-arm": {"burn_in": 0},
+}
+
+
+def test_every_policy_is_in_the_table_of_defaults() -> None:
+    assert set(DEFAULTS) == set(POLICIES)
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_the_defaults_are_those_that_are_documented(name: str) -> None:
+    assert db.policy(name).parameters == DEFAULTS[name]
+
+
+# --- Limits -------------------------------------------------------------------------------------------------
+
+LEAST, TINY, HUGE = 5e-324, 1e-300, 1e300
+ABOVE_ONE = math.nextafter(1.0, 2.0)
+CLOSED: tuple[tuple[Any, ...], tuple[Any, ...]] = ((0.0, LEAST, 1.0), (-LEAST, -0.5, ABOVE_ONE, 1.5))  # [0, 1]
+HALF_OPEN: tuple[tuple[Any, ...], tuple[Any, ...]] = ((LEAST, 0.5, 1.0), (0.0, -0.5, ABOVE_ONE, 1.5))  # (0, 1]
+NOT_NEGATIVE: tuple[tuple[Any, ...], tuple[Any, ...]] = ((0.0, TINY, HUGE), (-LEAST, -0.5, math.inf))
+POSITIVE: tuple[tuple[Any, ...], tuple[Any, ...]] = ((TINY, 0.5, HUGE), (0.0, -0.5, math.inf))
+FROM_ONE: tuple[tuple[Any, ...], tuple[Any, ...]] = ((1, 2), (0, -1))
+PAIR: tuple[tuple[Any, ...], tuple[Any, ...]] = (
+    ((TINY, 1), (1, TINY), [HUGE, 2]),
+    ((0.0, 1), (1, 0.0), (-0.5, 1), (1, -0.5), (math.inf, 1)),
+)
+LIMITS: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
+    ("eps-greedy", "epsilon"): CLOSED,
+    ("d-ucb", "discount"): HALF_OPEN,
+    ("sw-ucb", "window"): FROM_ONE,
+    ("dts", "memory"): POSITIVE,
+    ("aff-d-greedy", "threshold"): CLOSED,
+    ("aff-ucb1", "variance_floor"): CLOSED,
+    ("aff-dts1", "memory"): POSITIVE,
+    ("aff-dts2", "memory"): POSITIVE,
+    ("d-ts", "discount"): HALF_OPEN,
+    ("sw-ts", "window"): FROM_ONE,
+    ("f-dsw-ts", "discount"): HALF_OPEN,
+    ("f-dsw-ts", "window"): FROM_ONE,
+    ("changepoint-ts", "rate"): ((LEAST, 0.5, math.nextafter(1.0, 0.0), "learnt", None), (0.0, -0.5, 1.0, 1.5)),
+    ("changepoint-ts", "particles"): ((2, 3), (1, 0)),
+    ("exp3-s", "exploration"): HALF_OPEN,
+    ("exp3-s", "sharing"): HALF_OPEN,
+    ("rexp3", "exploration"): HALF_OPEN,
+    ("rexp3", "batch"): FROM_ONE,
+    ("rexp3", "variation"): POSITIVE,
+    ("kl-ucb", "loglog"): NOT_NEGATIVE,
+    ("d-kl-ucb", "discount"): HALF_OPEN,
+    ("sw-kl-ucb", "window"): FROM_ONE,
+    ("glr-kl-ucb", "scale"): NOT_NEGATIVE,
+    ("glr-kl-ucb", "delta"): HALF_OPEN,
+    ("glr-kl-ucb", "every"): FROM_ONE,
+    ("glr-kl-ucb", "spacing"): FROM_ONE,
+    ("glr-kl-ucb", "capacity"): ((2, 4, 6, 10), (0, 1, 3, 9)),
+    ("glr-kl-ucb-diminishing", "scale"): NOT_NEGATIVE,
+    ("cusum-ucb", "drift"): CLOSED,
+    ("cusum-ucb", "reference_plays"): FROM_ONE,
+    ("cusum-ucb", "threshold"): NOT_NEGATIVE,
+    ("cusum-ucb", "exploration"): CLOSED,
+    ("m-ucb", "window"): ((2, 4, 6, 10), (0, 1, 3, 9)),
+    ("m-ucb", "threshold"): NOT_NEGATIVE,
+    ("m-ucb", "exploration"): CLOSED,
+    ("aff-kl-ucb", "confidence"): HALF_OPEN,
+    ("oracle-restart", "tolerance"): CLOSED,
+} | {(name, "prior"): PAIR for name, defaults in DEFAULTS.items() if "prior" in defaults}
+
+
+@pytest.mark.parametrize(("name", "parameter"), LIMITS)
+def test_a_parameter_may_be_at_its_limit_but_not_beyond(name: str, parameter: str) -> None:
+    inside, outside = LIMITS[name, parameter]
+    for value in inside:
+        kept = db.policy(name, **{parameter: value}).parameters[parameter]
+        assert kept == (tuple(value) if isinstance(value, list) else value)
+    for value in outside:
+        with pytest.raises(ValueError, match=f"{parameter} must be"):
+            db.policy(name, **{parameter: value})
+
+
+@pytest.mark.parametrize(("name", "parameter"), [("m-ucb", "window"), ("glr-kl-ucb", "capacity")])
+def test_too_few_is_told_apart_from_odd(name: str, parameter: str) -> None:
+    with pytest.raises(ValueError, match=f"{parameter} must be a whole number of at least 2 and at most .*, got 1"):
+        db.policy(name, **{parameter: 1})
+    with pytest.raises(ValueError, match=f"{parameter} must be an even number of at least 2, got 3"):
+        db.policy(name, **{parameter: 3})
+
+
+@pytest.mark.parametrize("prior", [(1,), (1, 2, 3), 2.0, "12", {1: 2, 3: 4}, None])
+def test_a_prior_is_a_pair(prior: Any) -> None:
+    with pytest.raises(TypeError, match="prior must be a pair of positive numbers such as"):
+        db.policy("ts", prior=prior)
+
+
+@pytest.mark.parametrize("name", ["no-such-policy", 3, ["ucb"], None])
+def test_an_unknown_name_is_told_with_the_known_ones(name: Any) -> None:
+    with pytest.raises(ValueError, match=r"unknown policy .* Known: .*ucb"):
+        db.policy(name)
+
+
+# --- Numbers ------------------------------------------------------------------------------------------------
+
+ESTIMATOR = [0.001, 0.0, 0.0, 0.0]  # step size, whether it is scaled, floor, whether the loss is a likelihood
+LOG_T = math.log(1000)
+M_THRESHOLD = math.sqrt(100 / 2 * math.log(2 * 3 * 1000**2))
+NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
+    ("eps-greedy", {}, 3, [0.1]),
+    ("ts", {"prior": (1, 3)}, 3, [1, 3]),
+    ("d-ucb", {"discount": 0.9}, 3, [0.9]),
+    ("sw-ucb", {"window": 7}, 3, [7]),
+    ("dts", {"prior": (1, 3)}, 3, [1, 3, 10]),
+    ("aff-d-greedy", {}, 3, [*ESTIMATOR, -1]),
+    ("aff-d-greedy", {"threshold": 0.0}, 3, [*ESTIMATOR, 0]),
+    ("aff-ucb1", {"variance_floor": 0.25}, 3, [*ESTIMATOR, 0.25]),
+    ("aff-ucb2", {}, 3, ESTIMATOR),
+    ("aff-ts", {"prior": (1, 3)}, 3, [*ESTIMATOR, 1, 3]),
+    ("aff-dts1", {"prior": (1, 3), "memory": 7}, 3, [*ESTIMATOR, 1, 3, 7, 10]),
+    ("aff-dts2", {"prior": (1, 3)}, 3, [*ESTIMATOR, 1, 3, 10, 1]),
+    ("aff-kl-ucb", {}, 3, [*ESTIMATOR, math.log(20)]),
+    ("d-ts", {"prior": (1, 3), "discount": 0.9}, 3, [1, 3, 0.9]),
+    ("d-ts", {"changes": 4, "horizon": 1000}, 3, [1, 1, 1 - math.sqrt(4 / 1000) / 4]),
+    ("sw-ts", {"prior": (1, 3), "window": 9}, 3, [1, 3, 9]),
+    ("f-dsw-ts", {"prior": (1, 3), "combine": "min"}, 3, [1, 3, 0.99, 50, 0]),
+    ("f-dsw-ts", {"combine": "max"}, 3, [1, 1, 0.99, 50, 1]),
+    ("f-dsw-ts", {"combine": "mean"}, 3, [1, 1, 0.99, 50, 2]),
+    ("changepoint-ts", {"prior": (1, 3)}, 3, [1, 3, 32, 4, 1e-3, 1e-4, 1e-5, 1e-6]),
+    ("changepoint-ts", {"rate": 0.2, "particles": 7}, 3, [1, 1, 7, 1, 0.2]),
+    ("changepoint-ts", {"rate": None, "changes": 4, "horizon": 1000}, 3, [1, 1, 32, 1, 0.004]),
+    ("changepoint-ts", {"rate": None, "changes": 800, "horizon": 1000}, 3, [1, 1, 32, 1, 0.5]),
+    ("exp3-s", {"changes": 1, "horizon": 1000}, 3, [math.sqrt(3 * math.log(3000) / 1000), 1 / 1000, 3]),
+    ("exp3-s", {"changes": 1, "horizon": 2}, 3, [1, 1 / 2, 3]),
+    ("exp3-s", {"changes": 2, "horizon": 2}, 3, [1, 1 / 2, 3]),
+    (
+        "exp3-s",
+        {"changes": 2, "horizon": 1000},
+        3,
+        [math.sqrt(3 * (3 * math.log(3000) + math.e) / ((math.e - 1) * 1000)), 1 / 1000, 3],
+    ),
+    ("exp3-s", {"exploration": 0.2, "sharing": 0.3}, 3, [0.2, 0.3, 3]),
+    ("rexp3", {"changes": 2, "horizon": 1000}, 3, [math.sqrt(3 * math.log(3) / ((math.e - 1) * 94)), 94, 3]),
+    ("rexp3", {"batch": 100}, 2, [math.sqrt(2 * math.log(2) / ((math.e - 1) * 100)), 100, 2]),
+    ("rexp3", {"batch": 100}, 1, [math.sqrt(math.log(2) / ((math.e - 1) * 100)), 100, 1]),  # as if of two arms
+    ("rexp3", {"batch": 1}, 3, [1, 1, 3]),
+    ("rexp3", {"batch": 1, "exploration": 0.2}, 3, [0.2, 1, 3]),
+    ("kl-ucb", {"loglog": 3}, 3, [3]),
+    ("d-kl-ucb", {"discount": 0.9}, 3, [0.9]),
+    ("sw-kl-ucb", {"window": 9}, 3, [9]),
+    ("glr-kl-ucb", {"horizon": 1000}, 3, [3, math.sqrt(3 * LOG_T / 1000), 1, LOG_T / 2, 10, 10, 128, 0]),
+    (
+        "glr-kl-ucb",
+        {"horizon": 1000, "schedule": "constant", "changes": 5, "delta": 0.01, "restart": "global", "scale": 0.5},
+        3,
+        [3, 0.5 * math.sqrt(5 * 3 * LOG_T / 1000), 0, math.log(100), 10, 10, 128, 1],
+    ),
+    (
+        "glr-kl-ucb-diminishing",
+        {"horizon": 1000, "scale": 0.5, "every": 2, "spacing": 3, "capacity": 8},
+        3,
+        [3, 0.5, 0, LOG_T / 2, 2, 3, 8, 0],
+    ),
+    (
+        "cusum-ucb",
+        {"changes": 4, "horizon": 1000},
+        3,
+        [math.sqrt(math.log(250) / 250), 0.05, 100, math.log(250)],
+    ),
+    ("cusum-ucb", {"changes": 9, "horizon": 6}, 3, [0, 0.05, 100, 0]),
+    ("cusum-ucb", {"changes": 2, "horizon": 3}, 3, [math.sqrt(math.log(1.5) / 1.5), 0.05, 100, math.log(1.5)]),
+    ("cusum-ucb", {"threshold": 5, "exploration": 0.3}, 3, [0.3, 0.05, 100, 5]),
+    (
+        "m-ucb",
+        {"changes": 40, "horizon": 1000, "window": 100},
+        3,
+        [3, 1, 100, M_THRESHOLD],
+    ),
+    (
+        "m-ucb",
+        {"changes": 2, "horizon": 1000, "window": 4, "threshold": 5.0},
+        3,
+        [3, math.sqrt(2 * 3 * (2 * 5 + 3 * 2) / (2 * 1000)), 4, 5],
+    ),
+    ("m-ucb", {"threshold": 5.0, "exploration": 0.3}, 3, [3, 0.3, 800, 5]),
+    ("oracle-restart", {"tolerance": 0.1}, 3, [0.1, 0]),
+    ("oracle-restart", {"index": "ucb"}, 3, [0, 1]),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "arms", "numbers"), NUMBERS)
+def test_the_kernels_read_the_numbers_that_the_papers_give(
+    name: str, parameters: dict[str, Any], arms: int, numbers: list[float]
+) -> None:
+    found = db.policy(name, **parameters).numbers(arms)
+    assert found.dtype == np.float64
+    assert found.tolist() == pytest.approx(numbers, rel=1e-12, abs=0.0)
+
+
+# --- Sizes --------------------------------------------------------------------------------------------------
+
+SIZES: list[tuple[str, dict[str, Any], int, int]] = [  # rows of the memory, length of what arms share
+    ("ucb", {}, 5, 1),
+    ("d-ucb", {"discount": 0.9}, 5, 2),
+    ("d-kl-ucb", {"discount": 0.9}, 6, 2),
+    ("sw-ucb", {"window": 7}, 5, 1 + 2 * 7),
+    ("sw-ucb", {}, 5, 1 + 2),
+    ("sw-kl-ucb", {"window": 7}, 6, 1 + 2 * 7),
+    ("sw-ts", {"window": 7}, 3, 1 + 2 * 7),
+    ("d-ts", {"discount": 0.9}, 2, 1),
+    ("f-dsw-ts", {"window": 7}, 5 + 7, 1),
+    ("changepoint-ts", {"particles": 7}, 2 + 4 + 7 * (2 + 4), 1),
+    ("changepoint-ts", {"particles": 7, "rate": 0.1}, 2 + 1 + 7 * (2 + 1), 1),
+    ("exp3-s", {}, 4, 1),
+    ("rexp3", {}, 4, 2),
+    ("glr-kl-ucb", {"capacity": 8}, 8 + 8, 4),
+    ("glr-kl-ucb-diminishing", {"capacity": 8}, 8 + 8, 4),
+    ("cusum-ucb", {}, 8, 1),
+    ("m-ucb", {"window": 10}, 5 + 10, 2),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "rows", "shared"), SIZES)
+def test_a_policy_keeps_no_more_numbers_than_it_needs(
+    name: str, parameters: dict[str, Any], rows: int, shared: int
+) -> None:
+    policy = db.policy(name, **parameters)
+    assert (policy.memory_size(), policy.shared_size()) == (rows, shared)
+
+
+# --- What kind of policy it is ------------------------------------------------------------------------------
+
+
+def test_scores_stand_still_where_only_a_play_moves_them() -> None:
+    still = {name for name, policy in POLICIES.items() if policy.kernels.still}
+    assert still == {"eps-greedy", "aff-d-greedy", "aff-ucb2", "uniform"}
+
+
+def test_optimistic_policies_are_those_named_so() -> None:
+    assert {name for name, policy in POLICIES.items() if policy.kernels.optimistic} == {"ots", "aff-ots"}
+
+
+def test_only_yardsticks_are_told_the_truth() -> None:
+    assert {name for name, policy in POLICIES.items() if policy.informed} == {"best-arm", "oracle-restart"}
+
+
+def test_what_grows_or_fades_without_bound_is_kept_in_double_precision() -> None:
+    double = {name for name, policy in POLICIES.items() if policy.needs_double}
+    assert double == {"d-ucb", "d-kl-ucb", "d-ts", "f-dsw-ts", "rexp3"}
+
+
+# --- Tuning -------------------------------------------------------------------------------------------------
+
+NEEDS: list[tuple[str, dict[str, Any], bool, bool]] = [  # the number of changes, the horizon
+    ("ucb", {}, False, False),
+    ("d-ucb", {}, True, False),
+    ("d-ucb", {"discount": 0.9}, False, False),
+    ("sw-ucb", {}, True, False),
+    ("sw-ucb", {"window": 9}, False, False),
+    ("d-ts", {}, True, True),
+    ("sw-ts", {"changes": 1}, False, True),
+    ("exp3-s", {}, True, True),
+    ("exp3-s", {"exploration": 0.1}, False, True),
+    ("exp3-s", {"sharing": 0.1}, True, True),
+    ("exp3-s", {"exploration": 0.1, "sharing": 0.1}, False, False),
+    ("rexp3", {}, True, True),
+    ("rexp3", {"variation": 1.0}, False, True),
+    ("rexp3", {"exploration": 0.1}, True, True),
+    ("rexp3", {"batch": 9}, False, False),
+    ("changepoint-ts", {}, False, False),
+    ("changepoint-ts", {"rate": None}, True, True),
+    ("glr-kl-ucb", {}, False, True),
+    ("glr-kl-ucb", {"delta": 0.1}, False, True),
+    ("glr-kl-ucb", {"delta": 0.1, "scale": 0.5}, False, True),
+    ("glr-kl-ucb", {"scale": 0.0}, False, True),
+    ("glr-kl-ucb", {"delta": 0.1, "scale": 0.0}, False, False),
+    ("glr-kl-ucb", {"schedule": "constant"}, True, True),
+    ("glr-kl-ucb-diminishing", {}, False, True),
+    ("glr-kl-ucb-diminishing", {"delta": 0.1}, False, False),
+    ("cusum-ucb", {}, True, True),
+    ("cusum-ucb", {"threshold": 1.0}, True, True),
+    ("cusum-ucb", {"exploration": 0.1}, True, True),
+    ("cusum-ucb", {"threshold": 1.0, "exploration": 0.1}, False, False),
+    ("m-ucb", {}, True, True),
+    ("m-ucb", {"exploration": 0.1}, False, True),
+    ("m-ucb", {"threshold": 1.0}, True, True),
+    ("m-ucb", {"threshold": 1.0, "exploration": 0.1}, False, False),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "changes", "horizon"), NEEDS)
+def test_a_policy_asks_for_what_is_left_open(
+    name: str, parameters: dict[str, Any], changes: bool, horizon: bool
+) -> None:
+    policy = db.policy(name, **parameters)
+    assert (policy.needs_tuning, policy.needs_horizon) == (changes, horizon)
+
+
+@pytest.mark.parametrize(("switches", "counted"), [(0, 1), (1, 1), (2, 2), (9, 9)])
+def test_a_path_without_a_switch_is_tuned_for_as_one_with_a_single_switch(switches: int, counted: int) -> None:
+    discount = 1 - math.sqrt(counted / 1000) / 4
+    window = round(2 * math.sqrt(1000 * math.log(1000) / counted))
+    assert db.policy("d-ucb").tuned(switches, 1000).numbers(2).tolist() == [pytest.approx(discount, rel=1e-12)]
+    assert db.policy("d-ucb", discount=0.9).tuned(switches, 1000).numbers(2).tolist() == [0.9]
+    assert db.policy("sw-ucb").tuned(switches, 1000).numbers(2).tolist() == [window]
+    assert db.policy("sw-ucb", window=9).tuned(switches, 1000).numbers(2).tolist() == [9]
+    assert db.policy("sw-ucb", window=2000).tuned(switches, 1000).numbers(2).tolist() == [1000]
+
+
+def test_a_window_that_is_not_known_yet_has_room_for_one_reward() -> None:
+    assert db.policy("sw-ucb").numbers(2).tolist() == [1]
