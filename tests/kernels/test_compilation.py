@@ -55,6 +55,18 @@ EDITS = {
         function("def f(i): return N[i]", N=np.array([1.0, 2.0])),
         function("def f(i): return N[i]", N=np.array([1.0, 3.0])),
     ),
+    "a global number of NumPy": (
+        function("def f(x): return x + N", N=np.float64(1.0)),
+        function("def f(x): return x + N", N=np.float32(1.0)),
+    ),
+    "a global set": (
+        function("def f(x): return x in N", N={1, 2}),
+        function("def f(x): return x in N", N={1, 3}),
+    ),
+    "a global dictionary": (
+        function("def f(x): return N[x]", N={1: 2.0}),
+        function("def f(x): return N[x]", N={1: 3.0}),
+    ),
     "a called function": (
         function("def f(x): return g(x)", g=module(HELPER).g),
         function("def f(x): return g(x)", g=module(OTHER_HELPER).g),
