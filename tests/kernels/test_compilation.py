@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -367,11 +368,20 @@ def test_compiling_leaves_the_cache_setting_of_numba_alone(monkeypatch: pytest.M
 
 
 def test_code_that_nothing_used_for_a_month_is_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    old, recent = tmp_path / "dynabandit" / "old", tmp_path / "dynabandit" / "recent"
-    for folder in (old, recent):
-        folder.mkdir(parents=True)
-    os.utime(old, (0, 0))
-    compiled(EDITS["a constant"][0])
-    assert not old.exists()
-    assert recent.exists()
+    cache = tmp_path / "made" / "here"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
+    own = compilation.own_folder(EDITS["a constant"][0])
+    month = 30 * 24 * 3600
+    ages = {"old": time.time(), "a month old": month + 1, "almost": month - 25, "new": 0}
+    for name, age in ages.items():
+        (cache / "dynabandit" / name).mkdir()
+        os.utime(cache / "dynabandit" / name, (time.time() - age,) * 2)
+    os.utime(own, (0, 0))
+    assert own.name == "2-" + fingerprint(EDITS["a constant"][0])[:32]
+    assert compilation.own_folder(EDITS["a constant"][0]) == own  # in use: it is young again, and nothing is dropped
+    assert len(list(own.parent.iterdir())) == 5
+    assert time.time() - own.stat().st_mtime < month
+    compilation.own_folder(EDITS["a constant"][1])
+    kept = {folder.name for folder in own.parent.iterdir()}
+    assert {own.name, "almost", "new"} <= kept
+    assert not {"old", "a month old"} & kept
