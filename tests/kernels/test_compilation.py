@@ -136,6 +136,10 @@ def test_a_fingerprint_notices_an_edit_of(edit: str) -> None:
 
 UNCHANGED = {
     "a docstring": (function("def f(x):\n  'One.'\n  return x"), function("def f(x):\n  'Two.'\n  return x")),
+    "a docstring before another constant": (
+        function("def f(x):\n  'One.'\n  return x + 1.5"),
+        function("def f(x):\n  'Two.'\n  return x + 1.5"),
+    ),
     "a comment and the place in the file": (
         function("def f(x): return x + 1"),
         function("# why\n\n\ndef f(x):\n  # because\n  return x + 1"),

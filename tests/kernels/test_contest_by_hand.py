@@ -55,7 +55,7 @@ def power_of(a: float, b: float, c: float) -> float:
 
 
 def test_the_sixteen_bits_of_eight_arms_are_the_halves_of_four_words() -> None:
-    for step, eighth in ((1, 0), (2, 5), (77, 123)):
+    for step, eighth in enumerate([0, 5, 123] * 8, start=1):
         four = words(SOURCE, SCORE, step, eighth, 128)
         halves = [half for word in four for half in divmod(word, 2**16)]
         assert list(prefixes(SOURCE, SCORE, step, eighth)) == halves

@@ -94,6 +94,19 @@ def test_beta_and_gamma_draws_are_their_formulas_to_the_last_bit(a: float, b: fl
     assert longest >= 2  # some first candidates were refused
 
 
+def test_every_attempt_has_words_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def recorded(*key: int) -> tuple[int, int, int, int]:
+        asked.append(key[-1])
+        return words(*key)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(draws, "words", recorded)
+    monkeypatch.setattr(draws, "gamma_attempt", lambda *given: 1.0 if len(asked) == 6 else -1.0)
+    assert gamma_pair(1.0, 1.0, SOURCE, SCORE, 1, 0) == (1.0, 1.0)
+    assert asked == [0, 1, 2, 3, 4, 5]
+
+
 def ratio(x: float, y: float, boost_a: float, boost_b: float, *, plain: bool) -> float:
     if plain:
         return x / (x + y)
