@@ -46,7 +46,7 @@ FOURS = ALONE._replace(rounds=by_fours, turns=by_fours_between, inside=is_inside
 
 @kernel
 def scored(memory, arm, idle, now, parameters, table, source):  # type: ignore[no-untyped-def]
-    return memory[0, arm] + 100.0 * idle
+    return memory[0, arm] + 100.0 * idle + 0.001 * arm
 
 
 @kernel
@@ -114,7 +114,7 @@ def test_more_than_eight_arms_hold_a_contest() -> None:
 def test_the_largest_score_is_chosen_with_the_idle_time_of_each_arm(arms: int, walk: object) -> None:
     for step in (60, 61, 62):
         choice = Choice(arms, step)
-        expected = choice.memory[0] + 100.0 * choice.idle
+        expected = choice.memory[0] + 100.0 * choice.idle + 0.001 * np.arange(arms)
         assert choice.made(policy(score=scored), walk) == np.argmax(expected)
         assert (choice.scratch[0] == expected).all()
 
@@ -147,12 +147,12 @@ def test_scores_that_stand_still_are_entered_as_of_arms_just_played(walk: object
     rest = Now(60, 9, 0.0), NUMBERS, NUMBERS, SOURCE
     enter_all, enter = make_enter_row(policy(score=scored), walk)  # type: ignore[arg-type]
     enter_all(choice.scratch, choice.memory, *rest)
-    assert (choice.scratch[0] == choice.memory[0]).all()
+    assert (choice.scratch[0] == choice.memory[0] + 0.001 * np.arange(9)).all()
     assert np.isnan(choice.scratch[1:]).all()
     choice.memory += 10.0
     before = choice.scratch[0].copy()
     enter(choice.scratch, choice.memory, 4, *rest)
-    before[4] = choice.memory[0, 4]
+    before[4] = choice.memory[0, 4] + 0.001 * 4
     assert (choice.scratch[0] == before).all()
     assert np.isnan(choice.scratch[1:]).all()
 
@@ -166,7 +166,7 @@ def test_still_scores_are_kept_as_they_are_in_the_first_row() -> None:
 @pytest.mark.parametrize("step", range(1, 20))
 def test_who_explores_takes_an_arm_by_its_own_uniform_number(step: int) -> None:
     choice = Choice(6, step)
-    leader = int(np.argmax(choice.memory[0] + 100.0 * choice.idle))
+    leader = int(np.argmax(choice.memory[0] + 100.0 * choice.idle + 0.001 * np.arange(6)))
     explored = choice.made(policy(score=scored, explore=always))
     assert explored == int(uniform(SOURCE, EXPLORED_ARM, step, 0) * 6)
     assert choice.memory[0, 0] == choice.idle[leader]
