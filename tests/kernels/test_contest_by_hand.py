@@ -202,7 +202,7 @@ def ways_of(a: float, b: float, mean: float, arm: int) -> set[str]:
 
 
 def test_a_challenge_is_its_definition_in_every_way_of_settling_it() -> None:
-    shapes = [*SHAPES, (1.2, 40.0), (1.0, 2.0), (0.5, 2.0)]
+    shapes = [*SHAPES, (1.2, 40.0), (1.0, 2.0), (0.5, 2.0), (1.5, 0.9)]
     ways = set().union(*(ways_of(a, b, a / (a + b), arm) for arm, (a, b) in enumerate(shapes)))
     assert ways == {
         "plain", "plain, lost", "closed by 16 bits", "closed by all bits", "proposed", "refused",
@@ -211,7 +211,14 @@ def test_a_challenge_is_its_definition_in_every_way_of_settling_it() -> None:
 
 def test_where_the_first_bound_is_the_smaller_one_the_tail_decides() -> None:
     # With the right mean no shapes are known where it is; a wrong one makes it small
-    shapes = [(30.0, 70.0, 0.05), (2.0, 3.0, 0.01), (1.0, 4.0, 0.001), (0.3, 5.0, -2.0), (3.0, 0.5, -1.0)]
+    shapes = [
+        (30.0, 70.0, 0.05),
+        (2.0, 3.0, 0.01),
+        (1.0, 4.0, 0.001),
+        (0.3, 5.0, -2.0),
+        (3.0, 0.5, -1.0),
+        (1.5, 0.9, -1.0),
+    ]
     ways = set().union(*(ways_of(a, b, mean, arm) for arm, (a, b, mean) in enumerate(shapes)))
     assert ways >= {"closed by the tail", "tail, 1", "tail, 2"}
 
