@@ -4,6 +4,7 @@
 # make test-order  everything again, three times in an order of chance
 # make test-faults  the service under kill -9, power cuts, full disks and lost replicas, for long
 # make mutants     small changes of kernels, estimators and policies, each of which some test must notice; for hours
+# make coverage    the branches of the same that tests take without compiled code, at least 95 %
 # make bench-peers  speed beside other libraries, which it installs, and how cost grows with arms and replications
 # make bench-serve  speed of the service
 # make bench-cluster  what a Dask cluster costs
@@ -18,7 +19,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit interpreted mutants test-order browser test-faults screenshots paper bench bench-peers bench-serve bench-cluster docs dist dist-check clean
+.PHONY: setup test lint unit interpreted coverage mutants test-order browser test-faults screenshots paper bench bench-peers bench-serve bench-cluster docs dist dist-check clean
 
 setup: $(READY)
 
@@ -58,11 +59,16 @@ test-order: $(READY) browser
 
 # The same unit tests without any compiled code
 interpreted: $(READY)
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 tests/kernels tests/estimators tests/policies tests/environments
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 tests/kernels tests/estimators tests/policies tests/environments \
+	  tests/simulation/test_tracing.py tests/test_bandit.py tests/test_bandit_changes.py
 
 # What was done is kept in out/mutants; mutants/run.py says how, and how to do it in part or in more processes
 mutants: $(READY)
 	$(BIN)/python mutants/run.py $(MUTANTS)
+
+# The branches of kernels, estimators, policies and environments that the same tests take
+coverage: $(READY)
+	$(BIN)/python mutants/branches.py
 
 # The same tests as in `unit`, with more kills, cuts, histories and replicas
 test-faults: $(READY)

@@ -18,9 +18,10 @@ import pytest
 from children import finished, fork
 from suite import OPTIONS, ROOT, TESTS, quiet
 
-__all__ = ["Reach", "measure"]
+__all__ = ["PACKAGES", "Reach", "branches", "measure"]
 
 PACKAGES = ("kernels", "estimators", "policies")
+WATCHED = (*PACKAGES, "environments")  # whose branches are counted
 
 
 @dataclass
@@ -76,7 +77,7 @@ def measure(folder: Path, jobs: int) -> Reach:
             return reach
     measured = folder / f"reach-{digest}"
     measured.mkdir(parents=True, exist_ok=True)
-    files = [file for place in TESTS for file in (ROOT / place).rglob("*.py") if is_test(file)]
+    files = [file for place in TESTS for file in files_of(ROOT / place) if is_test(file)]
     files = sorted((file for file in files if not (measured / f"{flat(file)}.json").exists()), reverse=True)
     started = time.monotonic()
     for place, (file, status, _) in enumerate(finished(files, lambda file: fork(watch, file, measured), jobs), start=1):
@@ -85,6 +86,10 @@ def measure(folder: Path, jobs: int) -> Reach:
     reach.save(path)
     print(f"{len(reach.seconds)} tests measured in {time.monotonic() - started:.0f} s", flush=True)
     return reach
+
+
+def files_of(place: Path) -> Iterable[Path]:
+    return [place] if place.is_file() else place.rglob("*.py")
 
 
 def is_test(file: Path) -> bool:
@@ -128,7 +133,7 @@ def watch(file: Path, folder: Path) -> int:
         data_file=str(folder / f"{name}.coverage"),
         branch=True,
         config_file=False,
-        include=[str(ROOT / "src" / "dynabandit" / package / "*") for package in PACKAGES],
+        include=[str(ROOT / "src" / "dynabandit" / package / "*") for package in WATCHED],
     )
     plugin = Watch(watched)
     watched.start()

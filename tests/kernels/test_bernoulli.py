@@ -74,3 +74,9 @@ def test_the_divergence_of_a_law_from_itself_is_zero_and_else_positive() -> None
         assert kl(p, 0.4321) > 0.0
     assert kl(0.0, 0.5) == pytest.approx(math.log(2.0))
     assert kl(1.0, 0.5) == pytest.approx(math.log(2.0))
+
+
+@pytest.mark.parametrize("p", [0.03, 0.25, 0.5, 0.8])
+@pytest.mark.parametrize("level", [9e-13, 1e-14, 1e-18, 1e-21])
+def test_a_tiny_level_gives_a_tiny_bound_and_not_its_rounding(p: float, level: float) -> None:
+    assert upper_bound(p, negentropy(p), level) - p == pytest.approx(bisected(p, level) - p, rel=0.01, abs=1e-15)

@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -54,6 +55,18 @@ EDITS = {
     "a global array": (
         function("def f(i): return N[i]", N=np.array([1.0, 2.0])),
         function("def f(i): return N[i]", N=np.array([1.0, 3.0])),
+    ),
+    "a global number of NumPy": (
+        function("def f(x): return x + N", N=np.float64(1.0)),
+        function("def f(x): return x + N", N=np.float32(1.0)),
+    ),
+    "a global set": (
+        function("def f(x): return x in N", N={1, 2}),
+        function("def f(x): return x in N", N={1, 3}),
+    ),
+    "a global dictionary": (
+        function("def f(x): return N[x]", N={1: 2.0}),
+        function("def f(x): return N[x]", N={1: 3.0}),
     ),
     "a called function": (
         function("def f(x): return g(x)", g=module(HELPER).g),
@@ -123,6 +136,10 @@ def test_a_fingerprint_notices_an_edit_of(edit: str) -> None:
 
 UNCHANGED = {
     "a docstring": (function("def f(x):\n  'One.'\n  return x"), function("def f(x):\n  'Two.'\n  return x")),
+    "a docstring before another constant": (
+        function("def f(x):\n  'One.'\n  return x + 1.5"),
+        function("def f(x):\n  'Two.'\n  return x + 1.5"),
+    ),
     "a comment and the place in the file": (
         function("def f(x): return x + 1"),
         function("# why\n\n\ndef f(x):\n  # because\n  return x + 1"),
@@ -355,11 +372,20 @@ def test_compiling_leaves_the_cache_setting_of_numba_alone(monkeypatch: pytest.M
 
 
 def test_code_that_nothing_used_for_a_month_is_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    old, recent = tmp_path / "dynabandit" / "old", tmp_path / "dynabandit" / "recent"
-    for folder in (old, recent):
-        folder.mkdir(parents=True)
-    os.utime(old, (0, 0))
-    compiled(EDITS["a constant"][0])
-    assert not old.exists()
-    assert recent.exists()
+    cache = tmp_path / "made" / "here"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
+    own = compilation.own_folder(EDITS["a constant"][0])
+    month = 30 * 24 * 3600
+    ages = {"old": time.time(), "a month old": month + 1, "almost": month - 25, "new": 0}
+    for name, age in ages.items():
+        (cache / "dynabandit" / name).mkdir()
+        os.utime(cache / "dynabandit" / name, (time.time() - age,) * 2)
+    os.utime(own, (0, 0))
+    assert own.name == "2-" + fingerprint(EDITS["a constant"][0])[:32]
+    assert compilation.own_folder(EDITS["a constant"][0]) == own  # in use: it is young again, and nothing is dropped
+    assert len(list(own.parent.iterdir())) == 5
+    assert time.time() - own.stat().st_mtime < month
+    compilation.own_folder(EDITS["a constant"][1])
+    kept = {folder.name for folder in own.parent.iterdir()}
+    assert {own.name, "almost", "new"} <= kept
+    assert not {"old", "a month old"} & kept

@@ -24,3 +24,13 @@ def test_the_one_largest_is_found_in_every_place_and_nan_never(size: int) -> Non
         numbers[place] = 2.0
         numbers[(place + 1) % size] = math.nan
         assert top(numbers) == (2.0, place, 1)
+
+
+@pytest.mark.parametrize("size", [*range(1, 10), *range(MANY - 1, 2 * MANY + 9)])
+def test_the_top_is_found_around_every_size_of_a_block(size: int) -> None:
+    for place in range(size):
+        numbers = -1.0 - np.arange(size) % 3.0
+        numbers[place] = 0.5
+        assert top(numbers) == (0.5, place, 1)
+        numbers[-1] = 0.5
+        assert top(numbers) == (0.5, place, 1 + (place < size - 1))

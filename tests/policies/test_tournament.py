@@ -66,3 +66,33 @@ def test_a_policy_whose_scores_move_gets_no_tree() -> None:
 def test_a_policy_that_draws_its_scores_cannot_be_still() -> None:
     with pytest.raises(ValueError, match="draws new scores at every step: its kernels cannot be still"):
         make_choose(db.policy("ts").kernels, still=True)
+
+
+@pytest.mark.parametrize(("arms", "leaves"), [(1, 1), (2, 2), (3, 4), (4, 4), (5, 8), (8, 8), (9, 16)])
+def test_a_tree_has_two_nodes_for_each_leaf_and_as_few_leaves_as_can_be_halved(arms: int, leaves: int) -> None:
+    assert new_trees(KERNELS._replace(still=True), 3, arms).shape == (3, 2, 2 * leaves)
+
+
+@pytest.mark.parametrize("arms", [1, 2, 3, 5, 8, 9])
+def test_a_tree_used_before_counts_the_arms_that_tie_and_no_empty_leaf(arms: int) -> None:
+    for scores in ([-math.inf] * arms, [0.5] * arms, [0.5, *[-math.inf] * (arms - 1)]):
+        tree = np.full_like(new_trees(KERNELS._replace(still=True), 1, arms)[0], 7.0)
+        ENTER_ALL(tree, np.array([scores]), Now(1, arms, 0.0), NUMBERS, NUMBERS, stream(1))
+        assert tree[:, 1].tolist() == [max(scores), scores.count(max(scores))]
+        for step in range(1, 9):
+            assert winner(tree, arms, step, stream(3)) == largest(np.array(scores), step, stream(3)) < arms
+
+
+def test_an_arm_enters_as_one_just_played() -> None:
+    @kernel
+    def idle_score(memory, arm, idle, now, parameters, table, source):  # type: ignore[no-untyped-def]
+        return 10.0 * arm + idle
+
+    kernels = KERNELS._replace(score=idle_score, still=True)
+    tree = new_trees(kernels, 1, 3)[0]
+    rest = np.zeros((1, 3)), Now(1, 3, 0.0), NUMBERS, NUMBERS, stream(1)
+    make_enter_all(kernels)(tree, *rest)
+    assert tree[0, 4:7].tolist() == [0.0, 10.0, 20.0]
+    tree[0, 4:7] = 5.0
+    make_enter(kernels)(tree, rest[0], 2, *rest[1:])
+    assert tree[0, 4:7].tolist() == [5.0, 5.0, 20.0]
