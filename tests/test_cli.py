@@ -386,6 +386,8 @@ def test_a_terminal_shows_what_is_running(tmp_path):
     assert b"case-1, 2 arms, replications 1 to 2" in shown
     assert b"memory: simulated (1 of 1)" in shown
     assert b"\x1b[" in shown
+    plain = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", shown)
+    assert not re.search(rb"(?<!\d:\d\d:\d\d) left,", plain)  # no "left" without the time that is left
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):

@@ -13,7 +13,7 @@ from dynabandit.analysis.drawing import draw
 from dynabandit.analysis.figures import IDS, Figure
 from dynabandit.analysis.panels import Box, Boxes, Line, Lines, Series
 from dynabandit.analysis.style import STYLES, Style, style, variant
-from dynabandit.results import Results
+from dynabandit.results import Coverage, Results, SamplePath
 from fakes import ADAPTIVE, fake_run, only
 
 
@@ -169,3 +169,27 @@ def test_any_experiment_gets_a_figure_with_all_its_runs() -> None:
     assert few.title == "mine: mine, 2 arms"
     assert many.title == "mine: mine, 3 arms"
     assert len({one.style for one in drawn(few)}) == 7
+
+
+def test_paths_that_were_asked_for_have_a_figure_for_each_environment() -> None:
+    times, means = np.arange(1, 5), np.full((4, 2), 0.5)
+    asked = [("fixed", 0), ("fixed", 1), ("fixed", 0), ("case-3", 0)]
+    paths = [SamplePath(world, 2, replication, times, means) for world, replication in asked]
+    first, second, third = figures.every(Results([], paths=paths))
+    assert [len(one.blocks) for one in (first, second, third)] == [2, 1, 1]
+    assert [one.stem for one in (first, second, third)] == [
+        "01-sample-paths-1-fixed", "02-sample-paths-2-fixed", "03-sample-paths-3-case-3",
+    ]  # fmt: skip
+
+
+def test_the_bound_has_a_figure_where_its_coverage_was_asked_for() -> None:
+    (figure,) = figures.every(Results([], coverage=[Coverage(0.5, 0.001, 100, 1000, 40)]))
+    assert figure.stem == "01-bounds"
+
+
+def test_files_are_named_by_the_experiment_and_figures_by_its_title() -> None:
+    spec = {"experiments": [{"id": "mine", "title": "Five offers"}, {"id": "yours", "title": "yours"}]}
+    runs = [fake_run("mine", "ucb", [1.0, 2.0]), fake_run("yours", "ucb", [1.0, 2.0])]
+    mine, yours = figures.every(Results(runs, {"spec": spec}))
+    assert (mine.stem, mine.title) == ("01-mine", "Five offers")
+    assert (yours.stem, yours.title) == ("02-yours", "yours: yours, 2 arms")

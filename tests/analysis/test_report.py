@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from browser import PHONE, Visit
 from dynabandit.analysis import judge, publish, reference, report
 from dynabandit.analysis.figures import IDS, of_paper
-from dynabandit.results import Results
+from dynabandit.results import Results, SamplePath
 from fakes import fake_run, holding
 
 Open = Callable[..., Visit]
@@ -177,3 +178,17 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ModuleNotFoundError, match=r"needs matplotlib.*dynabandit\[lab\]"):
         publish(Results([fake_run("mine", "ucb", [1.0, 2.0])]), tmp_path, paper=False)
+
+
+def test_a_report_of_your_own_has_the_titles_of_the_spec_and_the_paths_asked_for(tmp_path: Path) -> None:
+    spec = {"experiments": [{"id": "mine", "title": "Five offers"}]}
+    path = SamplePath("fixed", 2, 0, np.arange(1, 5), np.full((4, 2), 0.5))
+    run = fake_run("mine", "ucb", [1.0, 2.0])
+    text = publish(Results([run], {"title": "A <good> week", "spec": spec}, [path]), tmp_path, paper=False).read_text(
+        encoding="utf-8"
+    )
+    assert "<h1>A &lt;good&gt; week</h1>" in text
+    assert "<h2>Five offers</h2>" in text
+    assert "<p>mine, 2 arms; 10,000 steps, 2 replications, seed 1.</p>" in text
+    assert "<h2>fixed, 2 arms: sample paths</h2>" in text
+    assert (tmp_path / "figures" / "02-sample-paths-1-fixed.svg").exists()

@@ -1,4 +1,6 @@
+import ctypes
 import os
+import signal
 import subprocess
 import sys
 
@@ -84,3 +86,29 @@ def test_workers_end_when_this_process_is_interrupted(monkeypatch):
         compile_ahead([(db.policy(name), 2) for name in POLICIES], [], False, jobs=3, watcher=Recorder())
     assert len(workers) == 2
     assert all(worker.process.returncode is not None for worker in workers)
+
+
+@pytest.mark.parametrize("usual", [signal.default_int_handler, signal.SIG_IGN])
+def test_ctrl_c_inside_of_llvm_is_not_lost(monkeypatch, usual):
+    """LLVM calls Python through ctypes, which prints an exception and goes on."""
+    begun = []
+
+    def compile_item(item):
+        begun.append(item)
+        ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))()
+
+    monkeypatch.setattr(compiling, "is_compiled", lambda policy, arms: False)
+    monkeypatch.setattr(compiling, "compile_item", compile_item)
+    before = signal.signal(signal.SIGINT, usual)
+    try:
+        policies = [(db.policy(name), 2) for name in POLICIES]
+        if usual is signal.SIG_IGN:  # as for a command in the background: it stays deaf
+            compile_ahead(policies, [], False, jobs=1, watcher=Recorder())
+            assert len(begun) == len(POLICIES)
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                compile_ahead(policies, [], False, jobs=1, watcher=Recorder())
+            assert len(begun) == 1
+        assert signal.getsignal(signal.SIGINT) is usual
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -60,6 +60,8 @@ def draw(figure: Figure, folder: Path) -> tuple[Path, Path]:
         places = sheet.subplot_mosaic(layout, height_ratios=heights, empty_sentinel=-1)
         for index, panel in enumerate(panels):
             _draw_panel(places[index], panel)
+            if isinstance(panel, Lines) and not _shared(panel, figure):
+                places[index].legend(loc="upper right", frameon=False, ncols=len(panel.lines))
         _legend(sheet, [places[index] for index, panel in enumerate(panels) if _shared(panel, figure)], columns)
         # Laid out once for both files; savefig would lay out and draw twice for each
         sheet.draw_without_rendering()
@@ -80,8 +82,6 @@ def _draw_panel(axes: "Axes", panel: Panel) -> None:
     axes.set_xlabel(panel.x)
     if isinstance(panel, Lines):
         _draw_lines(axes, panel)
-        if not panel.markers and len(panel.lines) > 2:
-            axes.legend(loc="upper right", frameon=False, ncols=len(panel.lines))
     elif isinstance(panel, Boxes):
         _draw_boxes(axes, panel)
     else:

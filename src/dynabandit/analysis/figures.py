@@ -12,9 +12,9 @@ from dynabandit.analysis import lookup, panels, statistics
 from dynabandit.analysis.lookup import FLOORED, case, key, name, present, title
 from dynabandit.analysis.panels import Intervals, Line, Lines, Panel, Row, Series
 from dynabandit.analysis.style import style, variant
-from dynabandit.results import Results, Run
+from dynabandit.results import Results, Run, SamplePath
 
-__all__ = ["FIELD", "Block", "Figure", "every", "groups", "of_paper"]
+__all__ = ["FIELD", "Block", "Figure", "Group", "every", "groups", "of_paper"]
 
 ORDER = (
     "eps-greedy", "aff-d-greedy", "ucb", "aff-ucb1", "aff-ucb2", "d-ucb", "sw-ucb",
@@ -95,26 +95,63 @@ def _complete(make: Callable[[Results], Iterator[Figure]], results: Results) -> 
 
 
 def every(results: Results) -> list[Figure]:
-    """Return a figure for each experiment, with all of its runs."""
-    figures = []
-    for number, (heading, runs) in enumerate(groups(results).items(), start=1):
-        series = labelled(runs)
-        block = Block("", (panels.regret("Cumulative regret", series), panels.totals("Total regret", series)))
-        share = Block("", (panels.shares("Share of correct selections", series),))
-        caption = f"Means over {runs[0].replications:,} replications with 95 % bands, and boxes of total regret."
-        identity = re.sub(r"[^a-z0-9]+", "-", heading.lower())[:60].strip("-")
-        figures.append(Figure(identity, heading, caption, (block, share), number=number, wide=(1,)))
-    return figures
+    """Return a figure for each experiment, with all of its runs, then those of sample paths and of the bound."""
+    found = [_experiment(one) for one in groups(results)]
+    found += [*_own_paths(results), *(figure for figure in bounds(results) if figure.blocks)]
+    return [replace(figure, number=number) for number, figure in enumerate(found, start=1)]
 
 
-def groups(results: Results) -> dict[str, list[Run]]:
-    """Return the runs that saw the same paths, by a heading."""
-    found: dict[str, list[Run]] = {}
+@dataclass(frozen=True)
+class Group:
+    """The runs of an experiment: they saw the same paths."""
+
+    heading: str
+    world: str
+    runs: list[Run]
+
+
+def groups(results: Results) -> list[Group]:
+    """Return the experiments in their order, under the titles that their spec gave them."""
+    found: dict[tuple[str, str], list[Run]] = {}
     for run in results:
-        others = {name: value for name, value in run.environment_parameters.items() if name != "arms"}
-        details = "".join(f", {name} {value}" for name, value in others.items())
-        found.setdefault(f"{run.experiment}: {run.environment}, {run.arms} arms{details[:80]}", []).append(run)
-    return found
+        found.setdefault((run.experiment, _world(run)), []).append(run)
+    parts = results.metadata.get("spec", {}).get("experiments", [])
+    titles = {one["id"]: one["title"] for one in parts if one["title"] != one["id"]}
+    return [Group(titles.get(one, f"{one}: {world}"), world, runs) for (one, world), runs in found.items()]
+
+
+def _world(run: Run) -> str:
+    others = {name: value for name, value in run.environment_parameters.items() if name != "arms"}
+    details = "".join(f", {name} {value}" for name, value in others.items())
+    return f"{run.environment}, {run.arms} arms{details[:80]}"
+
+
+def _experiment(group: Group) -> Figure:
+    series = labelled(group.runs)
+    block = Block("", (panels.regret("Cumulative regret", series), panels.totals("Total regret", series)))
+    share = Block("", (panels.shares("Share of correct selections", series),))
+    count = group.runs[0].replications
+    text = f"Means over {count:,} replications with 95 % bands, and boxes of total regret."
+    # Results may be anybody's, and the id is a part of files' names
+    identity = re.sub(r"[^A-Za-z0-9._-]+", "-", group.runs[0].experiment)
+    return Figure(identity, group.heading, text, (block, share), wide=(1,))
+
+
+def _own_paths(results: Results) -> Iterator[Figure]:
+    """Return a figure for each environment whose paths were asked for; the paths of each begin with replication 0."""
+    found: list[list[SamplePath]] = []
+    for path in results.paths:
+        if path.replication == 0:
+            found.append([])
+        found[-1].append(path)
+    for place, paths in enumerate(found, start=1):
+        world = paths[0].environment
+        # A staircase suits a jump, and is a line to the eye where means drift
+        lines = [panels.paths(f"{world}, path {index}", path, steps=True) for index, path in enumerate(paths, start=1)]
+        blocks = tuple(Block(f"Path {index}", (panel,)) for index, panel in enumerate(lines, start=1))
+        text = f"Mean reward of each arm on the paths of the first {len(paths)} replications."
+        heading = f"{world}, {paths[0].arms} arms: sample paths"
+        yield Figure(f"sample-paths-{place}-{world}", heading, text, blocks, columns=min(3, len(paths)))
 
 
 def labelled(runs: Sequence[Run]) -> list[Series]:

@@ -97,7 +97,8 @@ def render(results: Results, figures: list[Figure], pictures: dict[str, Path], j
         "rows": rows,
     }
     if judged is None:
-        return str(page.render(**context, experiments=_experiments(results, figures, pictures)))
+        plain = [_drawn(figure, pictures[figure.stem], []) for figure in figures]
+        return str(page.render(**context, **_own_experiments(results, plain)))
     return str(page.render(**context, **_paper(results, judged)))
 
 
@@ -111,19 +112,24 @@ def _drawn(figure: Figure, picture: Path, rows: list[dict[str, Any]]) -> Drawn:
     return Drawn(figure, image, charts, numbers)
 
 
-def _experiments(results: Results, figures: list[Figure], pictures: dict[str, Path]) -> list[dict[str, Any]]:
-    """Return what was run, one entry for each figure of `figures.every`."""
-    return [
+def _own_experiments(results: Results, drawn: list[Drawn]) -> dict[str, Any]:
+    """Return what a page about other experiments than the paper's needs, from the figures of `figures.every`."""
+    found = groups(results)
+    experiments = [
         {
-            "heading": heading,
-            "drawn": _drawn(figure, pictures[figure.stem], []),
-            "horizon": runs[0].horizon,
-            "replications": runs[0].replications,
-            "seed": runs[0].seed,
-            "rows": tables.summary(Results(runs)),
+            "heading": group.heading,
+            "world": group.world if group.world not in group.heading else "",
+            "drawn": one,
+            "horizon": group.runs[0].horizon,
+            "replications": group.runs[0].replications,
+            "seed": group.runs[0].seed,
+            "rows": tables.summary(Results(group.runs)),
         }
-        for figure, (heading, runs) in zip(figures, groups(results).items(), strict=True)
+        for group, one in zip(found, drawn, strict=False)
     ]
+    count = f"{len(found)} experiment{'' if len(found) == 1 else 's'}"
+    heading = results.metadata.get("title") or (found[0].heading if len(found) == 1 else count)
+    return {"heading": heading, "experiments": experiments, "others": drawn[len(found) :]}
 
 
 def _paper(results: Results, judged: list[Verdict]) -> dict[str, Any]:

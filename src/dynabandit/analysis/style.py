@@ -49,7 +49,10 @@ UNKNOWN = (
     Style("#DDCC77", "solid", "hexagon"),
     Style("#CC6677", "solid", "cross"),
 )
-ARM_STYLES = (Style("#4477AA"), Style("#EE6677", "dash"), Style("#228833", "dot"), Style("#AA3377", "dashdot"))
+ARM_STYLES = (
+    Style("#4477AA"), Style("#EE6677", "dash"), Style("#228833", "dot"), Style("#AA3377", "dashdot"),
+    Style("#997700"), Style("#33AADD", "dash"), Style("#222222", "dot"), Style("#EE8866", "dashdot"),
+)  # fmt: skip
 VARIANTS = (("solid", "circle"), ("dash", "square"), ("dashdot", "triangle-up"), ("dot", "diamond"))
 
 

@@ -1,5 +1,6 @@
 """What people see: progress while it runs, a table at the end."""
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -7,8 +8,9 @@ from typing import Any, Self, TextIO
 
 from rich.box import SIMPLE
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskProgressColumn, TextColumn
 from rich.table import Table
+from rich.text import Text
 
 from dynabandit.catalogue import Entry
 from dynabandit.experiments import Watcher
@@ -59,6 +61,16 @@ class Display(Watcher):
         self.console.print(message, soft_wrap=True)
 
 
+class _Left(ProgressColumn):
+    """The time left, and nothing as long as nobody can know it."""
+
+    def render(self, task: Task) -> Text:
+        if task.time_remaining is None or not task.total:
+            return Text("")
+        minutes, seconds = divmod(math.ceil(task.time_remaining), 60)
+        return Text(f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d} left,", style="progress.remaining")
+
+
 class Bar(Display):
     """Progress in a terminal: what is running, how much is done, how long it will take."""
 
@@ -68,8 +80,7 @@ class Bar(Display):
             SpinnerColumn(),
             BarColumn(),
             TaskProgressColumn(),
-            TimeRemainingColumn(),
-            TextColumn("left,"),
+            _Left(),
             TextColumn("{task.description}", markup=False),
             console=self.console,
             transient=True,

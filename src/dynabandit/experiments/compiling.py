@@ -6,10 +6,13 @@ input does, so it outlives no parent.
 
 import json
 import queue
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import numba
@@ -47,7 +50,7 @@ def compile_ahead(
     items = _items(policies, environments, coverage)
     if not items:
         return
-    watcher.running(f"compiling {len(items)} algorithms")
+    watcher.running(f"compiling {len(items)} algorithm{'' if len(items) == 1 else 's'}, which happens once")
     todo: queue.SimpleQueue[Item] = queue.SimpleQueue()
     for item in items:
         todo.put(item)
@@ -55,13 +58,43 @@ def compile_ahead(
     try:
         while len(workers) < min(jobs, MOST_WORKERS, len(items)) - 1:
             workers.append(_Worker(todo))
-        for item in _take(todo):
-            compile_item(item)
+        with _interrupts_kept() as look:
+            for item in _take(todo):
+                compile_item(item)
+                look()
         for worker in workers:
             worker.join()
     finally:
         for worker in workers:
             worker.stop()
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[Callable[[], None]]:
+    """Keep a Ctrl-C until the function that is given is called, which raises it; a second one is raised at once.
+
+    LLVM calls back into Python when it has compiled, and that is where a Ctrl-C would be raised, printed and lost.
+    """
+    usual = signal.getsignal(signal.SIGINT)
+    if usual is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    kept = []
+
+    def keep(number: int, frame: FrameType | None) -> None:
+        kept.append(number)
+        if len(kept) > 1:
+            raise KeyboardInterrupt
+
+    def look() -> None:
+        if kept:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, keep)
+    try:
+        yield look
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 def _items(policies: Iterable[tuple[Policy, int]], environments: Iterable[Environment], coverage: bool) -> list[Item]:
