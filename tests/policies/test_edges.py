@@ -9,6 +9,7 @@ import pytest
 import dynabandit as db
 from driver import Driver
 from dynabandit.kernels.compilation import compiled
+from dynabandit.kernels.streams import EXPLORE, stream, uniform
 from dynabandit.policies import POLICIES, aff_ucb1, changepoint_thompson, compiled as whole, glr_kl_ucb
 from dynabandit.policies.base import Now
 from ready import READY
@@ -271,6 +272,15 @@ def test_a_threshold_of_zero_always_explores_and_one_of_one_hardly_ever() -> Non
             now = Now(9, 3, 0.0)
             found = driver.policy.kernels.explore(driver.memory, 0, idle, now, driver.numbers, driver.source)
             assert bool(found) is explores
+
+
+@pytest.mark.parametrize(("name", "parameter"), [("eps-greedy", "epsilon"), ("cusum-ucb", "exploration")])
+def test_a_draw_that_equals_the_probability_of_exploring_does_not_explore(name: str, parameter: str) -> None:
+    drawn = uniform(stream(1), EXPLORE, 9, 0)
+    for probability, explores in ((drawn, False), (math.nextafter(drawn, 1.0), True)):
+        driver = ready(name, **{parameter: probability})
+        found = driver.policy.kernels.explore(driver.memory, 0, 1, Now(9, 3, 0.0), driver.numbers, driver.source)
+        assert bool(found) is explores
 
 
 def test_a_limit_that_is_the_step_size_is_there_before_the_first_reward() -> None:
