@@ -73,3 +73,12 @@ def test_a_kullback_leibler_index_is_infinite_unseen_and_of_a_mean_of_at_most_on
     memory[0, 1] = 4.5  # a total that rounding moved past the number of plays
     kl_index.observe(memory, 1, 1.0)
     assert memory[kl_index.MEAN, 1] == 1.0
+
+
+def test_a_name_that_nothing_has_and_parameters_beside_an_object_are_refused() -> None:
+    for make, made in ((db.policy, db.policy("ts")), (db.environment, db.environment("case-1"))):
+        assert make(made) is made
+        with pytest.raises(ValueError, match="nobody"):
+            make("nobody")
+        with pytest.raises(TypeError, match=r"parameters \['burn_in'\] go with"):
+            make(made, burn_in=3)
