@@ -46,6 +46,15 @@ def test_what_does_not_matter_is_expected_to_be_one() -> None:
     assert db.policy("sw-kl-ucb", changes=3, horizon=50)._expected() == (3, 50)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("field", ["changes", "horizon", "window"])
+def test_numbers_of_steps_are_at_least_one_and_at_most_the_last_step(field: str) -> None:
+    for good in (1, 2**32 - 1):
+        assert getattr(db.policy("sw-kl-ucb", **{field: good}), field) == good
+    for bad in (0, 2**32):
+        with pytest.raises(ValueError, match=f"{field} must be a whole number of at least 1 .*, got {bad}"):
+            db.policy("sw-kl-ucb", **{field: bad})
+
+
 def test_the_arm_of_a_turn_is_nobody_where_it_is_nobodys() -> None:
     assert exploration.arm_of(exploration.FREE) == -1
     assert [exploration.arm_of(-1.0 - place) for place in range(3)] == [0, 1, 2]
