@@ -28,6 +28,7 @@ def test_a_policy_that_says_nothing_more_scores_all_arms_alike_and_keeps_one_sha
     assert (uniform.shared_size(), uniform.burn_in, uniform.informed, uniform.needs_double) == (1, 0, False, False)
     assert (uniform.needs_tuning, uniform.needs_horizon) == (False, False)
     assert Averaging.shared_size(uniform) == 1
+    assert uniform.numbers(3).tolist() == [0.0]
 
 
 @pytest.mark.parametrize(
