@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynabandit.estimators import AdaptiveForgetting, Estimator, FixedForgetting, SampleMean, SlidingWindow
-from dynabandit.estimators.adaptive_forgetting import START, State, load, observe, store, tuning
+from dynabandit.estimators.adaptive_forgetting import START, State, load, load_tuning, observe, store, tuning
 from dynabandit.estimators.sample_mean import State as Sums
 from dynabandit.estimators.sliding_window import retract
 
@@ -33,6 +33,7 @@ def test_a_state_is_read_as_it_was_written_in_the_column_of_its_arm() -> None:
     memory = np.arange(36.0).reshape(12, 3)
     state = State(*memory[:10, 1])
     assert load(memory, 1) == state == (1.0, 4.0, 7.0, 10.0, 13.0, 16.0, 19.0, 22.0, 25.0, 28.0)
+    assert load_tuning(memory[:, 2]) == (2.0, 5.0, 8.0, 11.0)
     before = memory.copy()
     store(memory, 2, state)
     before[:10, 2] = before[:10, 1]

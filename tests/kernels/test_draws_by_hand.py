@@ -121,5 +121,10 @@ def test_the_largest_draw_is_the_last_number_below_one() -> None:
     assert beta(1.0, 0.0, SOURCE, SCORE, 1, 0) == BELOW_ONE
 
 
+def test_shapes_of_nothing_are_those_of_a_fair_coin() -> None:
+    assert draws.not_empty((0.0, 0.0)) == (1e-12, 1e-12)
+    assert draws.not_empty((2.0, 0.5)) == (2.0, 0.5)
+
+
 def test_single_precision_takes_its_uniform_numbers_from_the_words_to_spare() -> None:
     assert spare_words((1, 2, 3, 4), SOURCE, SCORE, 1, 0, 1) == (2, word(0), 4, word(0))

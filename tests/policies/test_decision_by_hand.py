@@ -172,14 +172,16 @@ def test_who_explores_takes_an_arm_by_its_own_uniform_number(step: int) -> None:
     assert choice.memory[0, 0] == choice.idle[leader]
 
 
-def test_other_replications_are_counted_each_once() -> None:
-    choice = Choice(4)
+@pytest.mark.parametrize("draws", [0, 1, 2, 50])
+def test_other_replications_are_counted_each_once(draws: int) -> None:
     choose = make_choose(policy(posterior=believed))
-    rest = choice.memory, SHARED, choice.last, choice.scratch, choice.step, NUMBERS, NUMBERS
-    counts = np.zeros(4, dtype=np.int64)
-    make_count_choices(choose)(*rest, SOURCE, counts, 50)
-    expected = [choose(*rest, shifted(SOURCE, 1 + draw)) for draw in range(50)]
-    assert counts.tolist() == np.bincount(expected, minlength=4).tolist()
+    for step in range(60, 70):
+        choice = Choice(4, step)
+        rest = choice.memory, SHARED, choice.last, choice.scratch, step, NUMBERS, NUMBERS
+        counts = np.zeros(4, dtype=np.int64)
+        make_count_choices(choose)(*rest, SOURCE, counts, draws)
+        expected = [choose(*rest, shifted(SOURCE, 1 + draw)) for draw in range(draws)]
+        assert counts.tolist() == [expected.count(arm) for arm in range(4)]
 
 
 @pytest.mark.parametrize("scores", [[1.0, 1.0], [0.0, 2.0, 2.0, 1.0, 2.0], [math.inf, 0.0, math.inf], [3.0]])

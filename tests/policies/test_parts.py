@@ -28,6 +28,7 @@ def test_a_policy_that_says_nothing_more_scores_all_arms_alike_and_keeps_one_sha
     assert (uniform.shared_size(), uniform.burn_in, uniform.informed, uniform.needs_double) == (1, 0, False, False)
     assert (uniform.needs_tuning, uniform.needs_horizon) == (False, False)
     assert Averaging.shared_size(uniform) == 1
+    assert uniform.numbers(3).tolist() == [0.0]
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,15 @@ def test_discounts_and_windows_follow_the_rules_of_their_paper(
 def test_what_does_not_matter_is_expected_to_be_one() -> None:
     assert db.policy("d-kl-ucb", discount=0.9)._expected() == (1, 1)  # type: ignore[attr-defined]
     assert db.policy("sw-kl-ucb", changes=3, horizon=50)._expected() == (3, 50)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("field", ["changes", "horizon", "window"])
+def test_numbers_of_steps_are_at_least_one_and_at_most_the_last_step(field: str) -> None:
+    for good in (1, 2**32 - 1):
+        assert getattr(db.policy("sw-kl-ucb", **{field: good}), field) == good
+    for bad in (0, 2**32):
+        with pytest.raises(ValueError, match=f"{field} must be a whole number of at least 1 .*, got {bad}"):
+            db.policy("sw-kl-ucb", **{field: bad})
 
 
 def test_the_arm_of_a_turn_is_nobody_where_it_is_nobodys() -> None:
@@ -73,3 +83,12 @@ def test_a_kullback_leibler_index_is_infinite_unseen_and_of_a_mean_of_at_most_on
     memory[0, 1] = 4.5  # a total that rounding moved past the number of plays
     kl_index.observe(memory, 1, 1.0)
     assert memory[kl_index.MEAN, 1] == 1.0
+
+
+def test_a_name_that_nothing_has_and_parameters_beside_an_object_are_refused() -> None:
+    for make, made in ((db.policy, db.policy("ts")), (db.environment, db.environment("case-1"))):
+        assert make(made) is made
+        with pytest.raises(ValueError, match="nobody"):
+            make("nobody")
+        with pytest.raises(TypeError, match=r"parameters \['burn_in'\] go with"):
+            make(made, burn_in=3)
