@@ -26,6 +26,7 @@ setup: $(READY)
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "dynabandit needs Python 3.11 or newer; name one with: make PYTHON=python3.12"; exit 1; }
+	@echo "Setting up $(VENV) with all that tests need: some minutes, once, and silent"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'

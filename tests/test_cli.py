@@ -163,12 +163,16 @@ def test_a_spec_of_ones_own_runs_to_the_same_kind_of_report(tmp_path):
         assert label in done.stdout
 
 
-def test_the_example_of_the_docs_runs(tmp_path):
-    (example,) = re.findall(r"```toml\n(.*?)```", (DOCS / "specs.md").read_text(encoding="utf-8"), re.DOTALL)
+@pytest.mark.parametrize(("place", "experiments", "drawn"), [(0, 2, 2), (1, 1, 2)])
+def test_the_examples_of_the_docs_run(tmp_path, place, experiments, drawn):
+    examples = re.findall(r"```toml\n(.*?)```", (DOCS / "specs.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(examples) == 2
+    example = examples[place]
     (tmp_path / "my.toml").write_text(example, encoding="utf-8")
     done = inside("run", tmp_path / "my.toml", "--out", tmp_path / "out", "--replications", "2", "--horizon", "100")
     assert done.exit_code == 0, done.output
-    assert len(loads(example).experiments) == 2
+    assert len(loads(example).experiments) == experiments
+    assert len(list((tmp_path / "out" / "figures").glob("*.svg"))) == drawn  # sample paths, too
 
 
 def test_compare_takes_names_with_parameters(tmp_path):
