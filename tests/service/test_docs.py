@@ -1,10 +1,14 @@
 """The page about the service cannot drift from it."""
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
+import pytest
 import typer.main
 
+from dynabandit import Client
 from dynabandit.service import admission, desk, export, fold, names, server, types, warming
 from dynabandit.service.app import ENDPOINTS
 from dynabandit.service.commands import app
@@ -55,3 +59,20 @@ def test_the_examples_run(sqlite_url, capsys):
                 assert http.put("/v1/bandits/documented", content=block, headers={
                     "Content-Type": "application/json"}).status_code == 201  # fmt: skip
     assert "show red" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")
+def test_the_calls_from_a_shell_decide_and_reward(sqlite_url, tmp_path):
+    (block,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    with running(open_store(sqlite_url)) as server:
+        script = block.replace("http://127.0.0.1:8000", server.url)
+        subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, check=True)
+        with talking(server.url) as (client, _):
+            state = client.state("shelf")
+    assert state.step == 1
+    assert [arm.mean for arm in state.arms if arm.plays] == [1.0]
+
+
+def test_the_page_names_every_method_of_a_client():
+    for name in vars(Client):
+        assert name.startswith("_") or name == "close" or f"`{name}(" in PAGE, name

@@ -12,9 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from dynabandit.service.commands import app
+from dynabandit.service.errors import StoreFailed
 from dynabandit.service.events import KINDS
 from dynabandit.service.keys import new_key
 from dynabandit.service.metrics import MOST_ARMS_SHOWN
+from dynabandit.service.service import Service
 from dynabandit.service.stores import open_store
 from service.harness import assert_replay_agrees, process, running, talking, wait_for
 
@@ -128,6 +130,7 @@ def test_the_log_says_who_changed_what_a_line_each_and_shows_no_key(sqlite_url):
     with process(sqlite_url, "--require-keys") as server:
         with talking(server.url, key) as (client, http):
             client.create(name, ARMS, seed=1)
+            client.create(name, ARMS, seed=1)  # changes nothing
             client.change_arm(name, "red", paused=True)
             client.set_policy(name, "ucb")
             client.decide(name)
@@ -142,7 +145,10 @@ def test_the_log_says_who_changed_what_a_line_each_and_shows_no_key(sqlite_url):
     assert [line["call"].split()[0] for line in changes] == ["PUT", "PATCH", "PUT"]
     assert {line["name"] for line in changes} == {name}
     assert {line["key"] for line in changes} == {key.split("_")[1]}
+    assert changes[0]["change"]["arms"] == len(ARMS)
     assert changes[1]["change"] == {"paused": True}
+    assert [line["event"] for line in lines[:2]] == ["started", "preparing a policy"]
+    assert lines[-1]["event"] == "stopped"
     assert changes[1]["arm"] == "red"
     assert all("timestamp" in line for line in lines)
     assert key.split("_", 2)[2] not in text
@@ -271,3 +277,36 @@ def test_long_exports_keep_nobody_from_reading(server, monkeypatch):
         assert http.get("/v1/bandits").status_code == 200
         assert http.get("/v1/bandits/b/events").status_code == 200
         held.set()
+
+
+def test_a_store_that_is_away_is_two_lines_in_the_log_however_long(sqlite_url, monkeypatch):
+    said = []
+
+    class Log:
+        def __getattr__(self, level):
+            return lambda event, **more: said.append((level, event, more.get("problem")))
+
+    monkeypatch.setattr("dynabandit.service.writer.log", Log())
+    with contextlib.closing(open_store(sqlite_url)) as store:
+        writer = Service(store)._writer
+        whole = store.save_time
+        for problem in (None, "gone", "gone", "full", None, None, "gone"):
+            store.save_time = whole if problem is None else Failing(problem)
+            writer._next_save = 0.0
+            writer._keep_house()
+    assert said == [
+        ("error", "housekeeping failed", "gone"),
+        ("error", "housekeeping failed", "full"),
+        ("info", "housekeeping goes on", None),
+        ("error", "housekeeping failed", "gone"),
+    ]
+
+
+class Failing:
+    """What a store does when it is away."""
+
+    def __init__(self, problem):
+        self.problem = problem
+
+    def __call__(self, time):
+        raise StoreFailed(self.problem)

@@ -340,7 +340,7 @@ def _bound(service: Service, endpoint: Endpoint, handler: Handler) -> Callable[[
             body = None if decoder is None else decoder.decode(await read_body(request, limit))
             answer = await handler(service, request, body)
             result = answer if isinstance(answer, Response) else response(*answer)
-            if endpoint.permission == "admin":
+            if endpoint.permission == "admin" and (endpoint.body is not types.Create or result.status_code == 201):
                 names = {part: path_part(request, part) for part in request.path_params}
                 note_change(endpoint.id, names, key, msgspec.to_builtins(body) or dict(request.query_params))
         except Overloaded:

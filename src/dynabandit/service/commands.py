@@ -94,7 +94,7 @@ def create_key(
 
 @keys_app.command("list")
 def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
-    """List the API keys, without their secrets."""
+    """List the API keys, without their secrets: id, role, whether valid, when it was made, note."""
     with _tables(store) as opened:
         keys = opened.api_keys()
     for key in keys:

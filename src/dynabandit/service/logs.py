@@ -48,5 +48,5 @@ class _Lines(logging.Handler):
 
 def note_change(call: str, names: dict[str, str], key: str | None, body: dict[str, Any]) -> None:
     """Write down who changed what: where traffic moved and no reward explains it, one of these lines does."""
-    change = {name: value for name, value in body.items() if name != "arms"}
+    change = {name: len(value) if name == "arms" else value for name, value in body.items()}  # there may be many
     log.info("change", call=call, **names, key=key, change=change)

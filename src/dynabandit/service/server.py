@@ -9,6 +9,7 @@ import structlog
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from dynabandit import __version__
 from dynabandit.service.app import make_app
 from dynabandit.service.messages import RETRY_SECONDS, plain
 from dynabandit.service.service import Service
@@ -141,6 +142,7 @@ class Server(uvicorn.Server):
         if self.closing is not None:
             self.closing.set()  # pages that watch would keep it waiting
         await super().shutdown(sockets)  # type: ignore[arg-type]
+        log.info("stopped")  # here, since the process ends by the signal that stopped it
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         await super().startup(sockets)  # type: ignore[arg-type]
@@ -148,6 +150,7 @@ class Server(uvicorn.Server):
             for socket in server.sockets:
                 address, port = socket.getsockname()[:2]
                 shown = f"[{address}]" if ":" in address else address
+                log.info("started", address=f"{shown}:{port}", version=__version__)
                 try:
                     print(f"dynabandit serves http://{shown}:{port}", flush=True)
                 except OSError as error:  # a full disk under the output is no reason to turn callers away

@@ -158,6 +158,7 @@ class Service:
             return status, view(state)
 
         if asked.policy in POLICIES.keys() - self._compiled:  # compiling takes seconds, and must keep nobody waiting
+            log.info("preparing a policy", policy=asked.policy)
             await self._replay(lambda store: compile_policy(asked.policy, asked.parameters))
             self._compiled.add(asked.policy)
         status, shown = await self._writer.submit(Call(run, name=name, alone=True, change=True))

@@ -85,6 +85,7 @@ class Writer:
         self._next_save = 0.0
         self._sweep_all = True
         self._prepared = False
+        self._house_problem: str | None = None  # what was last said to be wrong, until it is right again
         self.failures = 0  # calls that the store left unanswered
         self.saved_at: dict[int, int] = {}  # bandit -> sequence of the latest snapshot
 
@@ -313,9 +314,19 @@ class Writer:
                 self._store.save_time(self._desk.clock.now())
             for number in self._to_sweep():
                 self._sweep(number)
+            problem = None
         except Exception as error:  # this thread must outlive whatever goes wrong
             self._give_up()
-            log.error("housekeeping failed", problem=str(error))
+            problem = str(error)
+        self._note_house(problem)
+
+    def _note_house(self, problem: str | None) -> None:
+        """Write down what is wrong when it begins and when it ends, rather than once a second."""
+        before, self._house_problem = self._house_problem, problem
+        if problem is not None and problem != before:
+            log.error("housekeeping failed", problem=problem)
+        elif problem is None and before is not None:
+            log.info("housekeeping goes on")
 
     def _to_sweep(self) -> list[int]:
         """Return the bandits that may have a decision whose window has ended."""
