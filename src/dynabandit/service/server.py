@@ -150,11 +150,11 @@ class Server(uvicorn.Server):
             for socket in server.sockets:
                 address, port = socket.getsockname()[:2]
                 shown = f"[{address}]" if ":" in address else address
-                log.info("started", address=f"{shown}:{port}", version=version("dynabandit"))
                 try:
                     print(f"dynabandit serves http://{shown}:{port}", flush=True)
                 except OSError as error:  # a full disk under the output is no reason to turn callers away
                     log.warning("cannot print where it listens", address=f"{shown}:{port}", problem=str(error))
+                log.info("started", address=f"{shown}:{port}", version=version("dynabandit"))
 
 
 def make_server(
