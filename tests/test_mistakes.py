@@ -387,10 +387,10 @@ def test_a_name_that_no_terminal_can_show_is_shown_in_part(folder):
     assert b"\\udcff.csv: 40 rows, 2 arms" in done.stdout
 
 
-def test_ctrl_c_ends_a_service_without_a_word(tmp_path):
+def test_ctrl_c_ends_a_service_with_a_line_in_its_log_and_no_traceback(tmp_path):
     process = serve(tmp_path, stdout=subprocess.PIPE)
     assert "dynabandit serves" in process.stdout.readline()
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert errors == ""
+    assert [json.loads(line)["event"] for line in errors.splitlines()] == ["started", "stopped"]
     assert process.returncode in (0, 130)

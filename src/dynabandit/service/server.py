@@ -3,13 +3,13 @@
 import asyncio
 import contextlib
 import threading
+from importlib.metadata import version
 from typing import Any
 
 import structlog
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from dynabandit import __version__
 from dynabandit.service.app import make_app
 from dynabandit.service.messages import RETRY_SECONDS, plain
 from dynabandit.service.service import Service
@@ -150,11 +150,11 @@ class Server(uvicorn.Server):
             for socket in server.sockets:
                 address, port = socket.getsockname()[:2]
                 shown = f"[{address}]" if ":" in address else address
-                log.info("started", address=f"{shown}:{port}", version=__version__)
                 try:
                     print(f"dynabandit serves http://{shown}:{port}", flush=True)
                 except OSError as error:  # a full disk under the output is no reason to turn callers away
                     log.warning("cannot print where it listens", address=f"{shown}:{port}", problem=str(error))
+                log.info("started", address=f"{shown}:{port}", version=version("dynabandit"))
 
 
 def make_server(
