@@ -202,7 +202,7 @@ def ways_of(a: float, b: float, mean: float, arm: int) -> set[str]:
 
 
 def test_a_challenge_is_its_definition_in_every_way_of_settling_it() -> None:
-    shapes = [*SHAPES, (1.2, 40.0), (1.0, 2.0), (0.5, 2.0), (1.5, 0.9)]
+    shapes = [*SHAPES, (1.2, 40.0), (1.0, 2.0), (0.5, 2.0), (1.5, 0.9), (1.0, 1.7), (1.1, 1.9)]
     ways = set().union(*(ways_of(a, b, a / (a + b), arm) for arm, (a, b) in enumerate(shapes)))
     assert ways == {
         "plain", "plain, lost", "closed by 16 bits", "closed by all bits", "proposed", "refused",

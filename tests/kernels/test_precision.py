@@ -41,12 +41,13 @@ def test_constants_globals_and_what_is_called_become_single() -> None:
 
 
 def test_numbers_in_tuples_and_closures_become_single_and_named_tuples_stay() -> None:
-    factor, words = 0.7, word
+    factor, words, foreign = 0.7, word, np.isscalar
 
     def closed() -> Any:
-        return PAIR, NAMED, factor, words, (lambda: 0.5)()
+        return PAIR, NAMED, factor, words, (lambda: 0.5)(), foreign
 
-    pair, named, closed_over, kept, inner = single(closed)()
+    pair, named, closed_over, kept, inner, still_foreign = single(closed)()
+    assert still_foreign is np.isscalar
     assert is_single(pair[0])
     assert (type(pair[1]), is_single(pair[2][0])) == (int, True)
     assert named is NAMED

@@ -193,6 +193,10 @@ def test_a_tie_goes_to_the_arm_that_its_uniform_number_counts_to(scores: list[fl
         assert one_of_ties(np.array(scores), max(scores), step, SOURCE) == expected
 
 
+def test_who_walks_alone_holds_the_only_best_arm_or_several() -> None:
+    assert [ALONE.only(3, *given) for given in ((True, False), (True, True), (False, False))] == [3, -1, -1]
+
+
 def test_where_no_score_is_a_number_the_first_arm_is_chosen() -> None:
     assert make_largest()(np.full(3, math.nan), 1, SOURCE) == 0
     assert one_of_ties(np.full(3, math.nan), -math.inf, 1, SOURCE) == 0

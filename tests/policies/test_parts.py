@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import dynabandit as db
+from dynabandit.estimators import adaptive_forgetting
 from dynabandit.kernels.bernoulli import negentropy, upper_bound
 from dynabandit.kernels.streams import stream
-from dynabandit.policies import exploration, kl_index, ring
+from dynabandit.policies import adaptive, exploration, kl_index, ring
 from dynabandit.policies.averaging import Averaging
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.expecting import discount_for, window_for
@@ -61,6 +62,12 @@ def test_the_arm_of_a_turn_is_nobody_where_it_is_nobodys() -> None:
     assert [exploration.arm_of(-1.0 - place) for place in range(3)] == [0, 1, 2]
     assert [exploration.turn(step, 3, 0.0) for step in (1, 2)] == [exploration.FREE] * 2
     assert [exploration.turn(step, 2, 1.0) for step in (1, 2, 3)] == [-1.0, -2.0, -1.0]
+
+
+def test_the_bonus_of_the_appendix_is_hoeffdings() -> None:
+    state = adaptive_forgetting.START._replace(w=3.0, k=2.0)
+    expected = math.sqrt(-math.log(0.05) / (2.0 * 3.0**2 / 2.0))
+    assert adaptive.hoeffding(state) == pytest.approx(expected, rel=1e-14)
 
 
 def test_a_ring_gives_back_what_is_as_old_as_its_window() -> None:
