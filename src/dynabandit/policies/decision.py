@@ -91,15 +91,6 @@ def make_enter_row(kernels: Kernels, walk: Walk) -> tuple[Callable[..., None], C
     score, rounds, place, inside = kernels.score, walk.rounds, walk.place, walk.inside
 
     @kernel
-    def enter_all(
-        scratch: np.ndarray, memory: np.ndarray, now: Now, parameters: np.ndarray, table: np.ndarray, source: Stream
-    ) -> None:
-        for turn in range(rounds(now.arms)):
-            arm = place(0, turn)
-            if inside(arm, now.arms):
-                scratch[0, arm] = score(memory, arm, 0, now, parameters, table, source)
-
-    @kernel
     def enter(
         scratch: np.ndarray,
         memory: np.ndarray,
@@ -110,6 +101,15 @@ def make_enter_row(kernels: Kernels, walk: Walk) -> tuple[Callable[..., None], C
         source: Stream,
     ) -> None:
         scratch[0, arm] = score(memory, arm, 0, now, parameters, table, source)
+
+    @kernel
+    def enter_all(
+        scratch: np.ndarray, memory: np.ndarray, now: Now, parameters: np.ndarray, table: np.ndarray, source: Stream
+    ) -> None:
+        for turn in range(rounds(now.arms)):
+            arm = place(0, turn)
+            if inside(arm, now.arms):
+                enter(scratch, memory, arm, now, parameters, table, source)
 
     return enter_all, enter
 
