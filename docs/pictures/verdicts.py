@@ -4,7 +4,12 @@ import json
 import sys
 from pathlib import Path
 
-PLURAL = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not", "not run": "were not run"}
+SAID = {  # of one claim, and of more
+    "holds": ("holds", "hold"),
+    "holds in part": ("holds in part", "hold in part"),
+    "does not hold": ("does not hold", "do not hold"),
+    "not run": ("was not run", "were not run"),
+}
 HEAD = """# The paper's verdicts
 
 What *On Adaptive Estimation for Dynamic Bernoulli Bandits* claims, and what came out when its experiments were run
@@ -22,7 +27,7 @@ A claim holds in part where some of its comparisons hold and others do not, or c
 
 
 def page(found: dict) -> str:
-    counts = ", ".join(f"{count} {PLURAL[verdict]}" for verdict, count in found["counts"].items() if count)
+    counts = ", ".join(f"{count} {SAID[verdict][count > 1]}" for verdict, count in found["counts"].items() if count)
     counts = f"{len(found['claims'])} claims were judged: {counts}."
     head = HEAD.format(replications=found["replications"], seed=found["seed"], counts=counts)
     rows = []

@@ -279,7 +279,7 @@ class Bandit:
         """Keep the share that an arm gets of the decisions from now on between two bounds; see `Shares`."""
         shares = self._shares or Shares(len(self._roster))
         shares.limit(self._roster.column(name), min_share, max_share, self._roster.active)
-        self._shares = None if shares.idle else shares
+        self._shares = None if shares.unlimited else shares
 
     def shares(self, name: str) -> tuple[float, float]:
         """Return the least and the most share of an arm."""

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,18 @@ VERSION = 1
 
 
 def plain(value: Any) -> Any:
-    """Return parameters as JSON would give them back: no numbers of NumPy, and lists for tuples.
+    """Return parameters as JSON would give them back: no numbers of NumPy, and lists for tuples and arrays.
 
     Examples
     --------
     >>> plain({"prior": (2.0, np.float64(1.0))})
     {'prior': [2.0, 1.0]}
     """
-    if isinstance(value, dict):
-        return {key: plain(inner) for key, inner in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [plain(inner) for inner in value]
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 def number_to_json(value: float) -> float | str:

@@ -51,7 +51,7 @@ class Shares:
         return float(self.least[column]), float(self.most[column])
 
     @property
-    def idle(self) -> bool:
+    def unlimited(self) -> bool:
         """Whether no arm has a limit."""
         return not self.least.any() and bool((self.most == 1.0).all())
 

@@ -4,8 +4,18 @@ import pytest
 
 from dynabandit.environments import ENVIRONMENTS
 from dynabandit.experiments import leaderboard, time_steps
-from dynabandit.experiments.leaderboard import ELSEWHERE, SIZED, WORLDS
+from dynabandit.experiments.leaderboard import SIZED, WORLDS
 from dynabandit.policies import POLICIES
+
+ELSEWHERE = {
+    "fixed": "one-change, whose halves stand still",
+    "piecewise": "one-change, pb-1, pb-2 and small-changes",
+    "exponential-clock": "case-1 and case-2",
+    "reflected-walk": "case-3",
+    "logistic-walk": "case-4",
+    "path": "nowhere: its means are the user's",
+    "recorded": "nowhere: its rates are the user's",
+}
 
 
 def test_every_environment_has_its_place_or_a_reason_to_be_elsewhere() -> None:

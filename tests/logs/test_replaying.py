@@ -107,7 +107,7 @@ def test_idle_time_counts_rows_of_the_log() -> None:
     idle = {}
     for clock in ("log", "accepted"):
         player = Player(
-            db.policy("ucb"), log.arms, least=1 / 3, replications=1, draws=1, own_clock=clock == "log", seed=1
+            db.policy("ucb"), log.arms, least=1 / 3, replications=1, draws=1, log_clock=clock == "log", seed=1
         )
         for chunk in log.chunks():
             player.play(chunk)
@@ -129,7 +129,7 @@ def truth(one: World, seed: int) -> tuple[float, np.ndarray]:
     """Return the mean value of the decisions of a replay, and its doubly robust terms."""
     log = one.log()
     player = Player(
-        db.policy("aff-ots"), log.arms, least=log.least_propensity, replications=2, draws=20, own_clock=True, seed=seed
+        db.policy("aff-ots"), log.arms, least=log.least_propensity, replications=2, draws=20, log_clock=True, seed=seed
     )
     before, total, terms = np.zeros(3), 0.0, []
     (chunk,) = log.chunks()

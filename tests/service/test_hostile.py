@@ -331,7 +331,7 @@ def test_commands_make_keys_and_the_service_never_logs_them(sqlite_url, capfd):
     assert refused.exit_code == 1
     assert "keys create" in refused.output
     key = runner.invoke(app, ["keys", "create", "--role", "admin", "--store", sqlite_url]).output.strip()
-    assert runner.invoke(app, ["keys", "create", "--role", "king", "--store", sqlite_url]).exit_code == 1
+    assert runner.invoke(app, ["keys", "create", "--role", "king", "--store", sqlite_url]).exit_code == 2
     with process(sqlite_url, "--require-keys") as server:
         with talking(server.url, key) as (client, http):
             client.create("b", ARMS)
@@ -347,4 +347,4 @@ def test_commands_make_keys_and_the_service_never_logs_them(sqlite_url, capfd):
     assert secret not in listed
     assert runner.invoke(app, ["keys", "revoke", key.split("_")[1], "--store", sqlite_url]).exit_code == 0
     assert "revoked" in runner.invoke(app, ["keys", "list", "--store", sqlite_url]).output
-    assert runner.invoke(app, ["keys", "revoke", "nobody", "--store", sqlite_url]).exit_code == 1
+    assert runner.invoke(app, ["keys", "revoke", "nobody", "--store", sqlite_url]).exit_code == 2

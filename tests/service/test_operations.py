@@ -23,10 +23,10 @@ from service.harness import assert_replay_agrees, process, running, talking, wai
 ARMS = ["red", "green", "blue"]
 
 
-def said(*arguments: str) -> str:
+def said(*arguments: str, code: int = 1) -> str:
     """Return what a command that must fail says."""
     result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 1, (arguments, result.output)
+    assert result.exit_code == code, (arguments, result.output)
     assert isinstance(result.exception, SystemExit), "it says what is wrong, and shows no traceback"
     return result.output
 
@@ -44,9 +44,11 @@ def test_a_port_in_use_is_named_before_a_store_is_made(tmp_path):
 @pytest.mark.parametrize("command", [["serve", "--port", "0"], ["verify"], ["keys", "list"], ["keys", "revoke", "x"],
                                      ["keys", "create", "--role", "read"]])  # fmt: skip
 def test_a_store_that_cannot_be_opened_is_named(tmp_path, command):
-    assert "must start with" in said(*command, "--store", "mysql://x")
-    assert "must name a file" in said(*command, "--store", "sqlite:///")
-    assert f"{tmp_path}/missing/x.db" in said(*command, "--store", f"sqlite:///{tmp_path}/missing/x.db")
+    assert "must start with" in said(*command, "--store", "mysql://x", code=2)
+    assert "must name a file" in said(*command, "--store", "sqlite:///", code=2)
+    makes = command[0] == "serve" or command[1:2] == ["create"]
+    missing = said(*command, "--store", f"sqlite:///{tmp_path}/missing/x.db", code=1 if makes else 2)
+    assert f"{tmp_path}/missing/x.db" in missing
     (tmp_path / "other.db").write_text("this is no database, but long enough to look like one" * 100)
     assert "other.db: file is not a database" in said(*command, "--store", f"sqlite:///{tmp_path}/other.db")
     assert not (tmp_path / "missing").exists()
@@ -58,7 +60,7 @@ def test_a_database_that_is_not_there_is_named(command):
 
 
 def test_reading_keys_of_a_wrong_name_makes_no_empty_store(tmp_path):
-    assert "does not exist" in said("keys", "list", "--store", f"sqlite:///{tmp_path}/typo.db")
+    assert "does not exist" in said("keys", "list", "--store", f"sqlite:///{tmp_path}/typo.db", code=2)
     assert list(tmp_path.iterdir()) == []
 
 

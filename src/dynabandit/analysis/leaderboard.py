@@ -46,7 +46,7 @@ class Standing:
         return not math.isnan(self.rank)
 
 
-def critical_difference(policies: int, worlds: int, level: float = LEVEL) -> float:
+def critical_difference(policies: int, worlds: int) -> float:
     """Return how far apart two mean ranks must lie to differ by more than chance (Nemenyi's test).
 
     Examples
@@ -61,7 +61,7 @@ def critical_difference(policies: int, worlds: int, level: float = LEVEL) -> flo
     if policies < 2 or worlds < 1:
         return math.nan
     stats = extra("scipy.stats", "lab")
-    quantile = float(stats.studentized_range.ppf(1.0 - level, policies, math.inf)) / math.sqrt(2.0)
+    quantile = float(stats.studentized_range.ppf(1.0 - LEVEL, policies, math.inf)) / math.sqrt(2.0)
     return quantile * math.sqrt(policies * (policies + 1) / (6.0 * worlds))
 
 

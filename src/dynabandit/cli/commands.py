@@ -64,7 +64,7 @@ Cluster = Annotated[
         metavar="ADDRESS", help="A Dask scheduler such as tcp://scheduler:8786, or local for worker processes."
     ),
 ]
-Horizon = Annotated[int | None, typer.Option(hidden=True, help="How many steps, instead of the spec's.")]
+Horizon = Annotated[int | None, typer.Option(help="How many steps, instead of the spec's.")]
 
 
 class How(NamedTuple):
@@ -140,7 +140,7 @@ def run(
 @app.command()
 def compare(
     policies: Annotated[list[str], typer.Argument(metavar="POLICY...", help="Such as ucb or aff-ots:step_size=0.01.")],
-    env: Annotated[str, typer.Option(help="Such as case-3 or reflected-walk:variance=0.01.")],
+    env: Annotated[str, typer.Option("--env", "--environment", help="Such as case-3 or reflected-walk:variance=0.01.")],
     arms: Annotated[int | None, typer.Option(help="How many arms; by default the environment's.")] = None,
     horizon: Annotated[int, typer.Option(help="How many steps.")] = 10_000,
     replications: Annotated[int, typer.Option(help="How many replications.")] = 100,
@@ -187,7 +187,9 @@ def list_() -> None:
 @app.command()
 def leaderboard(
     policy: Annotated[list[str] | None, typer.Option(help="Only this policy; give it again for more.")] = None,
-    environment: Annotated[list[str] | None, typer.Option(help="Only this world; give it again for more.")] = None,
+    environment: Annotated[
+        list[str] | None, typer.Option("--environment", "--env", help="Only this world; give it again for more.")
+    ] = None,
     replications: Annotated[int, typer.Option(help="How many replications.")] = 1000,
     seed: Annotated[int, typer.Option(help="The seed of all randomness.")] = 1,
     jobs: Jobs = None,
@@ -197,7 +199,7 @@ def leaderboard(
     precision: Precision = "double",
     cluster: Cluster = None,
     timing: Annotated[bool, typer.Option(help="Whether to time a step of each policy.")] = True,
-    horizon: Annotated[int, typer.Option(hidden=True, help="How many steps.")] = 10_000,
+    horizon: Annotated[int, typer.Option(help="How many steps.")] = 10_000,
 ) -> None:
     """Rank all policies over all worlds, with 2, 10, 50 and 100 arms."""
     _check_jobs(jobs)

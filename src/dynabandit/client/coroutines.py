@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 class AsyncClient(Base):
-    """The same as `Client`, with coroutines.
+    """The same as `Client`, with coroutines, and with asynchronous iterators in place of iterators.
 
     Examples
     --------
@@ -52,9 +52,9 @@ class AsyncClient(Base):
         """Create a bandit; `settings` are parameters, reward_window, default_reward and seed."""
         return await self._send(calls.create(name, arms, policy, settings))
 
-    async def bandits(self) -> list[types.BanditSummary]:
+    def bandits(self) -> AsyncIterator[types.BanditSummary]:
         """Return all bandits."""
-        return [bandit async for bandit in self._bandits_after("")]
+        return self._bandits_after("")
 
     async def _bandits_after(self, name: str) -> AsyncIterator[types.BanditSummary]:
         after: str | None = name
@@ -100,9 +100,14 @@ class AsyncClient(Base):
         """Return what another policy would believe and choose now; nothing is changed."""
         return await self._send(calls.preview(name, policy, draws, parameters))
 
-    async def events(self, name: str, after: int = 0, limit: int = 1000, kind: str = "all") -> list[types.Event]:
-        """Return a page of the log after a sequence number: all, or each "decision", "reward" or "change"."""
-        return (await self._send(calls.events(name, after, limit, kind))).events
+    async def events(
+        self, name: str, after: int = 0, limit: int = 1000, kind: str = "all"
+    ) -> AsyncIterator[types.Event]:
+        """Return the log after a sequence number: all, or each "decision", "reward" or "change"."""
+        while page := (await self._send(calls.events(name, after, limit, kind))).events:
+            for event in page:
+                yield event
+            after = page[-1].sequence
 
     async def export(self, name: str, draws: int = 200) -> AsyncIterator[types.Exported]:
         """Return all decisions with rewards and propensities; a broken stream is not asked for again."""

@@ -18,15 +18,6 @@ ARMS = (2, 10, 50, 100)
 HORIZON = 10_000
 SIZED = ("case-1", "case-2", "case-3", "case-4", "seasonal", "rotting", "burst")  # worlds with any number of arms
 WORLDS = ("small-changes", "pb-1", "pb-2", "needle")  # worlds with a number of arms of their own
-ELSEWHERE = {
-    "fixed": "one-change, whose halves stand still",
-    "piecewise": "one-change, pb-1, pb-2 and small-changes",
-    "exponential-clock": "case-1 and case-2",
-    "reflected-walk": "case-3",
-    "logistic-walk": "case-4",
-    "path": "nowhere: its means are the user's",
-    "recorded": "nowhere: its rates are the user's",
-}
 
 
 def leaderboard(

@@ -13,10 +13,11 @@ from dynabandit.experiments.crew import Crew, hire
 from dynabandit.experiments.machine import hardware
 from dynabandit.experiments.plan import Plan, make_plan
 from dynabandit.experiments.spec import Spec
-from dynabandit.experiments.store import Arrays, Store, plain, writing
+from dynabandit.experiments.store import Arrays, Store, writing
 from dynabandit.experiments.tasks import Task
 from dynabandit.experiments.watching import Watcher
 from dynabandit.results import Results
+from dynabandit.saving import plain
 
 __all__ = ["RESULTS", "STORE", "run"]
 

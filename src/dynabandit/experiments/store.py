@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Arrays", "StorageError", "Store", "address", "plain", "writing"]
+from dynabandit.saving import plain
+
+__all__ = ["Arrays", "StorageError", "Store", "address", "writing"]
 
 Arrays = dict[str, np.ndarray]
 
@@ -28,15 +30,6 @@ LEFT_BEHIND = 3600.0  # seconds after which a partial file belongs to no process
 
 class StorageError(OSError):
     """A folder that cannot be written; the message says which and why."""
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON has it: tuples and arrays as lists."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
-    return [plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def address(request: Mapping[str, Any]) -> str:

@@ -1,3 +1,3 @@
-"""Kernels: compile targets, random streams and draws. Numbers only; nothing here knows about bandits."""
+"""Kernels: compile targets, random streams and draws. Numbers only; nothing here knows a policy."""
 
 __all__ = ()

@@ -135,7 +135,7 @@ def advise(
     replications: int = 2,
     draws: int = 10,
     clip: float = 0.0,
-    seed: int = 0,
+    seed: int = 1,
     progress: Progress | None = None,
 ) -> Advice:
     """Compare policies on the same rows of a log, and say which of them the log can tell apart.

@@ -68,7 +68,7 @@ def make_play(kernels: Kernels) -> Callable[..., None]:
         burn_in: int,
         draws: int,
         least: float,
-        own_clock: bool,
+        log_clock: bool,
         source: Stream,
     ) -> None:
         replications, arms = plays.shape
@@ -81,7 +81,7 @@ def make_play(kernels: Kernels) -> Callable[..., None]:
                 memory, shared = state.memory[replication], state.shared[replication]
                 last, parameters = state.last[replication], state.parameters[replication]
                 own = shifted(source, replication)
-                step = first + row if own_clock else plays[replication].sum() + 1
+                step = first + row if log_clock else plays[replication].sum() + 1
                 counts[:] = 0
                 rarest = plays[replication].argmin()
                 if plays[replication, rarest] < burn_in:
@@ -140,11 +140,11 @@ class Player:
         least: float,
         replications: int,
         draws: int,
-        own_clock: bool,
+        log_clock: bool,
         seed: int,
     ) -> None:
         Bandit(policy, arms, seed=seed)  # refuses what cannot decide without knowing the world
-        self.policy, self.draws, self.least, self.own_clock = policy, draws, least, own_clock
+        self.policy, self.draws, self.least, self.log_clock = policy, draws, least, log_clock
         self.source = stream(seed)
         self.state = initial_state(policy, len(arms), np.ones(replications, dtype=np.int64), LARGEST_STEP)
         self.plays = np.zeros((replications, len(arms)), dtype=np.int64)
@@ -162,7 +162,7 @@ class Player:
         played = Played(*(np.zeros(len(logged.arms)) for _ in Played._fields))
         _compiled_play(self.policy.kernels)(
             self.state, self.plays, self.model, self.shares, self.burning, played, logged, self.table, self.scratch,
-            self.counts, self.rows + 1, self.policy.burn_in, self.draws, self.least, self.own_clock, self.source,
+            self.counts, self.rows + 1, self.policy.burn_in, self.draws, self.least, self.log_clock, self.source,
         )  # fmt: skip
         self.rows += len(logged.arms)
         return played

@@ -88,7 +88,7 @@ def replay(
     draws: int = 20,
     clock: str = "log",
     clip: float = 0.0,
-    seed: int = 0,
+    seed: int = 1,
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Replay:
@@ -182,7 +182,7 @@ def player(log: Log, policy: Policy, replications: int, draws: int, clock: str, 
         least=max(log.least_propensity, clip),
         replications=replications,
         draws=draws,
-        own_clock=clock == "log",
+        log_clock=clock == "log",
         seed=seed,
     )
 

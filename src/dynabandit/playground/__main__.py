@@ -12,6 +12,7 @@ from importlib import import_module
 
 from dynabandit.playground.running import messages
 from dynabandit.playground.trial import read
+from dynabandit.simulation.work import cores
 
 __all__ = ["main"]
 
@@ -30,7 +31,7 @@ def main() -> None:
         return
     threading.Thread(target=_end_with_input, daemon=True).start()
     try:
-        for message in messages(read(line.strip()), threads=max(1, (os.cpu_count() or 2) // 2)):
+        for message in messages(read(line.strip()), threads=max(1, cores() // 2)):
             sys.stdout.write(json.dumps(message, separators=(",", ":"), allow_nan=False) + "\n")
             sys.stdout.flush()
     except BrokenPipeError:

@@ -79,8 +79,8 @@ class AffKLUCB(adaptive.Adaptive):
 
     The score of an arm, with an effective size n that shrinks while the arm is idle:
 
-    .. math:: \max \left\{ q : n \, \mathrm{kl}\left( \frac{m}{w}, q \right) \leq - \log 0.05 \right\}, \quad n =
-        \max\left( 1, \; \lambda^{\mathrm{idle} / K} \frac{w^2}{k} \right)
+    .. math:: \max \left\{ q : n \, \mathrm{kl}\left( \frac{m}{w}, q \right) \leq - \log \mathrm{confidence} \right\},
+        \quad n = \max\left( 1, \; \lambda^{\mathrm{idle} / K} \frac{w^2}{k} \right)
 
     Cost of a step: O(K), with a root to find for each arm.
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import ipaddress
 import math
 import os
 import socket
@@ -20,6 +19,7 @@ from dynabandit.service.admission import MOST_WAITING
 from dynabandit.service.errors import StoreFailed
 from dynabandit.service.keys import ROLES, new_key
 from dynabandit.service.logs import write_logs
+from dynabandit.service.names import is_loopback
 from dynabandit.service.server import MOST_CONNECTIONS, make_server
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store, open_store
@@ -53,9 +53,9 @@ def serve(
     try:
         number("--patience", patience, 0.1, math.inf)  # a range of options lets NaN and infinity through
     except ValueError as error:
-        _fail(str(error))
+        _refuse(str(error))
     _check_address(host, port)
-    needs_keys = require_keys or not _is_loopback(host)
+    needs_keys = require_keys or not is_loopback(host)
     opened = _open(store)
     try:
         opened.prepare()
@@ -84,9 +84,9 @@ def create_key(
         key, row = new_key(role, note)
         note.encode()
     except UnicodeEncodeError:
-        _fail(f"--note must be text that UTF-8 can hold, got {note!r}")
+        _refuse(f"--note must be text that UTF-8 can hold, got {note!r}")
     except ValueError as error:
-        _fail(str(error))
+        _refuse(str(error))
     with _tables(store, new=True) as opened:
         opened.add_key(row)
     print(key, flush=True)
@@ -107,11 +107,11 @@ def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
 def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A002 - what users see
     """Revoke an API key; a running service turns it away within a second or two."""
     if id.startswith("dyna_"):  # not shown: it may be a secret that is still valid
-        _fail("ID must be the first word of a line of dynabandit keys list, not the key itself")
+        _refuse("ID must be the first word of a line of dynabandit keys list, not the key itself")
     with _tables(store) as opened:
         found = opened.revoke_key(id, time.time())
     if not found:
-        _fail(f"there is no key {id!r}; dynabandit keys list shows them")
+        _refuse(f"there is no key {id!r}; dynabandit keys list shows them")
 
 
 @app.command()
@@ -131,14 +131,16 @@ def verify(store: StoreOption = DEFAULT_STORE) -> None:
 def _open(url: str) -> Store:
     try:
         return open_store(url)
-    except (ModuleNotFoundError, ValueError) as error:
+    except ModuleNotFoundError as error:
         _fail(str(error))
+    except ValueError as error:
+        _refuse(str(error))
 
 
 def _check_exists(url: str) -> None:
     """A wrong name must not make an empty store."""
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
-        _fail(f"store {url} does not exist; name one with --store, or let dynabandit serve make it")
+        _refuse(f"store {url} does not exist; name one with --store, or let dynabandit serve make it")
 
 
 @contextlib.contextmanager
@@ -171,13 +173,11 @@ def _check_address(host: str, port: int) -> None:
         _fail(f"cannot listen on port {port} of host {host!r}: {why}")
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+def _refuse(problem: str) -> NoReturn:
+    """End because of what was typed."""
+    _fail(problem, code=2)
 
 
-def _fail(problem: str) -> NoReturn:
+def _fail(problem: str, code: int = 1) -> NoReturn:
     typer.echo(f"dynabandit: {problem}", err=True)
-    raise typer.Exit(1)
+    raise typer.Exit(code)

@@ -1,7 +1,5 @@
 """Reading requests and writing answers: what all endpoints share."""
 
-import functools
-import ipaddress
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from dynabandit.service import types
 from dynabandit.service.errors import Differs, Refused, StoreFailed
 from dynabandit.service.keys import ROLES
-from dynabandit.service.names import clean_name
+from dynabandit.service.names import clean_name, is_loopback
 from dynabandit.service.openapi import Query
 from dynabandit.service.service import Service
 
@@ -29,6 +27,7 @@ RETRY_SECONDS = "1"
 LONGEST_WHY = 1000  # characters: what is wrong may be long, and is quoted
 ALWAYS = {"X-Content-Type-Options": "nosniff"}  # answers quote what callers sent: no browser may guess a type
 HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 413: {"Connection": "close"}}  # what is left is not read
+PORT = re.compile(r":\d+$")
 
 encode = msgspec.json.Encoder().encode
 log = structlog.get_logger("dynabandit.service")
@@ -99,7 +98,7 @@ def authorise(service: Service, request: Request, permission: str) -> str | None
             raise Refused(403, f"this needs a key with the role {roles}, got one with the role {key.role}")
         return key.id
     host = header(request, b"host") or ""
-    if not _is_local(host):
+    if not is_loopback(PORT.sub("", host).strip("[]")):
         # A page on the web can point a name of its own at this address, but cannot choose another Host header
         raise Refused(421, f"without API keys, Host must be 127.0.0.1 or localhost, got {host[:100]!r}")
     return None
@@ -112,15 +111,6 @@ def may_still_read(service: Service, request: Request) -> bool:
     except Refused:
         return False
     return True
-
-
-@functools.lru_cache(maxsize=64)
-def _is_local(host: str) -> bool:
-    name = re.sub(r":\d+$", "", host).strip("[]")
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return name == "localhost"
 
 
 async def read_body(request: Request, limit: int) -> bytes:

@@ -1,11 +1,13 @@
 """Names and ids as they travel: normalised names, and ids of decisions that say where to look them up."""
 
+import functools
+import ipaddress
 import re
 import unicodedata
 
 __all__ = [
-    "ID_BITS", "LONGEST_NAME", "clean_name", "decision_id", "from_bytes", "is_whole", "legible", "public_id",
-    "read_decision_id", "read_public_id", "to_bytes",
+    "ID_BITS", "LONGEST_NAME", "clean_name", "decision_id", "from_bytes", "is_loopback", "is_whole", "legible",
+    "public_id", "read_decision_id", "read_public_id", "to_bytes",
 ]  # fmt: skip
 
 LONGEST_NAME = 200
@@ -30,6 +32,21 @@ def clean_name(name: str, what: str = "name") -> str:
     if not clean.isascii() and any("\ud800" <= letter <= "\udfff" for letter in clean):
         raise ValueError(f"{what} must be text that UTF-8 can hold, got half a surrogate pair in {clean!r}")
     return clean
+
+
+@functools.lru_cache(maxsize=64)
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a host.
+
+    Examples
+    --------
+    >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def to_bytes(name: str) -> bytes:
