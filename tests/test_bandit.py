@@ -432,8 +432,16 @@ def test_it_chooses_on_without_any_reward(name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"policy": "d-ucb"}, ValueError, "policy 'd-ucb' needs discount=...: only a simulation can tune it"),
-        ({"policy": "sw-ucb"}, ValueError, "policy 'sw-ucb' needs window=...: only a simulation can tune it"),
+        (
+            {"policy": "d-ucb"},
+            ValueError,
+            r"policy 'd-ucb' needs changes=\.\.\. and horizon=\.\.\., or discount=\.\.\.: only a sim",
+        ),
+        (
+            {"policy": "sw-ucb"},
+            ValueError,
+            r"policy 'sw-ucb' needs changes=\.\.\. and horizon=\.\.\., or window=\.\.\.: only a sim",
+        ),
         ({"policy": "best-arm"}, ValueError, "policy 'best-arm' needs to be told the true means"),
         ({"policy": "aff-otss"}, ValueError, "unknown policy 'aff-otss'. Did you mean 'aff-ots'\\? Known: "),
         (

@@ -362,14 +362,17 @@ def _usable(policy: Policy) -> Policy:
     """Return a policy that can decide without knowing the world, or raise an error."""
     if policy.informed:
         raise ValueError(f"policy {policy.name!r} needs to be told the true means, which only a simulation knows")
-    if policy.needs_tuning:
-        missing = next(name for name, value in policy.parameters.items() if value is None)
-        raise ValueError(
-            f"policy {policy.name!r} needs {missing}=...: only a simulation can tune it from the path it knows"
-        )
-    if policy.needs_horizon:
-        raise ValueError(f"policy {policy.name!r} needs horizon=...: only a simulation knows how long it will run")
+    if policy.needs_tuning or policy.needs_horizon:
+        raise ValueError(f"policy {policy.name!r} needs {_left_open(policy)}: only a simulation knows what will come")
     return policy
+
+
+def _left_open(policy: Policy) -> str:
+    """Return the parameters that must be given: what to expect, or the one number that follows from it."""
+    needed = {"changes": policy.needs_tuning, "horizon": policy.needs_horizon}
+    expected = " and ".join(f"{name}=..." for name, is_needed in needed.items() if is_needed)
+    follows = [name for name in ("discount", "window") if policy.parameters.get(name, 0) is None]
+    return ", or ".join([expected, *(f"{name}=..." for name in follows)])
 
 
 def _memory_size(policy: Policy, arms: int) -> int:

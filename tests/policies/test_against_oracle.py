@@ -150,7 +150,8 @@ def test_interpreted_policy_agrees_with_its_oracle_step_for_step(name: str, data
 
 @pytest.mark.parametrize("name", PAPER)
 def test_policy_agrees_with_its_oracle_on_a_long_run(name: str) -> None:
-    tuned = db.policy(name).tuned(switches=3, horizon=150)
+    told = {"d-ucb": {"discount": oracle.tuned_discount(3, 150)}, "sw-ucb": {"window": oracle.tuned_window(3, 150)}}
+    tuned = db.policy(name, **told.get(name, {}))
     agrees_with_oracle(tuned, arms=3, steps=150, seed=42, interpreted=False)
 
 

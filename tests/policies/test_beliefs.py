@@ -86,12 +86,6 @@ def test_rounding_makes_no_variance_of_d_ucb_negative() -> None:
         assert 0.0 <= found.variance < 1e-15
 
 
-def test_d_ucb_without_its_discount_has_forgotten_nothing_yet() -> None:
-    policy = db.policy("d-ucb")
-    driver = Driver(db.policy("d-ucb", discount=1.0), ARMS).feed(0, 1.0, 0.0)
-    same([policy.belief(driver.memory[:, 0], driver.shared)], [(0.5, 0.25, 1.0, 2.0)])
-
-
 def test_the_posterior_of_d_ts_fades_but_not_its_prior() -> None:
     expected = [beta(1 + TOTAL, 3 + COUNT - TOTAL, 0.5), beta(1 + 0.5, 3, 0.5), beta(1, 3, 0.5)]
     same(beliefs("d-ts", discount=0.5, prior=(1, 3)), expected)

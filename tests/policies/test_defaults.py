@@ -20,8 +20,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "ucb": {"burn_in": 1},
     "ts": {"burn_in": 0, "prior": (2.0, 2.0)},
     "ots": {"burn_in": 0, "prior": (2.0, 2.0)},
-    "d-ucb": {"burn_in": 1, "discount": None},
-    "sw-ucb": {"burn_in": 1, "window": None},
+    "d-ucb": OPEN | {"burn_in": 1, "discount": None},
+    "sw-ucb": OPEN | {"burn_in": 1, "window": None},
     "dts": {"burn_in": 0, "memory": 10.0, "prior": (2.0, 2.0)},
     "aff-d-greedy": ADAPTIVE | {"threshold": None},
     "aff-ucb1": ADAPTIVE | {"burn_in": 10, "variance_floor": 0.0},
@@ -297,9 +297,9 @@ def test_what_grows_or_fades_without_bound_is_kept_in_double_precision() -> None
 
 NEEDS: list[tuple[str, dict[str, Any], bool, bool]] = [  # the number of changes, the horizon
     ("ucb", {}, False, False),
-    ("d-ucb", {}, True, False),
+    ("d-ucb", {}, True, True),
     ("d-ucb", {"discount": 0.9}, False, False),
-    ("sw-ucb", {}, True, False),
+    ("sw-ucb", {}, True, True),
     ("sw-ucb", {"window": 9}, False, False),
     ("d-ts", {}, True, True),
     ("sw-ts", {"changes": 1}, False, True),

@@ -141,7 +141,10 @@ def wait_for(condition: Callable[[], object]) -> None:
 def talking(url: str, key: str | None = None, tries: int = 1) -> Iterator[tuple[Client, httpx.Client]]:
     """Both a client and plain HTTP."""
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-    with Client(url, key, timeout=60, tries=tries) as client, httpx.Client(base_url=url, headers=headers, timeout=30) as http:
+    with (
+        Client(url, key, timeout=60, tries=tries) as client,
+        httpx.Client(base_url=url, headers=headers, timeout=60) as http,
+    ):
         yield client, http
 
 

@@ -1,17 +1,16 @@
 """D-UCB: upper confidence bounds from discounted averages, where every arm decays with every reward."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.errors import keep, number
 from dynabandit.estimators.base import Belief
 from dynabandit.kernels.compilation import kernel
 from dynabandit.kernels.streams import Stream
-from dynabandit.policies.base import Kernels, Now, Policy
-from dynabandit.policies.expecting import discount_for
+from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.expecting import Discounting
 
 __all__ = ["DUCB", "MEAN", "SCALE", "SLOTS", "SUM", "WIDTH", "belief", "learn", "start"]
 
@@ -88,7 +87,7 @@ def belief(column: np.ndarray, shared: np.ndarray, discount: float) -> Belief:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DUCB(Policy):
+class DUCB(Discounting):
     r"""Discounted UCB: all arms forget at the same constant rate, whether they are played or not.
 
     The decay moves with the rewards of all arms. In a simulation every step has its reward; in a `Bandit`, a
@@ -98,16 +97,20 @@ class DUCB(Policy):
     Parameters
     ----------
     discount
-        The factor per reward of any arm, in (0, 1]. Without one, a simulation takes 1 - sqrt(Y / T) / 4, where Y is how
-        often the best arm changes on the simulated path: knowledge that no real user has.
+        The factor per reward of any arm, in (0, 1]; by default 1 - sqrt(changes / horizon) / 4.
+    changes
+        How often the best arm is expected to change; by default a simulation counts it on its path, knowledge that no
+        real user has, and 1 is the form that does not look.
+    horizon
+        How many steps the changes are expected in; a simulation takes its own.
     burn_in
         How often each arm is played at first.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> db.policy("d-ucb").tuned(switches=4, horizon=10_000).discount
-    0.995
+    >>> db.policy("d-ucb", changes=4, horizon=10_000).numbers(arms=2)
+    array([0.995])
 
     Notes
     -----
@@ -127,31 +130,15 @@ class DUCB(Policy):
     name: ClassVar[str] = "d-ucb"
     slots: ClassVar[tuple[str, ...]] = SLOTS
     kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
-
     needs_double: ClassVar[bool] = True
 
     burn_in: int = 1
-    discount: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.discount is not None:
-            keep(self, discount=number("discount", self.discount, 0.0, 1.0, open_low=True))
-
-    @property
-    def needs_tuning(self) -> bool:
-        return self.discount is None
-
-    def tuned(self, switches: int, horizon: int) -> "DUCB":
-        if self.discount is not None:
-            return self
-        return replace(self, discount=discount_for(max(switches, 1), horizon))
 
     def numbers(self, arms: int) -> np.ndarray:
-        return np.array([self.discount])
+        return np.array([self._discount()])
 
     def shared_size(self) -> int:
         return 2
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        return belief(column, shared, 1.0 if self.discount is None else self.discount)
+        return belief(column, shared, self._discount())

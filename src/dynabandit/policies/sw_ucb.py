@@ -1,19 +1,17 @@
 """SW-UCB: upper confidence bounds from the latest rewards only."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.errors import integer, keep
 from dynabandit.estimators import sample_mean
 from dynabandit.estimators.sliding_window import retract
 from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import LARGEST_STEP
 from dynabandit.policies import averaging, ring, ucb
 from dynabandit.policies.base import Kernels
-from dynabandit.policies.expecting import window_for
+from dynabandit.policies.expecting import Windowing
 
 __all__ = ["SWUCB", "learn"]
 
@@ -49,7 +47,7 @@ def forget(memory: np.ndarray, arm: int, reward: float) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SWUCB(averaging.Averaging):
+class SWUCB(Windowing, averaging.Averaging):
     r"""Sliding-window UCB: rewards older than the window count no more.
 
     The window moves with the rewards of all arms. In a simulation every step has its reward; in a `Bandit`, a
@@ -58,17 +56,20 @@ class SWUCB(averaging.Averaging):
     Parameters
     ----------
     window
-        How many rewards, of all arms together, to look back. Without one, a simulation takes
-        2 sqrt(T log T / Y), where Y is how often the best arm changes on the simulated path: knowledge that
-        no real user has.
+        How many rewards, of all arms together, to look back; by default 2 sqrt(horizon log(horizon) / changes).
+    changes
+        How often the best arm is expected to change; by default a simulation counts it on its path, knowledge that no
+        real user has, and 1 is the form that does not look.
+    horizon
+        How many steps the changes are expected in; a simulation takes its own.
     burn_in
         How often each arm is played at first.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> db.policy("sw-ucb").tuned(switches=4, horizon=10_000).window
-    303
+    >>> db.policy("sw-ucb", changes=4, horizon=10_000).numbers(arms=2)
+    array([303.])
 
     Notes
     -----
@@ -88,24 +89,6 @@ class SWUCB(averaging.Averaging):
     kernels: ClassVar[Kernels] = Kernels(start=ucb.start, score=ucb.score, learn=learn, context=context)
 
     burn_in: int = 1
-    window: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.window is not None:
-            keep(self, window=integer("window", self.window, 1, LARGEST_STEP))
-
-    @property
-    def needs_tuning(self) -> bool:
-        return self.window is None
-
-    def tuned(self, switches: int, horizon: int) -> "SWUCB":
-        if self.window is None:
-            return replace(self, window=window_for(max(switches, 1), horizon))
-        return replace(self, window=min(self.window, horizon))  # a longer one would hold no more
 
     def numbers(self, arms: int) -> np.ndarray:
-        return np.array([float(self.window or 1)])
-
-    def shared_size(self) -> int:
-        return ring.size(self.window or 1)
+        return np.array([float(self._window())])

@@ -58,8 +58,9 @@ def policies() -> list[dict[str, Any]]:
 
 
 def _is_needed(kind: Any, field: Any) -> bool:
-    """Whether a service must be given this parameter: a simulation could take it from the path."""
-    return field.default is None and kind().needs_tuning
+    """Whether a service must be given this, or what follows from it: a simulation could take it from the path."""
+    policy = kind()
+    return (field.name == "changes" and policy.needs_tuning) or (field.name == "horizon" and policy.needs_horizon)
 
 
 def routes(service: Service, watcher: Watcher) -> list[Route]:
