@@ -18,6 +18,7 @@ from dynabandit.policies.decision import (
     make_count_choices,
     make_enter_row,
     make_largest,
+    make_mark_open,
     one_of_ties,
 )  # fmt: skip
 
@@ -139,6 +140,14 @@ def test_the_favourite_may_stand_anywhere_in_a_contest(best: int) -> None:
     choice.memory[:, best] = 5000.0, 1.0
     assert choice.made(policy(posterior=believed)) == best
     assert (choice.scratch[0] == choice.contest(optimistic=False)).all()
+
+
+def test_an_arm_is_marked_by_one_where_it_may_win_and_as_a_loser_where_not() -> None:
+    a, b, bits = np.full(40, 3.0), np.full(40, 5.0), np.linspace(0.0, 65535.0, 40)
+    mean, marks = a / (a + b), np.full(40, math.nan)
+    make_mark_open(FOURS)(marks, a, b, mean, 0.7, bits)
+    assert marks.tolist() == [1.0 if contested(3.0, 5.0, 0.375, 0.7, bit) else -1.0 for bit in bits]
+    assert set(marks) == {1.0, -1.0}
 
 
 @kernel
