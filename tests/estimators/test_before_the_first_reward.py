@@ -26,6 +26,7 @@ def test_nothing_is_believed_before_the_first_reward(estimate: Estimator, forget
 def test_adaptive_forgetting_starts_with_a_factor_of_one_and_zeros() -> None:
     assert tuple(START) == (1.0, *[0.0] * 9)
     assert tuple(tuning()) == (0.001, 0.0, 0.0, 0.0)
+    assert tuple(tuning("variance-scaled", floor=0.25, loss="bernoulli")) == (0.0001, 1.0, 0.25, 1.0)
     assert AdaptiveForgetting().update(0).update(1).state == observe(observe(START, 0.0, tuning()), 1.0, tuning())
 
 

@@ -47,9 +47,21 @@ def gammas(a: float, b: float, step: int, arm: int) -> tuple[float, float, int]:
     return x, y, attempt
 
 
-def test_no_role_was_ever_renumbered() -> None:
-    names = ("START", "PATH", "REWARD", "SCORE", "TIE", "EXPLORE", "EXPLORED_ARM", "SECOND", "SHARE", "REPLAY")
-    assert [getattr(streams, name) for name in names] == [1, 2, 3, 4, 5, 6, 7, 8, 64, 65]
+ROLES = {
+    "START": 1, "PATH": 2, "REWARD": 3, "SCORE": 4, "TIE": 5, "EXPLORE": 6, "EXPLORED_ARM": 7, "SECOND": 8,
+    "SHARE": 64, "REPLAY": 65,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROLES)
+def test_no_role_was_ever_renumbered(name: str) -> None:
+    # Results, saved bandits and the service's logs are repeated with these very numbers
+    assert words(SOURCE, getattr(streams, name), 7, 5, 0) == philox(7, 5, 3, ROLES[name], 9, 2**8)
+
+
+def test_every_role_is_pinned() -> None:
+    told = {name: value for name, value in vars(streams).items() if name.isupper() and isinstance(value, int)}
+    assert set(told) - {"MASK", "LARGEST_STEP", "LARGEST_REPLICATION", "LARGEST_SEED"} == set(ROLES)
 
 
 def test_no_number_between_the_parts_of_a_key_was_ever_changed() -> None:
@@ -76,6 +88,12 @@ def test_a_candidate_is_accepted_where_its_density_says_so() -> None:
                 taken, refused = taken + (expected is not None), refused + (expected is None)
                 assert gamma_attempt(shape, normal, uniform) == (-1.0 if expected is None else expected)
     assert min(taken, refused) > 1000
+
+
+@pytest.mark.parametrize("shape", [1.0, 2.0, 30.0])
+def test_a_candidate_of_exactly_zero_is_refused(shape: float) -> None:
+    for uniform in (1e-9, 0.5, 1.0 - 1e-9):
+        assert gamma_attempt(shape, -math.sqrt(9.0 * (shape - 1.0 / 3.0)), uniform) == -1.0
 
 
 @pytest.mark.parametrize(("a", "b"), PAIRS)

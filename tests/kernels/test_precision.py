@@ -68,3 +68,15 @@ def test_of_a_module_what_is_mentioned_becomes_single() -> None:
     assert type(pi) is float  # a foreign module stays as it is
     assert set(vars(twin)) & {"NUMBER", "OTHER"} == {"NUMBER"}
     assert not hasattr(single(mentions)(), "NUMBER")
+
+
+def test_what_belongs_to_a_part_of_a_foreign_package_stays_as_it_is() -> None:
+    function, module = np.polynomial.polynomial.polyval, np.polynomial.polynomial
+    assert function.__module__ == module.__name__ == "numpy.polynomial.polynomial"
+
+    def mentions() -> Any:
+        return function, module, module.polyone
+
+    kept_function, kept_module, _ = single(mentions)()
+    assert kept_function is function
+    assert kept_module is module

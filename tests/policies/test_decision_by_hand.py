@@ -18,6 +18,7 @@ from dynabandit.policies.decision import (
     make_count_choices,
     make_enter_row,
     make_largest,
+    make_mark_open,
     one_of_ties,
 )  # fmt: skip
 
@@ -38,7 +39,7 @@ def by_fours_between(start: int, end: int) -> int:
 
 @kernel
 def is_inside(arm: int, end: int) -> bool:
-    return arm < end
+    return 0 <= arm < end
 
 
 FOURS = ALONE._replace(rounds=by_fours, turns=by_fours_between, inside=is_inside)  # its last turns may have no arm
@@ -139,6 +140,28 @@ def test_the_favourite_may_stand_anywhere_in_a_contest(best: int) -> None:
     choice.memory[:, best] = 5000.0, 1.0
     assert choice.made(policy(posterior=believed)) == best
     assert (choice.scratch[0] == choice.contest(optimistic=False)).all()
+
+
+def test_an_arm_is_marked_by_one_where_it_may_win_and_as_a_loser_where_not() -> None:
+    a, b, bits = np.full(40, 3.0), np.full(40, 5.0), np.linspace(0.0, 65535.0, 40)
+    mean, marks = a / (a + b), np.full(40, math.nan)
+    make_mark_open(FOURS)(marks, a, b, mean, 0.7, bits)
+    assert marks.tolist() == [1.0 if contested(3.0, 5.0, 0.375, 0.7, bit) else -1.0 for bit in bits]
+    assert set(marks) == {1.0, -1.0}
+
+
+@kernel
+def nan(value: float) -> float:
+    return math.nan
+
+
+@pytest.mark.parametrize("arms", [9, 16, 33])
+def test_where_walkers_cannot_agree_on_the_largest_mean_the_last_arm_is_drawn_first(arms: int) -> None:
+    # Fast arithmetic need not know that a number equals itself; what is drawn must still be an arm
+    choice = Choice(arms)
+    choice.made(policy(posterior=believed), ALONE._replace(highest=nan), contest=True)
+    a, b = choice.memory[0, -1] + choice.idle[-1], choice.memory[1, -1]
+    assert choice.scratch[0, -1] == beta(a, b, SOURCE, SCORE, choice.step, arms - 1)
 
 
 @pytest.mark.parametrize("walk", [ALONE, FOURS], ids=["alone", "by fours"])

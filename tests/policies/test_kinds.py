@@ -1,0 +1,102 @@
+"""What a policy says of its own kind, seen in what it does: scores that stand still, knowledge, numbers, burn-in."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynabandit as db
+from driver import Driver
+from dynabandit.policies import POLICIES, rexp3
+from ready import READY
+
+GIVEN: dict[str, dict[str, Any]] = {"d-ucb": {"discount": 0.9}, "sw-ucb": {"window": 25}, **READY}
+SCORED = [name for name, kind in POLICIES.items() if kind.kernels.posterior is None]
+FADING = ["d-ucb", "d-kl-ucb", "d-ts", "f-dsw-ts"]
+
+
+def ready(name: str) -> Driver:
+    return Driver(db.policy(name, **GIVEN.get(name, {})), arms=3)
+
+
+def scores_move(name: str) -> bool:
+    """Whether the score of an arm changes at a step that gives it no reward."""
+    driver, any_number = ready(name), np.random.default_rng(8)
+    before, played = np.full(3, np.nan), 0
+    for step, arm in enumerate(any_number.integers(0, 3, 40).tolist(), start=1):
+        for told, mean in enumerate([0.2, 0.5, 0.8] if step < 20 else [0.8, 0.5, 0.2]):
+            driver.policy.kernels.reveal(driver.memory, told, mean)
+        driver.choose(step)
+        moved = driver.scratch[0] != before
+        if step > 1 and moved[np.arange(3) != played].any():
+            return True
+        driver.feed(arm, any_number.random()).last[arm] = step
+        before, played = driver.scratch[0].copy(), arm
+    return False
+
+
+def test_scores_are_said_to_stand_still_where_they_do() -> None:
+    still = {name for name in SCORED if not scores_move(name)}
+    assert still == {name for name in SCORED if POLICIES[name].kernels.still}
+
+
+def test_a_policy_is_said_to_be_informed_where_it_keeps_the_truth() -> None:
+    informed = set()
+    for name in POLICIES:
+        driver = ready(name)
+        before = driver.memory.copy()
+        driver.policy.kernels.reveal(driver.memory, 1, 0.625)
+        if (driver.memory != before).any():
+            informed.add(name)
+    assert informed == {name for name, kind in POLICIES.items() if kind.informed}
+
+
+# --- Why some need double precision -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FADING)
+def test_a_scale_that_all_arms_share_fades_out_of_single_precision(name: str) -> None:
+    driver = Driver(db.policy(name, discount=0.5), arms=2).feed(0, *[1.0] * 200)
+    assert driver.shared[0] == 0.5**200
+    assert np.float32(driver.shared[0]) == 0.0
+    assert driver.policy.needs_double
+
+
+def test_the_steps_of_a_long_batch_are_lost_to_single_precision() -> None:
+    # After n rewards a log-weight is about n times its next step, of which a float32 with its 24 bits keeps little
+    steps = {}
+    for kind in (np.float64, np.float32):
+        driver = Driver(db.policy("rexp3", exploration=0.01, batch=2**24), arms=2)
+        driver.memory, driver.shared = driver.memory.astype(kind), driver.shared.astype(kind)
+        driver.memory[rexp3.LOG_WEIGHT, 0] = driver.shared[rexp3.LOG_SUM] = 2**23 * 0.005
+        before = float(driver.memory[rexp3.LOG_WEIGHT, 0])
+        steps[kind] = float(driver.feed(0, 1.0).memory[rexp3.LOG_WEIGHT, 0]) - before
+    assert steps[np.float64] == pytest.approx(0.005 / 0.995, rel=1e-6)
+    assert abs(steps[np.float32] / steps[np.float64] - 1.0) > 0.1
+    assert driver.policy.needs_double
+
+
+# --- Burn-in ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "burn_in"),
+    [("ucb", 1), ("kl-ucb", 1), ("d-ucb", 1), ("d-kl-ucb", 1), ("sw-ucb", 1), ("sw-kl-ucb", 1), ("aff-ucb2", 1)],
+)
+def test_the_best_arm_is_played_again_as_soon_as_the_burn_in_is_over(name: str, burn_in: int) -> None:
+    for seed in range(4):  # scores alone would play new arms first too, but in an order of chance
+        bandit = db.Bandit(name, arms=["a", "b", "c", "d"], seed=seed, **GIVEN.get(name, {}))
+        played = []
+        for _ in range(4 * burn_in + 1):
+            played.append(bandit.choose())
+            bandit.reward(played[-1], float(played[-1] == "c"))
+        assert "".join(played) == "abcd" * burn_in + "c"
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_burn_in_is_zero_or_more_and_fits_into_the_steps_there_are(name: str) -> None:
+    for good in (0, 2**32 - 1):
+        assert db.policy(name, burn_in=good).burn_in == good
+    for bad in (-1, 2**32):
+        with pytest.raises(ValueError, match=f"burn_in must be a whole number of at least 0 .*, got {bad}"):
+            db.policy(name, burn_in=bad)
