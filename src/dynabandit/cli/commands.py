@@ -3,9 +3,9 @@
 import functools
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -23,7 +23,7 @@ from dynabandit.cli.failing import (
 )
 from dynabandit.environments import ENVIRONMENTS
 from dynabandit.errors import extra
-from dynabandit.experiments import Experiment, Named, Spec, Watcher, parsing
+from dynabandit.experiments import Experiment, Named, Spec, Watcher, lacking, parsing
 from dynabandit.policies import POLICIES
 from dynabandit.results import Results
 
@@ -156,7 +156,7 @@ def compare(
     with _bad_input("--env"):
         named = parsing.named(env)
         named = Named(named.name, {**named.parameters, **({} if arms is None else {"arms": arms})})
-        world = named.make_environment()
+        world = lacking.try_environment(named, _as_option)
     chosen = []
     for text in policies:
         with _bad_input(text):
@@ -175,6 +175,10 @@ def compare(
         spec = Spec(title=experiment.title, experiments=(experiment,))
     _check_jobs(jobs)
     _run(spec, out, How(jobs, fresh, backend, precision, cluster), _report)
+
+
+def _as_option(name: str, parameters: Mapping[str, Any]) -> str:
+    return shlex.join(["--env", parsing.written(name, parameters)])
 
 
 @app.command(name="list")
