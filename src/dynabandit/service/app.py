@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dynabandit.service import export, pages, types
+from dynabandit.service import bodies, export, pages, types
 from dynabandit.service.admission import Overloaded
 from dynabandit.service.errors import Interrupted, Refused
 from dynabandit.service.events import KINDS
@@ -337,7 +337,7 @@ def _bound(service: Service, endpoint: Endpoint, handler: Handler) -> Callable[[
             key = authorise(service, request, endpoint.permission) if endpoint.permission else None
             if endpoint.permission == "decide":
                 service.check_room()
-            body = None if decoder is None else decoder.decode(await read_body(request, limit))
+            body = None if decoder is None else bodies.read(decoder, await read_body(request, limit))
             answer = await handler(service, request, body)
             result = answer if isinstance(answer, Response) else response(*answer)
             if endpoint.permission == "admin" and (endpoint.body is not types.Create or result.status_code == 201):
