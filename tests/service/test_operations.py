@@ -130,7 +130,6 @@ def test_the_log_says_who_changed_what_a_line_each_and_shows_no_key(sqlite_url):
     with process(sqlite_url, "--require-keys") as server:
         with talking(server.url, key) as (client, http):
             client.create(name, ARMS, seed=1)
-            client.create(name, ARMS, seed=1)  # changes nothing
             client.change_arm(name, "red", paused=True)
             client.set_policy(name, "ucb")
             client.decide(name)
@@ -154,6 +153,29 @@ def test_the_log_says_who_changed_what_a_line_each_and_shows_no_key(sqlite_url):
     assert key.split("_", 2)[2] not in text
 
 
+def test_what_changes_nothing_is_no_event_and_no_line_of_the_log(sqlite_url):
+    with process(sqlite_url) as server:
+        with talking(server.url) as (client, http):
+            for _ in range(2):  # as after a lost answer, or when a program starts again
+                client.create("b", ARMS, seed=1)
+                client.add_arm("b", "new")
+                client.change_arm("b", "red", paused=True, max_share=0.5)
+                client.change_arm("b", "green", retired=True)
+                client.set_policy("b", "ucb")
+                for path in ("red", "blue"):
+                    assert http.patch(f"/v1/bandits/b/arms/{path}", json={}).status_code == 200
+                client.change_arm("b", "blue", paused=False, min_share=0, max_share=1)
+            assert http.patch("/v1/bandits/b/arms/red", json={"paused": True, "min_share": 0.1}).status_code == 200
+            changes = [event.change for event in client.events("b", kind="change")]
+            asked = {"confirm": "b", "id": client.state("b").id}
+            assert [http.delete("/v1/bandits/b", params=asked).status_code for _ in range(2)] == [200, 200]
+        text = server.stop()
+    assert [change.get("arm") for change in changes] == [None, "new", "red", "green", None, "red"]
+    assert changes[-1] == {"arm": "red", "min_share": 0.1}
+    calls = [line["call"].split()[0] for line in map(json.loads, text.splitlines()) if line["event"] == "change"]
+    assert calls == ["PUT", "POST", "PATCH", "PATCH", "PUT", "PATCH", "DELETE"]
+
+
 def test_metrics_show_where_traffic_goes_and_what_it_brings(server):
     with talking(server.url) as (client, http):
         client.create('b"\n', ARMS, seed=1)
@@ -173,9 +195,9 @@ def test_metrics_show_where_traffic_goes_and_what_it_brings(server):
 def test_changes_can_be_found_among_many_events(server):
     with talking(server.url) as (client, http):
         client.create("b", ARMS, seed=1)
-        for _ in range(3):
+        for turn in range(3):
             client.reward_many([(one.decision, 1) for one in client.decide_many("b", 20)])
-            client.change_arm("b", "red", paused=True)
+            client.change_arm("b", "red", paused=turn % 2 == 0)
         kinds = {kind: [event.kind for event in client.events("b", kind=kind, limit=7)] for kind in
                  ("all", "change", "decision", "reward")}  # fmt: skip
         assert kinds["change"] == ["create", "arm", "arm", "arm"]
