@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from typer.testing import CliRunner
 
+from dynabandit.client import Client
 from dynabandit.service.commands import app
 from dynabandit.service.errors import StoreFailed
 from dynabandit.service.events import KINDS
@@ -146,11 +147,35 @@ def test_the_log_says_who_changed_what_a_line_each_and_shows_no_key(sqlite_url):
     assert {line["key"] for line in changes} == {key.split("_")[1]}
     assert changes[0]["change"]["arms"] == len(ARMS)
     assert changes[1]["change"] == {"paused": True}
-    assert [line["event"] for line in lines[:2]] == ["started", "preparing a policy"]
+    assert lines[0]["event"] == "started"
     assert lines[-1]["event"] == "stopped"
     assert changes[1]["arm"] == "red"
     assert all("timestamp" in line for line in lines)
     assert key.split("_", 2)[2] not in text
+
+
+def test_the_log_says_when_a_policy_is_compiled_once_a_machine_and_before_the_start_where_asked(
+    tmp_path, sqlite_url, monkeypatch
+):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    logged = []
+    for options, policy in ((), "eps-greedy"), ((), "eps-greedy"), (("--compile", "uniform"), "uniform"):
+        with process(sqlite_url, *options) as server:
+            with Client(server.url, timeout=120) as client:
+                client.create(f"b{len(logged)}", ARMS, policy=policy)
+            lines = [json.loads(line) for line in server.stop().splitlines()]
+        logged.append([(line["event"].partition(",")[0], line.get("policy")) for line in lines])
+    compiled = [("compiling", "eps-greedy")], [], [("compiling", "uniform")]
+    assert [[line for line in lines if line[0] == "compiling"] for lines in logged] == list(compiled)
+    assert logged[0].index(("started", None)) < logged[0].index(("compiling", "eps-greedy"))
+    assert logged[2].index(("compiling", "uniform")) < logged[2].index(("started", None))
+
+
+@pytest.mark.parametrize(("policy", "problem"), [("ucv", "Did you mean 'ucb'?"), ("best-arm", "true means")])
+def test_a_policy_that_cannot_be_compiled_is_named_before_anything_is_opened(tmp_path, policy, problem):
+    done = CliRunner().invoke(app, ["serve", "--compile", policy, "--store", f"sqlite:///{tmp_path}/x.db"])
+    assert (done.exit_code, problem in done.stderr) == (1, True), done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_changes_nothing_is_no_event_and_no_line_of_the_log(sqlite_url):

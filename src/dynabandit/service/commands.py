@@ -8,13 +8,14 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import structlog
 import typer
 
+from dynabandit.bandit import Bandit
 from dynabandit.errors import number
 from dynabandit.service.admission import MOST_WAITING
 from dynabandit.service.errors import StoreFailed
@@ -24,6 +25,7 @@ from dynabandit.service.server import MOST_CONNECTIONS, make_server
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.verify import verify as verify_store
+from dynabandit.service.warming import compile_policy
 
 __all__ = ["app"]
 
@@ -47,6 +49,10 @@ def serve(
         int, typer.Option(min=1, help="Connections at once; others get 503.")
     ] = MOST_CONNECTIONS,
     patience: Annotated[float, typer.Option(min=0.1, help="Seconds until a call gets 503.")] = 5.0,
+    compile_first: Annotated[
+        list[str] | None,
+        typer.Option("--compile", metavar="POLICY", help="Compile this policy before the start; repeat it for more."),
+    ] = None,
 ) -> None:
     """Serve decisions over HTTP until stopped."""
     write_logs()
@@ -55,6 +61,7 @@ def serve(
     except ValueError as error:
         _fail(str(error))
     _check_address(host, port)
+    _compile(compile_first or ())
     needs_keys = require_keys or not _is_loopback(host)
     opened = _open(store)
     try:
@@ -133,6 +140,17 @@ def _open(url: str) -> Store:
         return open_store(url)
     except (ModuleNotFoundError, ValueError) as error:
         _fail(str(error))
+
+
+def _compile(policies: Iterable[str]) -> None:
+    """Compile policies now, so that nobody waits for that when a bandit is created."""
+    for name in policies:
+        try:
+            Bandit(name, ["a", "b"], seed=0)
+        except ValueError as error:
+            _fail(f"--compile: {error}")
+    for name in policies:
+        compile_policy(name, {})
 
 
 def _check_exists(url: str) -> None:

@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequen
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-import structlog
-
 from dynabandit.policies import POLICIES
 from dynabandit.service import types
 from dynabandit.service.admission import MOST_WAITING, Overloaded, Pace
@@ -37,8 +35,6 @@ READY_FOR = 0.5  # seconds
 WARMINGS = 4  # tries to warm a policy while nobody waits; then all wait for it
 KEYS_SECONDS = 1.0
 Result = TypeVar("Result")
-
-log = structlog.get_logger("dynabandit.service")
 
 
 class Service:
@@ -158,7 +154,6 @@ class Service:
             return status, view(state)
 
         if asked.policy in POLICIES.keys() - self._compiled:  # compiling takes seconds, and must keep nobody waiting
-            log.info("preparing a policy", policy=asked.policy)
             await self._replay(lambda store: compile_policy(asked.policy, asked.parameters))
             self._compiled.add(asked.policy)
         status, shown = await self._writer.submit(Call(run, name=name, alone=True, change=True))
