@@ -95,11 +95,25 @@ def test_the_whole_paper_runs_and_says_where_the_report_is(whole):
 
 def test_output_that_is_no_terminal_is_a_line_for_each_figure_without_control_characters(whole):
     _, done = whole
-    lines = done.stderr.splitlines()
+    stages = ("compiling ", "simulating ")
+    lines = [line for line in done.stderr.splitlines() if not line.startswith(stages)]
     assert len(lines) == 12
     assert all(re.fullmatch(r"[a-z0-9-]+: simulated \(\d+ of 12\)", line) for line in lines)
     control = [one for one in done.stdout + done.stderr if unicodedata.category(one) == "Cc" and one != "\n"]
     assert control == []
+
+
+def test_without_a_terminal_each_stage_that_takes_long_is_a_line_when_it_begins(tmp_path):
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cold")}
+    ask = ["compare", "--env", "fixed:means=[0.2,0.8]", "--horizon", "9", "--replications", "2", "--out", tmp_path]
+    lines = [command(*ask, "uniform", env=env).stderr.splitlines() for _ in range(2)]
+    figure = "fixed-arms-2: simulated (1 of 1)"
+    assert lines[0] == ["compiling 2 algorithms, which happens once", "simulating 1 unit of work", figure]
+    assert lines[1] == [figure]  # all of it is kept
+    more = command(*ask, "--fresh", "uniform", env=env)
+    assert more.stderr.splitlines() == ["simulating 1 unit of work", figure]
+    assert "simulating" not in more.stdout
+    assert "compiling" not in more.stdout
 
 
 def test_colours_are_for_terminals_even_where_the_environment_forces_them():
