@@ -519,6 +519,15 @@ def test_without_pyarrow_it_says_so_before_it_runs(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("group", [[], ["keys"]])
+def test_the_summary_of_every_command_fits_on_its_line(group):
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(app, [*group, "--help"], prog_name="dynabandit")
+    lines = done.stdout.partition("Commands:\n")[2].splitlines()
+    assert len(lines) == (3 if group else 10)
+    assert [line for line in lines if not line.endswith(".") or line.endswith(("...", "…"))] == []
+    assert max(map(len, lines)) <= 80
+
+
 def test_every_command_and_option_is_documented():
     text = (DOCS / "cli.md").read_text(encoding="utf-8")
     group = typer.main.get_command(app)

@@ -106,7 +106,7 @@ def paper(
     cluster: Cluster = None,
     horizon: Horizon = None,
 ) -> None:
-    """Run the whole paper: every figure and a verdict on every claim."""
+    """Run the whole paper: all figures, and verdicts on all claims."""
     with _bad_input("--only"):
         spec = experiments.paper().only(only or [])
     spec = _changed(spec, replications, quick, seed, jobs, horizon)
@@ -183,7 +183,7 @@ def _as_option(name: str, parameters: Mapping[str, Any]) -> str:
 
 @app.command(name="list")
 def list_() -> None:
-    """Show all policies and environments with their parameters and defaults."""
+    """Show all policies and environments, and their parameters."""
     display.print_catalogue("Policies", entries(POLICIES))
     display.print_catalogue("Environments", entries(ENVIRONMENTS))
 
@@ -203,7 +203,7 @@ def leaderboard(
     timing: Annotated[bool, typer.Option(help="Whether to time a step of each policy.")] = True,
     horizon: Annotated[int, typer.Option(hidden=True, help="How many steps.")] = 10_000,
 ) -> None:
-    """Rank all policies over all worlds, with 2, 10, 50 and 100 arms."""
+    """Rank all policies over all worlds. Each world comes with 2, 10, 50 and 100 arms."""
     _check_jobs(jobs)
     with _bad_input():
         spec = experiments.leaderboard(replications, seed, horizon, policy or (), environment or ())

@@ -101,7 +101,7 @@ def create_key(
 
 @keys_app.command("list")
 def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
-    """List the API keys, without their secrets: id, role, whether valid, when it was made, note."""
+    """List the API keys, without their secrets. A line has id, role, whether valid, when it was made, note."""
     with _tables(store) as opened:
         keys = opened.api_keys()
     for key in keys:
@@ -112,7 +112,7 @@ def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
 
 @keys_app.command("revoke")
 def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A002 - what users see
-    """Revoke an API key; a running service turns it away within a second or two."""
+    """Revoke an API key. A running service turns it away within a second or two."""
     if id.startswith("dyna_"):  # not shown: it may be a secret that is still valid
         _fail("ID must be the first word of a line of dynabandit keys list, not the key itself")
     with _tables(store) as opened:
@@ -123,7 +123,7 @@ def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A0
 
 @app.command()
 def verify(store: StoreOption = DEFAULT_STORE) -> None:
-    """Replay every log and say where it first differs from what was answered."""
+    """Replay every log, and say where it differs from the answers. The first difference of each is shown."""
     with _tables(store) as opened:
         verdicts = verify_store(opened)
     for one in verdicts:
