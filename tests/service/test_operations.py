@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import json
+import re
 import socket
 import sys
 import threading
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -21,6 +23,7 @@ from dynabandit.service.service import Service
 from dynabandit.service.stores import open_store
 from service.harness import assert_replay_agrees, process, running, talking, wait_for
 
+DOCS = Path(__file__).parents[2] / "docs"
 ARMS = ["red", "green", "blue"]
 
 
@@ -213,8 +216,21 @@ def test_metrics_show_where_traffic_goes_and_what_it_brings(server):
             assert f'dynabandit_decisions_total{{arm="{arm}",bandit="b\\"\\n"}} 1.0' in page
             assert f'dynabandit_reward_sum_total{{arm="{arm}",bandit="b\\"\\n"}} 0.5' in page
         assert 'bandit="many"' not in page
+        assert "_created" not in page
         client.delete('b"\n')
         assert "dynabandit_decisions_total{" not in http.get("/metrics").text
+
+
+def test_every_series_is_in_the_table_of_the_docs(server):
+    table = (DOCS / "service.md").read_text(encoding="utf-8").partition("**Metrics**")[2].partition("**Logs**")[0]
+    with talking(server.url) as (client, http):
+        client.create("b", ARMS)
+        client.reward(client.decide("b").decision, 1)
+        page = http.get("/metrics").text
+    series = {re.match(r"\w+", line)[0] for line in page.splitlines() if not line.startswith("#")}
+    assert len(series) > 10
+    named = {re.sub("_seconds_(bucket|count|sum)$", "_seconds", one) for one in series}
+    assert [one for one in sorted(named) if f"`{one}`" not in table] == []
 
 
 def test_changes_can_be_found_among_many_events(server):
