@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import resource
+import shlex
 import signal
 import socket
 import subprocess
@@ -18,7 +19,7 @@ from typer.testing import CliRunner
 
 import dynabandit as db
 from dynabandit.cli.commands import app
-from dynabandit.experiments import cluster, loads
+from dynabandit.experiments import SpecError, cluster, loads
 
 COMMAND = [sys.executable, "-m", "dynabandit"]
 DOCS = Path(__file__).parents[1] / "docs"
@@ -35,6 +36,13 @@ environment = { name = "case-1", arms = 3 }
 policies = ["ucb", { name = "dts", grid.memory = [5, 50] }]
 horizon = 50
 replications = 2
+"""
+LACKING = """
+[[experiments]]
+id = "mine"
+environment = {}
+policies = ["ucb"]
+horizon = 2
 """
 
 
@@ -87,11 +95,25 @@ def test_the_whole_paper_runs_and_says_where_the_report_is(whole):
 
 def test_output_that_is_no_terminal_is_a_line_for_each_figure_without_control_characters(whole):
     _, done = whole
-    lines = done.stderr.splitlines()
+    others = ("compiling ", "simulating ", "environment 'small-changes' cannot change before step 3000")
+    lines = [line for line in done.stderr.splitlines() if not line.startswith(others)]
     assert len(lines) == 12
     assert all(re.fullmatch(r"[a-z0-9-]+: simulated \(\d+ of 12\)", line) for line in lines)
     control = [one for one in done.stdout + done.stderr if unicodedata.category(one) == "Cc" and one != "\n"]
     assert control == []
+
+
+def test_without_a_terminal_each_stage_that_takes_long_is_a_line_when_it_begins(tmp_path):
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cold")}
+    ask = ["compare", "--env", "fixed:means=[0.2,0.8]", "--horizon", "9", "--replications", "2", "--out", tmp_path]
+    lines = [command(*ask, "uniform", env=env).stderr.splitlines() for _ in range(2)]
+    figure = "fixed-arms-2: simulated (1 of 1)"
+    assert lines[0] == ["compiling 2 algorithms, which happens once", "simulating 1 unit of work", figure]
+    assert lines[1] == [figure]  # all of it is kept
+    more = command(*ask, "--fresh", "uniform", env=env)
+    assert more.stderr.splitlines() == ["simulating 1 unit of work", figure]
+    assert "simulating" not in more.stdout
+    assert "compiling" not in more.stdout
 
 
 def test_colours_are_for_terminals_even_where_the_environment_forces_them():
@@ -271,6 +293,20 @@ BAD = {
         ["compare", "--env", "case-1", "--arms", "1", "ucb"],
         "--env: arms must be a whole number of at least 2, got 1",
     ),
+    "an environment without what it needs": (
+        ["compare", "--env", "exponential-clock:rates=[0.1,0.1]", "ucb"],
+        (
+            "--env: environment 'exponential-clock' needs low, high, such as --env "
+            "'exponential-clock:rates=[0.0,0.1],low=[0.5,0.0],high=[0.5,1.0]'; dynabandit list shows all parameters"
+        ),
+    ),
+    "an environment of a file without what it needs": (
+        ["run", "lacking.toml"],
+        (
+            "lacking.toml: experiments[0].environment: environment 'fixed' needs means, such as "
+            '{ name = "fixed", means = [0.2, 0.8] }; dynabandit list shows all parameters'
+        ),
+    ),
     "arms where there are none to choose": (
         ["compare", "--env", "fixed:means=[0.1, 0.2]", "--arms", "3", "ucb"],
         "--env: environment 'fixed' has no parameter 'arms'",
@@ -283,12 +319,29 @@ def test_bad_input_gets_a_message_exit_code_2_and_nothing_is_written(arguments, 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.toml").write_text(SPEC, encoding="utf-8")
     (tmp_path / "bad.toml").write_text(SPEC.replace('"ucb"', '"ucv"'), encoding="utf-8")
+    (tmp_path / "lacking.toml").write_text(SPEC.replace('"case-1", arms = 3', '"fixed"'), encoding="utf-8")
     done = inside(*arguments)
     assert done.exit_code == 2, done.output
     assert message in done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.toml", "good.toml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.toml", "good.toml", "lacking.toml"]
+
+
+@pytest.mark.parametrize("name", db.environments.ENVIRONMENTS)
+def test_the_example_that_is_given_for_what_is_missing_works_where_it_is_given(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = inside("compare", "--env", name, "--horizon", "0", "ucb")
+    assert done.exit_code == 2
+    if " needs " not in done.stderr:
+        assert "horizon must be" in done.stderr
+        return
+    option, given = shlex.split(done.stderr.partition("such as ")[2].partition(";")[0])
+    assert "horizon must be" in inside("compare", option, given, "--horizon", "0", "ucb").stderr
+    with pytest.raises(SpecError) as caught:
+        loads(LACKING.format(f'"{name}"'))
+    table = str(caught.value).partition("such as ")[2].partition(";")[0]
+    assert loads(LACKING.format(table)).experiments[0].environment.name == name
 
 
 def test_a_gpu_that_is_not_there_gets_a_message_and_nothing_is_written(tmp_path):
@@ -464,6 +517,15 @@ def test_without_pyarrow_it_says_so_before_it_runs(tmp_path):
     assert done.returncode == 1
     assert "needs pyarrow, which is not installed: pip install 'dynabandit[lab]'" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("group", [[], ["keys"]])
+def test_the_summary_of_every_command_fits_on_its_line(group):
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(app, [*group, "--help"], prog_name="dynabandit")
+    lines = done.stdout.partition("Commands:\n")[2].splitlines()
+    assert len(lines) == (3 if group else 10)
+    assert [line for line in lines if not line.endswith(".") or line.endswith(("...", "…"))] == []
+    assert max(map(len, lines)) <= 80
 
 
 def test_every_command_and_option_is_documented():

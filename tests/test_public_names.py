@@ -74,6 +74,13 @@ def test_every_public_class_and_function_has_an_example() -> None:
     assert [name for name, value in documented.items() if ">>>" not in (value.__doc__ or "")] == []
 
 
+def test_what_needs_an_extra_is_at_the_front_door_all_the_same() -> None:
+    from dynabandit import client
+
+    assert sorted(db._CLIENTS) == sorted(client.__all__)
+    assert all(getattr(db, name) is getattr(client, name) for name in db._CLIENTS)
+
+
 def test_every_module_says_what_others_may_import() -> None:
     silent = [name for name, names in EXPORTED.items() if names is None]
     assert [name for name in silent if not name.rpartition(".")[2].startswith("_")] == []

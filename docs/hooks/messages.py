@@ -31,7 +31,7 @@ LEVELS = ("warning", "error", "exception")
 # Calls that carry a message, and the place of it among their arguments
 CARRIERS = {
     "AttributeError": 0, "BackendError": 0, "ClusterError": 0, "Differs": 2, "FileNotFoundError": 0, "LookupError": 0,
-    "MemoryError": 0, "Missing": 0, "ModuleNotFoundError": 0, "Problem": 1, "Refused": 1, "ResetNeeded": 0,
+    "MemoryError": 0, "Missing": 0, "ModuleNotFoundError": 0, "Needed": 0, "Problem": 1, "Refused": 1, "ResetNeeded": 0,
     "ServiceError": 1, "SpecError": 0, "StorageError": 0, "StoreFailed": 0, "TypeError": 0, "ValueError": 0,
     "_Unusable": 0, "_differs": 1, "_fail": 0, "_failed": 1, "_hang_up": 1, "_hold": 1, "_stop": 0, "plain": 1,
     "stop": 0,
@@ -42,7 +42,7 @@ CAUGHT = ("the checksum does not fit", "the file holds another result", "a histo
 INSIDE = {"AssertionError", "ClientDisconnect", "Conflict", "Interrupted", "NotImplementedError", "Overloaded", "Busy"}
 KINDS = {
     "_Unusable": "bad row", "_differs": "Differs", "_fail": "exit 1", "_failed": "on the page",
-    "_hold": "AssertionError",
+    "_hold": "AssertionError", "Needed": "TypeError",
     "Problem": "beside the field", "echo": "note", "exit": "exit 1", "note": "note",
 }  # fmt: skip
 ASSIGNED = {

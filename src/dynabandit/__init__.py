@@ -4,6 +4,7 @@ What is public is in `__all__`, here and in the packages that it names, and the 
 """
 
 import importlib
+from typing import TYPE_CHECKING
 
 from dynabandit import checks, environments, estimators, policies
 from dynabandit.bandit import Bandit
@@ -11,6 +12,9 @@ from dynabandit.environments import Environment, environment
 from dynabandit.policies import Policy, policy
 from dynabandit.results import Results, Run
 from dynabandit.simulation import Simulation, compare, simulate
+
+if TYPE_CHECKING:  # what `__getattr__` gives, for those who check types
+    from dynabandit.client import AsyncClient as AsyncClient, Client as Client, ServiceError as ServiceError
 
 __version__ = "0.1.0"
 
@@ -20,7 +24,7 @@ __all__ = [
     "simulate",
 ]  # fmt: skip
 
-_CLIENTS = ("AsyncClient", "Client")  # not in __all__, for they need the extra `serve`
+_CLIENTS = ("AsyncClient", "Client", "ServiceError")  # not in __all__, for they need the extra `serve`
 
 
 def __getattr__(name: str) -> object:

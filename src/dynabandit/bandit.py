@@ -275,6 +275,10 @@ class Bandit:
         self._roster.paused[self._roster.column(name)] = False
         self._prepare()
 
+    def paused(self, name: str) -> bool:
+        """Return whether an arm is paused."""
+        return bool(self._roster.paused[self._roster.column(name)])
+
     def limit_arm(self, name: str, min_share: float = 0.0, max_share: float = 1.0) -> None:
         """Keep the share that an arm gets of the decisions from now on between two bounds; see `Shares`."""
         shares = self._shares or Shares(len(self._roster))

@@ -1,5 +1,7 @@
 """What there is to choose from, read off the classes and their docstrings."""
 
+import ast
+import doctest
 import importlib
 import inspect
 import re
@@ -7,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any, NamedTuple
 
-__all__ = ["Entry", "Field", "Parameter", "entries", "fields_of"]
+__all__ = ["Entry", "Field", "Parameter", "entries", "example", "fields_of"]
 
 
 class Parameter(NamedTuple):
@@ -39,6 +41,22 @@ def entries(registry: Mapping[str, type]) -> list[Entry]:
         Entry(name, (inspect.getdoc(kind) or "").partition("\n\n")[0], _parameters(kind))
         for name, kind in registry.items()
     ]
+
+
+def example(kind: Any) -> dict[str, Any]:
+    """Return the parameters that a docstring's example makes an environment or a policy with, where there is one.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> example(db.environments.ENVIRONMENTS["fixed"])
+    {'means': [0.2, 0.8]}
+    """
+    shown = doctest.DocTestParser().get_examples(inspect.getdoc(kind) or "")
+    for call in (node for one in shown for node in ast.walk(ast.parse(one.source)) if isinstance(node, ast.Call)):
+        if [ast.unparse(argument) for argument in call.args] == [repr(kind.name)]:
+            return {word.arg: ast.literal_eval(word.value) for word in call.keywords if word.arg}
+    return {}
 
 
 class Field(NamedTuple):

@@ -10,7 +10,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["arguments", "extra", "integer", "keep", "listed", "nearest", "number", "reward", "unknown"]
+__all__ = ["Needed", "arguments", "extra", "integer", "keep", "listed", "nearest", "number", "reward", "unknown"]
+
+
+class Needed(TypeError):  # noqa: N818 - named for what it says
+    """A parameter without a default was left out; `lack` is the message without where Python's users read more."""
+
+    def __init__(self, lack: str, where: str) -> None:
+        super().__init__(f"{lack}: see {where}")
+        self.lack = lack
 
 
 LONGEST = 100  # characters of a name that is looked up: the time goes with their number

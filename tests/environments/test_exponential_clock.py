@@ -95,9 +95,21 @@ def test_arms_of_case_2_stay_between_their_bounds() -> None:
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"rates": 0.1}, ValueError, "rates must be a sequence with a number for each arm, got 0.1"),
-        ({"rates": []}, ValueError, r"rates must be a sequence with a number for each arm, got \[\]"),
-        ({"rates": "01"}, ValueError, "rates must be a sequence with a number for each arm, got '01'"),
+        (
+            {"rates": 0.1},
+            ValueError,
+            "rates must be a sequence of numbers, at least one, which arms take in turn, got 0.1",
+        ),
+        (
+            {"rates": []},
+            ValueError,
+            r"rates must be a sequence of numbers, at least one, which arms take in turn, got \[\]",
+        ),
+        (
+            {"rates": "01"},
+            ValueError,
+            "rates must be a sequence of numbers, at least one, which arms take in turn, got '01'",
+        ),
         ({"rates": [0.1, -0.1]}, ValueError, r"rates\[1\] must be a number in \[0, inf\), got -0.1"),
         ({"rates": [0.1, np.inf]}, ValueError, r"rates\[1\] must be a number in \[0, inf\), got inf"),
         ({"rates": [0.1, None]}, TypeError, r"rates\[1\] must be a number in \[0, inf\), got None"),

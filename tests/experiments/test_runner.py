@@ -243,3 +243,34 @@ def test_jobs_must_be_positive(tmp_path):
     with pytest.raises(ValueError, match="jobs must be a whole number of at least 1, got 0"):
         run(SPEC, tmp_path / "out", jobs=0)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("world", "horizon", "change"),
+    [
+        (Named("burst"), 3999, 4000),
+        (Named("burst"), 4000, None),
+        (Named("burst", {"length": 0}), 10, None),  # meant to stand still
+        (Named("burst", {"rate": 0}), 10, None),
+        (Named("small-changes"), 2999, 3000),
+        (Named("needle", {"arms": 3, "period": 20}), 20, 21),
+        (Named("needle", {"arms": 3, "period": 20}), 21, None),
+        (Named("recorded", {"rates": [[0.1, 0.9], [0.9, 0.1]], "period": 10}), 10, 11),
+        (Named("recorded", {"rates": [[0.1, 0.9]], "period": 10}), 10, None),  # there is no later change
+        (Named("fixed", {"means": [0.1, 0.9]}), 10, None),
+        (Named("case-3"), 10, None),
+    ],
+)
+def test_a_world_that_changes_only_after_the_horizon_is_told_of_once(tmp_path, world, horizon, change):
+    class Stopper(Recorder):
+        def begin(self, work, figures):
+            raise KeyboardInterrupt
+
+    one = Experiment(id="one", environment=world, policies=(Named("ucb"),), horizon=horizon)
+    twice, watcher = [one, replace(one, id="two")], Stopper()
+    with pytest.raises(KeyboardInterrupt):
+        run(Spec(title="Still", experiments=tuple(twice)), tmp_path, watcher=watcher)
+    said = (
+        f"environment {world.name!r} cannot change before step {change}, and the horizon is {horizon}: it stands still"
+    )
+    assert watcher.notes == ([said] if change else [])

@@ -3,14 +3,17 @@
 import asyncio
 import contextlib
 import json
+import re
 import socket
 import sys
 import threading
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from typer.testing import CliRunner
 
+from dynabandit.client import Client
 from dynabandit.service.commands import app
 from dynabandit.service.errors import StoreFailed
 from dynabandit.service.events import KINDS
@@ -20,6 +23,7 @@ from dynabandit.service.service import Service
 from dynabandit.service.stores import open_store
 from service.harness import assert_replay_agrees, process, running, talking, wait_for
 
+DOCS = Path(__file__).parents[2] / "docs"
 ARMS = ["red", "green", "blue"]
 
 
@@ -132,7 +136,6 @@ def test_the_log_says_who_changed_what_a_line_each_and_shows_no_key(sqlite_url):
     with process(sqlite_url, "--require-keys") as server:
         with talking(server.url, key) as (client, http):
             client.create(name, ARMS, seed=1)
-            client.create(name, ARMS, seed=1)  # changes nothing
             client.change_arm(name, "red", paused=True)
             client.set_policy(name, "ucb")
             client.decide(name)
@@ -149,11 +152,58 @@ def test_the_log_says_who_changed_what_a_line_each_and_shows_no_key(sqlite_url):
     assert {line["key"] for line in changes} == {key.split("_")[1]}
     assert changes[0]["change"]["arms"] == len(ARMS)
     assert changes[1]["change"] == {"paused": True}
-    assert [line["event"] for line in lines[:2]] == ["started", "preparing a policy"]
+    assert lines[0]["event"] == "started"
     assert lines[-1]["event"] == "stopped"
     assert changes[1]["arm"] == "red"
     assert all("timestamp" in line for line in lines)
     assert key.split("_", 2)[2] not in text
+
+
+def test_the_log_says_when_a_policy_is_compiled_once_a_machine_and_before_the_start_where_asked(
+    tmp_path, sqlite_url, monkeypatch
+):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    logged = []
+    for options, policy in ((), "eps-greedy"), ((), "eps-greedy"), (("--compile", "uniform"), "uniform"):
+        with process(sqlite_url, *options) as server:
+            with Client(server.url, timeout=120) as client:
+                client.create(f"b{len(logged)}", ARMS, policy=policy)
+            lines = [json.loads(line) for line in server.stop().splitlines()]
+        logged.append([(line["event"].partition(",")[0], line.get("policy")) for line in lines])
+    compiled = [("compiling", "eps-greedy")], [], [("compiling", "uniform")]
+    assert [[line for line in lines if line[0] == "compiling"] for lines in logged] == list(compiled)
+    assert logged[0].index(("started", None)) < logged[0].index(("compiling", "eps-greedy"))
+    assert logged[2].index(("compiling", "uniform")) < logged[2].index(("started", None))
+
+
+@pytest.mark.parametrize(("policy", "problem"), [("ucv", "Did you mean 'ucb'?"), ("best-arm", "true means")])
+def test_a_policy_that_cannot_be_compiled_is_named_before_anything_is_opened(tmp_path, policy, problem):
+    done = CliRunner().invoke(app, ["serve", "--compile", policy, "--store", f"sqlite:///{tmp_path}/x.db"])
+    assert (done.exit_code, problem in done.stderr) == (1, True), done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_changes_nothing_is_no_event_and_no_line_of_the_log(sqlite_url):
+    with process(sqlite_url) as server:
+        with talking(server.url) as (client, http):
+            for _ in range(2):  # as after a lost answer, or when a program starts again
+                client.create("b", ARMS, seed=1)
+                client.add_arm("b", "new")
+                client.change_arm("b", "red", paused=True, max_share=0.5)
+                client.change_arm("b", "green", retired=True)
+                client.set_policy("b", "ucb")
+                for path in ("red", "blue"):
+                    assert http.patch(f"/v1/bandits/b/arms/{path}", json={}).status_code == 200
+                client.change_arm("b", "blue", paused=False, min_share=0, max_share=1)
+            assert http.patch("/v1/bandits/b/arms/red", json={"paused": True, "min_share": 0.1}).status_code == 200
+            changes = [event.change for event in client.events("b", kind="change")]
+            asked = {"confirm": "b", "id": client.state("b").id}
+            assert [http.delete("/v1/bandits/b", params=asked).status_code for _ in range(2)] == [200, 200]
+        text = server.stop()
+    assert [change.get("arm") for change in changes] == [None, "new", "red", "green", None, "red"]
+    assert changes[-1] == {"arm": "red", "min_share": 0.1}
+    calls = [line["call"].split()[0] for line in map(json.loads, text.splitlines()) if line["event"] == "change"]
+    assert calls == ["PUT", "POST", "PATCH", "PATCH", "PUT", "PATCH", "DELETE"]
 
 
 def test_metrics_show_where_traffic_goes_and_what_it_brings(server):
@@ -168,16 +218,29 @@ def test_metrics_show_where_traffic_goes_and_what_it_brings(server):
             assert f'dynabandit_decisions_total{{arm="{arm}",bandit="b\\"\\n"}} 1.0' in page
             assert f'dynabandit_reward_sum_total{{arm="{arm}",bandit="b\\"\\n"}} 0.5' in page
         assert 'bandit="many"' not in page
+        assert "_created" not in page
         client.delete('b"\n')
         assert "dynabandit_decisions_total{" not in http.get("/metrics").text
+
+
+def test_every_series_is_in_the_table_of_the_docs(server):
+    table = (DOCS / "service.md").read_text(encoding="utf-8").partition("**Metrics**")[2].partition("**Logs**")[0]
+    with talking(server.url) as (client, http):
+        client.create("b", ARMS)
+        client.reward(client.decide("b").decision, 1)
+        page = http.get("/metrics").text
+    series = {re.match(r"\w+", line)[0] for line in page.splitlines() if not line.startswith("#")}
+    assert len(series) > 10
+    named = {re.sub("_seconds_(bucket|count|sum)$", "_seconds", one) for one in series}
+    assert [one for one in sorted(named) if f"`{one}`" not in table] == []
 
 
 def test_changes_can_be_found_among_many_events(server):
     with talking(server.url) as (client, http):
         client.create("b", ARMS, seed=1)
-        for _ in range(3):
+        for turn in range(3):
             client.reward_many([(one.decision, 1) for one in client.decide_many("b", 20)])
-            client.change_arm("b", "red", paused=True)
+            client.change_arm("b", "red", paused=turn % 2 == 0)
         kinds = {kind: [event.kind for event in client.events("b", kind=kind, limit=7)] for kind in
                  ("all", "change", "decision", "reward")}  # fmt: skip
         assert kinds["change"] == ["create", "arm", "arm", "arm"]

@@ -34,7 +34,34 @@ PROBLEMS = [
     ("GET", "/v1/bandits?limits=1", None, 422, "unknown parameter 'limits'. Known: deleted, after, limit"),
     ("DELETE", "/v1/bandits/b?confirm=c", None, 422, "confirm must repeat the name of the bandit, 'b', got 'c'"),
     ("PUT", "/v1/bandits/c", {"arms": ["a", "b"], "policy": "ucv"}, 422, "unknown policy 'ucv'. Did you mean 'ucb'?"),
-    ("PUT", "/v1/decisions/x/reward", {"reward": 2}, 422, "Expected `float` <= 1.0 - at `$.reward`"),
+    ("PUT", "/v1/decisions/x/reward", {"reward": 2}, 422, "reward must be a number from 0 to 1, got 2"),
+    ("PUT", "/v1/decisions/x/reward", {"reward": True}, 422, "reward must be a number from 0 to 1, got true"),
+    ("PUT", "/v1/decisions/x/reward", {}, 422, "reward must be a number from 0 to 1, got nothing"),
+    ("PUT", "/v1/decisions/x/reward", [], 422, "the body must be an object, got a list of 0 items"),
+    ("POST", "/v1/rewards", {"rewards": [{"decision": "x", "reward": 1}, {"decision": "x", "rewards": 1}]}, 422,
+     "rewards[1]: unknown field 'rewards'. Did you mean 'reward'? Known: decision, reward"),
+    ("PATCH", "/v1/bandits/b/arms/red", {"min_share": 1.5}, 422,
+     "min_share must be a number from 0 to 1, or null, got 1.5"),
+    ("PATCH", "/v1/bandits/b/arms/red", {"max_share": 0}, 422,
+     "max_share must be a number above 0 and at most 1, or null, got 0"),
+    ("PATCH", "/v1/bandits/b/arms/red", {"retired": False}, 422, "retired must be true, or null, got false"),
+    ("PATCH", "/v1/bandits/b/arms/red", {"pause": True}, 422,
+     "unknown field 'pause'. Did you mean 'paused'? Known: max_share, min_share, paused, retired"),
+    ("PUT", "/v1/bandits/c", {"arms": ["a"]}, 422,
+     "arms must be a list of 2 to 100000 items, each text of 1 to 200 characters, got a list of 1 item"),
+    ("PUT", "/v1/bandits/c", {"arms": ["a", 3]}, 422, "arms[1] must be text of 1 to 200 characters, got 3"),
+    ("PUT", "/v1/bandits/c", {"arms": ["a", "b"], "reward_window": -1}, 422,
+     "reward_window must be a number above 0 and at most 315360000, or null, got -1"),
+    ("PUT", "/v1/bandits/c", {"arms": ["a", "b"], "seed": 1.5}, 422,
+     "seed must be a whole number from 0 to 9223372036854775807, or null, got 1.5"),
+    ("PUT", "/v1/bandits/c", {"arms": ["a", "b"], "parameters": {"prior": [1, "x"]}}, 422,
+     "parameters.prior[1] must be a number, got 'x'"),
+    ("PUT", "/v1/bandits/c", {"arms": ["a", "b"], "parameters": {"prior": {}}}, 422,
+     ("parameters.prior must be true or false, a whole number, a number, text of at most 200 characters or "
+      "a list of at most 1000 items, each a number, or null, got an object")),
+    ("PUT", "/v1/bandits/c", {"arms": ["a", "b"], "parameters": {"p" * 101: 1}}, 422,
+     f"a key of parameters must be text of at most 100 characters, got '{'p' * 100}'... of 101 characters"),
+    ("POST", "/lab/check", {"links": ""}, 422, "unknown field 'links'. Did you mean 'link'? Known: link"),
 ]  # fmt: skip
 
 
@@ -51,6 +78,20 @@ def test_a_refused_call_names_what_was_wrong(http, method, path, body, status, p
     answer = http.request(method, path, json=body)
     assert answer.status_code == status
     assert answer.json()["problem"].startswith(problem)
+
+
+RAW = [
+    (b'{"reward": 2, "reward": 1}', 422, "the body must name every field once: "),
+    (b'{"reward": 1e999}', 422, "the body must hold numbers of a usual size: "),
+    (b'{"reward": 2', 400, "the body must be JSON: "),
+    (b'{"reward": ' + b"[" * 5000 + b"]" * 5000 + b"}", 400, "the body must be JSON: "),
+]
+
+
+@pytest.mark.parametrize(("content", "status", "problem"), RAW, ids=range(len(RAW)))
+def test_what_no_field_can_be_blamed_for_is_said_of_the_body(http, content, status, problem):
+    answer = http.put("/v1/decisions/x/reward", content=content, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["problem"][: len(problem)]) == (status, problem)
 
 
 def test_a_header_that_is_wrong_is_quoted(http):

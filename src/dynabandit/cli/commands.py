@@ -3,9 +3,9 @@
 import functools
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -23,7 +23,7 @@ from dynabandit.cli.failing import (
 )
 from dynabandit.environments import ENVIRONMENTS
 from dynabandit.errors import extra
-from dynabandit.experiments import Experiment, Named, Spec, Watcher, parsing
+from dynabandit.experiments import Experiment, Named, Spec, Watcher, lacking, parsing
 from dynabandit.policies import POLICIES
 from dynabandit.results import Results
 
@@ -106,7 +106,7 @@ def paper(
     cluster: Cluster = None,
     horizon: Horizon = None,
 ) -> None:
-    """Run the whole paper: every figure and a verdict on every claim."""
+    """Run the whole paper: all figures, and verdicts on all claims."""
     with _bad_input("--only"):
         spec = experiments.paper().only(only or [])
     spec = _changed(spec, replications, quick, seed, jobs, horizon)
@@ -156,7 +156,7 @@ def compare(
     with _bad_input("--env"):
         named = parsing.named(env)
         named = Named(named.name, {**named.parameters, **({} if arms is None else {"arms": arms})})
-        world = named.make_environment()
+        world = lacking.try_environment(named, _as_option)
     chosen = []
     for text in policies:
         with _bad_input(text):
@@ -177,9 +177,13 @@ def compare(
     _run(spec, out, How(jobs, fresh, backend, precision, cluster), _report)
 
 
+def _as_option(name: str, parameters: Mapping[str, Any]) -> str:
+    return shlex.join(["--env", parsing.written(name, parameters)])
+
+
 @app.command(name="list")
 def list_() -> None:
-    """Show all policies and environments with their parameters and defaults."""
+    """Show all policies and environments, and their parameters."""
     display.print_catalogue("Policies", entries(POLICIES))
     display.print_catalogue("Environments", entries(ENVIRONMENTS))
 
@@ -201,7 +205,7 @@ def leaderboard(
     timing: Annotated[bool, typer.Option(help="Whether to time a step of each policy.")] = True,
     horizon: Annotated[int, typer.Option(help="How many steps.")] = 10_000,
 ) -> None:
-    """Rank all policies over all worlds, with 2, 10, 50 and 100 arms."""
+    """Rank all policies over all worlds. Each world comes with 2, 10, 50 and 100 arms."""
     _check_jobs(jobs)
     with _bad_input():
         spec = experiments.leaderboard(replications, seed, horizon, policy or (), environment or ())

@@ -35,7 +35,7 @@ def console(stream: TextIO) -> Console:
 
 
 class Display(Watcher):
-    """Progress as it is wanted when nobody watches: a line for each finished figure."""
+    """Progress as it is wanted when nobody watches: a line for each stage and each finished figure."""
 
     def __init__(self, stream: TextIO) -> None:
         self.console = console(stream)
@@ -52,6 +52,9 @@ class Display(Watcher):
 
     def begin(self, work: float, figures: int) -> None:
         self.figures = figures
+
+    def stage(self, title: str) -> None:
+        self.note(title)
 
     def finished(self, figure: str) -> None:
         self.done += 1
@@ -99,6 +102,9 @@ class Bar(Display):
     def begin(self, work: float, figures: int) -> None:
         super().begin(work, figures)
         self.progress.update(self.task, total=max(work, 1.0), completed=0.0 if work else 1.0)
+
+    def stage(self, title: str) -> None:
+        self.running(title)
 
     def running(self, title: str) -> None:
         self.progress.update(self.task, description=title)

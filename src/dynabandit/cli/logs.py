@@ -66,7 +66,7 @@ def replay(
     seed: Seed = 1,
     as_json: Json = False,
 ) -> None:
-    """Estimate from a log what a policy would have earned in its place."""
+    """Estimate from a log what another policy would have earned."""
     with _ending():
         chosen = _policies(policy)
         with bad_input():
@@ -112,7 +112,7 @@ def advise(
     seed: Seed = 1,
     as_json: Json = False,
 ) -> None:
-    """Say which policy and step size suit a log, and how sure one can be."""
+    """Say which policy suits a log, and how sure one can be."""
     with _ending():
         chosen = _policies(policy) if policy else None
         with bad_input():

@@ -22,7 +22,18 @@ LONGEST_PAUSE = 2.0
 
 
 class ServiceError(Exception):
-    """An answer other than 2xx; `status` is 0 where none came."""
+    """An answer other than 2xx; `status` is 0 where none came, and `problem` says why.
+
+    Examples
+    --------
+    >>> import dynabandit
+    >>> with dynabandit.Client("http://127.0.0.1:9", tries=1) as client:
+    ...     try:
+    ...         client.decide("banner")
+    ...     except dynabandit.ServiceError as error:
+    ...         print(error.status)
+    0
+    """
 
     def __init__(self, status: int, problem: str) -> None:
         super().__init__(f"{status}: {problem}" if status else problem)

@@ -13,7 +13,7 @@ from dynabandit.environments.recorded import Recorded
 from dynabandit.environments.rotting import Rotting
 from dynabandit.environments.seasonal import Seasonal
 from dynabandit.environments.still import Fixed, Path, Piecewise, SmallChanges
-from dynabandit.errors import arguments, unknown
+from dynabandit.errors import Needed, arguments, unknown
 
 __all__ = [
     "ENVIRONMENTS", "PB1", "PB2", "Burst", "Case1", "Case2", "Case3", "Case4", "Environment", "ExponentialClock",
@@ -70,5 +70,5 @@ def environment(name: str | Environment, **parameters: Any) -> Environment:
     arguments(f"environment {name!r}", parameters, known)
     missing = [key for key, field in known.items() if field.default is MISSING and key not in parameters]
     if missing:
-        raise TypeError(f"environment {name!r} needs {', '.join(missing)}: see dynabandit.environments.{kind.__name__}")
+        raise Needed(f"environment {name!r} needs {', '.join(missing)}", f"dynabandit.environments.{kind.__name__}")
     return kind(**parameters)

@@ -40,7 +40,7 @@ class Burst(Environment):
     arms
         How many arms.
     first
-        The first step of the burst.
+        The first step of the burst; with a shorter horizon nothing changes at all.
     length
         How many steps the burst lasts.
     rate
@@ -75,3 +75,8 @@ class Burst(Environment):
     def numbers(self) -> np.ndarray:
         rows = [[float(self.first)], [float(self.first + self.length)], [self.rate]]
         return np.repeat(rows, self.arms, axis=1)
+
+    def still_until(self, step: int) -> int:
+        if step >= self.first + self.length or self.length == 0 or self.rate == 0.0:
+            return LARGEST_STEP
+        return max(step, self.first - 1)

@@ -85,7 +85,9 @@ class ExponentialClock(Environment):
         for argument, limit in limits.items():
             values = getattr(self, argument)
             if not hasattr(values, "__len__") or isinstance(values, str) or len(values) == 0:
-                raise ValueError(f"{argument} must be a sequence with a number for each arm, got {values!r}")
+                raise ValueError(
+                    f"{argument} must be a sequence of numbers, at least one, which arms take in turn, got {values!r}"
+                )
             values = tuple(number(f"{argument}[{i}]", value, 0.0, limit) for i, value in enumerate(values))
             keep(self, **{argument: values})
         if not len(self.rates) == len(self.low) == len(self.high):

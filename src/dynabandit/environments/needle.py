@@ -76,3 +76,6 @@ class Needle(Environment):
 
     def numbers(self) -> np.ndarray:
         return np.repeat([[self.low], [self.high], [float(self.period)]], self.arms, axis=1)
+
+    def still_until(self, step: int) -> int:
+        return ((step - 1) // self.period + 1) * self.period

@@ -62,6 +62,9 @@ class Recorded(Environment):
     def table(self) -> np.ndarray:
         return np.asarray(self.rates)
 
+    def still_until(self, step: int) -> int:
+        return ((step - 1) // self.period + 1) * self.period
+
     @property
     def longest(self) -> int:
         return min(len(self.rates) * self.period, LARGEST_STEP)

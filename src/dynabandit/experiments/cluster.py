@@ -107,7 +107,7 @@ class Cluster:
         if not work:
             return
         self._compile(work, watcher)
-        watcher.running(f"{len(work)} units on {self.about['workers']} workers")
+        watcher.stage(f"simulating {len(work)} units of work on {self.about['workers']} workers")
         gathered = Gathered(work)
         threads = max(1, self._room())
         share = sum(task.cost(keys) for task, keys in work) / (EACH * threads)
@@ -141,7 +141,7 @@ class Cluster:
         needed = to_compile(work)
         if not any(needed):
             return
-        watcher.running("compiling where that is needed")
+        watcher.stage("compiling where that is needed")
         with self._connection():
             workers = self.client.scheduler_info(n_workers=-1)["workers"]
         hosts: dict[str, list[str]] = defaultdict(list)

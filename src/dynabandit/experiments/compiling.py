@@ -50,7 +50,7 @@ def compile_ahead(
     items = _items(policies, environments, coverage)
     if not items:
         return
-    watcher.running(f"compiling {len(items)} algorithm{'' if len(items) == 1 else 's'}, which happens once")
+    watcher.stage(f"compiling {len(items)} algorithm{'' if len(items) == 1 else 's'}, which happens once")
     todo: queue.SimpleQueue[Item] = queue.SimpleQueue()
     for item in items:
         todo.put(item)

@@ -43,6 +43,8 @@ class Threads:
 
     def compute(self, work: Work, watcher: Watcher) -> Iterator[tuple[Task, dict[str, Arrays]]]:
         compile_ahead(*to_compile(work), self.jobs, watcher)
+        if work:
+            watcher.stage(f"simulating {len(work)} unit{'' if len(work) == 1 else 's'} of work")
         for task, keys in work:
             watcher.running(task.title)
             yield task, task.compute(keys, self.jobs, watcher.advance)

@@ -1,12 +1,14 @@
 """Policies and environments as people write them on one line: on a command line, in a link."""
 
+import json
 import re
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 from dynabandit.experiments.spec import Named
 
-__all__ = ["named"]
+__all__ = ["named", "written"]
 
 PARAMETER = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(.*?)\s*", re.DOTALL)
 
@@ -32,6 +34,18 @@ def named(text: str) -> Named:
             raise ValueError(f"every parameter must be given once, got {key!r} twice in {text!r}")
         parameters[key] = _value(value)
     return Named(name.strip(), parameters)
+
+
+def written(name: str, parameters: Mapping[str, Any]) -> str:
+    """Write what `named` reads.
+
+    Examples
+    --------
+    >>> written("piecewise", {"starts": [1, 3], "means": [[0.1, 0.9], [0.9, 0.1]]})
+    'piecewise:starts=[1,3],means=[[0.1,0.9],[0.9,0.1]]'
+    """
+    values = ",".join(f"{key}={json.dumps(value, separators=(',', ':'))}" for key, value in parameters.items())
+    return f"{name}:{values}" if values else name
 
 
 def _parts(text: str) -> list[str]:

@@ -80,6 +80,7 @@ def run(
     began = time.monotonic()
     out = Path(out)
     check(spec, backend, precision, cluster, jobs)
+    _note_stillness(spec, watcher)
     extra("pyarrow", "lab")  # writes the results: now, rather than after hours
     with hire(cluster, jobs) as crew:
         places = place(spec, backend, precision, crew.gpus)
@@ -97,6 +98,20 @@ def run(
     )
     _write(results, out)
     return results
+
+
+def _note_stillness(spec: Spec, watcher: Watcher) -> None:
+    """Tell of environments that are meant to change, but not before the horizon ends."""
+    notes = {}
+    for one in spec.experiments:
+        world = one.environment.make_environment()
+        until = world.still_until(1)
+        if one.horizon <= until < world.longest:
+            notes[world.name, one.horizon] = until + 1
+    for (name, horizon), change in notes.items():
+        watcher.note(
+            f"environment {name!r} cannot change before step {change}, and the horizon is {horizon}: it stands still"
+        )
 
 
 def _answer(plan: Plan, store: Store, crew: Crew, watcher: Watcher) -> dict[str, Arrays]:

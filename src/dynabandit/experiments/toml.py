@@ -4,6 +4,7 @@ Every error names the file, the key, and what would be valid.
 """
 
 import itertools
+import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dynabandit.errors import extra, unknown
+from dynabandit.experiments.lacking import try_environment
 from dynabandit.experiments.spec import CoverageSpec, Experiment, Named, PathSpec, Spec
 
 __all__ = ["SpecError", "dumps", "load", "loads"]
@@ -80,6 +82,13 @@ def _at(file: str, key: str = "") -> Iterator[None]:
         raise SpecError(": ".join(part for part in (file, key, str(error)) if part)) from None
 
 
+def _inline(name: str, parameters: Mapping[str, Any]) -> str:
+    """Write a policy or an environment as a table on one line: numbers, text and lists are the same in JSON."""
+    return (
+        "{ " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in {"name": name, **parameters}.items()) + " }"
+    )
+
+
 def _try(choice: Named) -> None:
     """Make the policy once; where that fails on a list, say how a grid is written."""
     try:
@@ -136,7 +145,7 @@ class _Reader:
     def environment(self, value: Any, key: str) -> Named:
         named = self.named(value, key)
         with _at(self.file, key):
-            named.make_environment()
+            try_environment(named, _inline)
         return named
 
     def policies(self, value: Any, key: str) -> tuple[Named, ...]:

@@ -13,6 +13,10 @@ class Watcher:
     def begin(self, work: float, figures: int) -> None:
         """There is so much work ahead, for so many figures."""
 
+    def stage(self, title: str) -> None:
+        """What may take minutes begins: compilation, or the simulation of all units."""
+        self.running(title)
+
     def running(self, title: str) -> None:
         """Work on a unit begins; the title says what it is."""
 

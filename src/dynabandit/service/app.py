@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dynabandit.service import export, pages, types
+from dynabandit.service import bodies, export, pages, types
 from dynabandit.service.admission import Overloaded
 from dynabandit.service.errors import Interrupted, Refused
 from dynabandit.service.events import KINDS
@@ -63,10 +63,11 @@ ERASE = Query("erase", words=("false", "true"))
 
 
 class Answer(NamedTuple):
-    """A body and its status."""
+    """A body and its status, and whether anything is other than before, which only an admin can make it."""
 
     content: Any
     status: int = 200
+    changed: bool = False
 
 
 Handler = Callable[[Service, Request, Any], Awaitable[Answer | Response]]
@@ -75,7 +76,7 @@ Handler = Callable[[Service, Request, Any], Awaitable[Answer | Response]]
 async def create(service: Service, request: Request, body: types.Create) -> Answer:
     body.arms = [new_name(arm, "an arm's name") for arm in body.arms]
     status, state = await service.create(new_name(path_part(request, "name"), "name"), body)
-    return Answer(state, status)
+    return Answer(state, status, changed=status == 201)
 
 
 async def list_bandits(service: Service, request: Request, body: None) -> Answer:
@@ -106,15 +107,18 @@ async def rewards(service: Service, request: Request, body: types.Rewards) -> An
 
 
 async def add_arm(service: Service, request: Request, body: types.AddArm) -> Answer:
-    return Answer(await service.add_arm(path_part(request, "name"), new_name(body.arm, "an arm's name")))
+    answer, changed = await service.add_arm(path_part(request, "name"), new_name(body.arm, "an arm's name"))
+    return Answer(answer, changed=changed)
 
 
 async def change_arm(service: Service, request: Request, body: types.ChangeArm) -> Answer:
-    return Answer(await service.change_arm(path_part(request, "name"), path_part(request, "arm"), body))
+    answer, changed = await service.change_arm(path_part(request, "name"), path_part(request, "arm"), body)
+    return Answer(answer, changed=changed)
 
 
 async def set_policy(service: Service, request: Request, body: types.SetPolicy) -> Answer:
-    return Answer(await service.set_policy(path_part(request, "name"), body))
+    answer, changed = await service.set_policy(path_part(request, "name"), body)
+    return Answer(answer, changed=changed)
 
 
 async def preview_policy(service: Service, request: Request, body: types.PreviewPolicy) -> Answer:
@@ -155,7 +159,8 @@ async def delete(service: Service, request: Request, body: None) -> Answer:
     name = path_part(request, "name")
     if not query["confirm"] or cleaned(query["confirm"], "confirm") != name:
         raise Refused(422, f"confirm must repeat the name of the bandit, {name!r}, got {query['confirm'][:200]!r}")
-    return Answer(await service.delete(name, query["id"] or None, query["erase"] == "true"))
+    answer, changed = await service.delete(name, query["id"] or None, query["erase"] == "true")
+    return Answer(answer, changed=changed)
 
 
 async def healthz(service: Service, request: Request, body: None) -> Answer:
@@ -337,10 +342,10 @@ def _bound(service: Service, endpoint: Endpoint, handler: Handler) -> Callable[[
             key = authorise(service, request, endpoint.permission) if endpoint.permission else None
             if endpoint.permission == "decide":
                 service.check_room()
-            body = None if decoder is None else decoder.decode(await read_body(request, limit))
+            body = None if decoder is None else bodies.read(decoder, await read_body(request, limit))
             answer = await handler(service, request, body)
-            result = answer if isinstance(answer, Response) else response(*answer)
-            if endpoint.permission == "admin" and (endpoint.body is not types.Create or result.status_code == 201):
+            result = answer if isinstance(answer, Response) else response(answer.content, answer.status)
+            if isinstance(answer, Answer) and answer.changed:
                 names = {part: path_part(request, part) for part in request.path_params}
                 note_change(endpoint.id, names, key, msgspec.to_builtins(body) or dict(request.query_params))
         except Overloaded:

@@ -7,13 +7,14 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import structlog
 import typer
 
+from dynabandit.bandit import Bandit
 from dynabandit.errors import number
 from dynabandit.service.admission import MOST_WAITING
 from dynabandit.service.errors import StoreFailed
@@ -24,6 +25,7 @@ from dynabandit.service.server import MOST_CONNECTIONS, make_server
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.verify import verify as verify_store
+from dynabandit.service.warming import compile_policy
 
 __all__ = ["app"]
 
@@ -47,6 +49,10 @@ def serve(
         int, typer.Option(min=1, help="Connections at once; others get 503.")
     ] = MOST_CONNECTIONS,
     patience: Annotated[float, typer.Option(min=0.1, help="Seconds until a call gets 503.")] = 5.0,
+    compile_first: Annotated[
+        list[str] | None,
+        typer.Option("--compile", metavar="POLICY", help="Compile this policy before the start; repeat it for more."),
+    ] = None,
 ) -> None:
     """Serve decisions over HTTP until stopped."""
     write_logs()
@@ -55,6 +61,7 @@ def serve(
     except ValueError as error:
         _refuse(str(error))
     _check_address(host, port)
+    _compile(compile_first or ())
     needs_keys = require_keys or not is_loopback(host)
     opened = _open(store)
     try:
@@ -94,7 +101,7 @@ def create_key(
 
 @keys_app.command("list")
 def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
-    """List the API keys, without their secrets: id, role, whether valid, when it was made, note."""
+    """List the API keys, without their secrets. A line has id, role, whether valid, when it was made, note."""
     with _tables(store) as opened:
         keys = opened.api_keys()
     for key in keys:
@@ -105,7 +112,7 @@ def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
 
 @keys_app.command("revoke")
 def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A002 - what users see
-    """Revoke an API key; a running service turns it away within a second or two."""
+    """Revoke an API key. A running service turns it away within a second or two."""
     if id.startswith("dyna_"):  # not shown: it may be a secret that is still valid
         _refuse("ID must be the first word of a line of dynabandit keys list, not the key itself")
     with _tables(store) as opened:
@@ -116,7 +123,7 @@ def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A0
 
 @app.command()
 def verify(store: StoreOption = DEFAULT_STORE) -> None:
-    """Replay every log and say where it first differs from what was answered."""
+    """Replay every log, and say where it differs from the answers. The first difference of each is shown."""
     with _tables(store) as opened:
         verdicts = verify_store(opened)
     for one in verdicts:
@@ -135,6 +142,17 @@ def _open(url: str) -> Store:
         _fail(str(error))
     except ValueError as error:
         _refuse(str(error))
+
+
+def _compile(policies: Iterable[str]) -> None:
+    """Compile policies now, so that nobody waits for that when a bandit is created."""
+    for name in policies:
+        try:
+            Bandit(name, ["a", "b"], seed=0)
+        except ValueError as error:
+            _refuse(f"--compile: {error}")
+    for name in policies:
+        compile_policy(name, {})
 
 
 def _check_exists(url: str) -> None:

@@ -251,43 +251,49 @@ class Desk:
         state.due_at = 0.0 if len(page) == SWEEP_PAGE else now + window  # what is decided later ends later
         return len(page) == SWEEP_PAGE
 
-    def add_arm(self, state: State, arm: str) -> None:
-        """Add an arm; the same arm again changes nothing."""
+    def add_arm(self, state: State, arm: str) -> bool:
+        """Add an arm, and return whether that changed anything: the same arm again does not."""
         if arm in state.bandit.active:
-            return
+            return False
         if len(state.bandit.names) >= types.MOST_ARMS:
             raise Refused(409, f"a bandit must have at most {types.MOST_ARMS} arms, with retired ones, got one more")
-        self._change(state, {"arm": arm, "add": True})
+        return self._change(state, {"arm": arm, "add": True})
 
-    def change_arm(self, state: State, arm: str, change: types.ChangeArm) -> None:
-        """Pause, resume, retire or limit an arm."""
+    def change_arm(self, state: State, arm: str, change: types.ChangeArm) -> bool:
+        """Pause, resume, retire or limit an arm, and return whether that changed anything.
+
+        What is so already is left out: a share that is set again would be counted from here on.
+        """
         if arm not in state.bandit.active:
             if change.retired and arm in state.bandit.names:
-                return
+                return False
             raise Refused(404, f"there is no arm {arm!r}")
-        asked = {name: value for name, value in msgspec.to_builtins(change).items() if value is not None}
-        if asked:
-            self._change(state, {"arm": arm, **asked})
+        least, most = state.bandit.shares(arm)
+        there = {"paused": state.bandit.paused(arm), "min_share": least, "max_share": most, "retired": False}
+        asked = {name: value for name, value in msgspec.to_builtins(change).items() if value not in (None, there[name])}
+        return self._change(state, {"arm": arm, **asked}) if asked else False
 
-    def _change(self, state: State, body: dict[str, Any]) -> None:
+    def _change(self, state: State, body: dict[str, Any]) -> bool:
         try:
             change_arm(state.bandit.copy(), body)
         except (TypeError, ValueError) as error:
             raise Refused(409, str(error)) from None
         self.rows.append(state.add(ARM, self._now(state), time.time(), body=json.dumps(body)))
+        return True
 
-    def set_policy(self, state: State, asked: types.SetPolicy, warming: Warming | None = None) -> None:
-        """Go on with another policy, warmed by all rewards so far; the same policy again changes nothing.
+    def set_policy(self, state: State, asked: types.SetPolicy, warming: Warming | None = None) -> bool:
+        """Go on with another policy, warmed by all rewards so far, and return whether it is another one.
 
         What `warming` has learnt already need not be learnt here, where all other calls wait.
         """
         if warming is None or not warming.fits(state):
             warming = Warming(state, asked)
         if warming.bandit.policy == state.bandit.policy:
-            return
+            return False
         warming.feed(self.store, state.sequence)
         body = json.dumps({"policy": asked.policy, "parameters": asked.parameters})
         self.rows.append(state.swap(self._now(state), time.time(), body, warming.bandit_of(state)))
+        return True
 
     def delete(self, state: State) -> None:
         """Delete a bandit; its log stays."""

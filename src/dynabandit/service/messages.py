@@ -70,8 +70,6 @@ def problem(service: Service, error: Exception) -> Response:
     if isinstance(error, Refused):
         status, why = error.status, error.problem
         headers = HEADERS.get(status, {})
-    elif isinstance(error, msgspec.ValidationError):
-        status, why = 422, str(error)
     elif isinstance(error, (msgspec.DecodeError, RecursionError)):
         status, why = 400, f"the body must be JSON: {error}"
     elif isinstance(error, StoreFailed):

@@ -1,11 +1,12 @@
 """A look ahead: what another policy would believe and choose now, without changing anything."""
 
+from dynabandit.policies import compiled
 from dynabandit.service import types
 from dynabandit.service.desk import MOST_DRAWS
 from dynabandit.service.errors import Refused
 from dynabandit.service.fold import State
 from dynabandit.service.stores import Store
-from dynabandit.service.warming import Warming
+from dynabandit.service.warming import Warming, announce
 
 __all__ = ["preview"]
 
@@ -32,6 +33,7 @@ def preview(store: Store, state: State, asked: types.PreviewPolicy) -> types.Pre
     if asked.draws > 1 and asked.draws * arms > MOST_DRAWS:
         raise Refused(422, f"draws must be at most {MOST_DRAWS // arms} with {arms} arms, got {asked.draws}")
     warming = Warming(state, types.SetPolicy(asked.policy, asked.parameters))
+    announce(warming.bandit.policy, compiled.count_choices, compiled.learn_many)
     warming.feed(store, state.sequence)
     current, other = state.bandit, warming.bandit
     now, then = current.propensities(asked.draws), other.propensities(asked.draws)

@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequen
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-import structlog
-
 from dynabandit.policies import POLICIES
 from dynabandit.service import types
 from dynabandit.service.admission import MOST_WAITING, Overloaded, Pace
@@ -37,8 +35,6 @@ READY_FOR = 0.5  # seconds
 WARMINGS = 4  # tries to warm a policy while nobody waits; then all wait for it
 KEYS_SECONDS = 1.0
 Result = TypeVar("Result")
-
-log = structlog.get_logger("dynabandit.service")
 
 
 class Service:
@@ -148,7 +144,7 @@ class Service:
             await asyncio.sleep(wait)
         return wait is not None
 
-    # Calls of the API
+    # Calls of the API; those that change something return also whether they did
 
     async def create(self, name: str, asked: types.Create) -> tuple[int, types.BanditState]:
         """PUT /v1/bandits/{name}."""
@@ -158,7 +154,6 @@ class Service:
             return status, view(state)
 
         if asked.policy in POLICIES.keys() - self._compiled:  # compiling takes seconds, and must keep nobody waiting
-            log.info("preparing a policy", policy=asked.policy)
             await self._replay(lambda store: compile_policy(asked.policy, asked.parameters))
             self._compiled.add(asked.policy)
         status, shown = await self._writer.submit(Call(run, name=name, alone=True, change=True))
@@ -207,15 +202,15 @@ class Service:
         numbers = {found[0] for found, _ in read if found is not None}
         return types.RewardResults(await self._writer.submit(Call(run, bandits=numbers, events=len(given))))
 
-    async def add_arm(self, name: str, arm: str) -> types.Changed:
+    async def add_arm(self, name: str, arm: str) -> tuple[types.Changed, bool]:
         """POST /v1/bandits/{name}/arms."""
         return await self._change(name, lambda desk: desk.add_arm(desk.named(name), arm))
 
-    async def change_arm(self, name: str, arm: str, change: types.ChangeArm) -> types.Changed:
+    async def change_arm(self, name: str, arm: str, change: types.ChangeArm) -> tuple[types.Changed, bool]:
         """PATCH /v1/bandits/{name}/arms/{arm}."""
         return await self._change(name, lambda desk: desk.change_arm(desk.named(name), arm, change))
 
-    async def set_policy(self, name: str, asked: types.SetPolicy) -> types.Changed:
+    async def set_policy(self, name: str, asked: types.SetPolicy) -> tuple[types.Changed, bool]:
         """PUT /v1/bandits/{name}/policy."""
         changed = None
         for left in reversed(range(WARMINGS)):
@@ -224,22 +219,23 @@ class Service:
         assert changed is not None, "the last try does what the others leave undone"
         return changed
 
-    async def _try_to_swap(self, name: str, asked: types.SetPolicy, last: bool) -> types.Changed | None:
+    async def _try_to_swap(self, name: str, asked: types.SetPolicy, last: bool) -> tuple[types.Changed, bool] | None:
         """Warm the policy while decisions go on, then swap; None where arms came or went meanwhile."""
         copied = await self._copied(name)
         warming = await self._replay(lambda store: warmed(store, copied, asked))
         if warming is None:
-            return types.Changed(copied.sequence)
+            return types.Changed(copied.sequence), False
 
-        def run(desk: Desk) -> types.Changed | None:
+        def run(desk: Desk) -> tuple[types.Changed, bool] | None:
             state = desk.named(name)
             if not last and not warming.fits(state):
                 return None
-            desk.set_policy(state, asked, warming)
-            return types.Changed(state.sequence)
+            changed = desk.set_policy(state, asked, warming)
+            return types.Changed(state.sequence), changed
 
-        changed: types.Changed | None = await self._writer.submit(Call(run, name=name, alone=True, change=True))
-        return changed
+        result: tuple[types.Changed, bool] | None
+        result = await self._writer.submit(Call(run, name=name, alone=True, change=True))
+        return result
 
     async def _copied(self, name: str) -> State:
         call = Call(lambda desk: desk.named(name).copy(), name=name, change=True)
@@ -257,29 +253,30 @@ class Service:
         with self._replays.place():
             return await self._replays.run(work)
 
-    async def _change(self, name: str, change: Callable[[Desk], None]) -> types.Changed:
-        def run(desk: Desk) -> types.Changed:
-            change(desk)
-            return types.Changed(desk.named(name).sequence)
+    async def _change(self, name: str, change: Callable[[Desk], bool]) -> tuple[types.Changed, bool]:
+        def run(desk: Desk) -> tuple[types.Changed, bool]:
+            changed = change(desk)
+            return types.Changed(desk.named(name).sequence), changed
 
-        result: types.Changed = await self._writer.submit(Call(run, name=name, change=True))
+        result: tuple[types.Changed, bool] = await self._writer.submit(Call(run, name=name, change=True))
         return result
 
-    async def delete(self, name: str, id: str | None, erase: bool) -> types.Deleted:  # noqa: A002
+    async def delete(self, name: str, id: str | None, erase: bool) -> tuple[types.Deleted, bool]:  # noqa: A002
         """DELETE /v1/bandits/{name}."""
 
-        def run(desk: Desk) -> int:
+        def run(desk: Desk) -> tuple[int, bool]:
             number = find_log(desk.store, name, id)
+            there = desk.number(name) == number
             if erase:
                 desk.erase(number, name)
-            elif desk.number(name) == number:
+            elif there:
                 desk.delete(desk.named(name))
-            return number
+            return number, erase or there
 
         before = None if id is None else read_public_id(id)
         bandits = () if before is None else (before,)
-        number = await self._writer.submit(Call(run, name=name, bandits=bandits, alone=True, change=True))
-        return types.Deleted(name, public_id(number), log_kept=not erase)
+        number, changed = await self._writer.submit(Call(run, name=name, bandits=bandits, alone=True, change=True))
+        return types.Deleted(name, public_id(number), log_kept=not erase), changed
 
     async def events(
         self,

@@ -1,20 +1,26 @@
 """Warming: a policy to come is fed the rewards of a log, in any thread, while the present one decides."""
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
+import structlog
+
 from dynabandit.bandit import Bandit
-from dynabandit.policies import policy as make_policy
+from dynabandit.policies import Policy, compiled, policy as make_policy
 from dynabandit.service import types
 from dynabandit.service.errors import Refused
 from dynabandit.service.fold import State
 from dynabandit.service.stores import Store
+from dynabandit.simulation import is_kept
 
-__all__ = ["MOST_SHARED", "Warming", "check_size", "compile_policy", "warmed"]
+__all__ = ["MOST_SHARED", "Warming", "announce", "check_size", "compile_policy", "warmed"]
 
 MOST_SHARED = 1_000_000
 ROUNDS = 8
 FEW_EVENTS = 500
+
+log = structlog.get_logger("dynabandit.service")
 
 
 class Warming:
@@ -65,6 +71,7 @@ def warmed(store: Store, state: State, asked: types.SetPolicy) -> Warming | None
     warming = Warming(state, asked)
     if warming.bandit.policy == state.bandit.policy:
         return None
+    announce(warming.bandit.policy, compiled.choose, compiled.learn, compiled.learn_many)
     warming.bandit.compile()
     for _ in range(ROUNDS):
         last = store.last_sequence(state.number)
@@ -86,7 +93,16 @@ def compile_policy(name: str, parameters: dict[str, Any]) -> None:
     """Compile what a policy needs; one that is not valid needs nothing."""
     with contextlib.suppress(TypeError, ValueError):
         check_size(name, parameters)
-        Bandit(name, ["a", "b"], seed=0, **parameters).compile()
+        bandit = Bandit(name, ["a", "b"], seed=0, **parameters)
+        announce(bandit.policy, compiled.choose, compiled.learn)
+        bandit.compile()
+
+
+def announce(policy: Policy, *needed: Callable[..., Any]) -> None:
+    """Say in the log that functions of a policy are about to be compiled, unless they were before, here or on disk."""
+    functions: list[Any] = [one(policy.kernels) for one in needed]
+    if not all(getattr(one, "signatures", True) or is_kept(one) for one in functions):
+        log.info("compiling, which takes some seconds the first time", policy=policy.name)
 
 
 def check_size(name: str, parameters: dict[str, Any]) -> None:

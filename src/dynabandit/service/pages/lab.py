@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from dynabandit import playground
 from dynabandit.playground import forms, tour
+from dynabandit.service import bodies
 from dynabandit.service.errors import Refused
 from dynabandit.service.messages import authorise, encode, plain, read_body, response
 from dynabandit.service.pages.frame import page, render
@@ -33,6 +34,9 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
     link: str
 
 
+ASKED = msgspec.json.Decoder(Asked)
+
+
 class Checked(msgspec.Struct):
     """What is wrong with a trial, or the same trial in other forms."""
 
@@ -43,7 +47,7 @@ class Checked(msgspec.Struct):
 
 
 async def _asked(request: Request) -> str:
-    return msgspec.json.decode(await read_body(request, LARGEST_BODY), type=Asked).link
+    return bodies.read(ASKED, await read_body(request, LARGEST_BODY)).link
 
 
 async def check(service: Service, request: Request) -> Response:

@@ -1,0 +1,150 @@
+"""Reading bodies: what does not fit its type is refused in words that name the field, its value and what is valid."""
+
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from dynabandit.errors import unknown
+from dynabandit.service.errors import Refused
+
+__all__ = ["read"]
+
+LONGEST = 100  # characters that are quoted
+HOLDERS: dict[type, type[Any]] = {inspect.StrType: str, inspect.ListType: list, inspect.DictType: dict}
+Body = TypeVar("Body")
+
+
+def read(decoder: msgspec.json.Decoder[Body], content: bytes) -> Body:
+    """Return a body, or refuse it.
+
+    Examples
+    --------
+    >>> from dynabandit.service import types
+    >>> read(msgspec.json.Decoder(types.Decide), b'{"count": 0}')
+    Traceback (most recent call last):
+    dynabandit.service.errors.Refused: count must be a whole number from 1 to 1000, got 0
+    """
+    try:
+        return decoder.decode(content)
+    except msgspec.ValidationError as error:
+        try:
+            _check(msgspec.json.decode(content), inspect.type_info(decoder.type), "")
+        except msgspec.ValidationError as other:  # a number that nothing can hold
+            raise Refused(422, f"the body must hold numbers of a usual size: {other}") from None
+        raise Refused(422, f"the body must name every field once: {error}") from None  # of two, the first was wrong
+
+
+def _check(value: Any, kind: inspect.Type, where: str) -> None:
+    """Refuse a value that does not fit; `where` is its place in the body."""
+    kinds = _kinds(kind)
+    found = next((one for one in kinds if _fits(value, one)), None)
+    if found is None:
+        raise Refused(422, f"{where or 'the body'} must be {_valid_of(kinds)}, got {_shown(value)}")
+    if isinstance(found, inspect.ListType):
+        for place, item in enumerate(value):
+            _check(item, found.item_type, f"{where}[{place}]")
+    if isinstance(found, inspect.DictType):
+        for key, item in value.items():
+            _check(key, found.key_type, f"a key of {where}")
+            _check(item, found.value_type, f"{where}.{key}")
+    if isinstance(found, inspect.StructType):
+        _check_fields(value, found, where)
+
+
+def _check_fields(value: dict[str, Any], kind: inspect.StructType, where: str) -> None:
+    known = {field.encode_name: field for field in kind.fields}
+    for name in value:
+        if name not in known:
+            raise Refused(422, (f"{where}: " if where else "") + str(unknown("field", name, known)))
+    for name, field in known.items():
+        place = f"{where}.{name}" if where else name
+        if name in value:
+            _check(value[name], field.type, place)
+        elif field.required:
+            raise Refused(422, f"{place} must be {_valid_of(_kinds(field.type))}, got nothing")
+
+
+def _kinds(kind: inspect.Type) -> list[inspect.Type]:
+    """Return the types that a value may have."""
+    if isinstance(kind, inspect.Metadata):
+        return _kinds(kind.type)
+    return [one for part in kind.types for one in _kinds(part)] if isinstance(kind, inspect.UnionType) else [kind]
+
+
+def _fits(value: Any, kind: inspect.Type) -> bool:
+    """Whether a value is of a type, leaving aside what is inside it."""
+    match kind:
+        case inspect.IntType() | inspect.FloatType():
+            numbers = int if isinstance(kind, inspect.IntType) else (int, float)
+            return isinstance(value, numbers) and not isinstance(value, bool) and _within(value, kind)
+        case inspect.StrType() | inspect.ListType() | inspect.DictType():
+            low, high = kind.min_length or 0, kind.max_length
+            return type(value) is HOLDERS[type(kind)] and low <= len(value) and (high is None or len(value) <= high)
+        case inspect.LiteralType():
+            return any(value == one and type(value) is type(one) for one in kind.values)
+        case inspect.BoolType():
+            return isinstance(value, bool)
+        case inspect.NoneType():
+            return value is None
+    return isinstance(value, dict)
+
+
+def _within(value: float, kind: inspect.IntType | inspect.FloatType) -> bool:
+    return (
+        (kind.ge is None or value >= kind.ge)
+        and (kind.gt is None or value > kind.gt)
+        and (kind.le is None or value <= kind.le)
+    )
+
+
+def _valid_of(kinds: list[inspect.Type]) -> str:
+    *most, last = (_valid(one) for one in kinds if not isinstance(one, inspect.NoneType))
+    null = ", or null" if len(most) + 1 < len(kinds) else ""
+    return (f"{', '.join(most)} or {last}" if most else last) + null
+
+
+def _valid(kind: inspect.Type) -> str:
+    """Return in words what fits a type."""
+    match kind:
+        case inspect.IntType():
+            return "a whole number" + _bounds(kind)
+        case inspect.FloatType():
+            return "a number" + _bounds(kind)
+        case inspect.StrType():
+            return "text" + _size(kind, "characters")
+        case inspect.ListType():
+            return f"a list{_size(kind, 'items')}, each {_valid_of(_kinds(kind.item_type))}"
+        case inspect.DictType():
+            return "an object" + _size(kind, "keys")
+        case inspect.LiteralType():
+            return " or ".join(map(_shown, kind.values))
+        case inspect.BoolType():
+            return "true or false"
+    return "an object"
+
+
+def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:
+    if kind.le is None:
+        return ""
+    high = f"{kind.le:.15g}" if isinstance(kind.le, float) else kind.le
+    return f" above {kind.gt} and at most {high}" if kind.ge is None else f" from {kind.ge} to {high}"
+
+
+def _size(kind: inspect.StrType | inspect.ListType | inspect.DictType, of: str) -> str:
+    if kind.max_length is None:
+        return ""
+    return (
+        f" of {kind.min_length} to {kind.max_length} {of}" if kind.min_length else f" of at most {kind.max_length} {of}"
+    )
+
+
+def _shown(value: Any) -> str:
+    """Return a value as it is quoted; of what may be long, how long it is."""
+    if isinstance(value, list):
+        return f"a list of {len(value)} item{'' if len(value) == 1 else 's'}"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, str):
+        return repr(value) if len(value) <= LONGEST else f"{value[:LONGEST]!r}... of {len(value)} characters"
+    return msgspec.json.encode(value).decode()
