@@ -21,11 +21,19 @@ def play(client: Client, name: str, rates: dict[str, float], steps: int, dice: r
 
 
 def fill(client: Client, steps: int = 12_000) -> None:
-    """Open the shop: in the middle of the time free shipping loses its charm and the sale begins."""
+    """Open the shop: in the middle of the time free shipping loses its charm and the sale begins.
+
+    People do something too: they keep the gift cards in sight, and later take the club down.
+    """
     dice = random.Random(5)
     client.create("Home banner", arms=BANNERS, seed=3, reward_window=86_400)
-    play(client, "Home banner", BANNERS, steps // 2, dice)
-    play(client, "Home banner", {**BANNERS, "Autumn sale": 0.34, "Free shipping": 0.12}, steps // 2, dice)
+    autumn = {**BANNERS, "Autumn sale": 0.34, "Free shipping": 0.12}
+    play(client, "Home banner", BANNERS, steps // 4, dice)
+    client.change_arm("Home banner", "Gift cards", min_share=0.05, max_share=0.1)
+    play(client, "Home banner", BANNERS, steps // 4, dice)
+    play(client, "Home banner", autumn, steps // 4, dice)
+    client.change_arm("Home banner", "Members' club", paused=True)
+    play(client, "Home banner", autumn, steps // 4, dice)
     client.create("Mail subject", arms=SUBJECTS, policy="ots", seed=3)
     play(client, "Mail subject", SUBJECTS, steps // 4, dice)
     client.create("Checkout button", arms=BUTTONS, policy="aff-ts", seed=3)

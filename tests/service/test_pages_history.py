@@ -85,13 +85,16 @@ def test_a_history_believes_what_the_bandit_believes(dice):
         assert (arm["plays"], arm["low"] <= there.mean <= arm["high"]) == (there.plays, True)
 
 
-def test_a_history_that_was_saved_goes_on_as_if_it_had_not(dice):
+@pytest.mark.parametrize("back", [900, 1, 0])
+def test_a_history_that_was_saved_goes_on_as_if_it_had_not(dice, back):
     log = Log()
     log.play([0.2, 0.5, 0.3], 900, dice)
     log.change(arm="a", paused=True)
     log.change(arm="d", add=True)
+    log.change(arm="b", retired=True)
+    log.change(arm="c", min_share=0.1)
     log.add("policy", body=json.dumps({"policy": "ucb", "parameters": {}}))
-    cut = len(log.rows) // 2
+    cut = len(log.rows) - back
     whole = log.history()
     saved = History.from_json(1, log.history(log.rows[:cut]).to_json(), lambda n, before: log.rewards(before))
     for row in log.rows[cut:]:
@@ -222,8 +225,39 @@ def test_a_policy_that_was_swapped_is_warm_and_marked(dice):
     log.add("policy", body=json.dumps({"policy": "ts", "parameters": {}}))
     view = bandit_view(log.history(), 0)
     assert view["policy"] == "ts"
-    assert view["swaps"] == [{"step": 200, "policy": "ts"}]
+    (mark,) = view["interventions"]
+    assert (mark["step"], mark["policy"], mark["arm"]) == (200, "ts", None)
     assert all(arm["effective_size"] > 1 for arm in view["arms"])
+
+
+def test_what_people_did_to_an_arm_is_marked_where_they_did_it_and_what_they_only_repeated_is_not(dice):
+    log = Log()
+    log.play([0.2, 0.5, 0.3], 100, dice)
+    log.change(arm="a", paused=True)
+    log.change(arm="a", paused=True)
+    log.change(arm="b", min_share=0.1, max_share=0.3)
+    log.change(arm="b", max_share=0.3)
+    log.play([0.2, 0.5, 0.3], 50, dice)
+    log.change(arm="a", paused=False)
+    log.change(arm="d", add=True)
+    log.change(arm="b", min_share=0.0, max_share=1.0, paused=True)
+    log.change(arm="c", retired=True)
+    view = bandit_view(log.history(), 0)
+    told = [
+        (one.pop("step"), one.pop("arm"), one.pop("column"), one.pop("wall") > 1e9, one)
+        for one in view["interventions"]
+    ]
+    assert told == [
+        (100, "a", 0, True, {"paused": True}),
+        (100, "b", 1, True, {"limits": [0.1, 0.3]}),
+        (150, "a", 0, True, {"resumed": True}),
+        (150, "d", 3, True, {"added": True}),
+        (150, "b", 1, True, {"limits": [0.0, 1.0], "paused": True}),
+        (150, "c", 2, True, {"retired": True}),
+    ]
+    assert [one["arm"] for one in view["retired"]] == ["c"]
+    states = [(line["arm"], line["paused"], line["retired"]) for line in view["lines"]]
+    assert states == [("a", False, False), ("b", True, False), ("c", False, True), ("d", False, False)]
 
 
 # In a service

@@ -44,6 +44,7 @@ def messages(trial: Trial, threads: int = 1, now: Callable[[], float] = time.mon
     yield {"kind": "start", "policies": list(policies), "arms": world.arms, "horizon": trial.horizon,
            "replications": trial.replications, "link": trial.query}  # fmt: skip
     yield from _compile(policies, world.arms)
+    yield {"kind": "doing", "text": "running the first replication"}
     runs = _piece(policies, world, trial, 0, 1, threads)
     yield from _beliefs(runs)
     regret = {label: run.regret for label, run in runs.items()}
@@ -64,7 +65,8 @@ def messages(trial: Trial, threads: int = 1, now: Callable[[], float] = time.mon
 def _compile(policies: dict[str, Policy], arms: int) -> Iterator[Message]:
     missing = [policy for policy in policies.values() if not is_compiled(policy, arms)]
     for place, policy in enumerate(missing, 1):
-        yield {"kind": "doing", "text": f"compiling {policy.name}, {place} of {len(missing)}; this happens once"}
+        which = f"{policy.name}, {place} of {len(missing)}"
+        yield {"kind": "doing", "text": f"compiling {which}: some seconds, the first time only"}
         compile_policy(policy, arms)
 
 

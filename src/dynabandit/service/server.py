@@ -151,10 +151,15 @@ class Server(uvicorn.Server):
                 address, port = socket.getsockname()[:2]
                 shown = f"[{address}]" if ":" in address else address
                 try:
-                    print(f"dynabandit serves http://{shown}:{port}", flush=True)
+                    print(_welcome(f"http://{shown}:{port}"), flush=True)
                 except OSError as error:  # a full disk under the output is no reason to turn callers away
                     log.warning("cannot print where it listens", address=f"{shown}:{port}", problem=str(error))
                 log.info("started", address=f"{shown}:{port}", version=version("dynabandit"))
+
+
+def _welcome(url: str) -> str:
+    """Return what is told at the start: the first line, which scripts read, ends with the address."""
+    return f"dynabandit serves {url}\n  playground  {url}/lab\n  API         {url}/openapi.json"
 
 
 def make_server(

@@ -7,7 +7,7 @@ depends on. Its size does not grow with the log: when there are too many points,
 import json
 import math
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,13 +19,14 @@ from dynabandit.service.pages.uniform import Uniform
 
 __all__ = [
     "CLOSED", "COUNT", "FORGETTING", "GATHERED", "MEAN", "MOST_ARMS", "MOST_POINTS", "PLAYS", "REST", "REST_VARIANCE",
-    "SIZE", "STEP", "TOTAL", "WALL", "History",
+    "SIZE", "STEP", "TOTAL", "WALL", "History", "Intervention",
 ]  # fmt: skip
 
-FORMAT = 1
+FORMAT = 2
 MOST_POINTS = 300
 MOST_ARMS = 50  # that have curves of their own; the arms after them only count together
 MOST_CHANGES = 100
+MOST_RETIRED = 20  # arms that are still shown, the latest ones
 MOST_EVENTS = 30  # the latest ones, for people
 FINE_ARMS = 1_000  # with more arms than this the first points are of several decisions
 LOOK_AT_FORGETTING = 4  # rewards of an arm: a dip lasts longer
@@ -36,6 +37,19 @@ STEP, WALL, COUNT, TOTAL, CLOSED, REST, REST_VARIANCE = range(WHOLE)
 # Of each point and arm: plays since the point before, and at its end what was believed and what choosing at random
 # would have played
 PLAYS, MEAN, SIZE, FORGETTING, GATHERED = range(EACH)
+
+
+class Intervention(NamedTuple):
+    """What people did to the bandit after `step` decisions: to the arm of a column, or to the policy.
+
+    `did` says what: `policy` its new name, `added`, `paused`, `resumed` or `retired` true, `limits` the least and the
+    most share from then on.
+    """
+
+    step: int
+    wall: float
+    column: int | None
+    did: dict[str, Any]
 
 
 class History:
@@ -60,7 +74,8 @@ class History:
         self.totals: list[float] = []
         self.last: list[int] = []
         self.changes: deque[tuple[int, Change]] = deque(maxlen=MOST_CHANGES)
-        self.swaps: deque[tuple[int, str]] = deque(maxlen=MOST_CHANGES)
+        self.interventions: deque[Intervention] = deque(maxlen=MOST_CHANGES)
+        self.retired: deque[int] = deque(maxlen=MOST_RETIRED)
         self.latest: deque[Row] = deque(maxlen=MOST_EVENTS)
         self.points: list[list[float]] = []
         self.curves = np.zeros((0, EACH, 0))  # point, number, arm
@@ -139,20 +154,42 @@ class History:
         elif row.kind == POLICY:
             warm = self._rewards_before(self.number, row.sequence)
             self._bandit = self.bandit.swapped(body["policy"], warm, **body["parameters"])
-            self.swaps.append((self.steps, body["policy"]))
+            self._note(None, policy=body["policy"])
         else:
             self.deleted = True
 
     def _apply_arm(self, body: dict[str, Any]) -> None:
+        name, did = body["arm"], self._done(body)
         change_arm(self.bandit, body)
         if body.get("add"):
-            self._add_arm(body["arm"])
-        column = self.columns[body["arm"]]
+            self._add_arm(name)
+        column = self.columns[name]
         if "paused" in body:
             (self.paused.add if body["paused"] else self.paused.discard)(column)
         if body.get("retired"):
-            del self.columns[body["arm"]]
+            del self.columns[name]
+            self.retired.append(column)
         self.uniform.allow(column, column not in self.paused and not body.get("retired"))
+        if did:
+            self._note(column, **did)
+
+    def _done(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return what an event is about to change of an arm; what it only repeats is no news."""
+        if body.get("add"):
+            return {"added": True}
+        did: dict[str, Any] = {}
+        before = self.bandit.shares(body["arm"])
+        limits = (body.get("min_share", before[0]), body.get("max_share", before[1]))
+        if limits != before:
+            did["limits"] = list(limits)
+        if "paused" in body and body["paused"] != (self.columns[body["arm"]] in self.paused):
+            did["paused" if body["paused"] else "resumed"] = True
+        if body.get("retired"):
+            did["retired"] = True
+        return did
+
+    def _note(self, column: int | None, **did: Any) -> None:
+        self.interventions.append(Intervention(self.steps, self.wall, column, did))
 
     def _add_arm(self, name: str) -> None:
         self.columns[name] = len(self.plays)
@@ -220,7 +257,8 @@ class History:
             **{name: getattr(self, name) for name in PLAIN},
             "paused": sorted(self.paused),
             "changes": [[column, *change] for column, change in self.changes],
-            "swaps": list(self.swaps),
+            "interventions": [list(one) for one in self.interventions],
+            "retired": list(self.retired),
             "latest": [list(row) for row in self.latest],
             "points": self.points,
             "curves": [[[None if math.isnan(x) else x for x in row] for row in one] for one in self.curves.tolist()],
@@ -241,7 +279,8 @@ class History:
             setattr(history, name, content[name])
         history.paused = set(content["paused"])
         history.changes.extend((column, Change(*change)) for column, *change in content["changes"])
-        history.swaps.extend((step, name) for step, name in content["swaps"])
+        history.interventions.extend(Intervention(*one) for one in content["interventions"])
+        history.retired.extend(content["retired"])
         history.latest.extend(Row(*row) for row in content["latest"])
         history.points = content["points"]
         history.curves = np.array(content["curves"], dtype=float).reshape(len(history.points), EACH, history.tracked)

@@ -69,6 +69,7 @@ def bandit_view(history: History, latest: int) -> dict[str, Any]:
         "total": _round(history.uniform.total),
         "uniform": [_round(values[-1]) if len(values) else 0.0 for values in random],
         "arms": _arms(history, curves),
+        "retired": _retired(history),
         "arm_count": len(history.columns),
         "series": _series(points, random),
         "lines": [_line(history, column, points, curves) for column in sorted(order)],
@@ -78,7 +79,10 @@ def bandit_view(history: History, latest: int) -> dict[str, Any]:
              "before": _round(one.before), "after": _round(one.after)}
             for column, one in history.changes
         ],
-        "swaps": [{"step": step, "policy": policy} for step, policy in history.swaps],
+        "interventions": [
+            {"step": step, "wall": wall, "arm": None if column is None else names[column], "column": column, **did}
+            for step, wall, column, did in history.interventions
+        ],
         "events": [shown(row, names) for row in reversed(history.latest)],
     }  # fmt: skip
 
@@ -186,6 +190,16 @@ def _arms(history: History, curves: np.ndarray) -> list[dict[str, Any]]:
     return listed
 
 
+def _retired(history: History) -> list[dict[str, Any]]:
+    """Return the arms that were retired last, the latest first."""
+    bandit = history.bandit
+    return [
+        {"arm": bandit.names[column], "column": column, "plays": history.plays[column],
+         "mean": _round(bandit.belief(column).mean)}
+        for column in reversed(history.retired)
+    ]  # fmt: skip
+
+
 def _at_random(history: History, points: np.ndarray, curves: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return what choosing at random would have brought by each point: lower end, middle, upper end."""
     middle, variance = history.uniform.along(curves[:, GATHERED])
@@ -202,7 +216,9 @@ def _series(points: np.ndarray, random: tuple[np.ndarray, np.ndarray, np.ndarray
 
 def _line(history: History, column: int, points: np.ndarray, curves: np.ndarray) -> dict[str, Any]:
     """Return the curves of one arm."""
-    line: dict[str, Any] = {"arm": history.bandit.names[column], "column": column}
+    name = history.bandit.names[column]
+    line: dict[str, Any] = {"arm": name, "column": column, "paused": column in history.paused,
+                            "retired": history.columns.get(name) != column}  # fmt: skip
     if len(points) == 0:
         return {**line, "share": [], "mean": [], "low": [], "high": [], "forgetting": []}
     low, high = _band(curves[:, MEAN, column], curves[:, SIZE, column])

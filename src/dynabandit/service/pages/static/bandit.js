@@ -1,9 +1,10 @@
 // One bandit: what it does, what it believes, what it has earned
-import { at, call, download, follow } from "./api.js";
-import { band, Chart, layer, layout, line, look, marks, paint, plotly } from "./charts.js";
+import { askRetire, prepareActions } from "./actions.js";
+import { at, call, follow } from "./api.js";
+import { band, Chart, layer, layout, line, look, marks, plotly } from "./charts.js";
 import { showConnection } from "./connection.js";
-import { byId, clock, count, decimal, fieldProblem, h, percent } from "./dom.js";
-import { onSubmit, open, placeProblem, PolicyFields } from "./forms.js";
+import { byId, clock, count, decimal, h, limits, percent } from "./dom.js";
+import { deed, dot, marked, showMoves } from "./moves.js";
 
 const name = decodeURIComponent(byId("bandit").dataset.name); // HTML would turn a carriage return into a new line
 const EARNED = 0; // places in the palette
@@ -37,19 +38,36 @@ function moment(seconds) {
   return new Date(date.getTime() - 60_000 * date.getTimezoneOffset()).toISOString().slice(0, -1);
 }
 
+const ends = () => (byClock ? view.series.wall : view.series.step);
+const onAxis = (value) => (byClock ? moment(value) : value);
+
 /** Where the points are on the axis; a step in between is at the end of its point. */
-const places = () => (byClock ? view.series.wall.map(moment) : view.series.step);
-const placeOf = (step) => {
-  if (!byClock) return step;
-  const index = view.series.step.findIndex((end) => end >= step);
-  return moment(view.series.wall.at(index));
+const places = () => ends().map(onAxis);
+const wallAt = (step) => view.series.wall.at(view.series.step.findIndex((end) => end >= step)) ?? view.wall;
+const placeOf = (step) => onAxis(byClock ? wallAt(step) : step);
+
+/** Where an intervention is; one from before the first decision or after the last one is at the edge. */
+const within = ({ step, wall }) => Math.min(Math.max(byClock ? wall : step, ends()[0]), ends().at(-1));
+const axis = {
+  spot: (one) => onAxis(within(one)),
+  shareOf: (one) => (within(one) - ends()[0]) / Math.max(ends().at(-1) - ends()[0], 1e-9),
 };
-const decisions = () => ({ x: byClock ? "time" : "decisions", legend: false, margin: { l: 48, r: 16, t: 12, b: 40 } });
-const upright = (step, colour, dash) => ({
-  type: "line", x0: placeOf(step), x1: placeOf(step), yref: "paper", y0: 0, y1: 1, layer: "below", line: { color: colour, width: 1.3, dash },
-});
-const swaps = () => view.swaps.map(({ step }) => upright(step, paint("--edge"), "dot"));
-const changed = () => view.changes.map(({ step, column }) => upright(step, look(column).colour, "dash"));
+const MARGIN = { l: 48, r: 16, t: 12, b: 40 };
+const EMPTY = { range: [0, 1], showticklabels: false, showgrid: false }; // an axis on which nothing is known yet
+
+/** The layout of the chart in an element, with the marks of what people did. */
+function frame(id, { yaxis, shapes = [], over = false, ...more }) {
+  const common = { x: byClock ? "time" : "decisions", legend: false, margin: MARGIN, ...more };
+  if (view.decisions === 0) return layout({ ...common, xaxis: EMPTY, yaxis: { ...EMPTY, ...yaxis } });
+  const found = marked(byId(id), MARGIN, view.interventions, axis, over);
+  return layout({ ...common, yaxis, ...found, shapes: [...found.shapes, ...shapes] });
+}
+
+const changed = () => view.changes.map(({ step, column }) => ({
+  type: "line", x0: placeOf(step), x1: placeOf(step), yref: "paper", y0: 0, y1: 1, layer: "below",
+  line: { color: look(column).colour, width: 1.3, dash: "dash" },
+}));
+const note = () => (view.decisions === 0 ? "No decision yet" : "");
 
 function sharePart() {
   const { lines, others } = view;
@@ -57,7 +75,8 @@ function sharePart() {
   if (others) layers.push(layer(`${count(others.arms)} other arms`, places(), others.share, OTHERS));
   return {
     data: layers,
-    layout: layout({ ...decisions(), percent: true, yaxis: { range: [0, 1] }, shapes: swaps() }),
+    note: note(),
+    layout: frame("share", { percent: true, yaxis: { range: [0, 1] }, over: true }),
     table: table("Share of the decisions", lines.map((one) => [one.arm, (i) => percent(one.share[i])])),
   };
 }
@@ -71,7 +90,8 @@ function meanPart() {
   const high = 1.3 * Math.max(0.05, ...lines.flatMap((one) => later(one.mean)));
   return {
     data: [...bands, ...curves],
-    layout: layout({ ...decisions(), percent: true, yaxis: { range: [0, Math.min(1, high)] }, shapes: swaps() }),
+    note: note(),
+    layout: frame("mean", { percent: true, yaxis: { range: [0, Math.min(1, high)] } }),
     table: table("Estimated mean reward, with its 95 % band", lines.map((one) =>
       [one.arm, (i) => `${percent(one.mean[i])} (${percent(one.low[i])} to ${percent(one.high[i])})`])),
   };
@@ -92,7 +112,8 @@ function forgettingPart() {
     `${arm} changed from ${percent(before)} to ${percent(after)}, noticed at decision ${count(step)}`);
   return {
     data: [...curves, ...found],
-    layout: layout({ ...decisions(), yaxis: { tickformat: ".3~f" }, shapes: [...swaps(), ...changed()] }),
+    note: note(),
+    layout: frame("forgetting", { yaxis: { tickformat: ".3~f" }, shapes: changed() }),
     table: table(`Forgetting factor. Detected changes: ${told.length ? told.join("; ") : "none"}.`,
       lines.map((one) => [one.arm, (i) => decimal(one.forgetting[i], 4)])),
   };
@@ -104,10 +125,12 @@ function rewardPart() {
   return {
     data: [
       ...band("at random, 95 %", places(), series.low, series.high, 8, { opacity: 0.25, colour: grey }),
-      line("choosing at random (estimated)", places(), series.middle, 8, { form: ",.0f", dash: "dash", colour: grey }),
+      line("at random (estimated)", places(), series.middle, 8, { form: ",.0f", dash: "dash", colour: grey }),
       line("earned", places(), series.total, EARNED, { form: ",.0f", width: 2.5 }),
     ],
-    layout: layout({ ...decisions(), legend: true, yaxis: { rangemode: "tozero" }, shapes: swaps() }),
+    note: note(),
+    // Totals rise, so that there is room at the upper left
+    layout: frame("reward", { legend: view.decisions > 0 && { x: 0.01, y: 0.99, yanchor: "top", orientation: "v" }, yaxis: { rangemode: "tozero" } }),
     table: table("Total reward", [
       ["earned", (i) => decimal(series.total[i], 0)],
       ["at random", (i) => `${decimal(series.middle[i], 0)} (${decimal(series.low[i], 0)} to ${decimal(series.high[i], 0)})`],
@@ -146,7 +169,7 @@ function showTiles() {
 
 function showWords() {
   const leader = view.arms.reduce((best, arm) => ((arm.recent_share ?? 0) > (best?.recent_share ?? 0) ? arm : best), null);
-  let words = "No decision yet. Ask for one with POST /v1/bandits/…/decisions.";
+  let words = `No decision yet. Ask for one with POST ${at("v1", "bandits", name, "decisions")}.`;
   if (leader) {
     const [low, , high] = view.uniform;
     words = `“${leader.arm}” leads with ${percent(leader.recent_share)} of the latest decisions.`;
@@ -182,9 +205,12 @@ async function change(arm, body) {
 function armRow(one) {
   const bar = h("span", { class: "fill" });
   bar.style.width = `${100 * (one.recent_share ?? 0)}%`;
+  const held = limits(one.min_share, one.max_share);
   return h("tr", { "data-arm": one.arm },
-    h("th", { scope: "row" }, dot(one.column), one.arm, " ", one.paused && h("span", { class: "badge warm" }, "paused")),
+    h("th", { scope: "row" }, dot(one.column), one.arm, " ", one.paused && h("span", { class: "badge warm" }, "paused"),
+      held && h("span", { class: "soft tight" }, `limits ${held}`)),
     h("td", { class: "number" }, percent(one.recent_share), h("span", { class: "track", "aria-hidden": "true" }, bar)),
+    h("td", { class: "number roomy" }, held || "–"),
     h("td", { class: "number roomy" }, count(one.plays)),
     h("td", { class: "number" }, percent(one.mean)),
     h("td", { class: "number roomy" }, one.mean === null ? "–" : `${percent(one.low)} to ${percent(one.high)}`),
@@ -195,15 +221,19 @@ function armRow(one) {
       admin && act("Retire", one.arm, () => askRetire(one.arm), "small quiet")));
 }
 
-/** A dot in the colour of an arm; its name stands beside it. */
-function dot(column) {
-  const made = h("span", { class: "dot", "aria-hidden": "true" });
-  made.style.background = look(column).colour;
-  return made;
+/** An arm that was retired: nothing about it can change any more. */
+function retiredRow(one) {
+  const nothing = (times) => Array.from({ length: times }, () => h("td", { class: "number roomy" }, "–"));
+  return h("tr", { class: "soft" },
+    h("th", { scope: "row" }, dot(one.column), one.arm, " ", h("span", { class: "badge" }, "retired")),
+    h("td", { class: "number" }, "–"), nothing(1), h("td", { class: "number roomy" }, count(one.plays)),
+    h("td", { class: "number" }, percent(one.mean)), nothing(3), h("td", {}));
 }
 
 function showLegend() {
-  const items = view.lines.map((one) => h("li", {}, dot(one.column), one.arm));
+  const state = ({ retired, paused }) => (retired ? " (retired)" : paused ? " (paused)" : "");
+  const items = view.lines.map((one) =>
+    h("li", {}, dot(one.column), one.arm, state(one) && h("span", { class: "soft" }, state(one))));
   if (view.others) items.push(h("li", {}, dot(OTHERS), `${count(view.others.arms)} other arms`));
   byId("legend").replaceChildren(...items);
 }
@@ -211,11 +241,12 @@ function showLegend() {
 let shownArms = "";
 
 function showArms() {
-  const text = JSON.stringify([admin, view.arms]);
+  const text = JSON.stringify([admin, view.arms, view.retired]);
   if (text === shownArms) return;
   shownArms = text;
   const focused = document.activeElement?.dataset?.act;
   byId("arms").replaceChildren(...view.arms.map(armRow));
+  byId("retired").replaceChildren(...view.retired.map(retiredRow));
   if (focused) {
     const words = focused.replace(/^(Pause|Resume) /, "");
     [...byId("arms").querySelectorAll("[data-act]")]
@@ -225,17 +256,16 @@ function showArms() {
   byId("arms-note").textContent = more > 0 ? `the ${count(view.arms.length)} most played of ${count(view.arm_count)}` : "";
 }
 
-const WHAT = {
-  create: "created", decision: "decision", reward: "reward", close: "window ended", arm: "arm", policy: "policy", delete: "deleted",
-};
+const WHAT = { create: "created", decision: "decision", reward: "reward", close: "window ended", delete: "deleted" };
+
+/** What an event of an arm or of the policy changed; a limit that it does not name may be there all the same. */
+function told({ add, paused, min_share, max_share, ...rest }) {
+  return [deed({ ...rest, added: add, paused, resumed: paused === false }), min_share !== undefined && `limited to at least ${percent(min_share)}`,
+    max_share !== undefined && `limited to at most ${percent(max_share)}`].filter(Boolean).join(", ");
+}
 
 function eventRow(one) {
-  let what = WHAT[one.kind];
-  if (one.kind === "policy") what += ` is now ${one.change.policy}`;
-  if (one.kind === "arm") {
-    const { arm, ...rest } = one.change;
-    what += ` ${Object.entries(rest).map(([key, value]) => (value === true ? key : `${key} ${value}`)).join(", ")}`;
-  }
+  const what = WHAT[one.kind] ?? told(one.change);
   return h("tr", {},
     h("td", { class: "number roomy" }, count(one.sequence)), h("td", { class: "time" }, clock(one.wall)), h("td", {}, what),
     h("td", {}, one.arm ?? one.change?.arm ?? ""),
@@ -252,6 +282,7 @@ function show(now) {
   showTiles();
   showWords();
   showLegend();
+  showMoves(view, wallAt);
   showArms();
   byId("events").replaceChildren(...view.events.slice(0, 12).map(eventRow));
   drawSoon();
@@ -275,96 +306,7 @@ byId("axis").addEventListener("change", () => {
   if (view) drawSoon();
 });
 document.addEventListener("visibilitychange", () => view && drawSoon());
-
-// Actions
-
-function askRetire(arm) {
-  byId("retire-name").textContent = arm;
-  byId("retire-form").dataset.arm = arm;
-  open(byId("retire-dialog"));
-}
-
-function previewTable(found) {
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Preview" }, h("table", {},
-    h("caption", {}, `After the ${count(found.rewards)} rewards so far, ${found.policy} would choose:`),
-    h("thead", {}, h("tr", {},
-      h("th", { scope: "col" }, "Arm"), h("th", { scope: "col", class: "number" }, `Chance with ${found.current_policy}, now`),
-      h("th", { scope: "col", class: "number" }, `Chance with ${found.policy}`), h("th", { scope: "col", class: "number" }, "Mean it would believe"))),
-    h("tbody", {}, found.arms.slice(0, 50).map((arm) => h("tr", {},
-      h("th", { scope: "row" }, arm.arm, arm.paused && " (paused)"), h("td", { class: "number" }, percent(arm.current_propensity)),
-      h("td", { class: "number" }, percent(arm.propensity)), h("td", { class: "number" }, percent(arm.mean)))))));
-}
-
-function prepareExport() {
-  byId("export-button").onclick = () => open(byId("export-dialog"));
-  onSubmit(byId("export-form"), async () => {
-    const what = byId("export-form").elements.what.value;
-    if (what === "events") await download(`${at("v1", "bandits", name, "events")}?format=ndjson`, `${name}-events.ndjson`);
-    else if (what === "decisions") await download(`${at("v1", "bandits", name, "export")}?format=ndjson`, `${name}-decisions.ndjson`);
-    else await download(`${at("v1", "bandits", name, "export")}?format=parquet`, `${name}-decisions.parquet`);
-    byId("export-dialog").close();
-  }, (error) => { byId("export-problem").textContent = error.message; });
-}
-
-function prepareArms() {
-  byId("add-button").onclick = () => open(byId("add-dialog"));
-  onSubmit(byId("add-form"), async () => {
-    await call("POST", at("v1", "bandits", name, "arms"), { arm: byId("add-arm").value });
-    byId("add-arm").value = "";
-    byId("add-dialog").close();
-  }, (error) => fieldProblem(byId("add-arm"), error.message));
-  onSubmit(byId("retire-form"), async () => {
-    await call("PATCH", at("v1", "bandits", name, "arms", byId("retire-form").dataset.arm), { retired: true });
-    byId("retire-dialog").close();
-  }, (error) => { byId("retire-problem").textContent = error.message; });
-}
-
-function prepareDelete() {
-  byId("delete-button").onclick = () => open(byId("delete-dialog"));
-  onSubmit(byId("delete-form"), async () => {
-    const query = new URLSearchParams({ confirm: byId("delete-confirm").value, erase: byId("delete-erase").checked });
-    await call("DELETE", `${at("v1", "bandits", name)}?${query}`);
-    location.href = "/";
-  }, (error) => fieldProblem(byId("delete-confirm"), error.message));
-}
-
-async function prepareSwap() {
-  const { policies } = await call("GET", "/pages/policies");
-  const fields = new PolicyFields(byId("swap-policy-place"), "swap", policies, view?.policy ?? "aff-ots");
-  byId("swap-button").onclick = () => {
-    byId("preview").replaceChildren();
-    open(byId("swap-dialog"));
-  };
-  byId("preview-button").onclick = async () => {
-    for (const place of byId("swap-form").querySelectorAll(".problem")) place.textContent = "";
-    byId("preview").replaceChildren(h("p", { class: "soft" }, "Replaying the rewards…"));
-    try {
-      const draws = Math.max(1, Math.min(1000, Math.floor(1e7 / (view?.arm_count ?? 1)))); // the service draws no more
-      const found = await call("POST", at("v1", "bandits", name, "policy", "preview"), { ...fields.values(), draws });
-      byId("preview").replaceChildren(previewTable(found));
-    } catch (error) {
-      byId("preview").replaceChildren();
-      placeProblem("swap", error);
-    }
-  };
-  onSubmit(byId("swap-form"), async () => {
-    await call("PUT", at("v1", "bandits", name, "policy"), fields.values());
-    byId("swap-dialog").close();
-  }, (error) => placeProblem("swap", error));
-}
-
-async function prepareActions() {
-  const { role } = await call("GET", "/pages/who");
-  byId("actions").hidden = false;
-  admin = role === "admin";
-  for (const id of ["add-button", "swap-button", "delete-button"]) byId(id).hidden = !admin;
-  if (view) showArms();
-  prepareExport();
-  if (!admin) return;
-  prepareArms();
-  prepareDelete();
-  await prepareSwap();
-}
+addEventListener("resize", () => view && drawSoon());
 
 follow(() => `/pages/bandit?name=${encodeURIComponent(name)}`, (event, now) => show(now), (state) => {
   showConnection(state);
@@ -374,4 +316,7 @@ document.documentElement.addEventListener("theme", () => {
   shownArms = "";
   if (view) show(view);
 });
-prepareActions().catch(() => {});
+prepareActions(name, () => view).then((may) => {
+  admin = may;
+  if (view) showArms();
+}).catch(() => {});

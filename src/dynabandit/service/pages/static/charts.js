@@ -85,7 +85,7 @@ export function marks(name, x, y, index, text, { symbol = "triangle-down", size 
   };
 }
 
-/** A layout in the page's colours; `x` and `y` title the axes, `more` goes over it. */
+/** A layout in the page's colours; `x` and `y` title the axes, `legend` may say where it is, `more` goes over it. */
 export function layout({ x = "", y = "", percent = false, legend = true, ...more } = {}) {
   const ink = paint("--soft");
   const grid = paint("--line");
@@ -93,9 +93,9 @@ export function layout({ x = "", y = "", percent = false, legend = true, ...more
   const font = { family: "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", size: 12, color: ink };
   const { xaxis, yaxis, ...rest } = more;
   return {
-    font, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "x unified", showlegend: legend,
+    font, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "x unified", showlegend: Boolean(legend),
     margin: { l: 48, r: 12, t: 8, b: 40 },
-    legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { ...font, color: paint("--ink") } },
+    legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { ...font, color: paint("--ink") }, ...legend },
     hoverlabel: { bgcolor: paint("--card"), bordercolor: grid, font: { ...font, color: paint("--ink") } },
     xaxis: { ...axis, title: { text: x, standoff: 8 }, separatethousands: true, ...xaxis },
     yaxis: { ...axis, title: { text: y, standoff: 8 }, ...(percent ? { tickformat: ".0%" } : {}), ...yaxis },
@@ -104,18 +104,20 @@ export function layout({ x = "", y = "", percent = false, legend = true, ...more
 }
 
 /**
- * A chart in an element. `make` returns `{ data, layout, table }`, where `table` is `{ caption, head, rows }`: the
- * same numbers in words, shown on request. Call `draw()` when the numbers have changed; a change of the colours
+ * A chart in an element. `make` returns `{ data, layout, table, note }`, where `table` is `{ caption, head, rows }`: the
+ * same numbers in words, shown on request. A `note` stands in a chart that has nothing to show yet. Call `draw()` when the numbers have changed; a change of the colours
  * draws by itself.
  */
 export class Chart {
   constructor(place, make) {
     this.make = make;
     this.canvas = h("div", { class: "canvas", "aria-hidden": "true" });
+    this.note = h("span");
+    this.notice = h("p", { class: "note", "aria-hidden": "true", hidden: true }, this.note);
     this.body = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of the chart" });
     this.details = h("details", { class: "numbers" }, h("summary", {}, "Show the numbers"), this.body);
     this.details.addEventListener("toggle", () => this.tabulate());
-    place.replaceChildren(this.canvas, this.details);
+    place.replaceChildren(h("div", { class: "plot" }, this.canvas, this.notice), this.details);
     document.documentElement.addEventListener("theme", () => this.draw());
     this.drawing = false;
     this.again = false;
@@ -132,6 +134,8 @@ export class Chart {
       do {
         this.again = false;
         this.now = this.make();
+        this.note.textContent = this.now.note ?? "";
+        this.notice.hidden = !this.now.note;
         await react(this.canvas, this.now.data, this.now.layout, SHORT);
         this.canvas.dataset.drawn = String(Number(this.canvas.dataset.drawn ?? 0) + 1);
         this.tabulate();

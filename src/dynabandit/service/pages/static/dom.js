@@ -29,11 +29,31 @@ export function decimal(value, digits = 3) {
   return value === null || value === undefined || Number.isNaN(value) ? "–" : value.toFixed(digits);
 }
 
+/** The share that an arm must and may have, such as "10–30 %"; empty where nothing limits it. */
+export function limits(least, most) {
+  const [low, high] = [least, most].map((share) => Number((100 * share).toFixed(1)));
+  if (least > 0 && most < 1) return low === high ? `${low} %` : `${low}–${high} %`;
+  if (least > 0) return `≥ ${low} %`;
+  return most < 1 ? `≤ ${high} %` : "";
+}
+
 /** A clock time of today, else the date as well; `seconds` since 1970. */
 export function clock(seconds) {
   const date = new Date(seconds * 1000);
   const time = date.toLocaleTimeString("en-GB");
   return date.toDateString() === new Date().toDateString() ? time : `${date.toLocaleDateString("en-CA")} ${time}`;
+}
+
+/** Put a text into the clipboard; the button says for a moment that it is there, or `otherwise`. */
+export async function copy(text, button, otherwise = "Mark it and copy") {
+  const before = button.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = otherwise;
+  }
+  setTimeout(() => { button.textContent = before; }, 2000);
 }
 
 /** Hand a file to the person as a download. */

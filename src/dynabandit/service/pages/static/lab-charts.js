@@ -8,6 +8,7 @@ const ROWS = 12; // of a table
 export class Screen {
   constructor() {
     this.run = null;
+    this.words = "";
     this.charts = {
       regret: new Chart(byId("regret"), () => this.regret()),
       means: new Chart(byId("means"), () => this.means()),
@@ -34,6 +35,13 @@ export class Screen {
     byId("charts").hidden = false;
     this.playing = true;
     this.draw();
+  }
+
+  /** Take in how the run stands: charts that have nothing to show yet say it. */
+  say(state, text) {
+    this.words = text;
+    this.waiting = state === "running";
+    if (this.run && !this.run.regret) this.draw();
   }
 
   /** Compare the next run with none. */
@@ -92,8 +100,11 @@ export class Screen {
 
   regret() {
     const { run } = this;
-    const empty = { data: [], layout: this.frame("regret"), table: { caption: "Mean regret", head: ["step"], rows: [] } };
-    if (!run.regret) return empty;
+    if (!run.regret) {
+      // How large a regret will be is not known, so its axis has no numbers
+      const frame = this.frame("regret", { yaxis: { range: [0, 1], showticklabels: false } });
+      return { data: [], layout: frame, table: { caption: "Mean regret", head: ["step"], rows: [] }, note: this.words };
+    }
     const { times, curves } = run.regret;
     const now = run.path.times[run.upto];
     const known = run.upto >= run.path.times.length - 1 ? times.length : times.filter((time) => time <= now).length;
@@ -136,10 +147,15 @@ export class Screen {
       rows: steps.map((i) => [found.x[i].toLocaleString("en"), ...found.rows.map((row) => decimal(row[i], digits))]) };
   }
 
+  /** A chart of the first replication while there is none. */
+  nothing(frame) {
+    return { data: [], layout: frame, note: this.waiting ? "Comes with the first replication" : "" };
+  }
+
   means() {
     const frame = this.frame("mean reward", { yaxis: { range: [0, 1.02] } });
     const found = this.chosen("mean");
-    if (!found) return { data: [], layout: frame };
+    if (!found) return this.nothing(frame);
     const { truth } = this.run.path;
     const data = found.rows.flatMap((row, i) => [
       line(`${found.names[i]}, truth`, found.x, truth[i].slice(0, found.upto), i,
@@ -152,7 +168,7 @@ export class Screen {
   shares() {
     const frame = this.frame("share", { percent: true, yaxis: { range: [0, 1] } });
     const found = this.chosen("share");
-    if (!found) return { data: [], layout: frame };
+    if (!found) return this.nothing(frame);
     const data = found.rows.map((row, i) => layer(found.names[i], found.x, row, i));
     if (found.rows.length < this.run.arms) {
       const others = found.x.map((_, t) => Math.max(0, 1 - found.rows.reduce((sum, row) => sum + row[t], 0)));
@@ -165,7 +181,7 @@ export class Screen {
     const found = this.chosen("forgetting");
     const low = found ? Math.min(0.9, ...found.rows.flat()) : 0.9;
     const frame = this.frame("factor", { yaxis: { range: [Math.max(0, low - 0.02), 1.005] } });
-    if (!found) return { data: [], layout: frame };
+    if (!found) return this.nothing(frame);
     const data = found.rows.map((row, i) => line(found.names[i], found.x, row, i, { form: ".4f", steps: true }));
     return { data, layout: frame, table: this.table("Forgetting factor of each arm", found, 4) };
   }

@@ -1,6 +1,6 @@
 // The playground: form, run, charts, link, texts and tour
 import { call, postStream } from "./api.js";
-import { byId, count, h, save } from "./dom.js";
+import { byId, copy, count, h, save } from "./dom.js";
 import { Board } from "./lab-draw.js";
 import { Form } from "./lab-form.js";
 import { Screen } from "./lab-charts.js";
@@ -21,6 +21,7 @@ function say(state, text) {
   results.dataset.state = state;
   byId("status").textContent = text;
   byId("stop-button").disabled = state !== "running";
+  screen.say(state, text);
 }
 
 async function run({ scroll = false } = {}) {
@@ -35,13 +36,13 @@ async function run({ scroll = false } = {}) {
       return;
     }
     keep(checked);
-    say("running", "Starting …");
+    say("running", "Starting\u00a0…");
     if (scroll && results.getBoundingClientRect().top > innerHeight / 2) results.scrollIntoView({ block: "start" });
     byId("progress").removeAttribute("value");
     await watch(checked.link, mine.signal);
   } catch (error) {
     if (running !== mine) return;
-    if (error.name === "AbortError") say("stopped", `Stopped. ${progress()}`);
+    if (error.name === "AbortError") say("stopped", `Stopped. ${progress() || "Nothing was drawn yet."}`);
     else say("failed", error.message);
   } finally {
     if (running === mine) {
@@ -58,7 +59,7 @@ async function watch(link, signal) {
   await postStream("/lab/run", { link }, (_, message) => {
     if (signal.aborted) return;
     last = message;
-    if (message.kind === "doing") say("running", `${message.text[0].toUpperCase()}${message.text.slice(1)} …`);
+    if (message.kind === "doing") say("running", `${message.text[0].toUpperCase()}${message.text.slice(1)}\u00a0…`);
     if (message.kind === "start") screen.start(message, wanted);
     if (message.kind === "path") {
       screen.path(message);
@@ -88,17 +89,6 @@ function keep(checked) {
   texts = checked;
   history.replaceState(null, "", `/lab?${checked.link}`);
   for (const id of ["copy", "toml", "python"]) byId(id).disabled = false;
-}
-
-async function copy(text, button) {
-  const before = button.textContent;
-  try {
-    await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
-  } catch {
-    button.textContent = "Copy it from the address bar";
-  }
-  setTimeout(() => { button.textContent = before; }, 2000);
 }
 
 function showText(title, hint, text, file) {
@@ -135,7 +125,8 @@ byId("form").addEventListener("submit", (event) => {
 });
 byId("look").addEventListener("change", () => { wanted = Number(byId("look").value); });
 byId("stop-button").addEventListener("click", () => running?.abort());
-byId("copy").addEventListener("click", () => copy(`${location.origin}/lab?${texts.link}`, byId("copy")));
+byId("copy").addEventListener("click", () => 
+  copy(`${location.origin}/lab?${texts.link}`, byId("copy"), "Copy it from the address bar"));
 byId("toml").addEventListener("click", () =>
   showText("This run as TOML", "Save it and give it to dynabandit run.", texts.toml, "playground.toml"));
 byId("python").addEventListener("click", () =>

@@ -1,7 +1,7 @@
 // All bandits at a glance
 import { at, call, follow } from "./api.js";
 import { showConnection } from "./connection.js";
-import { byId, count, h, percent } from "./dom.js";
+import { byId, copy, count, h, percent } from "./dom.js";
 import { onSubmit, open, parsed, placeProblem, PolicyFields } from "./forms.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -104,7 +104,8 @@ async function prepareForm() {
   const { policies } = await call("GET", "/pages/policies");
   const fields = new PolicyFields(byId("create-policy-place"), "create", policies, "aff-ots");
   const form = byId("create-form");
-  byId("create-button").hidden = false;
+  for (const id of ["create-button", "create-hint"]) byId(id).hidden = false;
+  byId("create-none").hidden = true;
   byId("create-button").addEventListener("click", () => open(byId("create-dialog")));
   onSubmit(form, async () => {
     const name = byId("create-name").value;
@@ -120,5 +121,9 @@ async function prepareForm() {
   }, (error) => placeProblem("create", error));
 }
 
+for (const place of document.querySelectorAll("[data-origin]")) place.textContent = location.origin;
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.addEventListener("click", () => copy(byId(button.dataset.copy).textContent, button));
+}
 follow(() => "/pages/bandits", (event, view) => show(view), showConnection);
 prepareForm().catch(() => {});
