@@ -37,6 +37,15 @@ policies = ["ucb", { name = "dts", grid.memory = [5, 50] }]
 horizon = 50
 replications = 2
 """
+# Some forty pieces of work, of which each takes long enough to be killed in
+LONG = """
+[[experiments]]
+id = "long"
+environment = { name = "case-3", arms = 20 }
+policies = ["ucb", { name = "dts", grid.memory = [5, 50, 500] }]
+horizon = 5000
+replications = 250
+"""
 LACKING = """
 [[experiments]]
 id = "mine"
@@ -129,24 +138,25 @@ def test_a_second_run_computes_nothing(tmp_path):
     assert parquet(tmp_path) == results
 
 
-def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(whole, tmp_path):
-    undisturbed, _ = whole
-    for count in (1, 200):
-        process = subprocess.Popen(
-            [*COMMAND, *WHOLE, "--out", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        wait_until(process, lambda count=count: len(stored(tmp_path)) >= count)
+def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(tmp_path):
+    (tmp_path / "long.toml").write_text(LONG)
+    undisturbed, out = tmp_path / "undisturbed", tmp_path / "killed"
+    assert command("run", tmp_path / "long.toml", "--out", undisturbed).returncode == 0
+    for count in (1, 20):
+        ask = [*COMMAND, "run", str(tmp_path / "long.toml"), "--out", str(out)]
+        process = subprocess.Popen(ask, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_until(process, lambda count=count: len(stored(out)) >= count)
         process.send_signal(signal.SIGKILL)
         process.communicate()
         assert process.returncode == -signal.SIGKILL
-        assert not (tmp_path / "results").exists()
-    kept = stored(tmp_path)
+        assert not (out / "results").exists()
+    kept = stored(out)
     assert len(kept) < len(stored(undisturbed))
-    done = command(*WHOLE, "--out", tmp_path)
+    done = command("run", tmp_path / "long.toml", "--out", out)
     assert done.returncode == 0, done.stderr
-    assert parquet(tmp_path) == parquet(undisturbed)
-    assert kept.items() <= stored(tmp_path).items()  # what was kept was not computed again
-    assert not list((tmp_path / "store").glob("*.damaged"))
+    assert parquet(out) == parquet(undisturbed)
+    assert kept.items() <= stored(out).items()  # what was kept was not computed again
+    assert not list((out / "store").glob("*.damaged"))
 
 
 def test_fresh_forgets(tmp_path):
