@@ -1,5 +1,6 @@
 """What a policy says of its own kind, seen in what it does: scores that stand still, knowledge, numbers, burn-in."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 
 import dynabandit as db
 from driver import Driver
-from dynabandit.policies import POLICIES, rexp3
+from dynabandit.kernels.precision import single
+from dynabandit.policies import POLICIES, dynamic_thompson, rexp3
 from ready import READY
 
 GIVEN: dict[str, dict[str, Any]] = {"d-ucb": {"discount": 0.9}, "sw-ucb": {"window": 25}, **READY}
@@ -74,6 +76,23 @@ def test_the_steps_of_a_long_batch_are_lost_to_single_precision() -> None:
     assert steps[np.float64] == pytest.approx(0.005 / 0.995, rel=1e-6)
     assert abs(steps[np.float32] / steps[np.float64] - 1.0) > 0.1
     assert driver.policy.needs_double
+
+
+@pytest.mark.parametrize("memory", [3.0, 5.0, 25.0, 200.0])
+def test_a_posterior_in_single_precision_forgets_as_in_double(memory: float) -> None:
+    rewards = np.random.default_rng(9).integers(0, 2, 1500).tolist()
+    bounded, narrow = dynamic_thompson.bounded, single(dynamic_thompson.bounded)
+    exact, near = (2.0, 2.0), (np.float32(2.0), np.float32(2.0))
+    for reward in rewards:
+        exact = bounded(*exact, float(reward), memory)
+        near = narrow(*near, np.float32(reward), np.float32(memory))
+        assert near == pytest.approx(exact, rel=1e-4)
+
+
+@pytest.mark.parametrize("total", [0.0, 1e30])
+def test_a_memory_without_bounds_is_never_full(total: float) -> None:
+    assert not dynamic_thompson.is_full(total, math.inf)
+    assert not single(dynamic_thompson.is_full)(np.float32(total), np.float32(math.inf))
 
 
 # --- Burn-in ------------------------------------------------------------------------------------------------

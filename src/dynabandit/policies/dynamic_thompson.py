@@ -24,14 +24,27 @@ AFF_A = AFF_SLOTS.index("a")
 AFF_B = AFF_SLOTS.index("b")
 AFF_PLAYS = AFF_SLOTS.index("plays")
 AFF_PRIOR_A, AFF_PRIOR_B, AFF_MEMORY, AFF_BURN_IN = range(4, 8)
-# a + b stays at C for good once it is there, up to rounding that must not be mistaken for room
-ROUNDING = 1.0 - 1e-9
+
+
+@kernel
+def is_full(total: float, memory_size: float) -> bool:
+    """Whether a + b = `total` is at C: it stays there for good, up to rounding that must not be mistaken for room."""
+    return total >= memory_size * (1.0 - 1e-9)
+
+
+@kernel
+def is_nearly_full(total: float, memory_size: float) -> bool:
+    """The same for numbers of 24 bits, whose error fades by C / (C + 1) in a step: that of C + 1 steps adds up."""
+    return total >= memory_size * (1.0 - min(4e-7 * (memory_size + 1.0), 0.5))
+
+
+is_full.in_single = is_nearly_full  # type: ignore[attr-defined]
 
 
 @kernel
 def bounded(a: float, b: float, reward: float, memory_size: float) -> tuple[float, float]:
     """Take in a reward so that a + b stays at C = `memory_size` once it is there (section 3.3.2)."""
-    if a + b < memory_size * ROUNDING:
+    if not is_full(a + b, memory_size):
         return a + reward, b + (1.0 - reward)
     shrink = memory_size / (memory_size + 1.0)
     return (a + reward) * shrink, (b + (1.0 - reward)) * shrink
@@ -142,8 +155,7 @@ class DTS(Policy):
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         a, b = column.tolist()
-        full = a + b >= self.memory * ROUNDING
-        forgetting = self.memory / (self.memory + 1.0) if full else 1.0
+        forgetting = self.memory / (self.memory + 1.0) if is_full(a + b, self.memory) else 1.0
         return beta_belief(a, b, forgetting)
 
 
