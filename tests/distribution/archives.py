@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[2]
 LARGEST = 3_000_000  # bytes of a wheel
 ABOUT = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
 SOURCES = {
-    "src", "tests", "benchmarks", "docs", "mkdocs.yml", "Makefile", "pyproject.toml", ".gitignore", "PKG-INFO",
-    "README.md", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE",
+    "src", "tests", "mutants", "benchmarks", "docs", "mkdocs.yml", "Makefile", "pyproject.toml", ".gitignore",
+    "PKG-INFO", "README.md", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE",
 }  # fmt: skip
 
 

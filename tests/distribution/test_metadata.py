@@ -30,6 +30,12 @@ def test_every_place_says_the_same_version():
     assert said.stdout == f"dynabandit {db.__version__}\n"
 
 
+def test_mutants_meet_the_tests_that_run_without_compiled_code():
+    suite = set(re.findall(r'"(tests/\S+)"', read("mutants/suite.py")))
+    _, _, recipe = read("Makefile").partition("NUMBA_DISABLE_JIT=1")
+    assert suite == set(re.findall(r"tests/\S+", recipe.partition("\n\n")[0]))
+
+
 def test_the_citation_agrees_with_the_package_and_names_the_paper():
     assert (CITATION["title"], CITATION["license"]) == (PROJECT["name"], PROJECT["license"])
     assert [author["name"] for author in CITATION["authors"]] == [author["name"] for author in PROJECT["authors"]]

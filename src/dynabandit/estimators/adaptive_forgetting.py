@@ -142,11 +142,13 @@ class AdaptiveForgetting(Estimator):
     Parameters
     ----------
     step_size
-        The paper's eta, or ``"variance-scaled"`` for its eta_4, 0.0001 over the estimated variance.
+        How far the forgetting factor moves after a reward: the paper's eta, or ``"variance-scaled"`` for its eta_4,
+        0.0001 over the estimated variance.
     floor
-        The smallest forgetting factor, in [0, 1]. The paper uses 0; Bodenham & Adams' package uses 0.6.
+        The smallest forgetting factor that is allowed, in [0, 1]. The paper uses 0; Bodenham & Adams' package uses 0.6.
     loss
-        ``"squared-error"``, the paper's choice, or ``"bernoulli"``, the negative log-likelihood.
+        The error of a prediction that forgetting makes small: ``"squared-error"``, the paper's choice, or
+        ``"bernoulli"``, the negative log-likelihood.
 
     Examples
     --------

@@ -34,18 +34,16 @@ class Control:
     choices: tuple[str, ...] = ()
     word: str | None = None  # a word that can stand in place of the number
     word_label: str = ""
-    explanation: str = ""  # in place of the docstring's, where that one refers elsewhere
 
 
 # The range that is worth a slider; what is valid is for the policy itself to say
 CONTROLS = {
     "burn_in": Control("number", 0, 50, whole=True),
     "step_size": Control(
-        "number", 0.00001, 0.1, logarithmic=True, word=VARIANCE_SCALED, word_label="scale it by the variance",
-        explanation="The paper's eta: how far the forgetting factor moves after each reward.",
+        "number", 0.00001, 0.1, logarithmic=True, word=VARIANCE_SCALED, word_label="scale it by the variance"
     ),
-    "floor": Control("number", 0, 1, explanation="The smallest forgetting factor that is allowed."),
-    "loss": Control("choice", choices=LOSSES, explanation="The error of a prediction that forgetting makes small."),
+    "floor": Control("number", 0, 1),
+    "loss": Control("choice", choices=LOSSES),
     "threshold": Control("number", 0.00001, 1, logarithmic=True),
     "epsilon": Control("number", 0, 1),
     "discount": Control("number", 0.5, 1),
@@ -131,6 +129,6 @@ def _policy(name: str, description: str) -> dict[str, Any]:
     fields = []
     for parameter in fields_of(POLICIES[name]):
         shown = asdict(control(POLICIES[name], parameter.name, parameter.default))
-        explanation = shown.pop("explanation") or parameter.description.replace("``", "").replace("`", "")
+        explanation = parameter.description.replace("``", "").replace("`", "")
         fields.append({"name": parameter.name, "default": parameter.default, "explanation": explanation, **shown})
     return {"name": name, "description": " ".join(description.split()), "fields": fields}
