@@ -42,7 +42,7 @@ async function run({ scroll = false } = {}) {
     await watch(checked.link, mine.signal);
   } catch (error) {
     if (running !== mine) return;
-    if (error.name === "AbortError") say("stopped", `Stopped. ${progress() || "Nothing was drawn yet."}`);
+    if (error.name === "AbortError") say("stopped", `Stopped. ${progress()}`);
     else say("failed", error.message);
   } finally {
     if (running === mine) {
@@ -81,7 +81,7 @@ async function watch(link, signal) {
 
 function progress() {
   const regret = screen.run?.regret;
-  return regret ? `${count(regret.done)} of ${count(regret.replications)} replications.` : "";
+  return regret ? `${count(regret.done)} of ${count(regret.replications)} replications.` : "Nothing was drawn yet.";
 }
 
 /** Keep the other forms of a run, and its link in the address. */
