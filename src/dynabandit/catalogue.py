@@ -76,7 +76,7 @@ def fields_of(kind: Any) -> list[Field]:
     >>> fields_of(db.policies.POLICIES["d-ucb"])[0].name
     'discount'
     >>> fields_of(db.policies.POLICIES["aff-ots"])[1].description
-    "The smallest forgetting factor, in [0, 1]. The paper uses 0; Bodenham & Adams' package uses 0.6."
+    "The smallest forgetting factor that is allowed, in [0, 1]. The paper uses 0; Bodenham & Adams' package uses 0.6."
     """
     left = {field.name: field for field in fields(kind) if field.init}
     described = [
