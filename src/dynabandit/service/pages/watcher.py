@@ -17,7 +17,6 @@ from dynabandit.service.pages.history import History
 from dynabandit.service.pages.views import bandit_view, overview_entry
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store
-from dynabandit.service.stores.base import HISTORIES
 
 __all__ = ["OVERVIEW", "Watcher"]
 
@@ -28,11 +27,6 @@ WATCHED_SECONDS, IDLE_SECONDS = 0.4, 5.0  # between two looks at the store
 SLICE_SECONDS = 0.4  # of reading one long log, before the others have their turn and it is shown how far it is
 SAVE_EVERY = 50_000  # events
 MOST_SAVED_ARMS = 1_000
-SAVE = (
-    "INSERT INTO histories (bandit, sequence, body) VALUES (?, ?, ?)"
-    " ON CONFLICT (bandit) DO UPDATE SET sequence = excluded.sequence, body = excluded.body"
-)
-TIDY = "DELETE FROM histories WHERE bandit NOT IN (SELECT number FROM bandits WHERE deleted = 0)"
 
 log = structlog.get_logger("dynabandit.service")
 
@@ -164,12 +158,12 @@ class Watcher:
                 self._wake.wait(time.perf_counter() - started)
 
     def _load(self, store: Store, number: int) -> History:
-        found: list[tuple[str]] = []
+        found = None
         with contextlib.suppress(StoreFailed):  # the table is made when the first history is saved
-            found = store.rows("SELECT body FROM histories WHERE bandit = ?", (number,))
-        if found:
+            found = store.history(number)
+        if found is not None:
             try:
-                history = History.from_json(number, found[0][0], store.rewards_before)
+                history = History.from_json(number, found, store.rewards_before)
                 self._saved[number] = history.sequence
                 return history
             except (KeyError, TypeError, ValueError):
@@ -178,17 +172,16 @@ class Watcher:
 
     def _save(self, numbers: list[int]) -> None:
         loop = self._loop
-        statements: list[tuple[str, tuple[object, ...]]] = [(HISTORIES, ())]
+        rows = []
         for number in numbers:
             history = self._histories[number]
             self._saved[number] = history.sequence
             if 0 < len(history.plays) <= MOST_SAVED_ARMS:
-                statements.append((SAVE, (number, history.sequence, history.to_json())))
-        if loop is None or len(statements) == 1:
+                rows.append((number, history.sequence, history.to_json()))
+        if loop is None or not rows:
             return
-        statements.append((TIDY, ()))  # at the end: a history at hand may be of a bandit that was erased since
         try:
-            asyncio.run_coroutine_threadsafe(self._service.write(statements), loop).result(timeout=5)
+            asyncio.run_coroutine_threadsafe(self._service.write(Store.saving(rows)), loop).result(timeout=5)
         except Exception as error:
             log.warning("history was not saved", problem=str(error))
 

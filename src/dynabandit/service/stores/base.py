@@ -8,7 +8,7 @@ from dynabandit.service.errors import Differs
 from dynabandit.service.events import ARM, COLUMNS, CREATE, DELETE, KINDS, Row, Settled
 from dynabandit.service.names import from_bytes, to_bytes
 
-__all__ = ["HISTORIES", "PAGE", "BanditRow", "KeyRow", "Snapshot", "Store"]
+__all__ = ["PAGE", "BanditRow", "KeyRow", "Snapshot", "Store"]
 
 PAGE = 5_000  # rows that are read at a time: memory does not grow with the log
 ALL_COLUMNS = ", ".join(COLUMNS)
@@ -266,6 +266,25 @@ class Store:
                 ),
             ]
         )
+
+    def history(self, bandit: int) -> str | None:
+        """Return what `saving` kept of a bandit for the pages."""
+        found = self.rows("SELECT body FROM histories WHERE bandit = ?", (bandit,))
+        return found[0][0] if found else None
+
+    @staticmethod
+    def saving(histories: Iterable[tuple[int, int, str]]) -> list[tuple[str, Sequence[Any]]]:
+        """Return the statements that keep histories: of each bandit that is there a sequence number and JSON."""
+        keep = (
+            "INSERT INTO histories (bandit, sequence, body) VALUES (?, ?, ?)"
+            " ON CONFLICT (bandit) DO UPDATE SET sequence = excluded.sequence, body = excluded.body"
+        )
+        return [
+            (HISTORIES, ()),
+            *((keep, row) for row in histories),
+            # At the end: a history at hand may be of a bandit that was erased since
+            ("DELETE FROM histories WHERE bandit NOT IN (SELECT number FROM bandits WHERE deleted = 0)", ()),
+        ]
 
     @staticmethod
     def erasing(bandit: int) -> list[tuple[str, Sequence[Any]]]:
