@@ -7,11 +7,11 @@ from scipy import stats
 from scipy.special import logit
 
 import dynabandit as db
-import oracle
 from dynabandit.environments import LogisticWalk, ReflectedWalk
 from dynabandit.environments.random_walks import logistic, reflect
 from dynabandit.kernels.compilation import compiled
 from laws import assert_law, assert_uncorrelated, size
+from oracles import paper as oracle
 
 ANYWHERE = st.floats(-10.0, 10.0) | st.floats(allow_nan=False, allow_infinity=False)
 REFLECT = {"interpreted": reflect, "compiled": compiled(reflect)}

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-import oracle
 from dynabandit.estimators import AdaptiveForgetting
 from dynabandit.estimators.adaptive_forgetting import START, State, Tuning, observe, tuning
 from dynabandit.kernels.compilation import compiled, kernel
 from laws import assert_mean, size
+from oracles import paper as oracle
 
 BACKENDS = {"interpreted": observe, "compiled": compiled(observe)}
 REWARDS = st.lists(st.integers(0, 1).map(float) | st.integers(0, 10).map(lambda n: n / 10), min_size=1, max_size=25)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-import oracle
 from dynabandit.estimators import FixedForgetting, SampleMean
 from dynabandit.estimators.fixed_forgetting import START, State, observe
 from dynabandit.kernels.compilation import compiled
 from laws import assert_mean, size
+from oracles import paper as oracle
 
 REWARDS = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=40)
 FACTORS = st.sampled_from([0.0, 0.3, 0.9, 0.99, 1.0])

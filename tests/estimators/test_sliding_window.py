@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-import oracle
 from dynabandit.estimators import SampleMean, SlidingWindow
+from oracles import paper as oracle
 
 REWARDS = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=60)
 WINDOWS = st.integers(1, 12)

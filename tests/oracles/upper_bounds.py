@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
-import oracle
+from oracles import paper as oracle
 
 History = Sequence[tuple[int, float]]  # (arm, reward) of steps 1..t, arms counted from 0
 Parameters = Mapping[str, object]

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
-import oracle
 from dynabandit.kernels.compilation import compiled
 from dynabandit.kernels.draws import beta
 from dynabandit.kernels.streams import EXPLORE, EXPLORED_ARM, SCORE, TIE, stream, uniform
 from dynabandit.policies.base import Policy
 from dynabandit.policies.decision import SCRATCH_ROWS, make_choose
+from oracles import paper as oracle
 
 TOLERANCE = 1e-7
 PAPER = [name for name in db.policies.POLICIES if name in oracle.BURN_IN]

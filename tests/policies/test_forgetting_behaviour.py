@@ -8,12 +8,11 @@ import pytest
 from scipy import stats
 
 import dynabandit as db
-import oracle
 from driver import Driver
 from dynabandit.kernels.streams import stream
 from dynabandit.policies.changepoint_thompson import RATES
 from laws import ERROR_RATE, size
-from oracles import changepoint_ts, exp3_s, rexp3
+from oracles import changepoint_ts, exp3_s, paper as oracle, rexp3
 
 TUNED = ("d-ts", "sw-ts", "exp3-s", "rexp3")
 

@@ -6,8 +6,8 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
 import dynabandit as db
-import oracle
 from dynabandit.simulation.episodes import add_switches, count_switches
+from oracles import paper as oracle
 
 # Few levels make many ties
 PATHS = arrays.arrays(
