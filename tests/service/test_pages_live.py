@@ -50,13 +50,6 @@ def cell(page: Page, arm: str, place: int):
     return page.locator("#arms tr").filter(has=page.get_by_role("rowheader", name=arm)).locator("td").nth(place)
 
 
-def test_a_page_without_bandits_leads_to_the_lab(tmp_path, open_page):
-    with running(open_store(f"sqlite:///{tmp_path}/store.db")) as server:
-        page = open_page(server.url).page
-        page.locator("#empty").get_by_role("link", name="Lab").click()
-        expect(page).to_have_url(f"{server.url}/lab")
-
-
 def test_a_bandit_is_created_in_the_page_and_its_charts_move_with_its_traffic(site, client, open_page):
     visit = open_page(site.url)
     page = visit.page

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from axe import serious
 from browser import DESKTOP, PHONE, Visit
+from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
 from service.harness import process, running, talking
 
@@ -148,6 +149,24 @@ def test_a_bandit_without_decisions_has_calm_charts(site, client, open_page):
     for chart in CHARTS:
         expect(page.locator(f"#{chart} .note")).to_be_hidden()
     assert visit.errors == []
+
+
+def test_a_page_without_bandits_leads_to_the_lab(tmp_path, open_page):
+    with running(open_store(f"sqlite:///{tmp_path}/store.db")) as server:
+        page = open_page(server.url).page
+        page.locator("#empty").get_by_role("link", name="Lab").click()
+        expect(page).to_have_url(f"{server.url}/lab")
+
+
+def test_the_bar_has_one_row_on_a_phone_even_where_keys_are_asked_for(sqlite_url, open_page):
+    store = open_store(sqlite_url)
+    store.prepare_tables()
+    store.add_key(new_key("read")[1])
+    store.close()
+    with process(sqlite_url, "--require-keys") as server:
+        page = open_page(server.url, size=PHONE).page
+        expect(page.locator("#key-button")).to_be_visible()
+        assert page.locator(".bar").bounding_box()["height"] < 60
 
 
 def test_a_fresh_service_says_how_to_begin_and_what_it_says_works(tmp_path, open_page):

@@ -94,7 +94,7 @@ export function layout({ x = "", y = "", percent = false, legend = true, ...more
   const { xaxis, yaxis, ...rest } = more;
   return {
     font, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "x unified", showlegend: Boolean(legend),
-    margin: { l: 48, r: 12, t: 8, b: 40 },
+    margin: { l: 48, r: 24, t: 8, b: 40 }, // at the right there is room for half of the last number
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { ...font, color: paint("--ink") }, ...legend },
     hoverlabel: { bgcolor: paint("--card"), bordercolor: grid, font: { ...font, color: paint("--ink") } },
     xaxis: { ...axis, title: { text: x, standoff: 8 }, separatethousands: true, ...xaxis },
