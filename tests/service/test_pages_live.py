@@ -18,7 +18,7 @@ from service.harness import ServerProcess, process, running, talking
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 NASTY = "<img src=x onerror=alert(1)>"
 ARMS = ["red", "green", "blue"]
-expect.set_options(timeout=30_000)  # of waiting for what must come; nothing sleeps that long
+expect.set_options(timeout=120_000)  # of waiting for what must come; nothing sleeps that long
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ ARMS = ["red", "green", "blue"]
 CHARTS = ["share", "mean", "forgetting", "reward"]
 DASH = "\N{EN DASH}"
 PATIENCE = 60_000  # milliseconds, for machines that are busy
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=120_000)
 
 
 @pytest.fixture(scope="module")

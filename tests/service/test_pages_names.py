@@ -7,7 +7,7 @@ from dynabandit.service.stores import open_store
 from service.harness import running, talking
 
 ARMS = ["red", "green", "blue"]
-expect.set_options(timeout=30_000)  # of waiting for what must come; nothing sleeps that long
+expect.set_options(timeout=120_000)  # of waiting for what must come; nothing sleeps that long
 
 
 @pytest.mark.parametrize("name", ["a\rb", "c\nd", "ends\n", "e\r\nf/g&amp;%0A"])
