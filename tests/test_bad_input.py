@@ -13,7 +13,6 @@ from dynabandit import errors, results
 from dynabandit.policies import POLICIES
 
 UNIT = "a number in [0, 1]"
-SCALED = f"{UNIT} or 'variance-scaled'"
 COUNT = "a whole number of at least"
 POSITIVE = "a number in (0, inf)"
 

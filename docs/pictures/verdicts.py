@@ -1,8 +1,15 @@
-"""Prints docs/verdicts.md from what `dynabandit paper` found; its argument is the folder, such as out/paper."""
+"""Prints docs/verdicts.md from what `dynabandit paper` found; its argument is the folder, such as out/paper.
+
+With --reference before the folder it prints what src/dynabandit/analysis/reference.json keeps of a large run, such as
+`dynabandit paper --backend cuda --replications 5000`: the report shows its verdicts beside those of a smaller one.
+"""
 
 import json
 import sys
 from pathlib import Path
+
+import dynabandit as db
+from dynabandit.analysis.verdicts import reference
 
 SAID = {  # of one claim, and of more
     "holds": ("holds", "hold"),
@@ -38,5 +45,9 @@ def page(found: dict) -> str:
 
 
 if __name__ == "__main__":
-    found = json.loads((Path(sys.argv[1]) / "claims.json").read_text(encoding="utf-8"))
-    sys.stdout.write(page(found))
+    *options, folder = sys.argv[1:]
+    if options == ["--reference"]:
+        kept = reference(db.Results.load(Path(folder) / "results"))
+        sys.stdout.write(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+    else:
+        sys.stdout.write(page(json.loads((Path(folder) / "claims.json").read_text(encoding="utf-8"))))

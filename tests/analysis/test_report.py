@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from browser import PHONE, Visit
-from dynabandit.analysis import judge, publish, reference, report
+from dynabandit.analysis import judge, publish, report
 from dynabandit.analysis.figures import IDS, of_paper
+from dynabandit.analysis.verdicts import reference
 from dynabandit.results import Results, SamplePath
 from fakes import fake_run, holding
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from dynabandit.analysis import figures, gallery, report, verdicts
 from dynabandit.analysis.tables import summary
-from dynabandit.analysis.verdicts import judge, reference
+from dynabandit.analysis.verdicts import judge
 from dynabandit.results import Results
 
-__all__ = ["judge", "publish", "reference", "summary"]
+__all__ = ["judge", "publish", "summary"]
 
 
 def publish(results: Results, folder: str | Path, *, paper: bool) -> Path:
