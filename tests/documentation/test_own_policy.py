@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dynabandit as db
+from cudasim import cudasim
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "adding-an-algorithm.md").read_text(encoding="utf-8")
@@ -67,8 +68,9 @@ def test_two_lines_put_it_onto_the_leaderboard(checkout, tmp_path):
     assert "| `ewma-ucb` |" in (tmp_path / "out" / "leaderboard" / "leaderboard.md").read_text(encoding="utf-8")
 
 
-def test_two_lines_put_it_onto_the_gpu(checkout, tmp_path):
-    python(checkout, "-c", GPU, cwd=tmp_path, NUMBA_DISABLE_JIT="0", NUMBA_ENABLE_CUDASIM="1")
+def test_two_lines_put_it_onto_the_gpu(checkout):
+    done = cudasim("-W", "error", "-c", GPU, PYTHONPATH=str(checkout))
+    assert done.returncode == 0, done.stderr
 
 
 def test_two_lines_put_it_into_the_service(checkout, tmp_path):

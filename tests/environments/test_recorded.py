@@ -1,11 +1,8 @@
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 import dynabandit as db
+from cudasim import cudasim
 
 RATES = [[0.0, 1.0, 0.5], [1.0, 0.0, 0.25]]
 
@@ -59,6 +56,5 @@ print("agree")
 
 def test_a_gpu_plays_the_same_record() -> None:
     """With Numba's simulator of one, which runs the same kernels."""
-    settings = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    done = subprocess.run([sys.executable, "-c", ON_A_GPU], env=settings, capture_output=True, text=True)
+    done = cudasim("-c", ON_A_GPU)
     assert done.stdout == "agree\n", done.stderr

@@ -2,12 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 
+from cudasim import cudasim
 from dynabandit.experiments import BackendError, Experiment, Named, PathSpec, Spec, Watcher, run
 from dynabandit.experiments.backends import Gpu, check, place
 from dynabandit.experiments.crew import to_compile
@@ -32,7 +31,7 @@ WHOLE = Spec(title="Both", experiments=(TRIAL, LARGE))
 SCRIPT = """
 import json, sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = [sys.argv[1], str(Path(sys.argv[1]).parent)]
 from test_backends import SPEC
 from test_cluster import kept, loopback
 from dynabandit.experiments import run
@@ -62,9 +61,7 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
     """The same spec on both backends, into one folder."""
-    command = [sys.executable, "-c", SCRIPT, os.path.dirname(__file__), str(tmp_path_factory.mktemp("out"))]
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = cudasim("-c", SCRIPT, os.path.dirname(__file__), str(tmp_path_factory.mktemp("out")))
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -2,7 +2,6 @@
 
 import math
 import os
-import subprocess
 import sys
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 import dynabandit as db
+from cudasim import cudasim
 from driver import Driver
 from dynabandit.policies import glr_kl_ucb, m_ucb
 from dynabandit.service import warming
@@ -333,7 +333,5 @@ print("agree", len(policies))
 
 @pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: minutes, and Numba's simulator compiles nothing anyway")
 def test_cuda_kernels_restart_as_the_processor_does() -> None:
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-W", "error", "-c", SCRIPT]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = cudasim("-W", "error", "-c", SCRIPT, PYTHONPATH=os.pathsep.join(sys.path))
     assert done.stdout.strip() == "agree 5", done.stderr

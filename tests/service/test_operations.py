@@ -179,7 +179,7 @@ def test_the_log_says_when_a_policy_is_compiled_once_a_machine_and_before_the_st
 @pytest.mark.parametrize(("policy", "problem"), [("ucv", "Did you mean 'ucb'?"), ("best-arm", "true means")])
 def test_a_policy_that_cannot_be_compiled_is_named_before_anything_is_opened(tmp_path, policy, problem):
     done = CliRunner().invoke(app, ["serve", "--compile", policy, "--store", f"sqlite:///{tmp_path}/x.db"])
-    assert (done.exit_code, problem in done.stderr) == (1, True), done.stderr
+    assert (done.exit_code, problem in done.stderr) == (2, True), done.stderr
     assert not list(tmp_path.iterdir())
 
 

@@ -147,11 +147,15 @@ def test_names_that_look_like_markup_are_shown_as_text(site, client, open_page):
     [
         ({"Name": "", "Arms, one a line": "a\nb"}, "create-name", "1 to 200 characters"),
         ({"Name": "taken", "Arms, one a line": "a\nb"}, "create-form", "another body"),
-        ({"Name": "x", "Arms, one a line": "only one"}, "create-arms", "length >= 2"),
+        ({"Name": "x", "Arms, one a line": "only one"}, "create-arms", "a list of 2 to"),
         ({"Name": "x", "Arms, one a line": "twice\ntwice"}, "create-arms", "twice"),
         ({"Name": "x", "Arms, one a line": "a\nb", "step size": "7"}, "create-parameter-step_size", "[0, 1]"),
-        ({"Name": "x", "Arms, one a line": "a\nb", "Seed": "-1"}, "create-seed", ">= 0"),
-        ({"Name": "x", "Arms, one a line": "a\nb", "Reward window": "soon"}, "create-reward_window", "float"),
+        ({"Name": "x", "Arms, one a line": "a\nb", "Seed": "-1"}, "create-seed", "from 0 to"),
+        (
+            {"Name": "x", "Arms, one a line": "a\nb", "Reward window": "soon"},
+            "create-reward_window",
+            "a number above 0",
+        ),
     ],
 )
 def test_wrong_input_gets_the_words_of_the_server_beside_the_field(site, client, open_page, fill_in, field, message):

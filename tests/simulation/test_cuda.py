@@ -4,15 +4,12 @@ There is no GPU where these tests run: Numba's CUDA simulator runs the same kern
 sizes are small. ``benchmarks/gpu.py --check`` compares every policy on a real GPU.
 """
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from numba import cuda
 
 import dynabandit as db
+from cudasim import cudasim
 from dynabandit.kernels.compilation import compiled
 from dynabandit.kernels.precision import single
 from dynabandit.kernels.streams import stream
@@ -48,12 +45,6 @@ POLICIES = list(db.policies.POLICIES)
 RESTARTING = ("glr-kl-ucb", "glr-kl-ucb-diminishing", "cusum-ucb", "m-ucb")  # in tests/policies/test_restarts.py
 
 
-def simulated(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    command = [sys.executable, "-W", "error", "-c", SCRIPT, *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-
-
 @pytest.mark.parametrize(
     ("names", "world", "arms"),
     [
@@ -70,7 +61,7 @@ def simulated(*arguments: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_cuda_kernels_make_the_choices_of_the_processor(names: list[str], world: str, arms: int) -> None:
-    done = simulated(",".join(names), world, str(arms))
+    done = cudasim("-W", "error", "-c", SCRIPT, ",".join(names), world, str(arms))
     assert done.stdout.strip() == f"agree {len(names)}", done.stderr
 
 

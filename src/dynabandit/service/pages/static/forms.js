@@ -34,7 +34,7 @@ export function onSubmit(form, send, wrong) {
 /** Put a problem beside the field that it names, or above the form. `prefix` is that of the fields' ids. */
 export function placeProblem(prefix, error) {
   const message = error.message ?? String(error);
-  const path = /`\$\.(\w+)/.exec(message)?.[1] ?? /^(?:an )?(\w+)/.exec(message)?.[1];
+  const path = /^(?:an )?(\w+)/.exec(message)?.[1];
   const named = { name: "name", arm: "arms", arms: "arms", unknown: "policy", policy: "policy", parameters: "policy" }[path] ?? path;
   const field = [...document.querySelectorAll(`[id^="${prefix}-"]`)].find((one) =>
     "value" in one && (one.id === `${prefix}-${named}` || one.id === `${prefix}-parameter-${named}`));
