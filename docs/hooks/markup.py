@@ -1,4 +1,4 @@
-"""Turns what our pages contain into what MkDocs understands: doctests outside of fences, and equations."""
+"""Turns what our pages contain into what MkDocs understands: sessions of Python, and equations."""
 
 import re
 from collections.abc import Iterator
@@ -17,14 +17,11 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def _rewritten(lines: list[str]) -> Iterator[str]:
-    """Yield the lines of a page, with doctests in fences and LaTeX as MathML."""
+    """Yield the lines of a page, with LaTeX as MathML."""
     rest = iter(lines)
     for line in rest:
         if fence := FENCE.match(line):
             yield from _fenced(line, fence[1], rest)
-        elif line.startswith(">>> "):
-            # Left alone they would be quotations in quotations
-            yield from ("```pycon", line, *_until(rest, ""), "```", "")
         elif line.strip() == BLOCK:
             latex = " ".join(_until(rest, BLOCK))
             yield f'<div class="equation">{equation(latex, "block")}</div>'

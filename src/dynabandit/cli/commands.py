@@ -205,7 +205,7 @@ def leaderboard(
     timing: Annotated[bool, typer.Option(help="Whether to time a step of each policy.")] = True,
     horizon: Annotated[int, typer.Option(help="How many steps.")] = 10_000,
 ) -> None:
-    """Rank all policies over all worlds. Each world comes with 2, 10, 50 and 100 arms."""
+    """Rank all policies over the paper's worlds and benchmarks. Those of any size come with 2, 10, 50 and 100 arms."""
     _check_jobs(jobs)
     with _bad_input():
         spec = experiments.leaderboard(replications, seed, horizon, policy or (), environment or ())

@@ -97,7 +97,7 @@ def advise(
     file: File,
     policy: Annotated[
         list[str] | None,
-        typer.Option(metavar="POLICY", help="Compare these; by default each kind over its step sizes."),
+        typer.Option(metavar="POLICY", help="Compare these; by default some twenty."),
     ] = None,
     arm: Arm = "arm",
     reward: Reward = "reward",

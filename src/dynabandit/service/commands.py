@@ -46,7 +46,7 @@ def serve(
     require_keys: Annotated[bool, typer.Option(help="Ask for API keys on 127.0.0.1, too.")] = False,
     most_waiting: Annotated[int, typer.Option(min=1, help="Calls that may wait; others get 429.")] = MOST_WAITING,
     most_connections: Annotated[
-        int, typer.Option(min=1, help="Connections at once; others get 503.")
+        int, typer.Option(min=1, help="Connections at once; a new one takes the place of an idle one, or gets 503.")
     ] = MOST_CONNECTIONS,
     patience: Annotated[float, typer.Option(min=0.1, help="Seconds until a call gets 503.")] = 5.0,
     compile_first: Annotated[
