@@ -366,15 +366,14 @@ def _usable(policy: Policy) -> Policy:
     """Return a policy that can decide without knowing the world, or raise an error."""
     if policy.informed:
         raise ValueError(f"policy {policy.name!r} needs to be told the true means, which only a simulation knows")
-    if policy.needs_tuning or policy.needs_horizon:
-        raise ValueError(f"policy {policy.name!r} needs {_left_open(policy)}: only a simulation knows what will come")
+    if policy.left_open:
+        raise ValueError(f"policy {policy.name!r} needs {_needed(policy)}: only a simulation knows what will come")
     return policy
 
 
-def _left_open(policy: Policy) -> str:
+def _needed(policy: Policy) -> str:
     """Return the parameters that must be given: what to expect, or the one number that follows from it."""
-    needed = {"changes": policy.needs_tuning, "horizon": policy.needs_horizon}
-    expected = " and ".join(f"{name}=..." for name, is_needed in needed.items() if is_needed)
+    expected = " and ".join(f"{name}=..." for name in policy.left_open)
     follows = [name for name in ("discount", "window") if policy.parameters.get(name, 0) is None]
     return ", or ".join([expected, *(f"{name}=..." for name in follows)])
 

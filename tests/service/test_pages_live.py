@@ -9,35 +9,18 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from axe import serious
-from browser import DESKTOP, PHONE, Visit
+from browser import DESKTOP, PHONE
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
 from service.demo import fill, play
 from service.harness import ServerProcess, process, running, talking
+from service.watched import client, ready, site
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 NASTY = "<img src=x onerror=alert(1)>"
 ARMS = ["red", "green", "blue"]
-expect.set_options(timeout=120_000)  # of waiting for what must come; nothing sleeps that long
 
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """One service for all tests that leave each other's bandits alone."""
-    with running(open_store(f"sqlite:///{tmp_path_factory.mktemp('live')}/store.db")) as server:
-        yield server
-
-
-@pytest.fixture
-def client(site):
-    with talking(site.url, tries=6) as (one, _):
-        yield one
-
-
-def ready(visit: Visit) -> Page:
-    """Wait until all charts of a bandit's page are drawn."""
-    expect(visit.page.locator(".canvas[data-drawn]")).to_have_count(4)
-    return visit.page
+__all__ = ["client", "site"]
 
 
 def address(site, name: str) -> str:

@@ -8,33 +8,18 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from axe import serious
-from browser import DESKTOP, PHONE, Visit
+from browser import DESKTOP, PHONE
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
 from service.harness import process, running, talking
+from service.watched import client, ready, site
 
 ARMS = ["red", "green", "blue"]
 CHARTS = ["share", "mean", "forgetting", "reward"]
 DASH = "\N{EN DASH}"
 PATIENCE = 60_000  # milliseconds, for machines that are busy
-expect.set_options(timeout=120_000)
 
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    with running(open_store(f"sqlite:///{tmp_path_factory.mktemp('moves')}/store.db")) as server:
-        yield server
-
-
-@pytest.fixture
-def client(site):
-    with talking(site.url, tries=6) as (one, _):
-        yield one
-
-
-def ready(visit: Visit) -> Page:
-    expect(visit.page.locator(".canvas[data-drawn]")).to_have_count(4)
-    return visit.page
+__all__ = ["client", "site"]
 
 
 def row(page: Page, arm: str, place: str = "arms"):

@@ -157,6 +157,12 @@ class Policy:
         """Whether a parameter is still open, to be taken from the length of the simulation alone."""
         return False
 
+    @property
+    def left_open(self) -> list[str]:
+        """What only a simulation knows of what is to come, and all others must give: "changes", "horizon"."""
+        needed = {"changes": self.needs_tuning, "horizon": self.needs_horizon}
+        return [name for name, is_needed in needed.items() if is_needed]
+
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         """Read an arm's mean, variance, forgetting factor and effective size off its column of the memory."""
         raise NotImplementedError

@@ -1,5 +1,6 @@
 """Reading requests and writing answers: what all endpoints share."""
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -96,7 +97,7 @@ def authorise(service: Service, request: Request, permission: str) -> str | None
             raise Refused(403, f"this needs a key with the role {roles}, got one with the role {key.role}")
         return key.id
     host = header(request, b"host") or ""
-    if not is_loopback(PORT.sub("", host).strip("[]")):
+    if not _is_local(host):
         # A page on the web can point a name of its own at this address, but cannot choose another Host header
         raise Refused(421, f"without API keys, Host must be 127.0.0.1 or localhost, got {host[:100]!r}")
     return None
@@ -109,6 +110,12 @@ def may_still_read(service: Service, request: Request) -> bool:
     except Refused:
         return False
     return True
+
+
+@functools.lru_cache(maxsize=64)
+def _is_local(host: str) -> bool:
+    """Whether a Host header, which every call brings, names this machine."""
+    return is_loopback(PORT.sub("", host).strip("[]"))
 
 
 async def read_body(request: Request, limit: int) -> bytes:

@@ -1,6 +1,5 @@
 """Names and ids as they travel: normalised names, and ids of decisions that say where to look them up."""
 
-import functools
 import ipaddress
 import re
 import unicodedata
@@ -34,7 +33,6 @@ def clean_name(name: str, what: str = "name") -> str:
     return clean
 
 
-@functools.lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach a host.
 

@@ -1,7 +1,6 @@
 """The live page: all bandits, one bandit, and the streams that keep them up to date."""
 
 import asyncio
-import dataclasses
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -52,15 +51,10 @@ def policies() -> list[dict[str, Any]]:
         kind = POLICIES[entry.name]
         if not kind.informed:  # a yardstick that knows the true means decides nothing for real
             fields = [one._asdict() for one in fields_of(kind)]
-            needed = [field.name for field in dataclasses.fields(kind) if _is_needed(kind, field)]
-            described.append({"name": entry.name, "text": entry.description, "fields": fields, "needed": needed})
+            described.append(
+                {"name": entry.name, "text": entry.description, "fields": fields, "needed": kind().left_open}
+            )
     return described
-
-
-def _is_needed(kind: Any, field: Any) -> bool:
-    """Whether a service must be given this, or what follows from it: a simulation could take it from the path."""
-    policy = kind()
-    return (field.name == "changes" and policy.needs_tuning) or (field.name == "horizon" and policy.needs_horizon)
 
 
 def routes(service: Service, watcher: Watcher) -> list[Route]:
