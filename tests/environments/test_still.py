@@ -129,3 +129,20 @@ def test_pieces_out_of_order_are_refused(starts: object, error: type[Exception],
 def test_small_changes_has_three_arms(arms: int) -> None:
     with pytest.raises(ValueError, match=f"arms must be 3, got {arms}"):
         db.environment("small-changes", arms=arms)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "first_end"),
+    [
+        ("burst", {"arms": 3, "first": 20, "length": 10, "rate": 1.0}, 19),
+        ("needle", {"arms": 5, "period": 7}, 7),
+        ("recorded", {"rates": [[0.1, 0.9], [0.9, 0.1], [0.2, 0.3]], "period": 4}, 4),
+    ],
+)
+def test_means_stand_still_as_long_as_a_world_says(name: str, parameters: dict[str, object], first_end: int) -> None:
+    world, horizon = db.environment(name, **parameters), 12 if name == "recorded" else 60
+    path = world.path(horizon=horizon, seed=4)
+    assert world.still_until(1) == first_end
+    assert (path[first_end] != path[0]).any(), "and not a step longer"
+    for step in range(1, horizon + 1):
+        assert (path[step - 1 : world.still_until(step)] == path[step - 1]).all(), step

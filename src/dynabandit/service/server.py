@@ -158,7 +158,15 @@ class Server(uvicorn.Server):
 
 
 def _welcome(url: str) -> str:
-    """Return what is told at the start: the first line, which scripts read, ends with the address."""
+    """Return what is told at the start: the first line, which scripts read, ends with the address.
+
+    Examples
+    --------
+    >>> print(_welcome("http://127.0.0.1:8000"))
+    dynabandit serves http://127.0.0.1:8000
+      playground  http://127.0.0.1:8000/lab
+      API         http://127.0.0.1:8000/openapi.json
+    """
     return f"dynabandit serves {url}\n  playground  {url}/lab\n  API         {url}/openapi.json"
 
 
