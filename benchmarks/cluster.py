@@ -12,11 +12,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from dynabandit.experiments import Experiment, Named, Spec, cluster
-from dynabandit.experiments.crew import Crew, Threads, Work
+from dynabandit.experiments import Experiment, Named, Spec, dask_executor
+from dynabandit.experiments.executors import Crew, Threads, Work
 from dynabandit.experiments.plan import make_plan
+from dynabandit.experiments.progress import Watcher
 from dynabandit.experiments.store import Store
-from dynabandit.experiments.watching import Watcher
 
 WORKERS = 2
 POLICIES = ("ucb", "aff-ucb2", "ts", "aff-ots")
@@ -46,11 +46,11 @@ def seconds(crew: Crew, units: Work) -> float:
         return time.perf_counter() - began
 
 
-def overhead(crew: cluster.Cluster, tasks: int) -> float:
+def overhead(crew: dask_executor.Cluster, tasks: int) -> float:
     """Return the seconds for each of many tasks of a single replication that takes microseconds."""
     units = work(2, 100, tasks, ("ucb",))
-    sizes = cluster.SMALLEST, cluster.LARGEST, cluster.SCHEDULED
-    cluster.SMALLEST = cluster.LARGEST = cluster.SCHEDULED = 1.0
+    sizes = dask_executor.SMALLEST, dask_executor.LARGEST, dask_executor.SCHEDULED
+    dask_executor.SMALLEST = dask_executor.LARGEST = dask_executor.SCHEDULED = 1.0
     try:
         crew._compile(units, Watcher())
         began = time.perf_counter()
@@ -58,7 +58,7 @@ def overhead(crew: cluster.Cluster, tasks: int) -> float:
             pass
         return (time.perf_counter() - began) / tasks
     finally:
-        cluster.SMALLEST, cluster.LARGEST, cluster.SCHEDULED = sizes
+        dask_executor.SMALLEST, dask_executor.LARGEST, dask_executor.SCHEDULED = sizes
 
 
 def main() -> None:
@@ -67,7 +67,7 @@ def main() -> None:
     quick = parser.parse_args().quick
     units = work(50, 10_000, 100 if quick else 600)
     began = time.perf_counter()
-    with cluster.connect("local", WORKERS) as workers:
+    with dask_executor.connect("local", WORKERS) as workers:
         started = time.perf_counter() - began
         crews: dict[str, Crew] = {"1 thread": Threads(1), "2 threads": Threads(2), "2 workers": workers}
         best = dict.fromkeys(crews, math.inf)

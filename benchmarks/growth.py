@@ -157,7 +157,7 @@ MANY = (
 )
 GROWTH = (
     "A score of AFF-UCB2, of a greedy policy or of `uniform` stands still while its arm is not played. The simulator "
-    "keeps such scores in a tree (`policies/tournament.py`), and a step goes from one leaf to the root: log2 K nodes, "
+    "keeps such scores in a tree (`policies/argmax_tree.py`), and a step goes from one leaf to the root: log2 K nodes, "
     "20 for a million arms, with the very choices of a scan. What growth is left with many arms is that of memory "
     "further away. UCB's scores all move at every step, and Thompson sampling draws anew: they ask every arm."
 )

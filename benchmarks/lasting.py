@@ -17,8 +17,8 @@ from typing import ClassVar
 import numpy as np
 
 import dynabandit as db
-from dynabandit.kernels.compilation import kernel
-from dynabandit.policies import adaptive, aff_thompson
+from dynabandit.core.compilation import kernel
+from dynabandit.policies import aff_shared, aff_thompson
 from dynabandit.policies.base import Kernels, Now
 
 SLOTS = (*aff_thompson.SLOTS, "latest")  # the count of all rewards when the arm had its latest one
@@ -30,7 +30,7 @@ CLOCK = 0  # shared: how many rewards there were, of all arms
 
 @kernel
 def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    adaptive.start(memory, shared, arm, parameters)
+    aff_shared.start(memory, shared, arm, parameters)
     memory[LATEST, arm] = shared[CLOCK]
 
 

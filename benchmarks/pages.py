@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from browser import FLAGS, find_browser
-from dynabandit.service.events import CREATE, REWARD
-from dynabandit.service.fold import State
+from dynabandit.service.domain.bandit_state import State
+from dynabandit.service.domain.events import CREATE, REWARD
 from dynabandit.service.stores import Snapshot, open_store
 from service.harness import ServerProcess
 

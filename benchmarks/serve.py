@@ -25,11 +25,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dynabandit.service import types
+from dynabandit.service import api_types
 from dynabandit.service.clock import Clock
-from dynabandit.service.desk import SNAPSHOT_EVERY, Desk
-from dynabandit.service.fold import State
-from dynabandit.service.server import Server
+from dynabandit.service.domain.bandit_state import State
+from dynabandit.service.domain.operations import SNAPSHOT_EVERY, Desk
+from dynabandit.service.http.server import Server
 from dynabandit.service.stores import SqliteStore
 
 CONNECTIONS = 32
@@ -39,17 +39,17 @@ ARMS = ["a", "b", "c", "d", "e"]
 
 def floor_app() -> Starlette:
     """The same requests and answers, with nothing behind them."""
-    decide, reward = msgspec.json.Decoder(types.Decide), msgspec.json.Decoder(types.Reward)
+    decide, reward = msgspec.json.Decoder(api_types.Decide), msgspec.json.Decoder(api_types.Reward)
     encode = msgspec.json.Encoder().encode
 
     async def decisions(request: Request) -> Response:
         decide.decode(await request.body())
-        answer = types.Decisions([types.Decision("000000000000-1", "a", 1)])
+        answer = api_types.Decisions([api_types.Decision("000000000000-1", "a", 1)])
         return Response(encode(answer), media_type="application/json")
 
     async def rewards(request: Request) -> Response:
         value = reward.decode(await request.body()).reward
-        answer = types.Rewarded(request.path_params["id"], value)
+        answer = api_types.Rewarded(request.path_params["id"], value)
         return Response(encode(answer), media_type="application/json")
 
     return Starlette(
@@ -272,7 +272,7 @@ def recover(folder: Path, events: int) -> dict[str, object]:
     store = SqliteStore(str(folder / "long.db"))
     store.prepare()
     desk = Desk(store, Clock())
-    state = desk.create("bench", types.Create(arms=ARMS, seed=1))[1]
+    state = desk.create("bench", api_types.Create(arms=ARMS, seed=1))[1]
     result: dict[str, object] = {}
     for part in (events // 10, events):
         grow(desk, state, part - SNAPSHOT_EVERY)

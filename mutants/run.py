@@ -10,7 +10,7 @@ The run fails where fewer than 90 % are killed, where a survivor is not listed, 
 branches are taken.
 
     python mutants/run.py --jobs 2
-    python mutants/run.py --only kernels/ranking.py
+    python mutants/run.py --only core/argmax.py
 """
 
 import argparse
@@ -37,7 +37,7 @@ from reach import PACKAGES, Reach, branches, measure  # noqa: E402
 from trial import outcome, trial  # noqa: E402
 
 KILLED_AT_LEAST = 0.90
-CONTROL = "kernels/philox.py"
+CONTROL = "core/philox.py"
 KILLED, ALIVE = ("killed", "timeout"), ("survived", "unreached")
 
 

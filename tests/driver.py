@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dynabandit.kernels.compilation import compiled
-from dynabandit.kernels.streams import stream
+from dynabandit.core.compilation import compiled
+from dynabandit.core.streams import stream
 from dynabandit.policies.base import Policy
-from dynabandit.policies.decision import SCRATCH_ROWS, make_choose
+from dynabandit.policies.choose_arm import SCRATCH_ROWS, make_choose
 
 
 class Driver:

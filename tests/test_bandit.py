@@ -8,11 +8,11 @@ from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
 from dynabandit import Bandit
-from dynabandit.bandit import TABLE_HORIZON
-from dynabandit.kernels.compilation import compiled
+from dynabandit.bandit.bandit import TABLE_HORIZON
+from dynabandit.bandit.serialization import VERSION, checksum as _checksum
+from dynabandit.core.compilation import compiled
 from dynabandit.policies import POLICIES
 from dynabandit.policies.aff_ucb1 import growth
-from dynabandit.saving import VERSION, checksum as _checksum
 from ready import READY
 
 PARAMETERS: dict[str, dict[str, Any]] = {

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
+from dynabandit.bandit.traffic_limits import Shares
 from dynabandit.policies import POLICIES
-from dynabandit.shares import Shares
 from ready import READY
 
 ARMS = ["red", "green", "blue"]

@@ -10,9 +10,9 @@ import pytest
 
 import dynabandit as db
 from dynabandit.checks import check_policy
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import SCORE, Stream, uniform
 from dynabandit.estimators import Belief
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import SCORE, Stream, uniform
 from dynabandit.policies import POLICIES, Kernels, Now, Policy, averaging
 
 VARIANTS: dict[str, Policy] = {

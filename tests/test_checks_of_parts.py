@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from dynabandit.checks import check_environment, check_estimator
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import PATH, Stream, uniform
 from dynabandit.environments import Environment, Kernels
 from dynabandit.estimators import Belief, Estimator, SampleMean
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import PATH, Stream, uniform
 
 made = itertools.count()
 

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import dynabandit as db
 from dynabandit.cli.commands import app
-from dynabandit.experiments import SpecError, cluster, loads
+from dynabandit.experiments import SpecError, dask_executor, loads
 
 COMMAND = [sys.executable, "-m", "dynabandit"]
 DOCS = Path(__file__).parents[1] / "docs"
@@ -362,7 +362,7 @@ def test_a_gpu_that_is_not_there_gets_a_message_and_nothing_is_written(tmp_path)
 
 
 def test_a_cluster_that_does_not_answer_gets_a_message_and_nothing_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    monkeypatch.setattr(dask_executor, "PATIENCE", 0.5)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         address = "tcp://{}:{}".format(*closed.getsockname())
@@ -557,6 +557,6 @@ def test_every_command_and_option_is_documented():
 
 def test_every_figure_is_documented():
     text = (DOCS / "cli.md").read_text(encoding="utf-8")
-    from dynabandit.experiments.paper import FIGURES
+    from dynabandit.paper.specs import FIGURES
 
     assert all(f"`{figure}`" in text for figure in FIGURES)

@@ -67,8 +67,8 @@ sim = db.simulate("ts", "case-1", horizon=5)
 found = {}
 for what, call in {
     "pandas": sim.to_pandas, "polars": sim.to_polars, "xarray": sim.to_xarray,
-    "river": lambda: importlib.import_module("dynabandit.adapters.river"),
-    "gymnasium": lambda: importlib.import_module("dynabandit.adapters.gymnasium"),
+    "river": lambda: importlib.import_module("dynabandit.integrations.river"),
+    "gymnasium": lambda: importlib.import_module("dynabandit.integrations.gymnasium"),
 }.items():
     try:
         call()

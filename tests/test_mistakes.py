@@ -300,8 +300,8 @@ def test_too_little_memory_is_said(folder, monkeypatch, arguments):
 
     monkeypatch.chdir(folder)
     monkeypatch.setattr("dynabandit.experiments.run", fail)
-    monkeypatch.setattr("dynabandit.logs.replay", fail)
-    monkeypatch.setattr("dynabandit.logs.advise", fail)
+    monkeypatch.setattr("dynabandit.offline.replay", fail)
+    monkeypatch.setattr("dynabandit.offline.advise", fail)
     done = CliRunner().invoke(app, arguments, prog_name="dynabandit")
     assert (done.exit_code, done.stderr) == (1, "dynabandit: this takes more memory than there is\n")
 

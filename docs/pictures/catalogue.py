@@ -10,9 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import dynabandit as db
-from dynabandit.analysis.drawing import DASHES
-from dynabandit.analysis.style import ARM_STYLES, style
 from dynabandit.policies import POLICIES
+from dynabandit.report.drawing import DASHES
+from dynabandit.report.style import ARM_STYLES, style
 
 HERE = Path(__file__).parent
 WORLD, HORIZON, REPLICATIONS, POINTS, SEED = "small-changes", 10_000, 100, 25, 1

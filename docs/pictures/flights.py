@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import dynabandit as db
-from dynabandit import logs
+from dynabandit import offline
 
 PER_DAY = (1, 24, 240)
 REPLICATIONS = 200
@@ -27,12 +27,12 @@ SMOOTHED = 28  # days
 SEED = 1
 
 
-def on_time(run: db.Simulation, year: logs.Flights) -> np.ndarray:
+def on_time(run: db.Simulation, year: offline.Flights) -> np.ndarray:
     """Return the share of choices that were on time, one number a replication."""
     return year.rates.max(axis=1).mean() - run.total_regret / run.horizon
 
 
-def table(year: logs.Flights) -> dict[int, dict[str, db.Simulation]]:
+def table(year: offline.Flights) -> dict[int, dict[str, db.Simulation]]:
     """Print the shares with intervals, the best of the middle column first."""
     found = {}
     for per_day in PER_DAY:
@@ -52,7 +52,7 @@ def table(year: logs.Flights) -> dict[int, dict[str, db.Simulation]]:
     return found
 
 
-def draw(year: logs.Flights, runs: dict[str, db.Simulation]) -> None:
+def draw(year: offline.Flights, runs: dict[str, db.Simulation]) -> None:
     days = np.array([datetime.date(2013, 1, 1) + datetime.timedelta(days=day) for day in range(365)])
     figure, (top, bottom) = plt.subplots(
         2, 1, figsize=(7.2, 6.0), sharex=True, height_ratios=[1, 1.2], layout="constrained"
@@ -74,7 +74,7 @@ def draw(year: logs.Flights, runs: dict[str, db.Simulation]) -> None:
     figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None})
 
 
-def draw_gains(axes: plt.Axes, days: np.ndarray, year: logs.Flights, runs: dict[str, db.Simulation]) -> None:
+def draw_gains(axes: plt.Axes, days: np.ndarray, year: offline.Flights, runs: dict[str, db.Simulation]) -> None:
     """What each would have gained over a carrier picked at random, with 24 choices a day."""
     at_random = np.cumsum(24 * year.rates.mean(axis=1))
     best = np.cumsum(24 * year.rates.max(axis=1))
@@ -92,5 +92,5 @@ def draw_gains(axes: plt.Axes, days: np.ndarray, year: logs.Flights, runs: dict[
 
 if __name__ == "__main__":
     plt.rcParams["svg.hashsalt"] = "dynabandit"
-    flights = logs.flights()
+    flights = offline.flights()
     draw(flights, table(flights)[24])

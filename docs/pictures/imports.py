@@ -33,7 +33,7 @@ def layers() -> list[list[str]]:
 def part_of(module: str) -> str:
     """Return the part that a module belongs to; the front door belongs to none.
 
-    >>> part_of("dynabandit.service.stores.base"), part_of("dynabandit.arms"), part_of("dynabandit")
+    >>> part_of("dynabandit.service.stores.base"), part_of("dynabandit.bandit.arms"), part_of("dynabandit")
     ('service', 'bandit', '')
     """
     name = f"{module}.".split(".")[1]

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import dynabandit as db
-from dynabandit.analysis.verdicts import reference
+from dynabandit.paper.verdicts import reference
 
 SAID = {  # of one claim, and of more
     "holds": ("holds", "hold"),

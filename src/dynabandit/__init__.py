@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Bandit", "Environment", "Policy", "Results", "Run", "Simulation",
-    "adapters", "checks", "compare", "environment", "environments", "estimators", "logs", "policies", "policy",
+    "checks", "compare", "environment", "environments", "estimators", "integrations", "offline", "policies", "policy",
     "simulate",
 ]  # fmt: skip
 
@@ -29,7 +29,7 @@ _CLIENTS = ("AsyncClient", "Client", "ServiceError")  # not in __all__, for they
 
 def __getattr__(name: str) -> object:
     """Import what not everyone needs when it is asked for."""
-    if name in ("adapters", "logs"):
+    if name in ("integrations", "offline"):
         return importlib.import_module(f"dynabandit.{name}")
     if name in _CLIENTS:
         from dynabandit import client

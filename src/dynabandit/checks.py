@@ -10,13 +10,13 @@ from dataclasses import is_dataclass
 import numpy as np
 
 from dynabandit.bandit import Bandit
+from dynabandit.core.streams import stream
 from dynabandit.environments import Environment
 from dynabandit.environments.base import make_path_writer
-from dynabandit.environments.still import Fixed, Piecewise
+from dynabandit.environments.scheduled import Fixed, Piecewise
 from dynabandit.estimators import Estimator
-from dynabandit.kernels.streams import stream
 from dynabandit.policies import Policy
-from dynabandit.policies.decision import SCRATCH_ROWS, make_choose
+from dynabandit.policies.choose_arm import SCRATCH_ROWS, make_choose
 from dynabandit.simulation import Simulation, compare, simulate
 
 __all__ = ["check_environment", "check_estimator", "check_policy"]

@@ -11,8 +11,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import dynabandit as db
-import dynabandit.adapters.gymnasium
-from dynabandit.adapters.gymnasium import BanditEnv
+import dynabandit.integrations.gymnasium
+from dynabandit.integrations.gymnasium import BanditEnv
 
 NEEDED: dict[str, dict[str, object]] = {
     "Fixed": {"means": [0.2, 0.8]},
@@ -37,7 +37,9 @@ def test_every_environment_of_the_registry_is_registered() -> None:
 
 
 def test_gymnasium_can_import_the_adapter_by_itself() -> None:
-    code = "import gymnasium; print(gymnasium.make('dynabandit.adapters.gymnasium:dynabandit/Case1-v0').action_space)"
+    code = (
+        "import gymnasium; print(gymnasium.make('dynabandit.integrations.gymnasium:dynabandit/Case1-v0').action_space)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "Discrete(2)\n", done.stderr
 

@@ -8,7 +8,7 @@ import pytest
 from mabwiser import mab as theirs
 
 import dynabandit as db
-from dynabandit.adapters.mabwiser import MAB
+from dynabandit.integrations.mabwiser import MAB
 
 ARMS = ["red", "green", "blue"]
 MAKERS = {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynabandit.adapters.obp import Policy
+from dynabandit.integrations.obp import Policy
 from obp_wheel import functions, obp
 
 __all__ = ["obp"]

@@ -5,8 +5,8 @@ import pytest
 from river import bandit
 
 import dynabandit as db
-import dynabandit.adapters.gymnasium
-from dynabandit.adapters.river import Policy
+import dynabandit.integrations.gymnasium
+from dynabandit.integrations.river import Policy
 
 
 def test_it_is_one_of_rivers_policies_and_runs_in_its_evaluation_beside_them() -> None:

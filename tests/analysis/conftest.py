@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dynabandit.analysis import publish
+from dynabandit.paper.publish import publish
 from dynabandit.results import Results
 from fakes import holding, only
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from dynabandit.analysis import lookup, verdicts, words
-from dynabandit.analysis.claims import CLAIMS, Claim
-from dynabandit.analysis.document import document
-from dynabandit.analysis.figures import IDS
-from dynabandit.analysis.rules import Part
-from dynabandit.analysis.statistics import Estimate
+from dynabandit.paper import labels, lookup, verdicts
+from dynabandit.paper.claims import CLAIMS, Claim
+from dynabandit.paper.claims_page import document
+from dynabandit.paper.rule_types import Part
+from dynabandit.report.figures import IDS
 from dynabandit.results import Results
+from dynabandit.stats.intervals import Estimate
 from fakes import ADAPTIVE, SETTINGS, STANDARD, STEP_SIZES, World, fake_run, holding, only, shortened
 
 ROOT = Path(__file__).parents[2]
@@ -174,7 +174,7 @@ def test_a_claim_holds_in_part_when_one_part_fails(number: int) -> None:
     ],
 )
 def test_evidence_is_where_the_interval_lies(effect: tuple[float, float, float], evidence: str) -> None:
-    assert Part("", words.SLIGHTLY_WORSE, Estimate(*effect), ()).evidence == evidence
+    assert Part("", labels.SLIGHTLY_WORSE, Estimate(*effect), ()).evidence == evidence
 
 
 def test_equal_policies_do_not_beat_each_other() -> None:
@@ -244,7 +244,7 @@ def test_the_reference_keeps_verdicts_and_counts() -> None:
 
 def test_the_document_is_the_rules() -> None:
     written = (ROOT / "docs" / "paper-claims.md").read_text(encoding="utf-8")
-    assert written == document(), "run: python -m dynabandit.analysis.document > docs/paper-claims.md"
+    assert written == document(), "run: python -m dynabandit.paper.claims_page > docs/paper-claims.md"
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.id))
@@ -262,8 +262,8 @@ def test_the_sentence_of_a_rule_names_the_numbers_that_the_code_uses(claim: Clai
 def test_words_are_all_used_and_all_explained() -> None:
     results = holding().results()
     used = {part.word for verdict in verdicts.judge(results) for part in verdict.parts}
-    assert used == set(words.WORDS)
-    assert {word.measure for word in words.WORDS} == set(words.METHODS)
+    assert used == set(labels.WORDS)
+    assert {word.measure for word in labels.WORDS} == set(labels.METHODS)
 
 
 def test_there_are_21_claims_and_19_figures() -> None:

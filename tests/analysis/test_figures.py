@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynabandit.analysis import figures, lookup, panels
-from dynabandit.analysis.charts import chart
-from dynabandit.analysis.drawing import draw
-from dynabandit.analysis.figures import IDS, Figure
-from dynabandit.analysis.panels import Box, Boxes, Line, Lines, Series
-from dynabandit.analysis.style import STYLES, Style, style, variant
+from dynabandit.paper import lookup
+from dynabandit.report import figures, panels
+from dynabandit.report.charts import chart
+from dynabandit.report.drawing import draw
+from dynabandit.report.figures import IDS, Figure
+from dynabandit.report.panels import Box, Boxes, Line, Lines, Series
+from dynabandit.report.style import STYLES, Style, style, variant
 from dynabandit.results import Coverage, Results, SamplePath
 from fakes import ADAPTIVE, fake_run, only
 

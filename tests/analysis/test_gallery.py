@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from dynabandit.analysis import drawing, gallery
-from dynabandit.analysis.figures import every
-from dynabandit.analysis.gallery import RECORD, draw_all
+from dynabandit.report import drawing, gallery
+from dynabandit.report.figures import every
+from dynabandit.report.gallery import RECORD, draw_all
 from dynabandit.results import Results
 from fakes import fake_run
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from dynabandit.analysis.leaderboard import as_json, as_markdown, critical_difference, standings
+from dynabandit.leaderboard.standings import as_json, as_markdown, critical_difference, standings
 from dynabandit.results import Results, Run
 
 

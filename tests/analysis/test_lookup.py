@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from dynabandit.analysis import lookup, summary
-from dynabandit.analysis.lookup import Missing
+from dynabandit.paper import lookup
+from dynabandit.paper.lookup import Missing
+from dynabandit.report.tables import summary
 from dynabandit.results import Results
 from fakes import fake_run, holding
 

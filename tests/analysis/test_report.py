@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from browser import PHONE, Visit
-from dynabandit.analysis import judge, publish, report
-from dynabandit.analysis.figures import IDS, of_paper
-from dynabandit.analysis.verdicts import reference
+from dynabandit.paper.publish import publish
+from dynabandit.paper.verdicts import judge, reference
+from dynabandit.report import page
+from dynabandit.report.figures import IDS, of_paper
 from dynabandit.results import Results, SamplePath
 from fakes import fake_run, holding
 
@@ -63,7 +64,7 @@ def test_more_than_100_replications_are_judged_twice() -> None:
     world = holding()
     world.replications = 120
     results = world.results()
-    first, whole, *_ = report._columns(results, judge(results))
+    first, whole, *_ = page._columns(results, judge(results))
     assert (first.heading, whole.heading) == ("first 100", "120 replications")
     assert first.verdicts[4] == "not run"
     assert whole.verdicts[4] == "holds"
@@ -74,8 +75,8 @@ def test_verdicts_kept_with_the_program_are_shown(
 ) -> None:
     kept = tmp_path / "reference.json"
     kept.write_text(json.dumps(reference(results)))
-    monkeypatch.setattr(report, "REFERENCE", kept)
-    _, column = report._columns(results, judge(results))
+    monkeypatch.setattr(page, "REFERENCE", kept)
+    _, column = page._columns(results, judge(results))
     assert column.heading == "40 replications, kept with the program"
     assert column.counts[1] == "3 of 3 parts hold"
 
@@ -93,7 +94,7 @@ def test_markup_in_names_is_text(tmp_path: Path, open_page: Open) -> None:
 
 
 def test_data_in_the_page_cannot_end_their_script_element() -> None:
-    text = report.embedded({"name": "</script><!-- & -->"})
+    text = page.embedded({"name": "</script><!-- & -->"})
     assert not set("<>&") & set(text)
     assert json.loads(text) == {"name": "</script><!-- & -->"}
 

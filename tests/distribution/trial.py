@@ -24,8 +24,8 @@ from importlib.resources import files
 from pathlib import Path
 
 import dynabandit as db
-from dynabandit import analysis, experiments, frames, logs
-from dynabandit.analysis import leaderboard
+from dynabandit import analysis, experiments, frames, offline
+from dynabandit.leaderboard import standings
 
 # The module that tells whether an extra is there
 TELLING = {
@@ -161,7 +161,7 @@ def look_at_pages(url: str) -> None:
     """Every page, style and script is there, and the playground runs."""
     pages = [fetch(f"{url}{path}") for path in ("/", "/lab", "/openapi.json")]
     (version,) = {found for page in pages for found in re.findall(r"/static/(\w+)/", page)}
-    ours = [one.name for one in files("dynabandit.service.pages").joinpath("static").iterdir()]
+    ours = [one.name for one in files("dynabandit.service.web").joinpath("static").iterdir()]
     for name in (*ours, "plotly.js"):
         assert fetch(f"{url}/static/{version}/{name}"), name
     for _ in range(5):  # on a busy machine a run may be over its time before all is compiled; what is done is kept
@@ -208,22 +208,22 @@ def use_river() -> None:
     import gymnasium
     from river import bandit
 
-    from dynabandit.adapters import river
+    from dynabandit.integrations import river
 
-    world = gymnasium.make("dynabandit.adapters.gymnasium:dynabandit/SmallChanges-v0", horizon=20)
+    world = gymnasium.make("dynabandit.integrations.gymnasium:dynabandit/SmallChanges-v0", horizon=20)
     assert len(list(bandit.evaluate(policies=[river.Policy("aff-ots", seed=1)], env=world, n_episodes=1, seed=1))) == 20
 
 
 def use_gymnasium() -> None:
     import gymnasium
 
-    env = gymnasium.make("dynabandit.adapters.gymnasium:dynabandit/Case1-v0", horizon=10)
+    env = gymnasium.make("dynabandit.integrations.gymnasium:dynabandit/Case1-v0", horizon=10)
     env.reset(seed=1)
     assert env.step(0)[1] in (0.0, 1.0)
 
 
 def use_data() -> None:
-    assert logs.flights().rates.shape == (365, 10)
+    assert offline.flights().rates.shape == (365, 10)
 
 
 def use_docs() -> None:
@@ -252,7 +252,7 @@ def lack_lab() -> None:
         raises("lab", lambda: experiments.run(experiments.loads(SPEC, "mine.toml"), "nowhere"))
         assert not Path("nowhere").exists()
     if not installed("scipy"):
-        raises("lab", lambda: leaderboard.critical_difference(5, 20))
+        raises("lab", lambda: standings.critical_difference(5, 20))
     if not installed("plotly"):
         raises("lab", lambda: analysis.publish(db.Results([]), "nowhere", paper=False))
 
@@ -261,7 +261,7 @@ def lack_serve() -> None:
     ends("serve", "serve")
     raises("serve", lambda: db.Client)
     raises("serve", lambda: importlib.import_module("dynabandit.client"))
-    raises("serve", lambda: importlib.import_module("dynabandit.service.app"))
+    raises("serve", lambda: importlib.import_module("dynabandit.service.http.routes"))
 
 
 def lack_postgres() -> None:
@@ -288,15 +288,15 @@ def lack_frames() -> None:
 
 
 def lack_river() -> None:
-    raises("river", lambda: importlib.import_module("dynabandit.adapters.river"))
+    raises("river", lambda: importlib.import_module("dynabandit.integrations.river"))
 
 
 def lack_gymnasium() -> None:
-    raises("gymnasium", lambda: importlib.import_module("dynabandit.adapters.gymnasium"))
+    raises("gymnasium", lambda: importlib.import_module("dynabandit.integrations.gymnasium"))
 
 
 def lack_data() -> None:
-    raises("data", logs.flights)
+    raises("data", offline.flights)
 
 
 def lack_docs() -> None:

@@ -32,7 +32,7 @@ def checkout(tmp_path_factory):
     policies = source / "dynabandit" / "policies"
     (policies / "my_policy.py").write_text(SKELETON, encoding="utf-8")
     registry = (policies / "__init__.py").read_text(encoding="utf-8")
-    last_import, first_entry = "from dynabandit.policies.yardsticks import", '    "eps-greedy":'
+    last_import, first_entry = "from dynabandit.policies.oracle_policies import", '    "eps-greedy":'
     assert registry.count(last_import) == registry.count(first_entry) == 1
     registry = registry.replace(last_import, IMPORT + last_import).replace(first_entry, ENTRY + first_entry)
     (policies / "__init__.py").write_text(registry, encoding="utf-8")

@@ -7,9 +7,9 @@ from scipy import stats
 from scipy.special import logit
 
 import dynabandit as db
+from dynabandit.core.compilation import compiled
 from dynabandit.environments import LogisticWalk, ReflectedWalk
 from dynabandit.environments.random_walks import logistic, reflect
-from dynabandit.kernels.compilation import compiled
 from laws import assert_law, assert_uncorrelated, size
 from oracles import paper as oracle
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from dynabandit.core.compilation import compiled, kernel
 from dynabandit.estimators import AdaptiveForgetting
 from dynabandit.estimators.adaptive_forgetting import START, State, Tuning, observe, tuning
-from dynabandit.kernels.compilation import compiled, kernel
 from laws import assert_mean, size
 from oracles import paper as oracle
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from dynabandit.core.compilation import compiled
 from dynabandit.estimators import FixedForgetting, SampleMean
 from dynabandit.estimators.fixed_forgetting import START, State, observe
-from dynabandit.kernels.compilation import compiled
 from laws import assert_mean, size
 from oracles import paper as oracle
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from dynabandit.core.compilation import compiled
 from dynabandit.estimators import SampleMean
 from dynabandit.estimators.sample_mean import START, State, load, observe
-from dynabandit.kernels.compilation import compiled
 
 REWARDS = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=60)
 compiled_observe = compiled(observe)

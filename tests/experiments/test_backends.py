@@ -9,7 +9,7 @@ import pytest
 from cudasim import cudasim
 from dynabandit.experiments import BackendError, Experiment, Named, PathSpec, Spec, Watcher, run
 from dynabandit.experiments.backends import Gpu, check, place
-from dynabandit.experiments.crew import to_compile
+from dynabandit.experiments.executors import to_compile
 from dynabandit.experiments.plan import make_plan
 
 TRIAL = Experiment(

@@ -23,7 +23,7 @@ from dynabandit.experiments import (
     PathSpec,
     Spec,
     Watcher,
-    cluster,
+    dask_executor,
     run,
     tasks,
 )
@@ -155,9 +155,9 @@ def alone(tmp_path_factory):
 @pytest.fixture
 def small_tasks(monkeypatch):
     """Tasks so small that there are dozens of them."""
-    monkeypatch.setattr(cluster, "SMALLEST", 1e4)
-    monkeypatch.setattr(cluster, "LARGEST", 3e4)
-    monkeypatch.setattr(cluster, "SCHEDULED", 1.0)
+    monkeypatch.setattr(dask_executor, "SMALLEST", 1e4)
+    monkeypatch.setattr(dask_executor, "LARGEST", 3e4)
+    monkeypatch.setattr(dask_executor, "SCHEDULED", 1.0)
 
 
 def test_a_cluster_finds_what_one_machine_finds_bit_for_bit(tmp_path, alone, small_tasks):
@@ -180,7 +180,7 @@ def test_a_worker_killed_in_the_middle_costs_nothing_but_time(tmp_path, alone, s
 
 
 def test_a_run_whose_last_worker_died_says_so_and_goes_on_with_the_next(tmp_path, alone, small_tasks, monkeypatch):
-    monkeypatch.setattr(cluster, "LOOK", 0.05)
+    monkeypatch.setattr(dask_executor, "LOOK", 0.05)
 
     class Replacing(Hook):
         def note(self, message):
@@ -286,13 +286,13 @@ def test_a_worker_with_other_code_is_refused_before_any_work(tmp_path, file, old
 
 @pytest.mark.parametrize("name", ["python", "numba", "numpy", "arithmetic"])
 def test_a_worker_that_joins_later_is_looked_at_when_it_is_asked(name, monkeypatch):
-    monkeypatch.setattr(cluster, "_own_address", lambda: "tcp://there:1")
+    monkeypatch.setattr(dask_executor, "_own_address", lambda: "tcp://there:1")
     with pytest.raises(ClusterError, match="worker tcp://there:1, which came later, would not give the results"):
-        cluster.answer_here([], {**identity(), name: "another"})
+        dask_executor.answer_here([], {**identity(), name: "another"})
 
 
 def test_no_workers_is_an_error_that_says_what_to_start(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    monkeypatch.setattr(dask_executor, "PATIENCE", 0.5)
     with loopback(tmp_path, workers=0) as there:
         with pytest.raises(ClusterError, match=f"has no workers; start some with: dask worker {there.address}"):
             run(SPEC, tmp_path / "out", cluster=there.address)
@@ -301,7 +301,7 @@ def test_no_workers_is_an_error_that_says_what_to_start(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("listening", [False, True])
 def test_an_address_that_does_not_answer_is_an_error_within_a_bounded_time(tmp_path, monkeypatch, listening):
-    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    monkeypatch.setattr(dask_executor, "PATIENCE", 0.5)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         if listening:

@@ -3,8 +3,7 @@
 import pytest
 
 from dynabandit.environments import ENVIRONMENTS
-from dynabandit.experiments import leaderboard, time_steps
-from dynabandit.experiments.leaderboard import SIZED, WORLDS
+from dynabandit.leaderboard.environments import SIZED, WORLDS, leaderboard, time_steps
 from dynabandit.policies import POLICIES
 
 ELSEWHERE = {

@@ -2,8 +2,8 @@
 
 from importlib.resources import files
 
-from dynabandit.experiments import dumps, loads, paper
-from dynabandit.experiments.paper import FIGURES
+from dynabandit.experiments import dumps, loads
+from dynabandit.paper.specs import FIGURES, paper
 
 STANDARD = [
     *(f"eps-greedy(epsilon={n / 10})" for n in range(2, 10)),
@@ -19,7 +19,7 @@ def labels(identifier):
 
 
 def test_every_file_is_a_figure_and_every_figure_a_file():
-    names = {entry.name for entry in files("dynabandit.experiments.paper").iterdir() if entry.name.endswith(".toml")}
+    names = {entry.name for entry in files("dynabandit.paper.specs").iterdir() if entry.name.endswith(".toml")}
     assert names == {f"{figure}.toml" for figure in FIGURES}
     assert set(paper().figures) == set(FIGURES)
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import dynabandit as db
+from dynabandit.core.streams import REWARD, stream, uniform
 from dynabandit.experiments import CoverageSpec, Experiment, Named, PathSpec, Spec, Watcher, run, tasks
 from dynabandit.experiments.plan import make_plan
-from dynabandit.kernels.streams import REWARD, stream, uniform
 
 SMALL = {"horizon": 40, "replications": 30, "seed": 3, "times": 4}
 WORLD = Named("case-1", {"arms": 3})
@@ -81,7 +81,7 @@ def test_experiments_on_the_same_paths_share_one_pass_and_no_policy_runs_twice(t
 
 
 def test_the_paper_shares_its_paths_and_runs_equal_policies_once():
-    from dynabandit.experiments import paper
+    from dynabandit.paper.specs import paper
 
     plan = make_plan(paper().override(replications=10))
     assert len(plan.simulations) == 13  # small changes, and four cases with three numbers of arms

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dynabandit.kernels.bernoulli import kl, negentropy, upper_bound
-from dynabandit.kernels.compilation import compiled, kernel
+from dynabandit.core.bernoulli_kl import kl, negentropy, upper_bound
+from dynabandit.core.compilation import compiled, kernel
 
 MEANS = [0.0, 1e-9, 1e-4, 0.03, 0.25, 0.5, 0.6931, 0.8, 0.97, 1.0 - 1e-4, 1.0 - 1e-9]
 LEVELS = [*np.geomspace(1e-6, 60.0, 200).tolist(), 0.1, 0.5]

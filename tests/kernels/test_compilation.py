@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import dynabandit
-from dynabandit.kernels import compilation, philox
-from dynabandit.kernels.compilation import compiled, fingerprint, kernel
+from dynabandit.core import compilation, philox
+from dynabandit.core.compilation import compiled, fingerprint, kernel
 from laws import INTERPRETED
 
 SOURCES = Path(dynabandit.__file__).parents[1]
@@ -184,7 +184,7 @@ def test_a_kernel_stays_a_plain_function() -> None:
 # --- The cache on disk --------------------------------------------------------------------------------------
 
 MAIN = """
-    from dynabandit.kernels.compilation import compiled, kernel
+    from dynabandit.core.compilation import compiled, kernel
     import helper
 
     @kernel
@@ -197,7 +197,7 @@ MAIN = """
     print(value, sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 STEP = """
-    from dynabandit.kernels.compilation import kernel
+    from dynabandit.core.compilation import kernel
 
     @kernel
     def step(x):
@@ -269,7 +269,7 @@ CLOSURES = """
     import os
     import sys
     import numpy as np
-    from dynabandit.kernels.compilation import compiled, kernel
+    from dynabandit.core.compilation import compiled, kernel
 
     def make_inner(n):
         @kernel

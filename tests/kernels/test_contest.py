@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dynabandit.kernels.compilation import compiled, kernel
-from dynabandit.kernels.contest import LOSES, challenge, first_bound, power_mass, tail, tangent_mass
-from dynabandit.kernels.streams import SCORE, stream
+from dynabandit.core.compilation import compiled, kernel
+from dynabandit.core.largest_beta_draw import LOSES, challenge, first_bound, power_mass, tail, tangent_mass
+from dynabandit.core.streams import SCORE, stream
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.decision import SCRATCH_ROWS, make_contest, make_draws, make_largest
+from dynabandit.policies.choose_arm import SCRATCH_ROWS, make_contest, make_draws, make_largest
 
 ALPHA = 1e-6
 largest = make_largest()
@@ -142,6 +142,6 @@ def test_a_challenge_succeeds_with_the_probability_of_the_tail_and_draws_from_it
 
 
 def stream_prefix(step: int) -> int:
-    from dynabandit.kernels.contest import prefixes
+    from dynabandit.core.largest_beta_draw import prefixes
 
     return int(prefixes(stream(5), SCORE, step, 0)[0])

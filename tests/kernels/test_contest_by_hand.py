@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dynabandit.kernels import contest
-from dynabandit.kernels.contest import (
+from dynabandit.core import largest_beta_draw
+from dynabandit.core.draws import BELOW_ONE, beta
+from dynabandit.core.largest_beta_draw import (  # fmt: skip
     LOSES,
     challenge,
     contested,
@@ -18,10 +19,9 @@ from dynabandit.kernels.contest import (
     tail,
     tangent_mass,
     tangent_shortfall,
-)  # fmt: skip
-from dynabandit.kernels.draws import BELOW_ONE, beta
-from dynabandit.kernels.elementary import exp_negative
-from dynabandit.kernels.streams import SCORE, stream, uniform_pair, words
+)
+from dynabandit.core.special_functions import exp_negative
+from dynabandit.core.streams import SCORE, stream, uniform_pair, words
 
 SOURCE = stream(5)
 SAFETY = 1.0 + 1e-9
@@ -230,5 +230,5 @@ def test_against_a_favourite_of_zero_every_draw_counts() -> None:
 
 
 def test_the_numbers_that_are_part_of_every_result_were_never_changed() -> None:
-    assert (contest.GROUP, contest.LOSES, contest.CHALLENGE) == (32, -1.0, 128)
-    assert (contest.PLAIN, contest.HOPEFUL) == (0.25, 0.6)
+    assert (largest_beta_draw.GROUP, largest_beta_draw.LOSES, largest_beta_draw.CHALLENGE) == (32, -1.0, 128)
+    assert (largest_beta_draw.PLAIN, largest_beta_draw.HOPEFUL) == (0.25, 0.6)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dynabandit.kernels.compilation import compiled, kernel
-from dynabandit.kernels.contest import LOSES, PLAIN, TO_UNIT_16, challenge, contested, first_bound
-from dynabandit.kernels.streams import SCORE, stream
+from dynabandit.core.compilation import compiled, kernel
+from dynabandit.core.largest_beta_draw import LOSES, PLAIN, TO_UNIT_16, challenge, contested, first_bound
+from dynabandit.core.streams import SCORE, stream
 
 SHAPES = st.floats(-2.0, 6.0).map(lambda exponent: 10.0**exponent)
 

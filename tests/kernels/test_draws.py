@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given, strategies as st
 from scipy import stats
 
-from dynabandit.kernels.compilation import compiled, kernel
-from dynabandit.kernels.draws import beta, gamma
-from dynabandit.kernels.precision import single
-from dynabandit.kernels.streams import SCORE, stream
+from dynabandit.core.compilation import compiled, kernel
+from dynabandit.core.draws import beta, gamma
+from dynabandit.core.precision import single
+from dynabandit.core.streams import SCORE, stream
 from laws import assert_law, assert_mean, assert_share, size
 
 SHAPES = [1e-3, 0.03, 0.5, 0.999, 1.0, 1.5, 2.0, 40.0, 1e3, 1e6]

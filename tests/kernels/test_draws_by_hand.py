@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from dynabandit.kernels import draws, streams
-from dynabandit.kernels.draws import BELOW_ONE, beta, boosts, gamma, gamma_attempt, gamma_pair, spare_words
-from dynabandit.kernels.philox import MASK, philox, word
-from dynabandit.kernels.streams import SCORE, normal_pair, stream, uniform_pair, words
+from dynabandit.core import draws, streams
+from dynabandit.core.draws import BELOW_ONE, beta, boosts, gamma, gamma_attempt, gamma_pair, spare_words
+from dynabandit.core.philox import MASK, philox, word
+from dynabandit.core.streams import SCORE, normal_pair, stream, uniform_pair, words
 
 SOURCE = stream(2**40 + 9, replication=3)
 FOURS = [(1, 2 << 12, 3, 4 << 12), (MASK, 0, 1, MASK), (123456789, 987654321, 555555555, 4040404040)]

@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from dynabandit.kernels.compilation import compiled
-from dynabandit.kernels.philox import philox
+from dynabandit.core.compilation import compiled
+from dynabandit.core.philox import philox
 
 BACKENDS = {"interpreted": philox, "compiled": compiled(philox)}
 ONES = 0xFFFFFFFF

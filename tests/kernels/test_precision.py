@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynabandit.kernels.philox import word
-from dynabandit.kernels.precision import single
+from dynabandit.core.philox import word
+from dynabandit.core.precision import single
 
 NUMBER, PAIR = 0.1, (0.1, 2, (0.3,))
 MODULE = ModuleType("numbers_of_test")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from dynabandit.kernels.compilation import compiled
-from dynabandit.kernels.ranking import MANY, top
+from dynabandit.core.argmax import MANY, top
+from dynabandit.core.compilation import compiled
 
 NUMBERS = st.lists(st.sampled_from([-math.inf, -1.0, 0.0, 0.5, math.inf]), min_size=1, max_size=3 * MANY)
 

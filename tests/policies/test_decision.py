@@ -7,12 +7,12 @@ import pytest
 from scipy import stats
 
 import dynabandit as db
-from dynabandit.kernels.compilation import compiled
-from dynabandit.kernels.streams import stream
-from dynabandit.policies import adaptive
+from dynabandit.core.compilation import compiled
+from dynabandit.core.streams import stream
+from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_ucb2 import LARGEST_BONUS
 from dynabandit.policies.base import Policy
-from dynabandit.policies.decision import SCRATCH_ROWS, make_choose, make_largest
+from dynabandit.policies.choose_arm import SCRATCH_ROWS, make_choose, make_largest
 
 ALPHA = 1e-6  # the chance that a sound test of a law fails, were its seed drawn anew
 largest = make_largest()
@@ -114,8 +114,8 @@ def test_dts_never_holds_more_than_its_memory_and_never_scores_nan() -> None:
 
 
 def test_adaptive_discount_of_a_forgetting_factor_of_zero_is_one_when_fresh_and_zero_when_idle() -> None:
-    assert adaptive.discount(adaptive.LOG_ZERO, 0, 100) == 1.0
-    assert adaptive.discount(adaptive.LOG_ZERO, 1, 100) == 0.0
+    assert aff_shared.discount(aff_shared.LOG_ZERO, 0, 100) == 1.0
+    assert aff_shared.discount(aff_shared.LOG_ZERO, 1, 100) == 0.0
 
 
 def test_a_sliding_window_longer_than_the_run_is_no_window() -> None:

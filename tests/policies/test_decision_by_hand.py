@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.contest import challenge, contested, prefixes
-from dynabandit.kernels.draws import beta
-from dynabandit.kernels.streams import EXPLORED_ARM, SCORE, TIE, shifted, stream, uniform
-from dynabandit.kernels.walk import ALONE
+from dynabandit.core.compilation import kernel
+from dynabandit.core.draws import beta
+from dynabandit.core.lanes import ALONE
+from dynabandit.core.largest_beta_draw import challenge, contested, prefixes
+from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, shifted, stream, uniform
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.decision import (
+from dynabandit.policies.choose_arm import (  # fmt: skip
     SCRATCH_ROWS,
     is_contest,
     make_choose,
@@ -20,7 +20,7 @@ from dynabandit.policies.decision import (
     make_largest,
     make_mark_open,
     one_of_ties,
-)  # fmt: skip
+)
 
 NUMBERS, SHARED = np.zeros(1), np.zeros(1)
 SOURCE = stream(4, replication=2)

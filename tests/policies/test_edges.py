@@ -8,8 +8,8 @@ import pytest
 
 import dynabandit as db
 from driver import Driver
-from dynabandit.kernels.compilation import compiled
-from dynabandit.kernels.streams import EXPLORE, stream, uniform
+from dynabandit.core.compilation import compiled
+from dynabandit.core.streams import EXPLORE, stream, uniform
 from dynabandit.policies import POLICIES, aff_ucb1, changepoint_thompson, compiled as whole, glr_kl_ucb
 from dynabandit.policies.base import Now
 from ready import READY

@@ -9,7 +9,7 @@ from scipy import stats
 
 import dynabandit as db
 from driver import Driver
-from dynabandit.kernels.streams import stream
+from dynabandit.core.streams import stream
 from dynabandit.policies.changepoint_thompson import RATES
 from laws import ERROR_RATE, size
 from oracles import changepoint_ts, exp3_s, paper as oracle, rexp3

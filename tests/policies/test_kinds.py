@@ -8,7 +8,7 @@ import pytest
 
 import dynabandit as db
 from driver import Driver
-from dynabandit.kernels.precision import single
+from dynabandit.core.precision import single
 from dynabandit.policies import POLICIES, dynamic_thompson, rexp3
 from ready import READY
 

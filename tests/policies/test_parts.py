@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import dynabandit as db
+from dynabandit.core.bernoulli_kl import negentropy, upper_bound
+from dynabandit.core.streams import stream
 from dynabandit.estimators import adaptive_forgetting
-from dynabandit.kernels.bernoulli import negentropy, upper_bound
-from dynabandit.kernels.streams import stream
-from dynabandit.policies import adaptive, exploration, kl_index, ring
+from dynabandit.policies import aff_shared, exploration, kl_index, ring
 from dynabandit.policies.averaging import Averaging
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.expecting import discount_for, window_for
+from dynabandit.policies.tuning_rules import discount_for, window_for
 
 NUMBERS = np.zeros(1)
 
@@ -67,7 +67,7 @@ def test_the_arm_of_a_turn_is_nobody_where_it_is_nobodys() -> None:
 def test_the_bonus_of_the_appendix_is_hoeffdings() -> None:
     state = adaptive_forgetting.START._replace(w=3.0, k=2.0)
     expected = math.sqrt(-math.log(0.05) / (2.0 * 3.0**2 / 2.0))
-    assert adaptive.hoeffding(state) == pytest.approx(expected, rel=1e-14)
+    assert aff_shared.hoeffding(state) == pytest.approx(expected, rel=1e-14)
 
 
 def test_a_ring_gives_back_what_is_as_old_as_its_window() -> None:

@@ -12,7 +12,7 @@ import dynabandit as db
 from cudasim import cudasim
 from driver import Driver
 from dynabandit.policies import glr_kl_ucb, m_ucb
-from dynabandit.service import warming
+from dynabandit.service.domain import warm_start
 from laws import INTERPRETED
 from oracles import upper_bounds
 
@@ -288,7 +288,7 @@ def test_the_service_refuses_a_window_of_any_length() -> None:
         ValueError,
         match="'m-ucb' must keep at most 1000000 numbers beside its arms or of each arm",
     ):
-        warming.check_size("m-ucb", {"changes": 1, "horizon": 9, "window": 10**7})
+        warm_start.check_size("m-ucb", {"changes": 1, "horizon": 9, "window": 10**7})
 
 
 def test_given_all_that_would_follow_from_them_neither_changes_nor_horizon_are_needed() -> None:

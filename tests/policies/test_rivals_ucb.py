@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
 from driver import Driver
-from dynabandit.kernels.streams import EXPLORE, EXPLORED_ARM, uniform
+from dynabandit.core.streams import EXPLORE, EXPLORED_ARM, uniform
 from dynabandit.policies.base import Policy
 from oracles import upper_bounds
 

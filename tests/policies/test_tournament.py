@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 import dynabandit as db
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import Stream, stream
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import Stream, stream
+from dynabandit.policies.argmax_tree import make_enter, make_enter_all, new_trees, winner
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.decision import make_choose, make_largest
-from dynabandit.policies.tournament import make_enter, make_enter_all, new_trees, winner
+from dynabandit.policies.choose_arm import make_choose, make_largest
 
 # Few levels make many ties
 SCORES = st.lists(st.sampled_from([-math.inf, -1.0, 0.0, 0.5, math.inf]), min_size=2, max_size=40)

@@ -17,7 +17,7 @@ import psutil
 
 from dynabandit.client import Client
 from dynabandit.service.clock import Clock
-from dynabandit.service.server import MOST_CONNECTIONS, make_server
+from dynabandit.service.http.server import MOST_CONNECTIONS, make_server
 from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, Store, open_store
 from dynabandit.service.verify import verify

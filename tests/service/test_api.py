@@ -202,7 +202,7 @@ def test_defaults_are_given_to_every_one_of_many_pages_of_decisions(client, cloc
 
 def test_a_jump_of_the_wall_clock_expires_nothing_and_a_window_still_ends(store_url, monkeypatch):
     wall, clock = [1e9], None
-    monkeypatch.setattr("dynabandit.service.desk.time.time", lambda: wall[0])
+    monkeypatch.setattr("dynabandit.service.domain.operations.time.time", lambda: wall[0])
     with running(open_store(store_url)) as server, talking(server.url) as (client, _):
         assert clock is None
         client.create("b", ARMS, reward_window=3600, default_reward=0)
@@ -218,7 +218,9 @@ def test_a_restart_a_day_later_by_the_wall_clock_expires_nothing(store_url, monk
         client.create("b", ARMS, reward_window=3600, default_reward=0)
         decisions = [client.decide("b").decision for _ in range(2)]
     for decision, later in zip(decisions, (86400, -86400), strict=True):
-        monkeypatch.setattr("dynabandit.service.desk.time.time", lambda later=later: time.time_ns() / 1e9 + later)
+        monkeypatch.setattr(
+            "dynabandit.service.domain.operations.time.time", lambda later=later: time.time_ns() / 1e9 + later
+        )
         with running(open_store(store_url)) as server, talking(server.url) as (client, _):
             assert status_of(client.reward, decision, 1) == 200
             assert closed(client) == []

@@ -9,9 +9,11 @@ import pytest
 import typer.main
 
 from dynabandit import Client
-from dynabandit.service import admission, desk, export, fold, names, server, types, warming
-from dynabandit.service.app import ENDPOINTS
+from dynabandit.service import api_types, export
 from dynabandit.service.commands import app
+from dynabandit.service.domain import bandit_state, names, operations, warm_start
+from dynabandit.service.http import limits, server
+from dynabandit.service.http.routes import ENDPOINTS
 from dynabandit.service.keys import ROLES
 from dynabandit.service.metrics import Metrics
 from dynabandit.service.stores import open_store
@@ -43,9 +45,9 @@ def test_the_page_names_every_command_option_role_and_metric():
 
 
 def test_the_page_states_the_limits():
-    for limit in (types.MOST_ARMS, types.MOST_DECISIONS, types.MOST_REWARDS, names.LONGEST_NAME,
-                  desk.SNAPSHOT_EVERY, desk.MOST_DRAWS, export.MOST_DRAWS, warming.MOST_SHARED, fold.MOST_OPEN,
-                  admission.MOST_WAITING, admission.FEW_WAITING, admission.MOST_EVENTS_WAITING,
+    for limit in (api_types.MOST_ARMS, api_types.MOST_DECISIONS, api_types.MOST_REWARDS, names.LONGEST_NAME,
+                  operations.SNAPSHOT_EVERY, operations.MOST_DRAWS, export.MOST_DRAWS, warm_start.MOST_SHARED,
+                  bandit_state.MOST_OPEN, limits.MOST_WAITING, limits.FEW_WAITING, limits.MOST_EVENTS_WAITING,
                   server.MOST_CONNECTIONS):  # fmt: skip
         assert f"{limit:,}" in PAGE
 

@@ -3,7 +3,7 @@
 import pytest
 
 from dynabandit.client import ServiceError
-from dynabandit.service.types import MOST_ARMS
+from dynabandit.service.api_types import MOST_ARMS
 from service.harness import assert_replay_agrees, process, talking
 
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from dynabandit.client import Client, ServiceError
-from dynabandit.service.fold import State
+from dynabandit.service.domain.bandit_state import State
 from dynabandit.service.stores import open_store
 from service.harness import ManualClock, Running, assert_replay_agrees
 

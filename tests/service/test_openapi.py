@@ -9,7 +9,7 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from dynabandit.service.app import DOCUMENT, ENDPOINTS
+from dynabandit.service.http.routes import DOCUMENT, ENDPOINTS
 from dynabandit.service.stores import open_store
 from service.harness import running, talking
 

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from dynabandit.client import Client
 from dynabandit.service.commands import app
+from dynabandit.service.domain.events import KINDS
 from dynabandit.service.errors import StoreFailed
-from dynabandit.service.events import KINDS
 from dynabandit.service.keys import new_key
 from dynabandit.service.metrics import MOST_ARMS_SHOWN
 from dynabandit.service.service import Service

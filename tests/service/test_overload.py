@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from dynabandit.client import Client
-from dynabandit.service import types
-from dynabandit.service.admission import FEW_WAITING, MOST_EVENTS_WAITING, Overloaded, Pace, Room
+from dynabandit.service import api_types
+from dynabandit.service.http.limits import FEW_WAITING, MOST_EVENTS_WAITING, Overloaded, Pace, Room
 from dynabandit.service.stores import open_store
 from service.harness import HeldStore, assert_replay_agrees, process, run_apart, running, talking, wait_for
 
@@ -132,7 +132,7 @@ def test_in_a_storm_health_and_changes_get_through_and_nothing_is_acknowledged_f
 
 def test_a_large_call_waits_for_room_like_the_many_calls_that_it_replaces(held):
     store, server, http = held
-    many = types.MOST_REWARDS
+    many = api_types.MOST_REWARDS
     body = {"rewards": [{"decision": "x", "reward": 1}] * many}
     with ThreadPoolExecutor(8) as pool:
         store.hold()
@@ -196,14 +196,14 @@ SLOW = [
 
 @pytest.mark.parametrize(("sent", "status"), SLOW)
 def test_a_request_that_does_not_arrive_is_hung_up_on(sqlite_url, monkeypatch, sent, status):
-    monkeypatch.setattr("dynabandit.service.server.REQUEST_SECONDS", 0.1)
+    monkeypatch.setattr("dynabandit.service.http.server.REQUEST_SECONDS", 0.1)
     with running(open_store(sqlite_url)) as server:
         assert everything(connect(server.url, sent))[9:12] == status
         assert httpx.get(f"{server.url}/healthz").status_code == 200
 
 
 def test_a_request_that_has_arrived_may_take_as_long_as_it_takes(sqlite_url, monkeypatch):
-    monkeypatch.setattr("dynabandit.service.server.REQUEST_SECONDS", 0.1)
+    monkeypatch.setattr("dynabandit.service.http.server.REQUEST_SECONDS", 0.1)
     store = HeldStore(sqlite_url.removeprefix("sqlite:///"))
     with running(store, patience=60) as server, ThreadPoolExecutor(1) as pool, Client(server.url) as client:
         client.create("b", ARMS)

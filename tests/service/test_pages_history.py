@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from dynabandit.bandit import Bandit
-from dynabandit.service.events import Row
-from dynabandit.service.pages.changes import FALSE_ALARM, Detector
-from dynabandit.service.pages.history import MOST_ARMS, MOST_POINTS, PLAYS, STEP, TOTAL, History
-from dynabandit.service.pages.uniform import Uniform
-from dynabandit.service.pages.views import bandit_view, overview_entry
-from dynabandit.service.pages.watcher import Watcher
+from dynabandit.service.domain.events import Row
+from dynabandit.service.projections.change_points import FALSE_ALARM, Detector
+from dynabandit.service.projections.history import MOST_ARMS, MOST_POINTS, PLAYS, STEP, TOTAL, History
+from dynabandit.service.projections.log_follower import Watcher
+from dynabandit.service.projections.uniform_baseline import Uniform
 from dynabandit.service.stores import open_store
+from dynabandit.service.web.views import bandit_view, overview_entry
 from service.demo import BANNERS, play
 from service.harness import process, running, talking
 

@@ -10,10 +10,10 @@ import psutil
 import pytest
 
 from dynabandit.service.keys import new_key
-from dynabandit.service.pages import workers as module
-from dynabandit.service.pages.lab import Watching
-from dynabandit.service.pages.workers import Workers
 from dynabandit.service.stores import open_store
+from dynabandit.service.web import playground_workers as module
+from dynabandit.service.web.playground import Watching
+from dynabandit.service.web.playground_workers import Workers
 from service.harness import process, run_apart, running, workers
 
 SHORT = "v=1&policies=ucb&horizon=100&replications=2"

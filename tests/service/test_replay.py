@@ -15,12 +15,13 @@ from typer.testing import CliRunner
 
 import dynabandit as db
 from dynabandit.policies import POLICIES
-from dynabandit.service import desk as desk_module, types
+from dynabandit.service import api_types
 from dynabandit.service.clock import Clock
 from dynabandit.service.commands import app
-from dynabandit.service.desk import Desk
+from dynabandit.service.domain import operations as desk_module
+from dynabandit.service.domain.bandit_state import MOST_OPEN
+from dynabandit.service.domain.operations import Desk
 from dynabandit.service.export import decisions
-from dynabandit.service.fold import MOST_OPEN
 from dynabandit.service.keys import Keyring
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import verify
@@ -39,7 +40,7 @@ class Bench:
         self.store = open_store(url)
         self.store.prepare()
         self.desk = Desk(self.store, Clock(lambda: 0.0))
-        asked = types.Create(arms=ARMS, policy=policy, parameters=parameters or {}, seed=11)
+        asked = api_types.Create(arms=ARMS, policy=policy, parameters=parameters or {}, seed=11)
         self.state = self.commit(lambda: self.desk.create("b", asked))[1]
         self.number = self.state.number
 
@@ -72,10 +73,10 @@ def test_every_policy_replays_bit_for_bit_with_late_rewards_and_changes(sqlite_u
     bench.learn(40, late=1)
     bench.commit(lambda: bench.desk.add_arm(bench.state, "new"))
     bench.learn(20, late=1)
-    bench.commit(lambda: bench.desk.change_arm(bench.state, "red", types.ChangeArm(paused=True)))
-    bench.commit(lambda: bench.desk.change_arm(bench.state, "blue", types.ChangeArm(max_share=0.5)))
+    bench.commit(lambda: bench.desk.change_arm(bench.state, "red", api_types.ChangeArm(paused=True)))
+    bench.commit(lambda: bench.desk.change_arm(bench.state, "blue", api_types.ChangeArm(max_share=0.5)))
     bench.learn(20)
-    bench.commit(lambda: bench.desk.set_policy(bench.state, types.SetPolicy("aff-ts")))
+    bench.commit(lambda: bench.desk.set_policy(bench.state, api_types.SetPolicy("aff-ts")))
     bench.learn(20, late=1)
     assert bench.replayed_hash() == bench.state.state_hash()
     bench.store.close()
@@ -378,7 +379,7 @@ def test_a_decision_is_closed_after_the_end_of_its_window_and_not_at_it(sqlite_u
     store, now = open_store(sqlite_url), [0.0]
     store.prepare()
     desk = Desk(store, Clock(lambda: now[0]))
-    state = desk.create("b", types.Create(arms=ARMS, seed=1, reward_window=10, default_reward=0.5))[1]
+    state = desk.create("b", api_types.Create(arms=ARMS, seed=1, reward_window=10, default_reward=0.5))[1]
     desk.decide(state, 2, None)
     store.commit(desk.rows, desk.created)
     desk.clear()

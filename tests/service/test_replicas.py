@@ -197,16 +197,16 @@ def test_two_replicas_give_a_default_once(postgres_url):
 
 def test_a_row_that_another_process_wrote_first_is_refused_by_the_store(store_url):
     """The fence itself: with or without locks, one sequence number has one row."""
-    from dynabandit.service import types
+    from dynabandit.service import api_types
     from dynabandit.service.clock import Clock
-    from dynabandit.service.desk import Desk
+    from dynabandit.service.domain.operations import Desk
     from dynabandit.service.errors import Conflict
 
     stores = [open_store(store_url), open_store(store_url).reader()]
     stores[0].prepare()
     desks = [Desk(store, Clock()) for store in stores]
     stores[0].begin([])
-    number = desks[0].create("b", types.Create(arms=ARMS, seed=1))[1].number
+    number = desks[0].create("b", api_types.Create(arms=ARMS, seed=1))[1].number
     stores[0].commit(desks[0].rows, desks[0].created)
     desks[0].clear()
     for desk in desks:

@@ -10,14 +10,14 @@ from numba import cuda
 
 import dynabandit as db
 from cudasim import cudasim
-from dynabandit.kernels.compilation import compiled
-from dynabandit.kernels.precision import single
-from dynabandit.kernels.streams import stream
-from dynabandit.policies.decision import SCRATCH_ROWS
-from dynabandit.policies.tournament import new_trees
-from dynabandit.simulation import device
+from dynabandit.core.compilation import compiled
+from dynabandit.core.precision import single
+from dynabandit.core.streams import stream
+from dynabandit.policies.argmax_tree import new_trees
+from dynabandit.policies.choose_arm import SCRATCH_ROWS
 from dynabandit.simulation.backends import in_single
-from dynabandit.simulation.episodes import Record, State, make_episodes
+from dynabandit.simulation.cuda import launch
+from dynabandit.simulation.stepper import Record, State, make_episodes
 from dynabandit.simulation.work import initial_state
 
 SCRIPT = """
@@ -140,7 +140,7 @@ def test_mixed_precision_is_double_for_policies_that_need_it_alone() -> None:
 
 def test_progress_of_both_precisions_rises_to_the_whole() -> None:
     seen: list[int] = []
-    first, second = (device._within(lambda done, total: seen.append(done), begun, 0.5) for begun in (0.0, 0.5))
+    first, second = (launch._within(lambda done, total: seen.append(done), begun, 0.5) for begun in (0.0, 0.5))
     for part in (first, second):
         part(50, 100)
         part(100, 100)

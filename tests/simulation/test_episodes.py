@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
 import dynabandit as db
-from dynabandit.simulation.episodes import add_switches, count_switches
+from dynabandit.simulation.stepper import add_switches, count_switches
 from oracles import paper as oracle
 
 # Few levels make many ties

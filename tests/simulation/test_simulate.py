@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import dynabandit as db
-from dynabandit.kernels.streams import REWARD, stream, uniform
+from dynabandit.core.streams import REWARD, stream, uniform
 from dynabandit.policies import POLICIES
 from laws import assert_share
 

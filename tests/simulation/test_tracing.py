@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from dynabandit.kernels.streams import stream
+from dynabandit.core.streams import stream
 from dynabandit.policies import POLICIES
-from dynabandit.policies.decision import SCRATCH_ROWS, make_choose
-from dynabandit.simulation import tracing
+from dynabandit.policies.choose_arm import SCRATCH_ROWS, make_choose
+from dynabandit.simulation import trace_run
 from dynabandit.simulation.work import initial_state
 
 HORIZON, SEED = 300, 5
@@ -22,14 +22,14 @@ def kept(policy, **options):
 def replayed(run, replication, monkeypatch):
     """The memory after each step, as `trace` made it, and the policy as it was tuned."""
     memories, tuned = [], []
-    learn = tracing.compiled.learn(run.policy.kernels)
+    learn = trace_run.compiled.learn(run.policy.kernels)
 
     def watched(memory, shared, arm, reward, parameters):
         learn(memory, shared, arm, reward, parameters)
         memories.append((memory.copy(), shared.copy()))
         tuned[:] = [parameters]
 
-    monkeypatch.setattr(tracing.compiled, "learn", lambda kernels: watched)
+    monkeypatch.setattr(trace_run.compiled, "learn", lambda kernels: watched)
     db.simulation.trace(run, replication)
     return memories, tuned[0]
 
@@ -78,7 +78,7 @@ def test_beliefs_are_those_of_a_bandit_that_is_told_the_same_rewards():
 
 def test_a_policy_that_is_tuned_to_the_path_believes_what_its_tuned_self_does():
     run = kept("d-ucb")
-    switches = tracing._switches(WORLD.path(HORIZON, SEED))
+    switches = trace_run._switches(WORLD.path(HORIZON, SEED))
     assert switches == (np.diff(WORLD.path(HORIZON, SEED).argmax(axis=1)) != 0).sum()
     tuned = run.policy.tuned(switches, HORIZON)
     assert np.array_equal(run.arms, kept(tuned).arms)

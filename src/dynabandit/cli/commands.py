@@ -12,8 +12,8 @@ import typer
 import dynabandit
 from dynabandit import experiments
 from dynabandit.catalogue import entries
-from dynabandit.cli import SERVICE, display, logs, missing
-from dynabandit.cli.failing import (
+from dynabandit.cli import SERVICE, display, missing, offline
+from dynabandit.cli.exit_codes import (
     BAD_INPUT,
     FAILED,
     INTERRUPTED,
@@ -23,7 +23,9 @@ from dynabandit.cli.failing import (
 )
 from dynabandit.environments import ENVIRONMENTS
 from dynabandit.errors import extra
-from dynabandit.experiments import Experiment, Named, Spec, Watcher, lacking, parsing
+from dynabandit.experiments import Experiment, Named, Spec, Watcher, missing_parameters, one_line_syntax
+from dynabandit.leaderboard import environments as leaderboard_environments
+from dynabandit.paper.specs import paper as paper_spec
 from dynabandit.policies import POLICIES
 from dynabandit.results import Results
 
@@ -108,7 +110,7 @@ def paper(
 ) -> None:
     """Run the whole paper: all figures, and verdicts on all claims."""
     with _bad_input("--only"):
-        spec = experiments.paper().only(only or [])
+        spec = paper_spec().only(only or [])
     spec = _changed(spec, replications, quick, seed, jobs, horizon)
     _run(spec, out, How(jobs, fresh, backend, precision, cluster), functools.partial(_report, paper=True))
 
@@ -154,13 +156,13 @@ def compare(
 ) -> None:
     """Compare some policies on one environment, without a file."""
     with _bad_input("--env"):
-        named = parsing.named(env)
+        named = one_line_syntax.named(env)
         named = Named(named.name, {**named.parameters, **({} if arms is None else {"arms": arms})})
-        world = lacking.try_environment(named, _as_option)
+        world = missing_parameters.try_environment(named, _as_option)
     chosen = []
     for text in policies:
         with _bad_input(text):
-            chosen.append(parsing.named(text))
+            chosen.append(one_line_syntax.named(text))
             chosen[-1].make_policy()
     with _bad_input():
         experiment = Experiment(
@@ -178,7 +180,7 @@ def compare(
 
 
 def _as_option(name: str, parameters: Mapping[str, Any]) -> str:
-    return shlex.join(["--env", parsing.written(name, parameters)])
+    return shlex.join(["--env", one_line_syntax.written(name, parameters)])
 
 
 @app.command(name="list")
@@ -208,38 +210,39 @@ def leaderboard(
     """Rank all policies over the paper's worlds and benchmarks. Those of any size come with 2, 10, 50 and 100 arms."""
     _check_jobs(jobs)
     with _bad_input():
-        spec = experiments.leaderboard(replications, seed, horizon, policy or (), environment or ())
+        spec = leaderboard_environments.leaderboard(replications, seed, horizon, policy or (), environment or ())
     publish = functools.partial(_report_leaderboard, timed=timing)
     _run(spec, out, How(jobs, fresh, backend, precision, cluster), publish)
 
 
 def _report(results: Results, out: Path, watcher: Watcher, *, paper: bool = False) -> Callable[[], None]:
-    from dynabandit import analysis
+    from dynabandit.paper.publish import publish
+    from dynabandit.report.tables import summary
 
     watcher.running("drawing the report")
-    report = analysis.publish(results, out, paper=paper)
+    report = publish(results, out, paper=paper)
 
     def show() -> None:
-        display.print_summary(analysis.summary(results))
+        display.print_summary(summary(results))
         typer.echo(f"Report: {report}")
 
     return show
 
 
 def _report_leaderboard(results: Results, out: Path, watcher: Watcher, *, timed: bool) -> Callable[[], None]:
-    from dynabandit.analysis import leaderboard
+    from dynabandit.leaderboard import standings
 
     names = sorted({run.policy for run in results})
     if timed:
         watcher.running("timing a step of each policy")
-    times = experiments.time_steps(names) if timed else {}
-    rows = leaderboard.standings(results, [name for name in names if POLICIES[name].informed], times)
+    times = leaderboard_environments.time_steps(names) if timed else {}
+    rows = standings.standings(results, [name for name in names if POLICIES[name].informed], times)
     table = out / "leaderboard.md"
-    table.write_text(leaderboard.as_markdown(rows, results), encoding="utf-8")
-    (out / "leaderboard.json").write_text(leaderboard.as_json(rows, results), encoding="utf-8")
+    table.write_text(standings.as_markdown(rows, results), encoding="utf-8")
+    (out / "leaderboard.json").write_text(standings.as_json(rows, results), encoding="utf-8")
 
     def show() -> None:
-        display.print_standings(leaderboard.HEADINGS, [leaderboard.cells(row) for row in rows])
+        display.print_standings(standings.HEADINGS, [standings.cells(row) for row in rows])
         typer.echo(f"Table: {table}")
 
     return show
@@ -299,5 +302,5 @@ def _mount_service() -> None:
         app.add_typer(service)
 
 
-app.add_typer(logs.app)
+app.add_typer(offline.app)
 _mount_service()

@@ -10,7 +10,7 @@ import msgspec
 
 from dynabandit.client.calls import Call, Found
 from dynabandit.errors import integer, number
-from dynabandit.service import types
+from dynabandit.service import api_types
 
 __all__ = ["DAMAGED", "Base", "ServiceError", "erased"]
 
@@ -84,7 +84,7 @@ class Base:
         if answer.status_code in TRY_AGAIN and not last:
             return None
         try:
-            problem = msgspec.json.decode(answer.content, type=types.Problem).problem
+            problem = msgspec.json.decode(answer.content, type=api_types.Problem).problem
         except msgspec.DecodeError:
             problem = answer.text[:200]
         tries = f" (in {self._tries} tries)" if answer.status_code in TRY_AGAIN else ""
@@ -95,8 +95,8 @@ class Base:
         return min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt) * random.uniform(1.0, 2.0)
 
 
-def erased(bandit: Found, erase: bool, error: ServiceError) -> types.Deleted:
+def erased(bandit: Found, erase: bool, error: ServiceError) -> api_types.Deleted:
     """Return that a bandit that was there is gone without a trace, where that was asked for."""
     if error.status != 404 or not erase:
         raise error
-    return types.Deleted(bandit.name, bandit.id, log_kept=False)
+    return api_types.Deleted(bandit.name, bandit.id, log_kept=False)

@@ -10,8 +10,8 @@ import msgspec
 from dynabandit.client import calls
 from dynabandit.client.base import DAMAGED, Base, ServiceError, erased
 from dynabandit.client.calls import Call
-from dynabandit.service import types
-from dynabandit.service.names import clean_name
+from dynabandit.service import api_types
+from dynabandit.service.domain.names import clean_name
 
 __all__ = ["Client"]
 
@@ -61,73 +61,73 @@ class Client(Base):
             time.sleep(self._pause(attempt))
         raise AssertionError("unreachable")
 
-    def create(self, name: str, arms: Iterable[str], policy: str = "aff-ots", **settings: Any) -> types.BanditState:
+    def create(self, name: str, arms: Iterable[str], policy: str = "aff-ots", **settings: Any) -> api_types.BanditState:
         """Create a bandit; `settings` are parameters, reward_window, default_reward and seed."""
         return self._send(calls.create(name, arms, policy, settings))
 
-    def bandits(self) -> Iterator[types.BanditSummary]:
+    def bandits(self) -> Iterator[api_types.BanditSummary]:
         """Return all bandits."""
         return self._bandits_after("")
 
-    def _bandits_after(self, name: str) -> Iterator[types.BanditSummary]:
+    def _bandits_after(self, name: str) -> Iterator[api_types.BanditSummary]:
         after: str | None = name
         while after is not None:
             page = self._send(calls.bandits(after))
             yield from page.bandits
             after = page.next
 
-    def state(self, name: str) -> types.BanditState:
+    def state(self, name: str) -> api_types.BanditState:
         """Return what a bandit knows."""
         return self._send(calls.state(name))
 
-    def decide(self, name: str, key: str | None = None) -> types.Decision:
+    def decide(self, name: str, key: str | None = None) -> api_types.Decision:
         """Return a decision; the same key gives the same one."""
         return self.decide_many(name, 1, key)[0]
 
-    def decide_many(self, name: str, count: int, key: str | None = None) -> list[types.Decision]:
+    def decide_many(self, name: str, count: int, key: str | None = None) -> list[api_types.Decision]:
         """Return many decisions at once."""
         return self._send(calls.decide(name, count, key)).decisions
 
-    def reward(self, decision: str, reward: float) -> types.Rewarded:
+    def reward(self, decision: str, reward: float) -> api_types.Rewarded:
         """Tell the reward of a decision."""
         return self._send(calls.reward(decision, reward))
 
-    def reward_many(self, rewards: Iterable[tuple[str, float]]) -> list[types.RewardResult]:
+    def reward_many(self, rewards: Iterable[tuple[str, float]]) -> list[api_types.RewardResult]:
         """Tell many rewards, each a pair (decision, reward); each has its own status."""
         return self._send(calls.rewards(rewards)).results
 
-    def add_arm(self, name: str, arm: str) -> types.Changed:
+    def add_arm(self, name: str, arm: str) -> api_types.Changed:
         """Add an arm."""
         return self._send(calls.add_arm(name, arm))
 
-    def change_arm(self, name: str, arm: str, **change: Any) -> types.Changed:
+    def change_arm(self, name: str, arm: str, **change: Any) -> api_types.Changed:
         """Change an arm: paused=True or False, retired=True, min_share=..., max_share=..."""
         return self._send(calls.change_arm(name, arm, change))
 
-    def set_policy(self, name: str, policy: str, **parameters: Any) -> types.Changed:
+    def set_policy(self, name: str, policy: str, **parameters: Any) -> api_types.Changed:
         """Go on with another policy, warmed by all rewards so far."""
         return self._send(calls.set_policy(name, policy, parameters))
 
-    def preview_policy(self, name: str, policy: str, draws: int = 1000, **parameters: Any) -> types.Preview:
+    def preview_policy(self, name: str, policy: str, draws: int = 1000, **parameters: Any) -> api_types.Preview:
         """Return what another policy would believe and choose now; nothing is changed."""
         return self._send(calls.preview(name, policy, draws, parameters))
 
-    def events(self, name: str, after: int = 0, limit: int = 1000, kind: str = "all") -> Iterator[types.Event]:
+    def events(self, name: str, after: int = 0, limit: int = 1000, kind: str = "all") -> Iterator[api_types.Event]:
         """Return the log after a sequence number: all, or each "decision", "reward" or "change"."""
         while page := self._send(calls.events(name, after, limit, kind)).events:
             yield from page
             after = page[-1].sequence
 
-    def export(self, name: str, draws: int = 200) -> Iterator[types.Exported]:
+    def export(self, name: str, draws: int = 200) -> Iterator[api_types.Exported]:
         """Return all decisions with rewards and propensities; a broken stream is not asked for again."""
         with self._http.stream("GET", calls.path(name, "export"), params={"draws": str(draws)}) as answer:
             if not answer.is_success:
                 answer.read()
-                self._read(Call("GET", "", types.Exported), answer, self._tries - 1)
+                self._read(Call("GET", "", api_types.Exported), answer, self._tries - 1)
             for line in answer.iter_lines():
-                yield msgspec.json.decode(line, type=types.Exported)
+                yield msgspec.json.decode(line, type=api_types.Exported)
 
-    def delete(self, name: str, erase: bool = False) -> types.Deleted:
+    def delete(self, name: str, erase: bool = False) -> api_types.Deleted:
         """Delete a bandit; its log stays, unless `erase`."""
         bandit = self._find(name)
         try:

@@ -10,8 +10,8 @@ import msgspec
 from dynabandit.client import calls
 from dynabandit.client.base import DAMAGED, Base, ServiceError, erased
 from dynabandit.client.calls import Call
-from dynabandit.service import types
-from dynabandit.service.names import clean_name
+from dynabandit.service import api_types
+from dynabandit.service.domain.names import clean_name
 
 __all__ = ["AsyncClient"]
 
@@ -48,15 +48,15 @@ class AsyncClient(Base):
 
     async def create(
         self, name: str, arms: Iterable[str], policy: str = "aff-ots", **settings: Any
-    ) -> types.BanditState:
+    ) -> api_types.BanditState:
         """Create a bandit; `settings` are parameters, reward_window, default_reward and seed."""
         return await self._send(calls.create(name, arms, policy, settings))
 
-    def bandits(self) -> AsyncIterator[types.BanditSummary]:
+    def bandits(self) -> AsyncIterator[api_types.BanditSummary]:
         """Return all bandits."""
         return self._bandits_after("")
 
-    async def _bandits_after(self, name: str) -> AsyncIterator[types.BanditSummary]:
+    async def _bandits_after(self, name: str) -> AsyncIterator[api_types.BanditSummary]:
         after: str | None = name
         while after is not None:
             page = await self._send(calls.bandits(after))
@@ -64,61 +64,61 @@ class AsyncClient(Base):
                 yield bandit
             after = page.next
 
-    async def state(self, name: str) -> types.BanditState:
+    async def state(self, name: str) -> api_types.BanditState:
         """Return what a bandit knows."""
         return await self._send(calls.state(name))
 
-    async def decide(self, name: str, key: str | None = None) -> types.Decision:
+    async def decide(self, name: str, key: str | None = None) -> api_types.Decision:
         """Return a decision; the same key gives the same one."""
         return (await self.decide_many(name, 1, key))[0]
 
-    async def decide_many(self, name: str, count: int, key: str | None = None) -> list[types.Decision]:
+    async def decide_many(self, name: str, count: int, key: str | None = None) -> list[api_types.Decision]:
         """Return many decisions at once."""
         return (await self._send(calls.decide(name, count, key))).decisions
 
-    async def reward(self, decision: str, reward: float) -> types.Rewarded:
+    async def reward(self, decision: str, reward: float) -> api_types.Rewarded:
         """Tell the reward of a decision."""
         return await self._send(calls.reward(decision, reward))
 
-    async def reward_many(self, rewards: Iterable[tuple[str, float]]) -> list[types.RewardResult]:
+    async def reward_many(self, rewards: Iterable[tuple[str, float]]) -> list[api_types.RewardResult]:
         """Tell many rewards, each a pair (decision, reward); each has its own status."""
         return (await self._send(calls.rewards(rewards))).results
 
-    async def add_arm(self, name: str, arm: str) -> types.Changed:
+    async def add_arm(self, name: str, arm: str) -> api_types.Changed:
         """Add an arm."""
         return await self._send(calls.add_arm(name, arm))
 
-    async def change_arm(self, name: str, arm: str, **change: Any) -> types.Changed:
+    async def change_arm(self, name: str, arm: str, **change: Any) -> api_types.Changed:
         """Change an arm: paused=True or False, retired=True, min_share=..., max_share=..."""
         return await self._send(calls.change_arm(name, arm, change))
 
-    async def set_policy(self, name: str, policy: str, **parameters: Any) -> types.Changed:
+    async def set_policy(self, name: str, policy: str, **parameters: Any) -> api_types.Changed:
         """Go on with another policy, warmed by all rewards so far."""
         return await self._send(calls.set_policy(name, policy, parameters))
 
-    async def preview_policy(self, name: str, policy: str, draws: int = 1000, **parameters: Any) -> types.Preview:
+    async def preview_policy(self, name: str, policy: str, draws: int = 1000, **parameters: Any) -> api_types.Preview:
         """Return what another policy would believe and choose now; nothing is changed."""
         return await self._send(calls.preview(name, policy, draws, parameters))
 
     async def events(
         self, name: str, after: int = 0, limit: int = 1000, kind: str = "all"
-    ) -> AsyncIterator[types.Event]:
+    ) -> AsyncIterator[api_types.Event]:
         """Return the log after a sequence number: all, or each "decision", "reward" or "change"."""
         while page := (await self._send(calls.events(name, after, limit, kind))).events:
             for event in page:
                 yield event
             after = page[-1].sequence
 
-    async def export(self, name: str, draws: int = 200) -> AsyncIterator[types.Exported]:
+    async def export(self, name: str, draws: int = 200) -> AsyncIterator[api_types.Exported]:
         """Return all decisions with rewards and propensities; a broken stream is not asked for again."""
         async with self._http.stream("GET", calls.path(name, "export"), params={"draws": str(draws)}) as answer:
             if not answer.is_success:
                 await answer.aread()
-                self._read(Call("GET", "", types.Exported), answer, self._tries - 1)
+                self._read(Call("GET", "", api_types.Exported), answer, self._tries - 1)
             async for line in answer.aiter_lines():
-                yield msgspec.json.decode(line, type=types.Exported)
+                yield msgspec.json.decode(line, type=api_types.Exported)
 
-    async def delete(self, name: str, erase: bool = False) -> types.Deleted:
+    async def delete(self, name: str, erase: bool = False) -> api_types.Deleted:
         """Delete a bandit; its log stays, unless `erase`."""
         bandit = await self._find(name)
         try:

@@ -11,8 +11,8 @@ from dynabandit.environments.piecewise_benchmarks import PB1, PB2
 from dynabandit.environments.random_walks import Case3, Case4, LogisticWalk, ReflectedWalk
 from dynabandit.environments.recorded import Recorded
 from dynabandit.environments.rotting import Rotting
+from dynabandit.environments.scheduled import Fixed, Path, Piecewise, SmallChanges
 from dynabandit.environments.seasonal import Seasonal
-from dynabandit.environments.still import Fixed, Path, Piecewise, SmallChanges
 from dynabandit.errors import Needed, arguments, unknown
 
 __all__ = [

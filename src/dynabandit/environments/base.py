@@ -7,10 +7,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from dynabandit.core.compilation import compiled, kernel
+from dynabandit.core.lanes import ALONE, Walk
+from dynabandit.core.streams import LARGEST_STEP, Stream, shifted, stream
 from dynabandit.errors import integer, keep
-from dynabandit.kernels.compilation import compiled, kernel
-from dynabandit.kernels.streams import LARGEST_STEP, Stream, shifted, stream
-from dynabandit.kernels.walk import ALONE, Walk
 
 __all__ = ["Environment", "Kernels", "make_path", "make_path_writer", "path_writer"]
 

@@ -8,10 +8,10 @@ from typing import ClassVar, cast
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import PATH, START, Stream, uniform_pair, words
 from dynabandit.environments.base import Environment, Kernels
 from dynabandit.errors import integer, keep, number
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import PATH, START, Stream, uniform_pair, words
 
 __all__ = ["Case1", "Case2", "ExponentialClock"]
 

@@ -5,10 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import LARGEST_STEP, PATH, Stream, uniform
 from dynabandit.environments.base import Environment, Kernels
 from dynabandit.errors import integer, keep, number
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import LARGEST_STEP, PATH, Stream, uniform
 
 __all__ = ["Needle"]
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from dynabandit.environments.still import Piecewise
+from dynabandit.core.streams import LARGEST_STEP
+from dynabandit.environments.scheduled import Piecewise
 from dynabandit.errors import integer, keep
-from dynabandit.kernels.streams import LARGEST_STEP
 
 __all__ = ["PB1", "PB2"]
 

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import PATH, START, Stream, normal_pair, uniform, words
 from dynabandit.environments.base import Environment, Kernels
 from dynabandit.errors import keep, number
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import PATH, START, Stream, normal_pair, uniform, words
 
 __all__ = ["Case3", "Case4", "LogisticWalk", "ReflectedWalk"]
 

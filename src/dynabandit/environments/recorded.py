@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import LARGEST_STEP, Stream
 from dynabandit.environments.base import Environment, Kernels
-from dynabandit.environments.still import mean_rewards, start
+from dynabandit.environments.scheduled import mean_rewards, start
 from dynabandit.errors import integer, keep
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import LARGEST_STEP, Stream
 
 __all__ = ["Recorded"]
 
@@ -40,7 +40,7 @@ class Recorded(Environment):
 
     References
     ----------
-    Recorded by the user; `dynabandit.logs.flights` has those of a year of flights.
+    Recorded by the user; `dynabandit.offline.flights` has those of a year of flights.
     """
 
     name: ClassVar[str] = "recorded"

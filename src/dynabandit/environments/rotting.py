@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import START, Stream, uniform_pair, words
 from dynabandit.environments.base import Environment, Kernels
 from dynabandit.errors import keep, number
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import START, Stream, uniform_pair, words
 
 __all__ = ["Rotting"]
 

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import Stream
 from dynabandit.environments.base import Environment, Kernels
-from dynabandit.environments.still import start
+from dynabandit.environments.scheduled import start
 from dynabandit.errors import keep, number
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import Stream
 
 __all__ = ["Seasonal"]
 

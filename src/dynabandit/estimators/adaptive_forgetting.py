@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
 from dynabandit.errors import number, unknown
 from dynabandit.estimators.base import Belief, Estimator
-from dynabandit.kernels.compilation import kernel
 
 __all__ = [
     "LOSSES", "SIZE", "START", "VARIANCE_SCALED", "AdaptiveForgetting", "State", "Tuning", "belief", "load",

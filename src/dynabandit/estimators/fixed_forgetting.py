@@ -3,9 +3,9 @@
 import math
 from typing import NamedTuple
 
+from dynabandit.core.compilation import kernel
 from dynabandit.errors import number
 from dynabandit.estimators.base import Belief, Estimator
-from dynabandit.kernels.compilation import kernel
 
 __all__ = ["FixedForgetting"]
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
 from dynabandit.estimators.base import Belief, Estimator
-from dynabandit.kernels.compilation import kernel
 
 __all__ = ["SIZE", "START", "SampleMean", "State", "belief", "load", "observe", "store"]
 

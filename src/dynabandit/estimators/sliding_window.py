@@ -2,10 +2,10 @@
 
 from collections import deque
 
+from dynabandit.core.compilation import kernel
 from dynabandit.errors import integer
 from dynabandit.estimators import sample_mean
 from dynabandit.estimators.base import Belief, Estimator
-from dynabandit.kernels.compilation import kernel
 
 __all__ = ["SlidingWindow", "retract"]
 

@@ -28,7 +28,7 @@ def look_for_gpu() -> Gpu:
     missing = gpu_missing()
     if missing:
         return Gpu(missing)
-    from dynabandit.simulation.device import free_bytes
+    from dynabandit.simulation.cuda.launch import free_bytes
 
     return Gpu("", free_bytes())
 
@@ -38,7 +38,7 @@ def check(spec: Spec, backend: str, precision: str, cluster: str | None = None, 
 
     Examples
     --------
-    >>> from dynabandit.experiments import paper
+    >>> from dynabandit.paper.specs import paper
     >>> check(paper(), "cuda", "half")
     Traceback (most recent call last):
     ...
@@ -93,7 +93,7 @@ def _is_large(experiment: Experiment) -> bool:
 
 def _check_room(experiment: Experiment, spec: Spec, gpus: Sequence[Gpu]) -> None:
     """Raise an error where not even one replication fits, with all policies that could share its path."""
-    from dynabandit.simulation.device import fitting
+    from dynabandit.simulation.cuda.launch import fitting
 
     world = experiment.environment.make_environment()
     beside = [one for one in spec.experiments if one.environment == experiment.environment]

@@ -17,14 +17,14 @@ from typing import Any
 
 import numba
 
+from dynabandit.bandit.serialization import plain
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.environments.base import path_writer
 from dynabandit.experiments.coverage import compiled_count, count_exceeded
-from dynabandit.experiments.watching import Watcher
+from dynabandit.experiments.progress import Watcher
 from dynabandit.policies import Policy, policy as make_policy
-from dynabandit.saving import plain
 from dynabandit.simulation import compile_policy, is_compiled, is_kept
-from dynabandit.simulation.episodes import episodes
+from dynabandit.simulation.stepper import episodes
 
 __all__ = ["compile_ahead"]
 

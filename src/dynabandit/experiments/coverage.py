@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dynabandit.core.compilation import compiled, kernel
+from dynabandit.core.streams import REWARD, Stream, stream, uniform
 from dynabandit.estimators.adaptive_forgetting import START, Tuning, observe, tuning
-from dynabandit.kernels.compilation import compiled, kernel
-from dynabandit.kernels.streams import REWARD, Stream, stream, uniform
-from dynabandit.policies.adaptive import hoeffding
+from dynabandit.policies.aff_shared import hoeffding
 
 __all__ = ["add_exceeded", "compiled_count", "count_exceeded"]
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dynabandit.experiments.crew import Work
+from dynabandit.experiments.executors import Work
 from dynabandit.experiments.store import Arrays
 from dynabandit.experiments.tasks import Task
 

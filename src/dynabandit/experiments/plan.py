@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynabandit.bandit.serialization import plain
 from dynabandit.environments import Environment
 from dynabandit.experiments.spec import Experiment, Spec
 from dynabandit.experiments.store import Arrays, address
 from dynabandit.experiments.tasks import CoverageTask, PathTask, SimulationTask, Task, batches
 from dynabandit.policies import Policy
 from dynabandit.results import Coverage, Run, SamplePath
-from dynabandit.saving import plain
 from dynabandit.simulation import code_version
 
 __all__ = ["Plan", "PlannedRun", "make_plan"]

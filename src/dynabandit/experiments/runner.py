@@ -7,17 +7,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from dynabandit.bandit.serialization import plain
 from dynabandit.errors import extra, integer
 from dynabandit.experiments.backends import check, place
-from dynabandit.experiments.crew import Crew, hire
+from dynabandit.experiments.executors import Crew, hire
 from dynabandit.experiments.machine import hardware
 from dynabandit.experiments.plan import Plan, make_plan
+from dynabandit.experiments.progress import Watcher
 from dynabandit.experiments.spec import Spec
 from dynabandit.experiments.store import Arrays, Store, writing
 from dynabandit.experiments.tasks import Task
-from dynabandit.experiments.watching import Watcher
 from dynabandit.results import Results
-from dynabandit.saving import plain
 
 __all__ = ["RESULTS", "STORE", "run"]
 

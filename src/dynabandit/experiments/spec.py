@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from dynabandit.core.streams import LARGEST_REPLICATION, stream
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.errors import integer, keep, number, unknown
-from dynabandit.kernels.streams import LARGEST_REPLICATION, stream
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import check_horizon, recorded_times
 

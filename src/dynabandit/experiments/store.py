@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.saving import plain
+from dynabandit.bandit.serialization import plain
 
 __all__ = ["Arrays", "StorageError", "Store", "address", "writing"]
 

@@ -7,11 +7,11 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from dynabandit.core.compilation import fingerprint
 from dynabandit.environments import Environment
 from dynabandit.experiments.coverage import add_exceeded, count_exceeded
 from dynabandit.experiments.spec import CoverageSpec, PathSpec
 from dynabandit.experiments.store import Arrays, address
-from dynabandit.kernels.compilation import fingerprint
 from dynabandit.policies import Policy
 from dynabandit.simulation import compare, device_version, path_version, recorded_times
 from dynabandit.simulation.backends import in_single

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dynabandit.errors import extra, unknown
-from dynabandit.experiments.lacking import try_environment
+from dynabandit.experiments.missing_parameters import try_environment
 from dynabandit.experiments.spec import CoverageSpec, Experiment, Named, PathSpec, Spec
 
 __all__ = ["SpecError", "dumps", "load", "loads"]

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, quote
 
 from dynabandit.errors import nearest
 from dynabandit.experiments import Experiment, Named
-from dynabandit.experiments.parsing import named as parse_named
+from dynabandit.experiments.one_line_syntax import named as parse_named
 from dynabandit.playground.drawing import COLUMNS, MOST_ARMS, Drawing, decode, drawn_environment, encode
 
 __all__ = [

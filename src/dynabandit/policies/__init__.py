@@ -22,6 +22,7 @@ from dynabandit.policies.f_dsw_thompson import FDSWTS
 from dynabandit.policies.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
 from dynabandit.policies.kl_ucb import KLUCB
 from dynabandit.policies.m_ucb import MUCB
+from dynabandit.policies.oracle_policies import BestArm, Uniform
 from dynabandit.policies.oracle_restart import OracleRestart
 from dynabandit.policies.rexp3 import Rexp3
 from dynabandit.policies.sw_kl_ucb import SWKLUCB
@@ -29,7 +30,6 @@ from dynabandit.policies.sw_thompson import SWTS
 from dynabandit.policies.sw_ucb import SWUCB
 from dynabandit.policies.thompson import OTS, TS
 from dynabandit.policies.ucb import UCB
-from dynabandit.policies.yardsticks import BestArm, Uniform
 
 __all__ = [
     "DTS", "DUCB", "OTS", "SWUCB", "TS", "UCB",

@@ -6,15 +6,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import Stream
 from dynabandit.errors import keep, number
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import Stream
-from dynabandit.policies import adaptive
+from dynabandit.policies import aff_shared
 from dynabandit.policies.base import Kernels, Now
 
 __all__ = ["AffDGreedy"]
 
-SLOTS = (*adaptive.SLOTS, "index", "limit")
+SLOTS = (*aff_shared.SLOTS, "index", "limit")
 CHANGE = SLOTS.index("change")
 INDEX = SLOTS.index("index")
 LIMIT = SLOTS.index("limit")  # d, or the step size that stands for it
@@ -25,7 +25,7 @@ AS_STEP_SIZE = -1.0
 
 @kernel
 def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    adaptive.start(memory, shared, arm, parameters)
+    aff_shared.start(memory, shared, arm, parameters)
     memory[INDEX, arm] = math.inf
     threshold = parameters[THRESHOLD]
     memory[LIMIT, arm] = parameters[STEP_SIZE] if threshold == AS_STEP_SIZE else threshold
@@ -53,14 +53,14 @@ def explore(memory: np.ndarray, leader: int, idle: int, now: Now, parameters: np
 
 @kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    state = adaptive.observe(memory, arm, reward, parameters)
+    state = aff_shared.observe(memory, arm, reward, parameters)
     memory[INDEX, arm] = state.mean
     if parameters[THRESHOLD] == AS_STEP_SIZE:
         memory[LIMIT, arm] = state.step
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffDGreedy(adaptive.Adaptive):
+class AffDGreedy(aff_shared.Adaptive):
     r"""Play the arm with the best adaptive mean, unless its forgetting factor has just moved by d or more.
 
     A forgetting factor that moves says that the arm is changing, and that it is time to look around: then

@@ -6,16 +6,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.bernoulli_kl import negentropy, upper_bound
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import Stream
 from dynabandit.errors import keep, number
-from dynabandit.kernels.bernoulli import negentropy, upper_bound
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import Stream
-from dynabandit.policies import adaptive
+from dynabandit.policies import aff_shared
 from dynabandit.policies.base import Kernels, Now
 
 __all__ = ["AffKLUCB"]
 
-SLOTS = (*adaptive.SLOTS, "size", "negentropy", "log_forgetting")
+SLOTS = (*aff_shared.SLOTS, "size", "negentropy", "log_forgetting")
 MEAN, SIZE = SLOTS.index("mean"), SLOTS.index("size")
 NEGENTROPY, LOG_FORGETTING = SLOTS.index("negentropy"), SLOTS.index("log_forgetting")
 LEVEL = 4  # behind the parameters of the estimator
@@ -34,20 +34,20 @@ def score(
     if memory[SIZE, arm] == 0.0:
         return math.inf
     # w~^2 / k~ = lambda^(idle/|A|) w^2 / k with k discounted as w is, but never less than one observation
-    size = max(memory[SIZE, arm] * adaptive.discount(memory[LOG_FORGETTING, arm], idle, now.arms), 1.0)
+    size = max(memory[SIZE, arm] * aff_shared.discount(memory[LOG_FORGETTING, arm], idle, now.arms), 1.0)
     return upper_bound(memory[MEAN, arm], memory[NEGENTROPY, arm], parameters[LEVEL] / size)
 
 
 @kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    state = adaptive.observe(memory, arm, reward, parameters)
+    state = aff_shared.observe(memory, arm, reward, parameters)
     memory[SIZE, arm] = state.w * state.w / state.k
     memory[NEGENTROPY, arm] = negentropy(state.mean)
-    memory[LOG_FORGETTING, arm] = adaptive.log_forgetting(state)
+    memory[LOG_FORGETTING, arm] = aff_shared.log_forgetting(state)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffKLUCB(adaptive.Adaptive):
+class AffKLUCB(aff_shared.Adaptive):
     r"""UCB on the adaptive mean with a Kullback-Leibler bound in place of Hoeffding's.
 
     It is `AffUCB2Growing` with the tighter bound: the largest q with n kl(mean, q) <= -log(confidence), where n is the
@@ -92,7 +92,7 @@ class AffKLUCB(adaptive.Adaptive):
 
     name: ClassVar[str] = "aff-kl-ucb"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=adaptive.start, score=score, learn=learn)
+    kernels: ClassVar[Kernels] = Kernels(start=aff_shared.start, score=score, learn=learn)
 
     confidence: float = 0.05
 

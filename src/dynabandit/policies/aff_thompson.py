@@ -5,15 +5,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
 from dynabandit.errors import keep
-from dynabandit.kernels.compilation import kernel
-from dynabandit.policies import adaptive
+from dynabandit.policies import aff_shared
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.thompson import checked_prior
 
 __all__ = ["AffOTS", "AffTS"]
 
-SLOTS = (*adaptive.SLOTS, "log_forgetting")
+SLOTS = (*aff_shared.SLOTS, "log_forgetting")
 M = SLOTS.index("m")
 W = SLOTS.index("w")
 LOG_FORGETTING = SLOTS.index("log_forgetting")
@@ -24,19 +24,19 @@ PRIOR_B = 5
 @kernel
 def posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray) -> tuple[float, float]:
     """Equations (24) and (25), on the discounted m~ and w~ of (16) and (17)."""
-    factor = adaptive.discount(memory[LOG_FORGETTING, arm], idle, now.arms)
+    factor = aff_shared.discount(memory[LOG_FORGETTING, arm], idle, now.arms)
     m = memory[M, arm]
     return parameters[PRIOR_A] + factor * m, parameters[PRIOR_B] + factor * (memory[W, arm] - m)
 
 
 @kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    state = adaptive.observe(memory, arm, reward, parameters)
-    memory[LOG_FORGETTING, arm] = adaptive.log_forgetting(state)
+    state = aff_shared.observe(memory, arm, reward, parameters)
+    memory[LOG_FORGETTING, arm] = aff_shared.log_forgetting(state)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffTS(adaptive.Adaptive):
+class AffTS(aff_shared.Adaptive):
     r"""Thompson sampling from Beta(a + m~, b + w~ - m~), where the data of an idle arm fades.
 
     Parameters
@@ -77,7 +77,7 @@ class AffTS(adaptive.Adaptive):
 
     name: ClassVar[str] = "aff-ts"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=adaptive.start, learn=learn, posterior=posterior)
+    kernels: ClassVar[Kernels] = Kernels(start=aff_shared.start, learn=learn, posterior=posterior)
 
     prior: tuple[float, float] = (2.0, 2.0)
 
@@ -131,4 +131,4 @@ class AffOTS(AffTS):
     """
 
     name: ClassVar[str] = "aff-ots"
-    kernels: ClassVar[Kernels] = Kernels(start=adaptive.start, learn=learn, posterior=posterior, optimistic=True)
+    kernels: ClassVar[Kernels] = Kernels(start=aff_shared.start, learn=learn, posterior=posterior, optimistic=True)

@@ -7,15 +7,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import Stream
 from dynabandit.errors import keep, number
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import Stream
-from dynabandit.policies import adaptive
+from dynabandit.policies import aff_shared
 from dynabandit.policies.base import Kernels, Now
 
 __all__ = ["AffUCB1"]
 
-SLOTS = (*adaptive.SLOTS, "index", "fresh", "spread")
+SLOTS = (*aff_shared.SLOTS, "index", "fresh", "spread")
 INDEX = SLOTS.index("index")
 FRESH = SLOTS.index("fresh")  # the bonus right after a play
 SPREAD = SLOTS.index("spread")  # sqrt(s^2 / w), the bonus of an idle arm before it grows
@@ -25,7 +25,7 @@ LARGEST_TABLE = 1 << 16
 
 @kernel
 def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    adaptive.start(memory, shared, arm, parameters)
+    aff_shared.start(memory, shared, arm, parameters)
     memory[INDEX, arm] = math.inf
 
 
@@ -58,14 +58,14 @@ def score(
 
 @kernel
 def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    state = adaptive.observe(memory, arm, reward, parameters)
+    state = aff_shared.observe(memory, arm, reward, parameters)
     memory[INDEX, arm] = state.mean
-    memory[FRESH, arm] = adaptive.hoeffding(state)
+    memory[FRESH, arm] = aff_shared.hoeffding(state)
     memory[SPREAD, arm] = math.sqrt(max(state.variance, parameters[VARIANCE_FLOOR]) / state.w)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffUCB1(adaptive.Adaptive):
+class AffUCB1(aff_shared.Adaptive):
     r"""UCB on the adaptive mean; the bonus of an idle arm grows like idle^(1/K).
 
     As printed in the paper, the bonus of an idle arm is proportional to its estimated standard deviation. An

@@ -6,26 +6,26 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.elementary import exp_positive
-from dynabandit.kernels.streams import Stream
-from dynabandit.policies import adaptive
+from dynabandit.core.compilation import kernel
+from dynabandit.core.special_functions import exp_positive
+from dynabandit.core.streams import Stream
+from dynabandit.policies import aff_shared
 from dynabandit.policies.base import Kernels, Now
 
 __all__ = ["AffUCB2", "AffUCB2Growing"]
 
-PRINTED_SLOTS = (*adaptive.SLOTS, "index")
-GROWING_SLOTS = (*adaptive.SLOTS, "index", "bonus", "log_forgetting")
+PRINTED_SLOTS = (*aff_shared.SLOTS, "index")
+GROWING_SLOTS = (*aff_shared.SLOTS, "index", "bonus", "log_forgetting")
 INDEX = GROWING_SLOTS.index("index")
 BONUS = GROWING_SLOTS.index("bonus")
 LOG_FORGETTING = GROWING_SLOTS.index("log_forgetting")
-LARGEST_BONUS = math.sqrt(adaptive.CONFIDENCE)  # the bonus of one observation: w^2 / k = 1
+LARGEST_BONUS = math.sqrt(aff_shared.CONFIDENCE)  # the bonus of one observation: w^2 / k = 1
 LARGEST_EXPONENT = 50.0  # past this any bonus is at its cap, and exp would soon overflow
 
 
 @kernel
 def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    adaptive.start(memory, shared, arm, parameters)
+    aff_shared.start(memory, shared, arm, parameters)
     memory[INDEX, arm] = math.inf
 
 
@@ -46,8 +46,8 @@ def printed_score(
 def printed_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
     # Equations (16) to (19): w~^2 / k~ = (lambda^n w)^2 / (lambda^2n k) = w^2 / k. The discount cancels, so the
     # bonus of an idle arm stands still and the whole index can be computed here, once.
-    state = adaptive.observe(memory, arm, reward, parameters)
-    memory[INDEX, arm] = state.mean + adaptive.hoeffding(state)
+    state = aff_shared.observe(memory, arm, reward, parameters)
+    memory[INDEX, arm] = state.mean + aff_shared.hoeffding(state)
 
 
 @kernel
@@ -68,14 +68,14 @@ def growing_score(
 
 @kernel
 def growing_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    state = adaptive.observe(memory, arm, reward, parameters)
+    state = aff_shared.observe(memory, arm, reward, parameters)
     memory[INDEX, arm] = state.mean
-    memory[BONUS, arm] = adaptive.hoeffding(state)
-    memory[LOG_FORGETTING, arm] = adaptive.log_forgetting(state)
+    memory[BONUS, arm] = aff_shared.hoeffding(state)
+    memory[LOG_FORGETTING, arm] = aff_shared.log_forgetting(state)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffUCB2(adaptive.Adaptive):
+class AffUCB2(aff_shared.Adaptive):
     r"""UCB on the adaptive mean with the effective size w^2 / k, exactly as the paper prints it.
 
     The paper discounts w by lambda and k by lambda^2 while an arm waits, meaning its bonus to grow. The two
@@ -121,7 +121,7 @@ class AffUCB2(adaptive.Adaptive):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffUCB2Growing(adaptive.Adaptive):
+class AffUCB2Growing(aff_shared.Adaptive):
     r"""AFF-UCB2 repaired: k is discounted by lambda as w is, so the bonus of an idle arm grows.
 
     The bonus grows like lambda^(-idle / 2K), up to the bonus of a single observation.

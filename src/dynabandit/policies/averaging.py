@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
 from dynabandit.estimators import sample_mean
 from dynabandit.estimators.base import Belief
-from dynabandit.kernels.compilation import kernel
 from dynabandit.policies.base import Policy
 
 __all__ = ["SLOTS", "Averaging", "learn", "observe", "start"]

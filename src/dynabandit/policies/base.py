@@ -6,10 +6,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import LARGEST_STEP, Stream
 from dynabandit.errors import integer, keep
 from dynabandit.estimators.base import Belief
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import LARGEST_STEP, Stream
 
 __all__ = ["Kernels", "Now", "Policy"]
 

@@ -6,14 +6,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
+from dynabandit.core.draws import beta
+from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND, Stream, uniform
 from dynabandit.errors import integer, keep, number
 from dynabandit.estimators.base import Belief
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.draws import beta
-from dynabandit.kernels.streams import LARGEST_STEP, SCORE, SECOND, Stream, uniform
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.expecting import Expecting
 from dynabandit.policies.thompson import checked_prior
+from dynabandit.policies.tuning_rules import Expecting
 
 __all__ = ["ChangepointTS"]
 

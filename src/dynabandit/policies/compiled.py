@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dynabandit.kernels.compilation import compiled, kernel
+from dynabandit.core.compilation import compiled, kernel
 from dynabandit.policies.base import Kernels
-from dynabandit.policies.decision import make_choose, make_count_choices
+from dynabandit.policies.choose_arm import make_choose, make_count_choices
 
 __all__ = ["choose", "count_choices", "learn", "learn_many"]
 

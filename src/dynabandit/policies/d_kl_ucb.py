@@ -6,13 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.bernoulli_kl import negentropy
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import Stream
 from dynabandit.estimators.base import Belief
-from dynabandit.kernels.bernoulli import negentropy
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import Stream
 from dynabandit.policies import d_ucb, kl_index
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.expecting import Discounting
+from dynabandit.policies.tuning_rules import Discounting
 
 __all__ = ["DKLUCB"]
 

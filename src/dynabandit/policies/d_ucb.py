@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import Stream
 from dynabandit.estimators.base import Belief
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import Stream
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.expecting import Discounting
+from dynabandit.policies.tuning_rules import Discounting
 
 __all__ = ["DUCB", "MEAN", "SCALE", "SLOTS", "SUM", "WIDTH", "belief", "learn", "start"]
 

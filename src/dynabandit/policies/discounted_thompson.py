@@ -5,12 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
 from dynabandit.errors import keep
 from dynabandit.estimators.base import Belief
-from dynabandit.kernels.compilation import kernel
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.expecting import Discounting
 from dynabandit.policies.thompson import beta_belief, checked_prior
+from dynabandit.policies.tuning_rules import Discounting
 
 __all__ = ["PRIOR_A", "PRIOR_B", "DiscountedTS", "context", "learn", "posterior", "start"]
 

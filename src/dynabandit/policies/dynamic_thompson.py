@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
 from dynabandit.errors import keep, number
 from dynabandit.estimators.base import Belief
-from dynabandit.kernels.compilation import kernel
-from dynabandit.policies import adaptive
+from dynabandit.policies import aff_shared
 from dynabandit.policies.base import Kernels, Now, Policy
 from dynabandit.policies.thompson import beta_belief, checked_prior
 
@@ -19,7 +19,7 @@ __all__ = ["DTS", "AffDTS1", "AffDTS2"]
 A, B = range(2)
 PRIOR_A, PRIOR_B, MEMORY = range(3)
 # AFF-DTS: behind the estimator's slots and parameters
-AFF_SLOTS = (*adaptive.SLOTS, "a", "b", "plays")
+AFF_SLOTS = (*aff_shared.SLOTS, "a", "b", "plays")
 AFF_A = AFF_SLOTS.index("a")
 AFF_B = AFF_SLOTS.index("b")
 AFF_PLAYS = AFF_SLOTS.index("plays")
@@ -69,7 +69,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @kernel
 def aff_start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    adaptive.start(memory, shared, arm, parameters)
+    aff_shared.start(memory, shared, arm, parameters)
     memory[AFF_A, arm] = parameters[AFF_PRIOR_A]
     memory[AFF_B, arm] = parameters[AFF_PRIOR_B]
 
@@ -82,7 +82,7 @@ def aff_posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters:
 @kernel
 def variance_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
     # C_t = 4 / s_t^2 - 1; without any variance, C is unbounded
-    state = adaptive.observe(memory, arm, reward, parameters)
+    state = aff_shared.observe(memory, arm, reward, parameters)
     size = 4.0 / state.variance - 1.0 if state.variance > 0.0 else math.inf
     remember(memory, arm, reward, size, parameters)
 
@@ -90,7 +90,7 @@ def variance_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: flo
 @kernel
 def weight_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
     # C_t = w_t - 1
-    state = adaptive.observe(memory, arm, reward, parameters)
+    state = aff_shared.observe(memory, arm, reward, parameters)
     remember(memory, arm, reward, state.w - 1.0, parameters)
 
 
@@ -160,7 +160,7 @@ class DTS(Policy):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffDTS(adaptive.Adaptive):
+class AffDTS(aff_shared.Adaptive):
     """What the two adaptive forms of DTS share."""
 
     slots: ClassVar[tuple[str, ...]] = AFF_SLOTS

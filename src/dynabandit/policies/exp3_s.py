@@ -6,12 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import SCORE, Stream, uniform
 from dynabandit.errors import keep, number
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import SCORE, Stream, uniform
 from dynabandit.policies import averaging
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.expecting import Expecting
+from dynabandit.policies.tuning_rules import Expecting
 
 __all__ = ["Exp3S", "gumbel"]
 

@@ -4,7 +4,7 @@ A policy's `context` tells its `score` whose turn it is. One number has to carry
 so a turn is a negative one.
 """
 
-from dynabandit.kernels.compilation import kernel
+from dynabandit.core.compilation import kernel
 
 __all__ = ["FREE", "LONGEST", "arm_of", "turn"]
 

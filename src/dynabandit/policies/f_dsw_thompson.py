@@ -5,11 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
+from dynabandit.core.draws import beta, not_empty
+from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND, Stream
 from dynabandit.errors import integer, keep, number
 from dynabandit.estimators.base import Belief
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.draws import beta, not_empty
-from dynabandit.kernels.streams import LARGEST_STEP, SCORE, SECOND, Stream
 from dynabandit.policies import discounted_thompson as historic
 from dynabandit.policies.base import Kernels, Now, Policy
 from dynabandit.policies.thompson import beta_belief, checked_prior

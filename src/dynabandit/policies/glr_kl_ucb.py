@@ -6,13 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.bernoulli_kl import kl
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import LARGEST_STEP, Stream
 from dynabandit.errors import integer, keep, number, unknown
-from dynabandit.kernels.bernoulli import kl
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import LARGEST_STEP, Stream
 from dynabandit.policies import averaging, exploration, kl_index
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.expecting import Expecting
+from dynabandit.policies.tuning_rules import Expecting
 
 __all__ = ["GLRKLUCB", "GLRKLUCBDiminishing"]
 

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from dynabandit.kernels.bernoulli import negentropy, upper_bound
-from dynabandit.kernels.compilation import kernel
+from dynabandit.core.bernoulli_kl import negentropy, upper_bound
+from dynabandit.core.compilation import kernel
 from dynabandit.policies import averaging
 
 __all__ = ["INVERSE", "MEAN", "SLOTS", "bound", "index", "observe", "start"]

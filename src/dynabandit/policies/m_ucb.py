@@ -6,12 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import LARGEST_STEP, Stream
 from dynabandit.errors import integer, keep, number
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import LARGEST_STEP, Stream
 from dynabandit.policies import averaging, exploration, ucb
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.expecting import Expecting
+from dynabandit.policies.tuning_rules import Expecting
 
 __all__ = ["MUCB"]
 

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import Stream
 from dynabandit.errors import keep, number, unknown
 from dynabandit.estimators import sample_mean
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import Stream
 from dynabandit.policies import averaging, kl_index
 from dynabandit.policies.base import Kernels, Now
 

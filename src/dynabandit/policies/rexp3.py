@@ -6,13 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import Stream
 from dynabandit.errors import integer, keep, number
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import Stream
 from dynabandit.policies import averaging
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.exp3_s import gumbel
-from dynabandit.policies.expecting import Expecting
+from dynabandit.policies.tuning_rules import Expecting
 
 __all__ = ["Rexp3"]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dynabandit.kernels.compilation import kernel
+from dynabandit.core.compilation import kernel
 
 __all__ = ["SEEN", "oldest", "push", "size"]
 

@@ -6,12 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynabandit.kernels.bernoulli import negentropy
-from dynabandit.kernels.compilation import kernel
-from dynabandit.kernels.streams import Stream
+from dynabandit.core.bernoulli_kl import negentropy
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import Stream
 from dynabandit.policies import averaging, kl_index, ring, sw_ucb, ucb
 from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.expecting import Windowing
+from dynabandit.policies.tuning_rules import Windowing
 
 __all__ = ["SWKLUCB"]
 

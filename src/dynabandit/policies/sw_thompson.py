@@ -5,13 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
 from dynabandit.estimators import sample_mean
 from dynabandit.estimators.base import Belief
 from dynabandit.estimators.sliding_window import retract
-from dynabandit.kernels.compilation import kernel
 from dynabandit.policies import averaging, ring, thompson
 from dynabandit.policies.base import Kernels
-from dynabandit.policies.expecting import Windowing
+from dynabandit.policies.tuning_rules import Windowing
 
 __all__ = ["SWTS"]
 

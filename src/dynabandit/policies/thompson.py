@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from dynabandit.core.compilation import kernel
 from dynabandit.errors import keep, number
 from dynabandit.estimators.base import Belief
-from dynabandit.kernels.compilation import kernel
 from dynabandit.policies import averaging
 from dynabandit.policies.base import Kernels, Now
 

@@ -16,16 +16,16 @@ import typer
 
 from dynabandit.bandit import Bandit
 from dynabandit.errors import number
-from dynabandit.service.admission import MOST_WAITING
+from dynabandit.service.domain.names import is_loopback
+from dynabandit.service.domain.warm_start import compile_policy
 from dynabandit.service.errors import StoreFailed
+from dynabandit.service.http.limits import MOST_WAITING
+from dynabandit.service.http.server import MOST_CONNECTIONS, make_server
 from dynabandit.service.keys import ROLES, new_key
-from dynabandit.service.logs import write_logs
-from dynabandit.service.names import is_loopback
-from dynabandit.service.server import MOST_CONNECTIONS, make_server
+from dynabandit.service.logging_setup import write_logs
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.verify import verify as verify_store
-from dynabandit.service.warming import compile_policy
 
 __all__ = ["app"]
 

@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from dynabandit.service.api_types import Exported
+from dynabandit.service.domain.bandit_state import State
+from dynabandit.service.domain.events import CLOSE, DECISION, Row
+from dynabandit.service.domain.names import decision_id, public_id
 from dynabandit.service.errors import Interrupted, Refused
-from dynabandit.service.events import CLOSE, DECISION, Row
-from dynabandit.service.fold import State
-from dynabandit.service.names import decision_id, public_id
 from dynabandit.service.service import find_log, shown_events
 from dynabandit.service.stores import Store
-from dynabandit.service.types import Exported
 
 __all__ = ["check_draws", "decision_lines", "decisions", "event_lines", "has_parquet", "parquet_pieces"]
 

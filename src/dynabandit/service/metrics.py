@@ -11,7 +11,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from dynabandit.service.events import DECISION, Row
+from dynabandit.service.domain.events import DECISION, Row
 
 __all__ = ["Metrics"]
 

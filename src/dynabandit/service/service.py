@@ -9,20 +9,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from dynabandit.policies import POLICIES
-from dynabandit.service import types
-from dynabandit.service.admission import MOST_WAITING, Overloaded, Pace
+from dynabandit.service import api_types
 from dynabandit.service.clock import Clock
-from dynabandit.service.desk import Desk, view
+from dynabandit.service.domain.bandit_state import State
+from dynabandit.service.domain.events import Row, shown
+from dynabandit.service.domain.names import is_whole, legible, public_id, read_decision_id, read_public_id
+from dynabandit.service.domain.operations import Desk, view
+from dynabandit.service.domain.preview import preview
+from dynabandit.service.domain.warm_start import compile_policy, warmed
 from dynabandit.service.errors import Interrupted, Refused, StoreFailed
-from dynabandit.service.events import Row, shown
-from dynabandit.service.fold import State
+from dynabandit.service.http.limits import MOST_WAITING, Overloaded, Pace
 from dynabandit.service.keys import Keyring
 from dynabandit.service.metrics import Metrics
-from dynabandit.service.names import is_whole, legible, public_id, read_decision_id, read_public_id
-from dynabandit.service.pool import Pool
-from dynabandit.service.preview import preview
 from dynabandit.service.stores import BanditRow, Store
-from dynabandit.service.warming import compile_policy, warmed
+from dynabandit.service.thread_pool import Pool
 from dynabandit.service.writer import Call, Writer
 
 __all__ = ["Service", "find_log", "shown_events"]
@@ -146,10 +146,10 @@ class Service:
 
     # Calls of the API; those that change something return also whether they did
 
-    async def create(self, name: str, asked: types.Create) -> tuple[int, types.BanditState]:
+    async def create(self, name: str, asked: api_types.Create) -> tuple[int, api_types.BanditState]:
         """PUT /v1/bandits/{name}."""
 
-        def run(desk: Desk) -> tuple[int, Callable[[], types.BanditState]]:
+        def run(desk: Desk) -> tuple[int, Callable[[], api_types.BanditState]]:
             status, state = desk.create(name, asked)
             return status, view(state)
 
@@ -159,58 +159,58 @@ class Service:
         status, shown = await self._writer.submit(Call(run, name=name, alone=True, change=True))
         return status, await self._written_out(shown, len(asked.arms))
 
-    async def state(self, name: str) -> types.BanditState:
+    async def state(self, name: str) -> api_types.BanditState:
         """GET /v1/bandits/{name}."""
 
-        def run(desk: Desk) -> tuple[int, Callable[[], types.BanditState]]:
+        def run(desk: Desk) -> tuple[int, Callable[[], api_types.BanditState]]:
             state = desk.named(name)
             return len(state.bandit.names), view(state)
 
         arms, shown = await self._writer.submit(Call(run, name=name))
         return await self._written_out(shown, arms)
 
-    async def _written_out(self, shown: Callable[[], types.BanditState], arms: int) -> types.BanditState:
+    async def _written_out(self, shown: Callable[[], api_types.BanditState], arms: int) -> api_types.BanditState:
         return shown() if arms < MANY_ARMS else await asyncio.to_thread(shown)
 
-    async def bandits(self, deleted: bool, after: str, limit: int) -> types.BanditList:
+    async def bandits(self, deleted: bool, after: str, limit: int) -> api_types.BanditList:
         """GET /v1/bandits."""
         found, more = await self.read(lambda store: _bandits(store, deleted, after, limit))
-        listed = [types.BanditSummary(legible(row.name), public_id(row.number), row.deleted) for row in found]
-        return types.BanditList(listed, listed[-1].name if more else None)
+        listed = [api_types.BanditSummary(legible(row.name), public_id(row.number), row.deleted) for row in found]
+        return api_types.BanditList(listed, listed[-1].name if more else None)
 
-    async def decide(self, name: str, count: int, key: str | None) -> types.Decisions:
+    async def decide(self, name: str, count: int, key: str | None) -> api_types.Decisions:
         """POST /v1/bandits/{name}/decisions."""
         call = Call(lambda desk: desk.decide(desk.named(name), count, key), name=name, events=count)
-        return types.Decisions(await self._writer.submit(call))
+        return api_types.Decisions(await self._writer.submit(call))
 
-    async def reward(self, decision: str, value: float) -> types.Rewarded:
+    async def reward(self, decision: str, value: float) -> api_types.Rewarded:
         """PUT /v1/decisions/{id}/reward."""
         found = read_decision_id(decision)
         if found is None:
             raise Refused(404, f"there is no decision {decision[:100]!r}")
         number, step = found
         await self._writer.submit(Call(lambda desk: desk.reward(number, step, value), bandits=[number]))
-        return types.Rewarded(decision, value)
+        return api_types.Rewarded(decision, value)
 
-    async def rewards(self, given: list[types.GivenReward]) -> types.RewardResults:
+    async def rewards(self, given: list[api_types.GivenReward]) -> api_types.RewardResults:
         """POST /v1/rewards."""
         read = [(read_decision_id(one.decision), one) for one in given]
 
-        def run(desk: Desk) -> list[types.RewardResult]:
+        def run(desk: Desk) -> list[api_types.RewardResult]:
             return [_reward_one(desk, found, one) for found, one in read]
 
         numbers = {found[0] for found, _ in read if found is not None}
-        return types.RewardResults(await self._writer.submit(Call(run, bandits=numbers, events=len(given))))
+        return api_types.RewardResults(await self._writer.submit(Call(run, bandits=numbers, events=len(given))))
 
-    async def add_arm(self, name: str, arm: str) -> tuple[types.Changed, bool]:
+    async def add_arm(self, name: str, arm: str) -> tuple[api_types.Changed, bool]:
         """POST /v1/bandits/{name}/arms."""
         return await self._change(name, lambda desk: desk.add_arm(desk.named(name), arm))
 
-    async def change_arm(self, name: str, arm: str, change: types.ChangeArm) -> tuple[types.Changed, bool]:
+    async def change_arm(self, name: str, arm: str, change: api_types.ChangeArm) -> tuple[api_types.Changed, bool]:
         """PATCH /v1/bandits/{name}/arms/{arm}."""
         return await self._change(name, lambda desk: desk.change_arm(desk.named(name), arm, change))
 
-    async def set_policy(self, name: str, asked: types.SetPolicy) -> tuple[types.Changed, bool]:
+    async def set_policy(self, name: str, asked: api_types.SetPolicy) -> tuple[api_types.Changed, bool]:
         """PUT /v1/bandits/{name}/policy."""
         changed = None
         for left in reversed(range(WARMINGS)):
@@ -219,21 +219,23 @@ class Service:
         assert changed is not None, "the last try does what the others leave undone"
         return changed
 
-    async def _try_to_swap(self, name: str, asked: types.SetPolicy, last: bool) -> tuple[types.Changed, bool] | None:
+    async def _try_to_swap(
+        self, name: str, asked: api_types.SetPolicy, last: bool
+    ) -> tuple[api_types.Changed, bool] | None:
         """Warm the policy while decisions go on, then swap; None where arms came or went meanwhile."""
         copied = await self._copied(name)
         warming = await self._replay(lambda store: warmed(store, copied, asked))
         if warming is None:
-            return types.Changed(copied.sequence), False
+            return api_types.Changed(copied.sequence), False
 
-        def run(desk: Desk) -> tuple[types.Changed, bool] | None:
+        def run(desk: Desk) -> tuple[api_types.Changed, bool] | None:
             state = desk.named(name)
             if not last and not warming.fits(state):
                 return None
             changed = desk.set_policy(state, asked, warming)
-            return types.Changed(state.sequence), changed
+            return api_types.Changed(state.sequence), changed
 
-        result: tuple[types.Changed, bool] | None
+        result: tuple[api_types.Changed, bool] | None
         result = await self._writer.submit(Call(run, name=name, alone=True, change=True))
         return result
 
@@ -242,7 +244,7 @@ class Service:
         state: State = await self._writer.submit(call)
         return state
 
-    async def preview_policy(self, name: str, asked: types.PreviewPolicy) -> types.Preview:
+    async def preview_policy(self, name: str, asked: api_types.PreviewPolicy) -> api_types.Preview:
         """POST /v1/bandits/{name}/policy/preview."""
         with self._previews.place():
             state = await self._copied(name)
@@ -253,15 +255,15 @@ class Service:
         with self._replays.place():
             return await self._replays.run(work)
 
-    async def _change(self, name: str, change: Callable[[Desk], bool]) -> tuple[types.Changed, bool]:
-        def run(desk: Desk) -> tuple[types.Changed, bool]:
+    async def _change(self, name: str, change: Callable[[Desk], bool]) -> tuple[api_types.Changed, bool]:
+        def run(desk: Desk) -> tuple[api_types.Changed, bool]:
             changed = change(desk)
-            return types.Changed(desk.named(name).sequence), changed
+            return api_types.Changed(desk.named(name).sequence), changed
 
-        result: tuple[types.Changed, bool] = await self._writer.submit(Call(run, name=name, change=True))
+        result: tuple[api_types.Changed, bool] = await self._writer.submit(Call(run, name=name, change=True))
         return result
 
-    async def delete(self, name: str, id: str | None, erase: bool) -> tuple[types.Deleted, bool]:  # noqa: A002
+    async def delete(self, name: str, id: str | None, erase: bool) -> tuple[api_types.Deleted, bool]:  # noqa: A002
         """DELETE /v1/bandits/{name}."""
 
         def run(desk: Desk) -> tuple[int, bool]:
@@ -276,7 +278,7 @@ class Service:
         before = None if id is None else read_public_id(id)
         bandits = () if before is None else (before,)
         number, changed = await self._writer.submit(Call(run, name=name, bandits=bandits, alone=True, change=True))
-        return types.Deleted(name, public_id(number), log_kept=not erase), changed
+        return api_types.Deleted(name, public_id(number), log_kept=not erase), changed
 
     async def events(
         self,
@@ -285,12 +287,12 @@ class Service:
         after: int,
         limit: int,
         kinds: Sequence[str] = (),
-    ) -> types.Events:
+    ) -> api_types.Events:
         """GET /v1/bandits/{name}/events."""
 
-        def ask(store: Store) -> types.Events:
+        def ask(store: Store) -> api_types.Events:
             number = find_log(store, name, id)
-            return types.Events(list(shown_events(store, number, store.events(number, after, limit, kinds))))
+            return api_types.Events(list(shown_events(store, number, store.events(number, after, limit, kinds))))
 
         return await self.read(ask)
 
@@ -363,14 +365,14 @@ def _bandits(store: Store, deleted: bool, after: str, limit: int) -> tuple[list[
     return found, more
 
 
-def _reward_one(desk: Desk, found: tuple[int, int] | None, given: types.GivenReward) -> types.RewardResult:
+def _reward_one(desk: Desk, found: tuple[int, int] | None, given: api_types.GivenReward) -> api_types.RewardResult:
     try:
         if found is None:
             raise Refused(404, f"there is no decision {given.decision!r}")
         desk.reward(*found, given.reward)
     except Refused as error:
-        return types.RewardResult(given.decision, error.status, error.problem)
-    return types.RewardResult(given.decision, 200)
+        return api_types.RewardResult(given.decision, error.status, error.problem)
+    return api_types.RewardResult(given.decision, 200)
 
 
 def find_log(store: Store, name: str, id: str | None) -> int:  # noqa: A002
@@ -386,7 +388,7 @@ def find_log(store: Store, name: str, id: str | None) -> int:  # noqa: A002
     return number
 
 
-def shown_events(store: Store, number: int, rows: list[Row]) -> Iterator[types.Event]:
+def shown_events(store: Store, number: int, rows: list[Row]) -> Iterator[api_types.Event]:
     """Return rows as callers see them; a column's name is in the events that brought the arms."""
     names = store.arm_names(number)
     return (shown(row, names) for row in rows)

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
+from dynabandit.service.domain.bandit_state import State
+from dynabandit.service.domain.names import public_id
 from dynabandit.service.errors import Differs
-from dynabandit.service.fold import State
-from dynabandit.service.names import public_id
 from dynabandit.service.stores import Store
 
 __all__ = ["Verdict", "verify", "verify_bandit"]

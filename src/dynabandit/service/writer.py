@@ -10,10 +10,10 @@ from typing import Any
 
 import structlog
 
-from dynabandit.service.admission import MOST_WAITING, Floor, Room
-from dynabandit.service.desk import SNAPSHOT_EVERY, Desk
+from dynabandit.service.domain.events import POLICY, Row
+from dynabandit.service.domain.operations import SNAPSHOT_EVERY, Desk
 from dynabandit.service.errors import Conflict, Differs, Refused, StoreFailed
-from dynabandit.service.events import POLICY, Row
+from dynabandit.service.http.limits import MOST_WAITING, Floor, Room
 from dynabandit.service.metrics import Metrics
 
 __all__ = ["Call", "Writer"]

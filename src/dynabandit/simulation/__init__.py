@@ -1,9 +1,9 @@
 """Simulation: policies on environments, over replications and cores."""
 
+from dynabandit.simulation.api import Simulation, check_horizon, compare, recorded_times, simulate
 from dynabandit.simulation.backends import BackendError, check_backend, is_large
 from dynabandit.simulation.compiling import compile_policy, is_compiled, is_kept
-from dynabandit.simulation.simulate import Simulation, check_horizon, compare, recorded_times, simulate
-from dynabandit.simulation.tracing import Trace, trace
+from dynabandit.simulation.trace_run import Trace, trace
 from dynabandit.simulation.version import code_version, device_version, path_version
 
 __all__ = [

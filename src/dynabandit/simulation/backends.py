@@ -67,9 +67,9 @@ def is_large(arm_steps: int) -> bool:
 
 def gpu_missing() -> str:
     """Say what stands between this machine and a simulation on its GPU; empty where nothing does."""
-    from dynabandit.simulation import device
+    from dynabandit.simulation.cuda import launch
 
-    return device.missing()
+    return launch.missing()
 
 
 def takes_gpu(backend: str, arm_steps: int) -> bool:

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from dynabandit.kernels.streams import stream
+from dynabandit.core.streams import stream
 from dynabandit.policies import Policy
-from dynabandit.policies.decision import SCRATCH_ROWS
-from dynabandit.policies.tournament import new_trees
-from dynabandit.simulation.episodes import count_switches, empty_record, episodes
+from dynabandit.policies.argmax_tree import new_trees
+from dynabandit.policies.choose_arm import SCRATCH_ROWS
+from dynabandit.simulation.stepper import count_switches, empty_record, episodes
 from dynabandit.simulation.work import initial_state
 
 __all__ = ["compile_policy", "is_compiled", "is_kept"]

@@ -11,12 +11,12 @@ from importlib.util import find_spec
 import numba
 import numpy as np
 
+from dynabandit.core.compilation import fingerprint
 from dynabandit.environments import Environment, Kernels as EnvironmentKernels
 from dynabandit.environments.base import make_path_writer
-from dynabandit.kernels.compilation import fingerprint
 from dynabandit.policies import Kernels as PolicyKernels, Policy
-from dynabandit.simulation.episodes import add_switches, make_episodes
-from dynabandit.simulation.threads import run_task
+from dynabandit.simulation.cpu import run_task
+from dynabandit.simulation.stepper import add_switches, make_episodes
 
 __all__ = ["code_version", "device_version", "path_version"]
 
@@ -24,7 +24,7 @@ __all__ = ["code_version", "device_version", "path_version"]
 ON_DEVICE = (
     ("dynabandit.simulation", "cuda.py"),
     ("dynabandit.simulation", "device.py"),
-    ("dynabandit.kernels", "precision.py"),
+    ("dynabandit.core", "precision.py"),
     ("dynabandit.policies", "decision.py"),  # a processor keeps scores that stand still in a tree instead
 )
 

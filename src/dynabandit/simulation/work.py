@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynabandit.core.streams import Stream
 from dynabandit.environments import Environment
-from dynabandit.kernels.streams import Stream
 from dynabandit.policies import Policy
-from dynabandit.simulation.episodes import State, start
+from dynabandit.simulation.stepper import State, start
 
 __all__ = ["Progress", "Work", "cores", "distinct_states", "initial_state"]
 

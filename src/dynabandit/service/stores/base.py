@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from dynabandit.service.domain.events import ARM, COLUMNS, CREATE, DELETE, KINDS, Row, Settled
+from dynabandit.service.domain.names import from_bytes, to_bytes
 from dynabandit.service.errors import Differs
-from dynabandit.service.events import ARM, COLUMNS, CREATE, DELETE, KINDS, Row, Settled
-from dynabandit.service.names import from_bytes, to_bytes
 
 __all__ = ["PAGE", "BanditRow", "KeyRow", "Snapshot", "Store"]
 

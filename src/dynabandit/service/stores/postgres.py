@@ -8,9 +8,9 @@ from typing import Any
 import psycopg
 
 from dynabandit.errors import listed
+from dynabandit.service.domain.events import COLUMNS, Row
+from dynabandit.service.domain.names import to_bytes
 from dynabandit.service.errors import Conflict, StoreFailed
-from dynabandit.service.events import COLUMNS, Row
-from dynabandit.service.names import to_bytes
 from dynabandit.service.stores.base import Store
 
 __all__ = ["PostgresStore"]

@@ -1,0 +1,241 @@
+"""The commands for logs; each parses, calls one function and prints."""
+
+import dataclasses
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE
+from rich.progress import Progress
+from rich.table import Table
+
+from dynabandit import offline
+from dynabandit.cli import display, missing
+from dynabandit.cli.exit_codes import FAILED, INTERRUPTED, bad_input, no_memory, stop
+from dynabandit.experiments import one_line_syntax
+from dynabandit.offline import Advice, Estimate, Log, Replay
+from dynabandit.policies import Policy
+
+__all__ = ["app"]
+
+app = typer.Typer()
+
+File = Annotated[Path, typer.Argument(metavar="LOG", help="A CSV file with a line of column names, or a Parquet file.")]
+Arm = Annotated[str, typer.Option(metavar="COLUMN", help="The column with the arm that was chosen.")]
+Reward = Annotated[str, typer.Option(metavar="COLUMN", help="The column with its reward, in [0, 1].")]
+Time = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The column with the time; rows must be sorted by it.")
+]
+Propensity = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The column with the probability that the arm was chosen with.")
+]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Leave out rows that cannot be used, and show the first few.")
+]
+Encoding = Annotated[str, typer.Option(help="Of a CSV file.")]
+Separator = Annotated[str, typer.Option(help="Between the values of a CSV file.")]
+Replications = Annotated[int, typer.Option(help="How often to replay the log, with other luck of the policy.")]
+Draws = Annotated[int, typer.Option(help="From how many draws to estimate the policy's probabilities at each row.")]
+Clip = Annotated[float, typer.Option(help="Take smaller propensities for this one.")]
+Seed = Annotated[int, typer.Option(help="The seed of all randomness.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+@app.command()
+def replay(
+    file: File,
+    policy: Annotated[
+        list[str], typer.Option(metavar="POLICY", help="Such as aff-ots:step_size=0.01; give it again for more.")
+    ],
+    arm: Arm = "arm",
+    reward: Reward = "reward",
+    time: Time = None,
+    propensity: Propensity = None,
+    skip_bad: SkipBad = False,
+    encoding: Encoding = "utf-8",
+    separator: Separator = ",",
+    replications: Replications = 10,
+    draws: Draws = 20,
+    clock: Annotated[str, typer.Option(help="log: every row is a step; accepted: accepted rows are.")] = "log",
+    clip: Clip = 0.0,
+    seed: Seed = 1,
+    as_json: Json = False,
+) -> None:
+    """Estimate from a log what another policy would have earned."""
+    with _ending():
+        chosen = _policies(policy)
+        with bad_input():
+            log = offline.read(
+                file, arm=arm, reward=reward, time=time, propensity=propensity,
+                skip_bad=skip_bad, encoding=encoding, separator=separator,
+            )  # fmt: skip
+            found = []
+            for one in chosen:
+                with _progress(one.label) as progress:
+                    found.append(
+                        offline.replay(
+                            log, one, replications=replications, draws=draws, clock=clock, clip=clip, seed=seed,
+                            progress=progress,
+                        )
+                    )  # fmt: skip
+        _warn(log)
+        for replayed in found:
+            _doubt(replayed.doubts)
+        if as_json:
+            typer.echo(json.dumps([_plain_replay(one) for one in found], indent=2))
+        else:
+            _print_replays(log, found)
+
+
+@app.command()
+def advise(
+    file: File,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="POLICY", help="Compare these; by default some twenty."),
+    ] = None,
+    arm: Arm = "arm",
+    reward: Reward = "reward",
+    time: Time = None,
+    propensity: Propensity = None,
+    skip_bad: SkipBad = False,
+    encoding: Encoding = "utf-8",
+    separator: Separator = ",",
+    replications: Replications = 2,
+    draws: Draws = 10,
+    clip: Clip = 0.0,
+    seed: Seed = 1,
+    as_json: Json = False,
+) -> None:
+    """Say which policy suits a log, and how sure one can be."""
+    with _ending():
+        chosen = _policies(policy) if policy else None
+        with bad_input():
+            log = offline.read(
+                file, arm=arm, reward=reward, time=time, propensity=propensity,
+                skip_bad=skip_bad, encoding=encoding, separator=separator,
+            )  # fmt: skip
+            with _progress("all candidates") as progress:
+                advice = offline.advise(
+                    log, chosen, replications=replications, draws=draws, clip=clip, seed=seed, progress=progress
+                )
+        _warn(log)
+        if as_json:
+            typer.echo(json.dumps(_plain_advice(advice), indent=2))
+        else:
+            _print_advice(advice)
+
+
+def _policies(texts: list[str]) -> list[Policy]:
+    chosen = []
+    for text in texts:
+        with bad_input(text):
+            chosen.append(one_line_syntax.named(text).make_policy())
+    return chosen
+
+
+@contextmanager
+def _ending() -> Iterator[None]:
+    """End as every command does, whatever goes wrong."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        stop("stopped; a replay keeps nothing, so run the same command again", INTERRUPTED)
+    except ModuleNotFoundError as error:
+        stop(missing(error), FAILED)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        stop(f"cannot read {error.filename}: {error.strerror}" if error.filename else str(error), FAILED)
+    except MemoryError as error:
+        no_memory(error)
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Show in a terminal how many rows are done; elsewhere nothing."""
+    with Progress(console=display.console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _warn(log: Log) -> None:
+    """Say on standard error what was left out, and what speaks against the estimates."""
+    if log.bad.count:
+        typer.echo(f"dynabandit: left out {log.bad.count} of {log.rows + log.bad.count} rows:\n{log.bad}", err=True)
+    _doubt(log.doubts)
+
+
+def _doubt(doubts: list[str]) -> None:
+    for doubt in doubts:
+        typer.echo(f"dynabandit: doubt: {doubt}", err=True)
+
+
+def _print_replays(log: Log, found: list[Replay]) -> None:
+    table = Table(box=SIMPLE)
+    for heading in ("policy", "replay", "IPS", "SNIPS", "doubly robust", "accepted"):
+        table.add_column(heading, justify="left" if heading == "policy" else "right", overflow="fold")
+    for one in found:
+        values = (one.replay, one.ips, one.snips, one.dr)
+        table.add_row(one.policy.label, *map(str, values), f"{one.accepted:.0f}")
+    table.add_row("as logged", str(found[0].logged), "", "", "", f"{log.rows}")
+    out = display.console(sys.stdout)
+    out.print(f"{log.name}: {log.rows} rows, {len(log.arms)} arms", soft_wrap=True)
+    out.print("Mean reward per decision, with 95 % intervals", table, sep="\n")
+
+
+def _print_advice(advice: Advice) -> None:
+    table = Table(box=SIMPLE)
+    for heading in ("policy", "mean reward", "behind the leader by", "may be the best"):
+        table.add_column(heading, justify="left" if heading == "policy" else "right", overflow="fold")
+    for one in advice.candidates:
+        behind = "" if one is advice.candidates[0] else str(one.behind)
+        table.add_row(one.policy.label, str(one.value), behind, "yes" if one.may_be_best else "no")
+    table.add_row("as logged", str(advice.logged), "", "")
+    out = display.console(sys.stdout)
+    out.print(f"{advice.log.name}: {advice.log.rows} rows, {len(advice.log.arms)} arms", soft_wrap=True)
+    out.print("Doubly robust mean reward per decision, with 95 % intervals", table, sep="\n")
+    for line in advice.verdict():
+        out.print(line, soft_wrap=True)
+
+
+def _plain_advice(advice: Advice) -> dict[str, Any]:
+    return {
+        "log": _plain_log(advice.log),
+        "leader": advice.leader.label,
+        "sure": advice.sure,
+        "verdict": advice.verdict(),
+        "logged": _plain_estimate(advice.logged),
+        "gain": _plain_estimate(advice.gain),
+        "rows_needed": advice.rows_needed if math.isfinite(advice.rows_needed) else None,
+        "candidates": [
+            {
+                "policy": one.policy.name,
+                "parameters": one.policy.parameters,
+                "value": _plain_estimate(one.value),
+                "behind": _plain_estimate(one.behind),
+                "may_be_best": one.may_be_best,
+            }
+            for one in advice.candidates
+        ],
+    }
+
+
+def _plain_replay(one: Replay) -> dict[str, Any]:
+    values = {field.name: getattr(one, field.name) for field in dataclasses.fields(one)}
+    values["policy"], values["parameters"] = one.policy.name, one.policy.parameters
+    values["log"] = _plain_log(one.log)
+    return {key: _plain_estimate(value) if isinstance(value, Estimate) else value for key, value in values.items()}
+
+
+def _plain_log(log: Log) -> dict[str, Any]:
+    return {"name": log.name, "rows": log.rows, "bad": log.bad.count, "arms": list(log.arms), "doubts": log.doubts}
+
+
+def _plain_estimate(estimate: Estimate) -> dict[str, float | None]:
+    return {key: None if math.isnan(value) else value for key, value in estimate._asdict().items()}

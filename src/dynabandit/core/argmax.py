@@ -1,0 +1,69 @@
+"""The largest of some numbers, where it is and how many others equal it, in one quick pass or two."""
+
+import math
+
+import numpy as np
+
+from dynabandit.core.compilation import kernel
+
+__all__ = ["top"]
+
+MANY = 16  # from so many numbers on, two passes without a branch are faster than one whose branches are guessed
+
+
+@kernel
+def top(numbers: np.ndarray) -> tuple[float, int, int]:
+    """Return the largest number, the place of the first that has this value, and how many have it.
+
+    Examples
+    --------
+    >>> top(np.array([0.5, 2.0, 1.0, 2.0]))
+    (2.0, 1, 2)
+    """
+    best = -math.inf
+    first = 0
+    ties = 0
+    if numbers.size < MANY:
+        for place in range(numbers.size):
+            if numbers[place] > best:
+                best = numbers[place]
+                first = place
+                ties = 1
+            elif numbers[place] == best:
+                ties += 1
+        return float(best), first, ties
+    best = maximum(numbers)
+    for place in range(numbers.size):
+        same = 1 if numbers[place] == best else 0
+        ties += same
+        first += same * place
+    if ties > 1:
+        first = 0
+        while numbers[first] != best:
+            first += 1
+    return best, first, ties
+
+
+@kernel
+def maximum(numbers: np.ndarray) -> float:
+    """Return the largest number; eight chains of comparisons, of which none waits for another."""
+    m0 = m1 = m2 = m3 = m4 = m5 = m6 = m7 = -math.inf
+    whole = numbers.size // 8 * 8
+    for i in range(0, whole, 8):
+        m0 = larger(m0, numbers[i])
+        m1 = larger(m1, numbers[i + 1])
+        m2 = larger(m2, numbers[i + 2])
+        m3 = larger(m3, numbers[i + 3])
+        m4 = larger(m4, numbers[i + 4])
+        m5 = larger(m5, numbers[i + 5])
+        m6 = larger(m6, numbers[i + 6])
+        m7 = larger(m7, numbers[i + 7])
+    for i in range(whole, numbers.size):
+        m0 = larger(m0, numbers[i])
+    return float(larger(larger(larger(m0, m1), larger(m2, m3)), larger(larger(m4, m5), larger(m6, m7))))
+
+
+@kernel
+def larger(best: float, other: float) -> float:
+    """Return the larger one, and `best` where the other is NaN."""
+    return other if other > best else best

@@ -1,0 +1,129 @@
+"""Gamma and Beta draws from counter-based streams, safe for shapes from 1e-3 to 1e6 and beyond.
+
+References
+----------
+Marsaglia & Tsang (2000), A simple method for generating gamma variables. ACM TOMS 26(3).
+"""
+
+import math
+
+from dynabandit.core.compilation import kernel
+from dynabandit.core.philox import word
+from dynabandit.core.streams import Stream, normal_pair, uniform_pair, words
+
+__all__ = ["BELOW_ONE", "beta", "gamma", "not_empty"]
+
+SMALLEST_SHAPE = 1e-12  # stands for 0: a Beta posterior whose data was forgotten is then a fair coin
+BELOW_ONE = 1.0 - 2.0**-53  # the largest draw: 1 itself would have no tail beyond it
+BOOST = 255  # the attempt that is kept for the boost of small shapes
+
+
+@kernel
+def gamma(shape: float, source: Stream, role: int, step: int, arm: int) -> float:
+    """Draw from the gamma law with this shape and scale 1.
+
+    Examples
+    --------
+    >>> from dynabandit.core.streams import SCORE, stream
+    >>> gamma(2.5, stream(1), SCORE, step=1, arm=0) > 0.0
+    True
+    """
+    first, _ = gamma_pair(max(shape, SMALLEST_SHAPE), 1.0, source, role, step, arm)
+    if shape >= 1.0:
+        return first
+    boost, _ = boosts(shape, 1.0, source, role, step, arm)
+    return first * math.exp(boost)
+
+
+@kernel
+def beta(a: float, b: float, source: Stream, role: int, step: int, arm: int) -> float:
+    """Draw from the Beta(a, b) law as x / (x + y) with gamma draws x and y.
+
+    Where a shape is below 1 the ratio is taken between logarithms: both gamma draws may be too small for a
+    double, but their ratio is not, and 0 / 0 never arises.
+
+    Examples
+    --------
+    >>> from dynabandit.core.streams import SCORE, stream
+    >>> 0.0 < beta(2.0, 2.0, stream(1), SCORE, step=1, arm=0) < 1.0
+    True
+    """
+    x, y = gamma_pair(a, b, source, role, step, arm)
+    if a >= 1.0 and b >= 1.0:
+        return min(x / (x + y), BELOW_ONE)
+    boost_a, boost_b = boosts(a, b, source, role, step, arm)
+    difference = (math.log(x) + boost_a) - (math.log(y) + boost_b)
+    if difference < 0.0:
+        ratio = math.exp(difference)
+        return ratio / (1.0 + ratio)
+    return min(1.0 / (1.0 + math.exp(-difference)), BELOW_ONE)
+
+
+@kernel
+def not_empty(shapes: tuple[float, float]) -> tuple[float, float]:
+    """Return shapes of a Beta law that exists: a posterior that forgot everything, Beta(0, 0), is a fair coin."""
+    return max(shapes[0], SMALLEST_SHAPE), max(shapes[1], SMALLEST_SHAPE)
+
+
+@kernel
+def gamma_pair(a: float, b: float, source: Stream, role: int, step: int, arm: int) -> tuple[float, float]:
+    """Draw two gamma numbers at once; a shape below 1 is raised by 1 and needs its `boosts`."""
+    a = a if a >= 1.0 else a + 1.0
+    b = b if b >= 1.0 else b + 1.0
+    x = -1.0
+    y = -1.0
+    attempt = 0
+    while x < 0.0 or y < 0.0:
+        four = words(source, role, step, arm, 2 * attempt)
+        normal_a, normal_b = normal_pair(four)
+        uniform_a, uniform_b = uniform_pair(more_words(four, source, role, step, arm, 2 * attempt + 1))
+        if x < 0.0:
+            x = gamma_attempt(a, normal_a, uniform_a)
+        if y < 0.0:
+            y = gamma_attempt(b, normal_b, uniform_b)
+        attempt += 1
+    return x, y
+
+
+@kernel
+def more_words(
+    four: tuple[int, int, int, int], source: Stream, role: int, step: int, arm: int, attempt: int
+) -> tuple[int, int, int, int]:
+    """Return four words beside those from which the normal numbers of an attempt were made."""
+    return words(source, role, step, arm, attempt)
+
+
+@kernel
+def spare_words(
+    four: tuple[int, int, int, int], source: Stream, role: int, step: int, arm: int, attempt: int
+) -> tuple[int, int, int, int]:
+    """Return two words that `normal_pair` has no use for in a float32, whose 24 bits take one word, and zeros."""
+    return four[1], word(0), four[3], word(0)
+
+
+more_words.in_single = spare_words  # type: ignore[attr-defined]
+
+
+@kernel
+def gamma_attempt(shape: float, normal: float, uniform: float) -> float:
+    """Return one candidate of Marsaglia & Tsang's method for shape >= 1, or -1 where it is rejected."""
+    d = shape - 1.0 / 3.0
+    cube_root = 1.0 + normal / math.sqrt(9.0 * d)
+    if cube_root <= 0.0:
+        return -1.0
+    v = cube_root * cube_root * cube_root
+    square = normal * normal
+    if uniform < 1.0 - 0.0331 * square * square:
+        return d * v
+    if math.log(uniform) < 0.5 * square + d * (1.0 - v + math.log(v)):
+        return d * v
+    return -1.0
+
+
+@kernel
+def boosts(a: float, b: float, source: Stream, role: int, step: int, arm: int) -> tuple[float, float]:
+    """Return log(u)/shape for each shape below 1, else 0: gamma(shape) = gamma(shape + 1) u^(1/shape)."""
+    u, v = uniform_pair(words(source, role, step, arm, BOOST))
+    boost_a = 0.0 if a >= 1.0 else math.log(u) / max(a, SMALLEST_SHAPE)
+    boost_b = 0.0 if b >= 1.0 else math.log(v) / max(b, SMALLEST_SHAPE)
+    return boost_a, boost_b

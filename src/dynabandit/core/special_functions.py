@@ -1,0 +1,103 @@
+"""Elementary functions in plain arithmetic, where a library call would stop a loop from being vectorised."""
+
+import math
+
+from dynabandit.core.compilation import kernel
+
+__all__ = ["exp_negative", "exp_positive", "log_beta", "stirling_error"]
+
+HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+
+
+@kernel
+def exp_negative(x: float) -> float:
+    """Return exp(x) for x <= 0, as (1 + y + y^2/2 + ...)^1024 with y = x/1024.
+
+    The relative error is below 1e-11 for x > -4 and below 1e-6 for x > -40, and never negative but for rounding: a
+    partial sum of the exponential series that ends with an even power is too large for y < 0. So the result bounds
+    exp(x) from above.
+
+    Examples
+    --------
+    >>> exp_negative(-1.0), exp_negative(0.0), exp_negative(-1e300)
+    (0.36787944117145366, 1.0, 0.0)
+    """
+    return exp_1024(max(x, -1024.0) / 1024.0)
+
+
+@kernel
+def exp_positive(x: float) -> float:
+    """Return exp(x) for 0 <= x <= 50, in the same way; the relative error is below 1e-11 for x < 4.
+
+    Examples
+    --------
+    >>> exp_positive(1.0), exp_positive(0.0)
+    (2.718281828458697, 1.0)
+    """
+    return exp_1024(x / 1024.0)
+
+
+@kernel
+def exp_1024(y: float) -> float:
+    """Return the partial sum of exp(y), to the power of 1024."""
+    e = 1.0 + y * (1.0 + y * (0.5 + y * (1.0 / 6.0 + y * (1.0 / 24.0))))
+    e = e * e
+    e = e * e
+    e = e * e
+    e = e * e
+    e = e * e
+    e = e * e
+    e = e * e
+    e = e * e
+    e = e * e
+    return e * e
+
+
+@kernel
+def stirling(x: float) -> float:
+    """Return Stirling's approximation of log Gamma(x) from below, (x - 1/2) log x - x + log(2 pi)/2."""
+    return (x - 0.5) * math.log(x) - x + HALF_LOG_TWO_PI
+
+
+@kernel
+def stirling_error(x: float) -> float:
+    """Return log Gamma(x) - stirling(x) for x >= 1, which is in (0, 1 / 12 x).
+
+    The asymptotic series is accurate to 1e-13 past 8; smaller arguments are shifted there.
+
+    Examples
+    --------
+    >>> round(stirling(5.0) + stirling_error(5.0) - math.log(24.0), 12)
+    0.0
+    """
+    shift = 0.0
+    if x < 8.0:
+        product = 1.0
+        y = x
+        while y < 8.0:
+            product *= y
+            y += 1.0
+        shift = stirling(y) - math.log(product) - stirling(x)
+        x = y
+    z = 1.0 / (x * x)
+    return shift + (1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z * (1.0 / 1680.0 - z / 1188.0)))) / x
+
+
+@kernel
+def log_beta(a: float, b: float) -> float:
+    """Return the logarithm of the Beta function for a, b > 0.
+
+    Examples
+    --------
+    >>> round(log_beta(2.0, 3.0) - math.log(1.0 / 12.0), 12), round(log_beta(0.5, 0.5) - math.log(math.pi), 12)
+    (0.0, 0.0)
+    """
+    shift = 0.0  # B(a, b) = B(a + 1, b) (a + b) / a
+    if a < 1.0:
+        shift += math.log((a + b) / a)
+        a += 1.0
+    if b < 1.0:
+        shift += math.log((a + b) / b)
+        b += 1.0
+    error = stirling_error(a) + stirling_error(b) - stirling_error(a + b)
+    return stirling(a) + stirling(b) - stirling(a + b) + error + shift

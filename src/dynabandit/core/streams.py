@@ -1,0 +1,114 @@
+"""Random streams: what a draw is for decides its value, nothing else does.
+
+Every draw is keyed by (seed, replication, role, step, arm). Results therefore do not depend on the number of
+threads, on the size of a block of work, or on which other policies run beside.
+"""
+
+import math
+from typing import NamedTuple
+
+from dynabandit.core.compilation import kernel
+from dynabandit.core.philox import MASK, philox
+from dynabandit.errors import integer
+
+__all__ = [
+    "EXPLORE", "EXPLORED_ARM", "LARGEST_REPLICATION", "LARGEST_SEED", "LARGEST_STEP", "PATH", "REPLAY", "REWARD",
+    "SCORE", "SECOND", "SHARE", "START", "TIE", "Stream", "normal_pair", "shifted", "stream", "uniform", "uniform_pair",
+    "words",
+]  # fmt: skip
+
+# Roles. A role's number is part of every result: never reuse or renumber one.
+START = 1  # the environment at time 0
+PATH = 2  # the environment's changes
+REWARD = 3  # the reward of the chosen arm
+SCORE = 4  # a policy's draw for an arm
+TIE = 5  # which of several best arms
+EXPLORE = 6  # whether to leave the best arm
+EXPLORED_ARM = 7  # and for which arm
+SECOND = 8  # another draw for an arm, of a policy whose score needs two
+SHARE = 64  # whether a least share takes the decision, of a Bandit alone
+REPLAY = 65  # whether a replay takes a row whose arm was more likely than others
+
+LARGEST_STEP = MASK  # a step is one word of a key, and so is a replication
+LARGEST_REPLICATION = MASK
+LARGEST_SEED = 2**64 - 1  # two words
+TO_UNIT_52 = 2.0**-52
+TO_HIGH_20 = 2.0**20
+TO_ANGLE_32 = 2.0 * math.pi * 2.0**-32
+
+
+class Stream(NamedTuple):
+    """The part of the key that one replication shares: a 64-bit seed in two words, and its number."""
+
+    seed_low: int
+    seed_high: int
+    replication: int
+
+
+def stream(seed: int, replication: int = 0) -> Stream:
+    """Return the stream of one replication.
+
+    Examples
+    --------
+    >>> stream(7, replication=3)
+    Stream(seed_low=7, seed_high=0, replication=3)
+    """
+    seed = integer("seed", seed, 0, LARGEST_SEED)
+    return Stream(seed & MASK, seed >> 32, integer("replication", replication, 0, LARGEST_REPLICATION))
+
+
+@kernel
+def shifted(source: Stream, by: int) -> Stream:
+    """Return the stream of the replication that comes so many after this one.
+
+    Examples
+    --------
+    >>> shifted(stream(7, replication=3), 2)
+    Stream(seed_low=7, seed_high=0, replication=5)
+    """
+    return Stream(source.seed_low, source.seed_high, source.replication + by)
+
+
+@kernel
+def words(source: Stream, role: int, step: int, arm: int, attempt: int) -> tuple[int, int, int, int]:
+    """Return the four words of one key; `attempt` counts the tries of a rejection sampler."""
+    # int() because a scalar of NumPy would warn of the products that Philox lets overflow
+    return philox(
+        int(step), int(arm), int(source.replication), role + (attempt << 8), int(source.seed_low), int(source.seed_high)
+    )
+
+
+@kernel
+def uniform(source: Stream, role: int, step: int, arm: int) -> float:
+    """Return a uniform number in the open interval (0, 1), on a grid of 2**-52 shifted by half a cell.
+
+    Examples
+    --------
+    >>> 0.0 < uniform(stream(1), REWARD, step=1, arm=0) < 1.0
+    True
+    """
+    w0, w1, _, _ = words(source, role, step, arm, 0)
+    return unit(w0, w1)
+
+
+@kernel
+def unit(high: int, low: int) -> float:
+    """Turn two words into a number in (0, 1); 52 bits and the half are exact in a double."""
+    return (float(high) * TO_HIGH_20 + float(low >> 12) + 0.5) * TO_UNIT_52
+
+
+@kernel
+def uniform_pair(four: tuple[int, int, int, int]) -> tuple[float, float]:
+    """Return two independent uniform numbers from four words."""
+    return unit(four[0], four[1]), unit(four[2], four[3])
+
+
+@kernel
+def normal_pair(four: tuple[int, int, int, int]) -> tuple[float, float]:
+    """Return two independent standard normal numbers (Box & Muller, 1958).
+
+    The radius has 52 bits, so that the tail reaches past 8 standard deviations; the angle has 32.
+    """
+    radius = math.sqrt(-2.0 * math.log(unit(four[0], four[1])))
+    angle = (float(four[2]) + 0.5) * TO_ANGLE_32
+    return radius * math.cos(angle), radius * math.sin(angle)

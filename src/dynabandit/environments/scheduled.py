@@ -1,0 +1,230 @@
+"""Environments that follow a given plan: fixed means, a few changes, or a whole path."""
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import LARGEST_STEP, Stream
+from dynabandit.environments.base import Environment, Kernels
+from dynabandit.errors import integer, keep, number
+
+__all__ = ["Fixed", "Path", "Piecewise", "SmallChanges", "mean_rewards", "start"]
+
+
+@kernel
+def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> None:
+    state[0, arm] = 0.0
+
+
+@kernel
+def fixed_advance(
+    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
+) -> float:
+    return parameters[0, arm]
+
+
+@kernel
+def path_advance(
+    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
+) -> float:
+    return table[step - 1, arm]
+
+
+@kernel
+def piecewise_advance(
+    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
+) -> float:
+    # state: the current segment. table: a row a segment, its first step in the last column
+    segment = int(state[0, arm])
+    while segment + 1 < table.shape[0] and step >= table[segment + 1, -1]:
+        segment += 1
+    state[0, arm] = segment
+    return table[segment, arm]
+
+
+def mean_rewards(argument: str, values: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """Return `values` as a two-dimensional array of probabilities, or raise an error that names a culprit."""
+    try:
+        array = np.array(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{argument} must be an array of numbers, each row of the same length: {error}") from None
+    if array.ndim != 2 or array.shape[0] < 1 or array.shape[1] < 2:
+        raise ValueError(f"{argument} must have steps in rows and at least 2 arms in columns, got shape {array.shape}")
+    wrong = np.argwhere(~((array >= 0.0) & (array <= 1.0)))
+    if len(wrong):
+        row, arm = wrong[0]
+        raise ValueError(f"{argument}[{row}][{arm}] must be a number in [0, 1], got {float(array[row, arm])!r}")
+    return array
+
+
+def _dimensions(values: Any) -> int:
+    try:
+        return np.ndim(values)
+    except ValueError:  # rows of different lengths
+        return 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fixed(Environment):
+    """Means that never change.
+
+    Parameters
+    ----------
+    means
+        The mean reward of each arm, in [0, 1].
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.environment("fixed", means=[0.2, 0.8]).path(horizon=2, seed=1).tolist()
+    [[0.2, 0.8], [0.2, 0.8]]
+
+    References
+    ----------
+    The static bandit of section 1 of Lu, Adams & Kantas.
+    """
+
+    name: ClassVar[str] = "fixed"
+    slots: ClassVar[tuple[str, ...]] = ("unused",)
+    kernels: ClassVar[Kernels] = Kernels(start, fixed_advance)
+
+    arms: int = field(default=0, init=False)
+    means: Sequence[float]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.means, (str, bytes)) or _dimensions(self.means) != 1 or len(self.means) < 2:
+            raise ValueError(f"means must hold the mean rewards of at least 2 arms, got {self.means!r}")
+        means = tuple(number(f"means[{arm}]", mean, 0.0, 1.0) for arm, mean in enumerate(self.means))
+        keep(self, means=means, arms=len(means))
+
+    def numbers(self) -> np.ndarray:
+        return np.array([self.means])
+
+    def still_until(self, step: int) -> int:
+        return LARGEST_STEP
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Path(Environment):
+    """A trajectory of the user's own, step by step.
+
+    Parameters
+    ----------
+    means
+        An array of steps x arms with the mean rewards, in [0, 1].
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> env = db.environment("path", means=[[0.1, 0.9], [0.9, 0.1]])
+    >>> env.arms, env.longest
+    (2, 2)
+
+    References
+    ----------
+    Recorded or drawn by the user.
+    """
+
+    name: ClassVar[str] = "path"
+    slots: ClassVar[tuple[str, ...]] = ("unused",)
+    kernels: ClassVar[Kernels] = Kernels(start, path_advance)
+
+    arms: int = field(default=0, init=False)
+    means: Sequence[Sequence[float]] | np.ndarray = field(repr=False)
+
+    def __post_init__(self) -> None:
+        means = mean_rewards("means", self.means)
+        means.setflags(write=False)
+        keep(self, means=means, arms=means.shape[1])
+
+    def table(self) -> np.ndarray:
+        return np.asarray(self.means)
+
+    @property
+    def longest(self) -> int:
+        return len(self.means)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piecewise(Environment):
+    """Means that stand still between given steps.
+
+    Parameters
+    ----------
+    starts
+        The first step of each segment; the first one is 1.
+    means
+        An array of segments x arms with the mean rewards, in [0, 1].
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> env = db.environment("piecewise", starts=[1, 3], means=[[0.1, 0.9], [0.9, 0.1]])
+    >>> env.path(horizon=3, seed=1)[:, 0].tolist()
+    [0.1, 0.1, 0.9]
+
+    References
+    ----------
+    Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
+    """
+
+    name: ClassVar[str] = "piecewise"
+    slots: ClassVar[tuple[str, ...]] = ("segment",)
+    kernels: ClassVar[Kernels] = Kernels(start, piecewise_advance)
+
+    arms: int = field(default=0, init=False)
+    starts: Sequence[int]
+    means: Sequence[Sequence[float]]
+
+    def __post_init__(self) -> None:
+        means = mean_rewards("means", self.means)
+        if np.ndim(self.starts) != 1:
+            raise TypeError(f"starts must be a list with the first step of each segment, got {self.starts!r}")
+        starts = tuple(integer(f"starts[{i}]", start, 1, LARGEST_STEP) for i, start in enumerate(self.starts))
+        if len(starts) != len(means) or starts[0] != 1 or any(np.diff(starts) <= 0):
+            raise ValueError(
+                f"starts must be 1 and then rise, one for each of the {len(means)} rows of means, got {starts}"
+            )
+        keep(self, starts=starts, means=tuple(map(tuple, means.tolist())), arms=means.shape[1])
+
+    def table(self) -> np.ndarray:
+        return np.column_stack([np.array(self.means), np.array(self.starts, dtype=float)])
+
+    def still_until(self, step: int) -> int:
+        later = bisect.bisect_right(self.starts, step)
+        return self.starts[later] - 1 if later < len(self.starts) else LARGEST_STEP
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallChanges(Piecewise):
+    """Three arms and two changes: the third arm is the best one for 3000 <= t < 5000.
+
+    Parameters
+    ----------
+    arms
+        Always 3.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.environment("small-changes").path(horizon=3000, seed=1)[[2998, 2999], 2].tolist()
+    [0.4, 0.8]
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 4.1.
+    """
+
+    name: ClassVar[str] = "small-changes"
+
+    arms: int = 3
+    starts: Sequence[int] = field(default=(1, 3000, 5000), init=False)
+    means: Sequence[Sequence[float]] = field(default=((0.5, 0.3, 0.4), (0.5, 0.3, 0.8), (0.5, 0.3, 0.4)), init=False)
+
+    def __post_init__(self) -> None:
+        integer("arms", self.arms, 3, 3)
+        super().__post_init__()

@@ -1,0 +1,111 @@
+"""Environments of dynabandit as Gymnasium's; importing this registers them."""
+
+from typing import Any
+
+import numpy as np
+
+from dynabandit.core.streams import REWARD, stream, uniform
+from dynabandit.environments import ENVIRONMENTS, Environment, environment as make_environment
+from dynabandit.errors import extra
+
+extra("gymnasium", "gymnasium")
+import gymnasium  # noqa: E402 - after the message that says how to install it
+
+__all__ = ["BanditEnv", "register"]
+
+DEFAULT_HORIZON = 10_000
+
+
+class BanditEnv(gymnasium.Env[np.int64, np.int64]):
+    """An environment as a `gymnasium.Env`: an action is an arm, and there is nothing to observe.
+
+    The episodes that follow ``reset(seed=7)`` are the replications of ``simulate(..., seed=7)``: the same means, and
+    for the same choices the same rewards. `info` tells the mean of the chosen arm, and its regret.
+
+    Parameters
+    ----------
+    environment
+        An environment or its name.
+    horizon
+        After how many steps an episode is truncated; by default 10,000, or where the environment ends.
+    parameters
+        Of the environment, where it is given by name.
+
+    Examples
+    --------
+    >>> import gymnasium
+    >>> import dynabandit.integrations.gymnasium
+    >>> env = gymnasium.make("dynabandit/Case1-v0", arms=5, horizon=100)
+    >>> _ = env.reset(seed=7)
+    >>> _, reward, _, truncated, info = env.step(3)
+    >>> reward in (0.0, 1.0), truncated, sorted(info)
+    (True, False, ['mean', 'regret'])
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as Gymnasium declares it
+
+    def __init__(
+        self,
+        environment: Environment | str,
+        horizon: int | None = None,
+        render_mode: str | None = None,
+        **parameters: Any,
+    ) -> None:
+        self.environment = make_environment(environment, **parameters)
+        reach = min(DEFAULT_HORIZON, self.environment.longest) if horizon is None else horizon
+        self.horizon = self.environment.check_horizon(reach)
+        self.render_mode = render_mode
+        self.action_space = gymnasium.spaces.Discrete(self.environment.arms)
+        self.observation_space = gymnasium.spaces.Discrete(1)
+        self._seed: int | None = None
+        self._replication = -1
+        self._step = self.horizon
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.int64, dict[str, Any]]:
+        """Start the next episode, or with a seed the first one of that seed."""
+        super().reset(seed=seed)
+        if seed is not None or self._seed is None:
+            self._seed = int(self.np_random.integers(2**63)) if seed is None else seed
+            self._replication = -1
+        self._replication += 1
+        self._source = stream(self._seed, self._replication)
+        self._means = self.environment.path(self.horizon, self._seed, self._replication)
+        self._step = 0
+        return np.int64(0), {}
+
+    def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
+        """Play an arm."""
+        if self._step >= self.horizon:
+            raise gymnasium.error.ResetNeeded(f"the episode of {self.horizon} steps is over: call reset")
+        arm = int(action)
+        if not self.action_space.contains(arm):
+            raise ValueError(f"action must be an arm from 0 to {self.environment.arms - 1}, got {action}")
+        means = self._means[self._step]
+        self._step += 1
+        reward = float(uniform(self._source, REWARD, self._step, arm) < means[arm])
+        info = {"mean": float(means[arm]), "regret": float(means.max() - means[arm])}
+        return np.int64(0), reward, False, self._step == self.horizon, info
+
+
+def register() -> None:
+    """Register every environment under dynabandit/Name-v0; those that need parameters take them from `make`.
+
+    Examples
+    --------
+    >>> register()
+    >>> "dynabandit/Fixed-v0" in gymnasium.registry
+    True
+    """
+    for name, kind in ENVIRONMENTS.items():
+        identifier = f"dynabandit/{kind.__name__}-v0"
+        if identifier not in gymnasium.registry:
+            gymnasium.register(
+                id=identifier,
+                entry_point="dynabandit.integrations.gymnasium:BanditEnv",
+                kwargs={"environment": name},
+            )
+
+
+register()

@@ -1,0 +1,100 @@
+"""A policy of dynabandit in the calling convention of Open Bandit Pipeline."""
+
+import numpy as np
+
+from dynabandit.errors import integer, reward as check_reward
+from dynabandit.integrations.bandit_adapter import Seat
+from dynabandit.policies import Policy as OwnPolicy
+
+__all__ = ["Policy"]
+
+
+class _ContextFree:
+    """Equal to Open Bandit Pipeline's `PolicyType.CONTEXT_FREE`, without that package."""
+
+    name = "CONTEXT_FREE"
+
+    def __eq__(self, other: object) -> bool:
+        return getattr(other, "name", None) == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+class Policy:
+    """A context-free policy with `select_action` and `update_params`, as Open Bandit Pipeline's simulator calls them.
+
+    A simulator that replays a log selects at every round, so that every round is a step. Here a selected arm counts
+    as played whether or not its reward comes; `dynabandit.offline.replay` counts only the rounds it agrees with.
+
+    Parameters
+    ----------
+    n_actions
+        How many arms.
+    policy
+        A policy or its name.
+    len_list
+        How many different arms to select at a time, each by a decision among those that are left.
+    batch_size
+        After how many rewards to learn, from all of them at once.
+    random_state
+        The seed; by default an unpredictable one.
+
+    Examples
+    --------
+    >>> from dynabandit.integrations import obp
+    >>> policy = obp.Policy(n_actions=3, policy="aff-ots", random_state=1)
+    >>> for _ in range(100):
+    ...     (arm,) = policy.select_action()
+    ...     policy.update_params(action=arm, reward=float(arm == 2))
+    >>> int(policy.action_counts.argmax())
+    2
+    """
+
+    policy_type = _ContextFree()
+
+    def __init__(
+        self,
+        n_actions: int,
+        policy: OwnPolicy | str = "aff-ots",
+        len_list: int = 1,
+        batch_size: int = 1,
+        random_state: int | None = None,
+    ) -> None:
+        self.n_actions = integer("n_actions", n_actions, 2)
+        self.len_list = integer("len_list", len_list, 1, self.n_actions)
+        self.batch_size = integer("batch_size", batch_size, 1)
+        self.policy = policy
+        self.random_state = random_state
+        self.initialize()
+
+    @property
+    def policy_name(self) -> str:
+        """The name under which results are shown."""
+        return self._seat.bandit.policy.label
+
+    def initialize(self) -> None:
+        """Forget everything."""
+        self._seat = Seat(self.policy, range(self.n_actions), seed=self.random_state)
+        self._waiting: list[tuple[int, float]] = []
+        self.n_trial = 0
+        self.action_counts = np.zeros(self.n_actions, dtype=int)
+
+    def select_action(self) -> np.ndarray:
+        """Return the arms to show, the first position first."""
+        selected: list[int] = []
+        for _ in range(self.len_list):
+            left = [arm for arm in range(self.n_actions) if arm not in selected]
+            selected.append(self._seat.choose(among=left))
+        return np.array(selected)
+
+    def update_params(self, action: int, reward: float) -> None:
+        """Take in a reward in [0, 1]."""
+        checked = check_reward(reward)
+        self.n_trial += 1
+        self.action_counts[action] += 1
+        self._waiting.append((int(action), checked))
+        if self.n_trial % self.batch_size == 0:
+            for arm, value in self._waiting:
+                self._seat.reward(arm, value)
+            self._waiting.clear()

@@ -1,0 +1,58 @@
+"""A policy of dynabandit as one of river's."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dynabandit.errors import extra
+from dynabandit.integrations.bandit_adapter import Seat
+from dynabandit.policies import Policy as OwnPolicy, policy as make_policy
+
+extra("river", "river")
+from river import bandit  # noqa: E402 - after the message that says how to install it
+
+__all__ = ["Policy"]
+
+
+class Policy(bandit.base.Policy):
+    """A `river.bandit.base.Policy` that decides as a dynabandit policy does.
+
+    Parameters
+    ----------
+    policy
+        A policy or its name.
+    seed
+        Of all randomness; by default an unpredictable one.
+
+    Examples
+    --------
+    >>> from dynabandit.integrations import river
+    >>> policy = river.Policy("aff-ots", seed=1)
+    >>> for _ in range(100):
+    ...     arm = policy.pull(["red", "green", "blue"])
+    ...     policy.update(arm, 1 if arm == "blue" else 0)
+    >>> policy.ranking[0]
+    'blue'
+    """
+
+    def __init__(self, policy: OwnPolicy | str = "aff-ots", seed: int | None = None) -> None:
+        super().__init__()
+        make_policy(policy)
+        self.policy = policy
+        self.seed = seed
+        self._seat: Seat | None = None
+
+    def _pull(self, arm_ids: Sequence[Any]) -> Any:
+        offered = list(arm_ids)
+        if self._seat is None:
+            self._seat = Seat(self.policy, offered, seed=self.seed)
+        for arm in offered:
+            if arm not in self._seat:
+                self._seat.add(arm)
+        return self._seat.choose(among=offered)
+
+    def update(self, arm_id: Any, *reward_args: Any, **reward_kwargs: Any) -> None:
+        """Take in a reward in [0, 1] of an arm that was pulled."""
+        if self._seat is None:
+            raise ValueError(f"arm_id must be one that was pulled before, got {arm_id!r}")
+        self._seat.reward(arm_id, *reward_args, **reward_kwargs)
+        super().update(arm_id, *reward_args, **reward_kwargs)  # type: ignore[no-untyped-call]

@@ -1,0 +1,233 @@
+"""Log: who was shown what, and what came of it."""
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dynabandit.core.streams import LARGEST_STEP
+from dynabandit.errors import integer
+from dynabandit.offline.readers import Memory, Source, open_file
+from dynabandit.offline.rows import BadRows, Columns, Parsed, parse
+
+__all__ = ["Log", "Logged", "from_columns", "read"]
+
+MOST_ARMS = 10_000
+FAR_FROM_UNIFORM = 4.0  # standard deviations; a log that is uniform passes them once in 30,000
+
+
+class Logged(NamedTuple):
+    """Some rows of a log: the column of each arm in `Log.arms`, its reward, and how likely it was chosen."""
+
+    arms: np.ndarray
+    rewards: np.ndarray
+    propensities: np.ndarray
+
+
+class Log:
+    """A log in time order that was read once to check it, and is read again for each replay.
+
+    Of the rows, only some are in memory at a time. `read` makes one from a file, `from_columns` from memory.
+
+    Examples
+    --------
+    >>> from dynabandit import offline
+    >>> log = offline.from_columns({"arm": ["a", "b", "a"], "reward": [1, 0, 0]})
+    >>> log.rows, log.arms, log.plays.tolist(), log.rewards.tolist()
+    (3, ('a', 'b'), [2, 1], [1.0, 0.0])
+    """
+
+    def __init__(self, source: Source, columns: Columns, *, skip_bad: bool = False) -> None:
+        self._source, self._columns = source, columns
+        self.bad = BadRows()
+        """The rows that are left out: their count, and the first few."""
+        self.rows = 0
+        """How many rows there are, without those that are left out."""
+        self._survey()
+        total = self.rows + self.bad.count
+        if self.bad.count and not skip_bad:
+            raise ValueError(
+                f"{source.name}: {self.bad.count} of {total} rows cannot be used "
+                f"(--skip-bad or skip_bad=True leaves them out):\n{self.bad}"
+            )
+        if total == 0:
+            raise ValueError(f"{source.name} must have rows below the names of its columns, got none")
+        if len(self.arms) < 2:
+            raise ValueError(
+                f"{source.name}, column {columns.arm!r}: a log must have at least 2 different arms, "
+                f"got {', '.join(map(repr, self.arms)) or 'none'} in {self.rows} usable rows"
+            )
+        integer("the number of rows", self.rows, 1, LARGEST_STEP)
+
+    def _survey(self) -> None:
+        found: dict[str, int] = {}
+        counts, totals = np.zeros(MOST_ARMS, dtype=np.int64), np.zeros(MOST_ARMS)
+        self.least_propensity, self.inverse_propensities = math.inf, 0.0
+        self.first_time, self.last_time = math.nan, -math.inf
+        for parsed in self._parsed(self.bad):
+            codes = self._coded(parsed.arm, found)
+            counts += np.bincount(codes, minlength=MOST_ARMS)
+            totals += np.bincount(codes, parsed.reward, minlength=MOST_ARMS)
+            if parsed.propensity is not None:
+                self.least_propensity = min(self.least_propensity, float(parsed.propensity.min()))
+                self.inverse_propensities += float((1.0 / parsed.propensity).sum())
+            if parsed.time is not None:
+                self.first_time = float(parsed.time[0]) if self.rows == 0 else self.first_time
+                self.last_time = float(parsed.time[-1])
+            self.rows += len(codes)
+        names = sorted(found, key=_natural)
+        order = np.array([found[name] for name in names], dtype=np.int64)
+        self.arms: tuple[str, ...] = tuple(names)
+        """The names of the arms, sorted."""
+        self.plays = counts[order]
+        """How often the log has each arm."""
+        self.rewards = totals[order]
+        """The sum of the rewards of each arm."""
+        if self._columns.propensity is None:
+            self.least_propensity = 1.0 / max(len(names), 1)
+
+    def _coded(self, names: list[str], found: dict[str, int]) -> np.ndarray:
+        for name in names:
+            if name not in found and len(found) == MOST_ARMS:
+                raise ValueError(
+                    f"{self.name}, column {self._columns.arm!r}: a log must have at most {MOST_ARMS} different arms, "
+                    f"got {name!r} as one more; is it the right column?"
+                )
+            found.setdefault(name, len(found))
+        return np.array([found[name] for name in names], dtype=np.int64)
+
+    def _parsed(self, bad: BadRows) -> Iterator[Parsed]:
+        latest = -math.inf
+        for raw in self._source.read(self._columns):
+            parsed, wrong = parse(raw, self._columns, latest)
+            bad.add(wrong)
+            if len(parsed.arm):
+                latest = latest if parsed.time is None else float(parsed.time[-1])
+                yield parsed
+
+    def chunks(self) -> Iterator[Logged]:
+        """Yield all usable rows, some at a time."""
+        columns = {name: column for column, name in enumerate(self.arms)}
+        left = self.rows
+        for parsed in self._parsed(BadRows()):
+            try:
+                arms = np.array([columns[name] for name in parsed.arm[:left]], dtype=np.int64)
+            except KeyError as error:
+                raise ValueError(f"{self.name} changed while it was read: it has a new arm {error}") from None
+            propensities = np.full(len(arms), 1.0 / len(self.arms))
+            if parsed.propensity is not None:
+                propensities = parsed.propensity[:left]
+            yield Logged(arms, parsed.reward[:left], propensities)
+            left -= len(arms)
+            if left == 0:  # a file may grow meanwhile
+                return
+        raise ValueError(f"{self.name} changed while it was read: it lost {left} of {self.rows} rows")
+
+    @property
+    def name(self) -> str:
+        """The file, or what else the log was read from."""
+        return self._source.name
+
+    @property
+    def has_propensities(self) -> bool:
+        """Whether the log says how likely each arm was chosen; where not, all arms count as equally likely."""
+        return self._columns.propensity is not None
+
+    @property
+    def doubts(self) -> list[str]:
+        """What speaks against the propensities that an estimate from this log relies on."""
+        doubt = self._doubt_propensities() if self.has_propensities else self._doubt_uniform()
+        return [doubt] if doubt else []
+
+    def _doubt_propensities(self) -> str:
+        mean = self.inverse_propensities / self.rows
+        if 0.8 <= mean / len(self.arms) <= 1.25:
+            return ""
+        return (
+            f"1 / propensity has mean {mean:.4g}, but would have about {len(self.arms)}, the number of arms, "
+            "if every arm could be chosen at every row"
+        )
+
+    def _doubt_uniform(self) -> str:
+        share = 1.0 / len(self.arms)
+        furthest = int(np.argmax(np.abs(self.plays - self.rows * share)))
+        away = abs(self.plays[furthest] - self.rows * share)
+        if away <= FAR_FROM_UNIFORM * math.sqrt(self.rows * share * (1.0 - share)):
+            return ""
+        return (
+            f"without propensities all arms count as equally likely, but {self.arms[furthest]!r} has "
+            f"{self.plays[furthest] / self.rows:.1%} of the rows instead of about {share:.1%}"
+        )
+
+    def __repr__(self) -> str:
+        left_out = f", {self.bad.count} left out" if self.bad.count else ""
+        mean = self.rewards.sum() / self.rows
+        return f"Log({self.name}: {self.rows} rows{left_out}, {len(self.arms)} arms, mean reward {mean:.4g})"
+
+
+def _natural(name: str) -> tuple[int, int, str]:
+    """Sort whole numbers by value, before all other names."""
+    return (0, int(name), name) if name.isascii() and name.isdigit() else (1, 0, name)
+
+
+def read(
+    path: str | Path,
+    *,
+    arm: str = "arm",
+    reward: str = "reward",
+    time: str | None = None,
+    propensity: str | None = None,
+    skip_bad: bool = False,
+    encoding: str = "utf-8",
+    separator: str = ",",
+) -> Log:
+    r"""Return the log in a file, after a look at every row of it.
+
+    Parameters
+    ----------
+    path
+        A CSV file whose first line names the columns, or a Parquet file (.parquet or .pq).
+    arm, reward, time, propensity
+        The columns. Rewards are in [0, 1]. Times are numbers or ISO dates and must not fall; without them, the
+        rows count as sorted. A propensity is the probability, in (0, 1], with which the arm of its row was chosen;
+        without them, all arms count as equally likely.
+    skip_bad
+        Leave out rows that cannot be used, instead of raising an error that names them.
+    encoding, separator
+        Of a CSV file.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from dynabandit import offline
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.csv"
+    >>> _ = path.write_text("shown,clicked\nred,1\nblue,0\n")
+    >>> log = offline.read(path, arm="shown", reward="clicked")
+    >>> log.rows, log.arms
+    (2, ('blue', 'red'))
+    """
+    columns = Columns(arm=arm, reward=reward, time=time, propensity=propensity)
+    return Log(open_file(path, encoding, separator), columns, skip_bad=skip_bad)
+
+
+def from_columns(
+    table: Mapping[str, Any] | Any,
+    *,
+    arm: str = "arm",
+    reward: str = "reward",
+    time: str | None = None,
+    propensity: str | None = None,
+    skip_bad: bool = False,
+) -> Log:
+    """Return the log in a mapping from names to lists or arrays, or in a data frame; the rest is as for `read`.
+
+    Examples
+    --------
+    >>> from dynabandit import offline
+    >>> offline.from_columns({"arm": ["a", "b", "a"], "reward": [1, 0, 0]})
+    Log(the log: 3 rows, 2 arms, mean reward 0.3333)
+    """
+    columns = Columns(arm=arm, reward=reward, time=time, propensity=propensity)
+    return Log(Memory(table), columns, skip_bad=skip_bad)

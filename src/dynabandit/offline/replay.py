@@ -1,0 +1,192 @@
+"""Replay: what a policy would have earned where a log was made, from the rows on which they agree."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED
+from dynabandit.errors import integer, number, unknown
+from dynabandit.offline.estimates import Estimate, Moments
+from dynabandit.offline.log import Log, Logged
+from dynabandit.offline.replay_loop import Played, Player
+from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.simulation.work import Progress
+
+__all__ = ["Replay", "doubly_robust", "player", "replay"]
+
+CLOCKS = ("log", "accepted")
+ESTIMATES = ("replay", "ips", "snips", "dr")
+LONG_BURN_IN = 0.1  # of the rows
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """What a log says about a policy; every value is a mean reward per decision, with a 95 % interval.
+
+    All four estimate the mean over the log's rows of the value of the policy's decision there, where the policy
+    had learned from the rows that it agreed with and no others. They need propensities that are right and positive
+    for every arm, and arms whose choice changes no later reward. They need no stationarity.
+
+    Examples
+    --------
+    >>> from dynabandit import offline
+    >>> log = offline.from_columns({"arm": [0, 1] * 50, "reward": [0, 1] * 50})
+    >>> found = offline.replay(log, "ts", replications=2, draws=5)
+    >>> found.policy.label, found.logged.value, sorted(found.shares)
+    ('ts', 0.5, ['0', '1'])
+    """
+
+    policy: Policy
+    log: Log
+    replay: Estimate
+    """The mean reward of the rows that were accepted (Li et al., 2011)."""
+    ips: Estimate
+    """Inverse propensity: every reward, weighted by the probability of its arm over its propensity."""
+    snips: Estimate
+    """The same, over the sum of the weights: a little bias for much less variance."""
+    dr: Estimate
+    """Doubly robust: a model of each arm's mean, from earlier rows, corrected by the weighted errors of the model."""
+    logged: Estimate
+    """The mean reward of the log itself."""
+    accepted: float
+    """How many rows were accepted, the mean over replications."""
+    burning: float
+    """How many rows went by during the burn-in, the mean over replications."""
+    effective_rows: float
+    """How many rows of equal weight the weighted rows are worth."""
+    shares: dict[str, float] = field(repr=False)
+    """How often the policy would choose each arm."""
+    replications: int
+    draws: int
+    clock: str
+    clip: float
+    seed: int
+
+    @property
+    def doubts(self) -> list[str]:
+        """What speaks against these estimates, beside the doubts about the log."""
+        if self.burning <= LONG_BURN_IN * self.log.rows:
+            return []
+        doubt = (
+            f"{self.policy.label} spent {self.burning:.0f} of {self.log.rows} rows in its burn-in, waiting for one arm "
+            "after the other: try burn_in=0, or for rare arms a larger clip"
+        )
+        return [doubt]
+
+    def __str__(self) -> str:
+        lines = [f"{self.policy.label} on {self.log!r}"]
+        lines += [f"  {name:7} {getattr(self, name)}" for name in (*ESTIMATES, "logged")]
+        return "\n".join([*lines, f"  accepted {self.accepted:.1f} rows of {self.log.rows}"])
+
+
+def replay(
+    log: Log,
+    policy: Policy | str,
+    *,
+    replications: int = 10,
+    draws: int = 20,
+    clock: str = "log",
+    clip: float = 0.0,
+    seed: int = 1,
+    progress: Progress | None = None,
+    **parameters: Any,
+) -> Replay:
+    """Let a policy decide at every row of a log, and estimate what it would have earned.
+
+    Parameters
+    ----------
+    log
+        From `read` or `from_columns`.
+    policy
+        A policy or its name.
+    replications
+        How often the log is replayed, each time with other luck of the policy.
+    draws
+        From how many draws the probability of each arm is estimated at each row; more make a smaller variance,
+        fewer no bias.
+    clock
+        ``"log"``: every row is a step, so that idle times count rows of the log. ``"accepted"``: only accepted rows
+        are, as if nothing had happened in between; with K arms, time then runs about K times too slow for a policy
+        that looks at it, and changes look K times as fast.
+    clip
+        Take smaller propensities for this one: less variance, and a bias against what was rarely tried.
+    seed
+        Of all randomness.
+    progress
+        Called now and then as ``progress(done, total)`` with numbers of rows.
+    parameters
+        Of the policy, where it is given by name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dynabandit import offline
+    >>> generator = np.random.default_rng(1)
+    >>> arms = generator.integers(3, size=3000)
+    >>> rewards = generator.random(3000) < np.array([0.2, 0.5, 0.8])[arms]
+    >>> log = offline.from_columns({"arm": arms, "reward": rewards})
+    >>> found = offline.replay(log, "ts", seed=1)
+    >>> found.dr.low < 0.78 < found.dr.high
+    True
+
+    References
+    ----------
+    Li, Chu, Langford & Wang (2011), Unbiased offline evaluation of contextual-bandit-based news article
+    recommendation algorithms. WSDM.
+    Dudik, Erhan, Langford & Li (2014), Doubly robust policy evaluation and optimization. Statistical Science.
+    """
+    clip = number("clip", clip, 0.0, 1.0)
+    one = player(log, make_policy(policy, **parameters), replications, draws, clock, clip, seed)
+    sums = {name: Moments() for name in (*ESTIMATES, "logged")}
+    for logged in log.chunks():
+        played = one.play(logged)
+        ones = np.ones(len(logged.rewards))
+        sums["replay"].add(played.accepted * logged.rewards, played.accepted)
+        sums["ips"].add(played.weight * logged.rewards, ones)
+        sums["snips"].add(played.weight * logged.rewards, played.weight)
+        sums["dr"].add(doubly_robust(logged, played), ones)
+        sums["logged"].add(logged.rewards, ones)
+        if progress is not None:
+            progress(one.rows, log.rows)
+    return Replay(
+        policy=one.policy,
+        log=log,
+        replay=sums["replay"].wilson(),
+        ips=sums["ips"].normal(),
+        snips=sums["snips"].normal(),
+        dr=sums["dr"].normal(),
+        logged=sums["logged"].wilson(),
+        accepted=float(sums["replay"].sums[1]),
+        burning=float(one.burning[0]),
+        effective_rows=sums["snips"].effective_rows,
+        shares=dict(zip(log.arms, (one.shares / log.rows).tolist(), strict=True)),
+        replications=replications,
+        draws=draws,
+        clock=clock,
+        clip=clip,
+        seed=seed,
+    )
+
+
+def player(log: Log, policy: Policy, replications: int, draws: int, clock: str, clip: float, seed: int) -> Player:
+    """Return a policy at the start of a log, or raise an error that names the wrong argument."""
+    if clock not in CLOCKS:
+        raise unknown("clock", clock, CLOCKS)
+    replications = integer("replications", replications, 1, 10_000)
+    draws = integer("draws", draws, 1, LARGEST_REPLICATION // 10_001)
+    seed = integer("seed", seed, 0, LARGEST_SEED)
+    return Player(
+        policy,
+        log.arms,
+        least=max(log.least_propensity, clip),
+        replications=replications,
+        draws=draws,
+        log_clock=clock == "log",
+        seed=seed,
+    )
+
+
+def doubly_robust(logged: Logged, played: Played) -> np.ndarray:
+    """Return the terms of the doubly robust estimate, one for each row."""
+    return played.direct + played.weight * (logged.rewards - played.expected)

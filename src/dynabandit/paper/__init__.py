@@ -1,0 +1,1 @@
+"""The paper: its experiments, its claims and how each claim is judged."""

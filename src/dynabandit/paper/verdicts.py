@@ -1,0 +1,139 @@
+"""From results to verdicts: each claim judged by its rules, and nothing else."""
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from dynabandit.paper.claims import CLAIMS, Claim
+from dynabandit.paper.labels import METHODS
+from dynabandit.paper.lookup import Missing, present
+from dynabandit.paper.rule_types import Part
+from dynabandit.results import Results
+from dynabandit.stats.intervals import LEVEL
+
+__all__ = [
+    "FAILS", "HOLDS", "NOT_RUN", "PARTLY", "Verdict", "as_json", "judge", "judge_one", "reference", "replications",
+]  # fmt: skip
+
+HOLDS, PARTLY, FAILS, NOT_RUN = "holds", "holds in part", "does not hold", "not run"
+FEWEST = 2  # replications; with one there is no interval
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim with what the data say about it."""
+
+    claim: Claim
+    parts: tuple[Part, ...]
+    reason: str = ""
+    """Why it was not judged, where it was not."""
+
+    @property
+    def verdict(self) -> str:
+        """``holds``, ``holds in part``, ``does not hold`` or ``not run``."""
+        if not self.parts:
+            return NOT_RUN
+        shown = self.count("for")
+        return HOLDS if shown == len(self.parts) else PARTLY if shown else FAILS
+
+    def count(self, evidence: str) -> int:
+        """Return how many parts have this evidence."""
+        return sum(part.evidence == evidence for part in self.parts)
+
+
+def judge(results: Results) -> list[Verdict]:
+    """Judge the 21 claims.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> from dynabandit.paper import verdicts
+    >>> nothing = verdicts.judge(db.Results([]))
+    >>> len(nothing), nothing[0].verdict, nothing[0].reason
+    (21, 'not run', 'small-changes was not run')
+    """
+    return [judge_one(claim, results) for claim in CLAIMS]
+
+
+def judge_one(claim: Claim, results: Results) -> Verdict:
+    """Judge one claim."""
+    missing = [one for one in claim.experiments if not present(results, one)]
+    if missing:
+        return Verdict(claim, (), f"{', '.join(missing)} {'was' if len(missing) == 1 else 'were'} not run")
+    few = [run for run in results if run.experiment in claim.experiments and run.replications < FEWEST]
+    if few:
+        return Verdict(claim, (), f"{few[0].experiment} has one replication only, and an interval needs two")
+    try:
+        return Verdict(claim, tuple(part for rule in claim.rules for part in rule.measure(results)))
+    except Missing as error:
+        return Verdict(claim, (), str(error))
+
+
+def as_json(verdicts: list[Verdict], results: Results) -> dict[str, Any]:
+    """Return what ``claims.json`` holds."""
+    counts = Counter(verdict.verdict for verdict in verdicts)
+    return {
+        "level": LEVEL,
+        "replications": replications(results),
+        "seed": results.metadata.get("seed"),
+        "counts": {name: counts[name] for name in (HOLDS, PARTLY, FAILS, NOT_RUN)},
+        "claims": [_claim(verdict) for verdict in verdicts],
+    }
+
+
+def replications(results: Results) -> int:
+    """Return the number of replications, the smallest where runs differ."""
+    return min((run.replications for run in results), default=0)
+
+
+def reference(results: Results) -> dict[str, Any]:
+    """Return verdicts in short, to be kept beside the code as ``reference.json``."""
+    return {
+        "replications": replications(results),
+        "seed": results.metadata.get("seed"),
+        "verdicts": {
+            str(verdict.claim.id): {
+                "verdict": verdict.verdict,
+                **{evidence: verdict.count(evidence) for evidence in ("for", "against", "open")},
+            }
+            for verdict in judge(results)
+        },
+    }
+
+
+def _claim(verdict: Verdict) -> dict[str, Any]:
+    claim = verdict.claim
+    return {
+        "id": claim.id,
+        "section": claim.section,
+        "title": claim.title,
+        "statement": claim.statement,
+        "rule": claim.rule,
+        "experiments": list(claim.experiments),
+        "verdict": verdict.verdict,
+        "reason": verdict.reason or None,
+        "parts": [_part(part) for part in verdict.parts],
+    }
+
+
+def _part(part: Part) -> dict[str, Any]:
+    return {
+        "text": part.text,
+        "evidence": part.evidence,
+        "rule": part.word.rule,
+        "region": {"low": _finite(part.word.low), "high": _finite(part.word.high)},
+        "effect": {
+            "measure": part.word.measure,
+            "value": _finite(part.effect.value),
+            "low": _finite(part.effect.low),
+            "high": _finite(part.effect.high),
+            "method": METHODS[part.word.measure],
+        },
+        "note": part.note or None,
+        "runs": [{"experiment": experiment, "policy": label} for experiment, label in part.runs],
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,112 @@
+"""What the policies share whose numbers follow from how long they run and how often the world changes."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+from dynabandit.core.streams import LARGEST_STEP
+from dynabandit.errors import integer, keep, number
+from dynabandit.policies import ring
+from dynabandit.policies.base import Policy
+
+__all__ = ["Discounting", "Expecting", "Windowing", "discount_for", "window_for"]
+
+
+def discount_for(changes: int, horizon: int) -> float:
+    """Return the discount of D-UCB for so many changes; more of them than steps would leave no room for one."""
+    return 1.0 - math.sqrt(min(changes / horizon, 1.0)) / 4.0
+
+
+def window_for(changes: int, horizon: int) -> int:
+    """Return the window of SW-UCB for so many changes; one longer than the horizon would hold no more."""
+    return min(max(1, round(2.0 * math.sqrt(horizon * math.log(horizon) / changes))), horizon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expecting(Policy):
+    """A policy that is set up for a horizon and a number of changes, unless all that follows from them is given.
+
+    Without `changes`, a simulation counts how often the best arm changes on the path: the tuned form, with knowledge
+    that no real user has. `changes=1` is the form without it. The label tells them apart.
+    """
+
+    changes: int | None = None
+    horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.changes is not None:
+            keep(self, changes=integer("changes", self.changes, 1, LARGEST_STEP))
+        if self.horizon is not None:
+            keep(self, horizon=integer("horizon", self.horizon, 1, LARGEST_STEP))
+
+    def _follows_from_changes(self) -> bool:
+        """Whether a parameter is left open that follows from the number of changes."""
+        raise NotImplementedError
+
+    def _follows_from_horizon(self) -> bool:
+        """Whether a parameter is left open that follows from the horizon."""
+        return self._follows_from_changes()
+
+    @property
+    def needs_tuning(self) -> bool:
+        return self.changes is None and self._follows_from_changes()
+
+    @property
+    def needs_horizon(self) -> bool:
+        return self.horizon is None and self._follows_from_horizon()
+
+    def tuned(self, switches: int, horizon: int) -> Self:
+        return replace(
+            self,
+            changes=max(switches, 1) if self.needs_tuning else self.changes,
+            horizon=horizon if self.needs_horizon else self.horizon,
+        )
+
+    def _expected(self) -> tuple[int, int]:
+        """Return the number of changes and the horizon; 1 where one does not matter."""
+        return self.changes or 1, self.horizon or 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Discounting(Expecting):
+    """A policy with a discount; where it is not given, it follows the rule of D-UCB."""
+
+    discount: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.discount is not None:
+            keep(self, discount=number("discount", self.discount, 0.0, 1.0, open_low=True))
+
+    def _follows_from_changes(self) -> bool:
+        return self.discount is None
+
+    def _discount(self) -> float:
+        return discount_for(*self._expected()) if self.discount is None else self.discount
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windowing(Expecting):
+    """A policy with a window of rewards in `shared`; where its length is not given, it follows the rule of SW-UCB."""
+
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.window is not None:
+            keep(self, window=integer("window", self.window, 1, LARGEST_STEP))
+
+    def _follows_from_changes(self) -> bool:
+        return self.window is None
+
+    def _window(self) -> int:
+        return window_for(*self._expected()) if self.window is None else self.window
+
+    def tuned(self, switches: int, horizon: int) -> Self:
+        if self.window is None:
+            return super().tuned(switches, horizon)
+        return replace(self, window=min(self.window, horizon))  # a longer one would hold no more
+
+    def shared_size(self) -> int:
+        return ring.size(self._window())

@@ -1,0 +1,1 @@
+"""Reports: figures, charts, tables and an HTML page from results."""

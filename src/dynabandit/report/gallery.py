@@ -1,0 +1,78 @@
+"""The folder of figures: what it holds already is not drawn again, and what no longer belongs goes."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynabandit.errors import extra
+from dynabandit.report import drawing
+from dynabandit.report.figures import Figure
+
+__all__ = ["draw_all"]
+
+RECORD = "drawn.json"
+
+
+def draw_all(figures: Sequence[Figure], folder: Path) -> dict[str, Path]:
+    """Make a folder hold these figures and no others that it drew; return the PNG file of each stem.
+
+    A figure is drawn unless its files are the very ones that were drawn from the same numbers with the same code.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    before = _read(folder)
+    after = {}
+    for figure in figures:
+        source = _source(figure)
+        if before.get(figure.stem) != {"source": source, "files": _files(folder, figure.stem)}:
+            drawing.draw(figure, folder)
+        after[figure.stem] = {"source": source, "files": _files(folder, figure.stem)}
+    for stem in before.keys() - after.keys():
+        for path in _paths(folder, stem):
+            path.unlink(missing_ok=True)
+    (folder / RECORD).write_text(json.dumps(after, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return {figure.stem: _paths(folder, figure.stem)[1] for figure in figures}
+
+
+def _paths(folder: Path, stem: str) -> tuple[Path, Path]:
+    return folder / f"{stem}.svg", folder / f"{stem}.png"
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    """Return what was drawn into a folder; a record that cannot be read counts for nothing."""
+    try:
+        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    known = isinstance(found, dict) and all(Path(stem).name == stem for stem in found)
+    return found if known else {}
+
+
+def _files(folder: Path, stem: str) -> list[str]:
+    return [hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "" for path in _paths(folder, stem)]
+
+
+def _source(figure: Figure) -> str:
+    """Return a hash of all that decides how a figure looks."""
+    digest = hashlib.sha256(Path(drawing.__file__).read_bytes())
+    digest.update(extra("matplotlib", "lab").__version__.encode())
+    _add(digest, figure)
+    return digest.hexdigest()
+
+
+def _add(digest: Any, value: Any) -> None:
+    """Feed a value into a hash, however deep; each says what it is, so that no two read alike."""
+    if is_dataclass(value):
+        _add(digest, (type(value).__name__, *((one.name, getattr(value, one.name)) for one in fields(value))))
+    elif isinstance(value, np.ndarray):
+        digest.update(f"array {value.dtype} {value.shape} ".encode() + value.tobytes())
+    elif isinstance(value, (tuple, list)):
+        digest.update(f"{len(value)} of ".encode())
+        for one in value:
+            _add(digest, one)
+    else:
+        digest.update(f"{value!r} ".encode())

@@ -1,0 +1,182 @@
+"""What is in a figure, reduced to the numbers that are drawn; Matplotlib and Plotly draw the same panels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynabandit.report.style import ARM_STYLES, Style
+from dynabandit.results import Run, SamplePath
+from dynabandit.stats import intervals
+from dynabandit.stats.intervals import Estimate
+
+__all__ = [
+    "Box",
+    "Boxes",
+    "Intervals",
+    "Line",
+    "Lines",
+    "Panel",
+    "Row",
+    "Series",
+    "paths",
+    "regret",
+    "shares",
+    "totals",
+]
+
+MOST_POINTS = 200  # of a curve
+MOST_OUTLIERS = 25  # of a box
+SMOOTHING = 50  # steps over which a share of correct selections is averaged
+
+
+@dataclass(frozen=True)
+class Series:
+    """A run with the name and the look that it has in a figure."""
+
+    run: Run
+    name: str
+    style: Style
+    short: str = ""
+    """The name on an axis, where it has to be short."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve, with a band where low and high are given."""
+
+    name: str
+    style: Style
+    x: np.ndarray
+    y: np.ndarray
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+    steps: bool = False
+    """Whether it jumps from one value to the next."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A panel of curves."""
+
+    title: str
+    x: str
+    y: str
+    lines: tuple[Line, ...]
+    bounded: bool = False
+    """Whether y goes from 0 to 1."""
+    percent: bool = False
+    """Whether y is a share, best read in percent."""
+    level: float | None = None
+    """A horizontal line to compare with."""
+    changes: tuple[float, ...] = ()
+    """Vertical lines."""
+    markers: bool = True
+
+
+@dataclass(frozen=True)
+class Box:
+    """The five numbers of a box, its mean and some of the points beyond the whiskers."""
+
+    name: str
+    short: str
+    style: Style
+    low: float
+    first: float
+    median: float
+    third: float
+    high: float
+    mean: float
+    outliers: np.ndarray
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """A panel of boxes."""
+
+    title: str
+    x: str
+    boxes: tuple[Box, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One interval."""
+
+    name: str
+    style: Style
+    estimate: Estimate
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """A panel of intervals on a logarithmic axis of ratios."""
+
+    title: str
+    x: str
+    rows: tuple[Row, ...]
+
+
+Panel = Lines | Boxes | Intervals
+
+
+def regret(title: str, series: Sequence[Series]) -> Lines:
+    """Return the mean cumulative regret with a 95 % band."""
+    lines = []
+    for one in series:
+        kept = thinned(len(one.run.times))
+        mean, low, high = intervals.band(one.run.regret[:, kept])
+        known = one.run.replications > 1
+        lines.append(
+            Line(one.name, one.style, one.run.times[kept], mean, low if known else None, high if known else None)
+        )
+    return Lines(title, "step", "cumulative regret", tuple(lines))
+
+
+def totals(title: str, series: Sequence[Series]) -> Boxes:
+    """Return the boxes of total regret."""
+    return Boxes(title, "total regret", tuple(box(one) for one in series))
+
+
+def box(one: Series) -> Box:
+    """Return the box of a run's total regret; whiskers reach to the last point within 1.5 quartile ranges."""
+    total = one.run.total_regret
+    first, median, third = np.percentile(total, [25, 50, 75])
+    reach = 1.5 * (third - first)
+    inside = total[(total >= first - reach) & (total <= third + reach)]
+    beyond = np.sort(total[(total < first - reach) | (total > third + reach)])
+    kept = beyond[thinned(len(beyond), MOST_OUTLIERS)]
+    return Box(
+        one.name, one.short or one.name, one.style, inside.min(), first, median, third, inside.max(),
+        total.mean(), kept,
+    )  # fmt: skip
+
+
+def shares(title: str, series: Sequence[Series], changes: tuple[float, ...] = ()) -> Lines:
+    """Return the share of correct selections, averaged over windows of some steps."""
+    lines = []
+    for one in series:
+        times = one.run.times
+        spacing = max(1, int(times[0]))
+        width = max(1, SMOOTHING // spacing, -(-len(times) // MOST_POINTS))
+        cuts = np.arange(0, len(times), width)
+        counts = np.diff(np.append(cuts, len(times)))
+        share = np.add.reduceat(one.run.correct, cuts) / counts
+        lines.append(Line(one.name, one.style, times[np.minimum(cuts + width, len(times)) - 1], share))
+    return Lines(
+        title, "step", "share of correct selections", tuple(lines), bounded=True, percent=True, changes=changes
+    )
+
+
+def paths(title: str, path: SamplePath, *, steps: bool) -> Lines:
+    """Return the mean rewards of all arms."""
+    lines = tuple(
+        Line(f"Arm {arm + 1}", ARM_STYLES[arm % len(ARM_STYLES)], path.times, path.means[:, arm], steps=steps)
+        for arm in range(path.arms)
+    )
+    return Lines(title, "step", "mean reward", lines, bounded=True, markers=False)
+
+
+def thinned(count: int, most: int = MOST_POINTS) -> np.ndarray:
+    """Return at most so many indices, evenly spaced, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))

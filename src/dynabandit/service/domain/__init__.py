@@ -1,0 +1,1 @@
+"""Events, the state of a bandit, and how an event changes it."""

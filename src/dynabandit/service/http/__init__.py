@@ -1,0 +1,1 @@
+"""HTTP: routes, request bodies, status codes, limits and the OpenAPI document."""

@@ -1,0 +1,320 @@
+"""Policies on an environment, over many replications and all cores."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynabandit import frames
+from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED, stream
+from dynabandit.environments import Environment, environment as make_environment
+from dynabandit.errors import integer, unknown
+from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.simulation import cpu as on_threads
+from dynabandit.simulation.backends import check_backend, takes_gpu
+from dynabandit.simulation.stepper import empty_record
+from dynabandit.simulation.work import Progress, Work, cores
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import xarray
+
+__all__ = ["Simulation", "check_horizon", "compare", "recorded_times", "simulate"]
+
+Policies = Policy | str | Iterable[Policy | str] | Mapping[str, Policy | str]
+
+KEPT = ("arms", "rewards")
+DEFAULT_HORIZON = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """What came out of one policy on one environment.
+
+    `regret` is the expected regret, the sum of max_a mu_t(a) - mu_t(a_t); burn-in plays count.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> run = db.simulate("ucb", "case-1", horizon=100, replications=3, times=5)
+    >>> run.times.tolist(), run.regret.shape, run.total_regret.shape
+    ([20, 40, 60, 80, 100], (3, 5), (3,))
+    """
+
+    policy: Policy
+    environment: Environment
+    horizon: int
+    seed: int
+    times: np.ndarray = field(repr=False)
+    """The recorded steps; the last one is the horizon."""
+    regret: np.ndarray = field(repr=False)
+    """Cumulative regret, replications x times."""
+    correct: np.ndarray = field(repr=False)
+    """Share of replications that played a best arm, at each of the times."""
+    arms: np.ndarray | None = field(default=None, repr=False)
+    """Chosen arms, replications x horizon, where asked for with ``keep``."""
+    rewards: np.ndarray | None = field(default=None, repr=False)
+    """Rewards, replications x horizon, where asked for with ``keep``."""
+    first_replication: int = 0
+    """The number of the first replication: with the seed, it replays a piece of a long run."""
+
+    @property
+    def total_regret(self) -> np.ndarray:
+        """The regret at the horizon, one number a replication."""
+        return self.regret[:, -1]
+
+    @property
+    def replications(self) -> int:
+        """How many replications there are."""
+        return len(self.regret)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return the regret as a pandas data frame, a row for each replication and recorded step.
+
+        Examples
+        --------
+        >>> import dynabandit as db
+        >>> db.simulate("ts", "case-1", horizon=100, replications=3, times=5).to_pandas().shape
+        (15, 3)
+        """
+        return frames.pandas_frame(frames.tidy(self.times, self.regret))
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Return the regret as a polars data frame, a row for each replication and recorded step."""
+        return frames.polars_frame(frames.tidy(self.times, self.regret))
+
+    def to_xarray(self) -> "xarray.Dataset":
+        """Return all that was recorded as an xarray data set with named axes.
+
+        Examples
+        --------
+        >>> import dynabandit as db
+        >>> data = db.simulate("ts", "case-1", horizon=100, replications=3, times=5).to_xarray()
+        >>> dict(data.regret.sizes)
+        {'replication': 3, 'step': 5}
+        """
+        numbers = np.arange(self.first_replication, self.first_replication + self.replications)
+        coordinates: dict[str, Any] = {"replication": numbers, "step": self.times}
+        variables: dict[str, Any] = {
+            "regret": (("replication", "step"), self.regret),
+            "correct": (("step",), self.correct),
+        }
+        for name, kept in (("arm", self.arms), ("reward", self.rewards)):
+            if kept is not None:
+                coordinates["every_step"] = np.arange(1, self.horizon + 1)
+                variables[name] = (("replication", "every_step"), kept)
+        names = {"policy": self.policy.label, "environment": self.environment.name, "seed": self.seed}
+        return frames.dataset(variables, coordinates, names)
+
+    def __repr__(self) -> str:
+        plural = "" if self.replications == 1 else "s"
+        return (
+            f"Simulation({self.policy.label} on {self.environment.name}, {self.environment.arms} arms, "
+            f"{self.horizon} steps, {self.replications} replication{plural}: "
+            f"mean total regret {self.total_regret.mean():.4g})"
+        )
+
+
+def simulate(
+    policy: Policy | str,
+    environment: Environment | str,
+    *,
+    horizon: int | None = None,
+    replications: int = 1,
+    seed: int = 1,
+    times: int | Sequence[int] | np.ndarray = 200,
+    keep: str | Sequence[str] = (),
+    first_replication: int = 0,
+    threads: int | None = None,
+    block: int | None = None,
+    backend: str = "cpu",
+    precision: str = "double",
+    progress: Progress | None = None,
+) -> Simulation:
+    """Run one policy on one environment; `compare` documents the arguments.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> sim = db.simulate("aff-ots", "small-changes", horizon=5000, replications=10, seed=1)
+    >>> sim.regret.shape
+    (10, 200)
+    """
+    chosen = make_policy(policy)
+    return compare(
+        {chosen.label: chosen}, environment, horizon=horizon, replications=replications, seed=seed,
+        times=times, keep=keep, first_replication=first_replication, threads=threads, block=block,
+        backend=backend, precision=precision, progress=progress,
+    )[chosen.label]  # fmt: skip
+
+
+def compare(
+    policies: Policies,
+    environment: Environment | str,
+    *,
+    horizon: int | None = None,
+    replications: int = 1,
+    seed: int = 1,
+    times: int | Sequence[int] | np.ndarray = 200,
+    keep: str | Sequence[str] = (),
+    first_replication: int = 0,
+    threads: int | None = None,
+    block: int | None = None,
+    backend: str = "cpu",
+    precision: str = "double",
+    progress: Progress | None = None,
+) -> dict[str, Simulation]:
+    """Run several policies on the same paths of one environment.
+
+    Each path is generated once for all policies. The result of a policy is bit for bit that of a `simulate`
+    call of its own, whatever the other policies, the number of threads and the size of a block.
+
+    Parameters
+    ----------
+    policies
+        Policies or their names, or a mapping from labels of your own to them.
+    environment
+        An environment or its name.
+    horizon
+        How many steps; by default 10,000, or all that the environment has where it ends before.
+    replications
+        How many independent replications.
+    seed
+        Of all randomness, a whole number of at least 0.
+    times
+        The steps after which the regret is recorded: a list that rises up to the horizon, or how many,
+        evenly spaced.
+    keep
+        ``"arms"`` and ``"rewards"`` keep the chosen arms and the rewards of every step.
+    first_replication
+        The number of the first replication: a long run can be made in pieces.
+    threads
+        How many threads, by default one for each core.
+    block
+        How many steps at a time, by default as many as suit the processor's cache.
+    backend
+        ``"cpu"``; ``"cuda"`` for an NVIDIA GPU, which makes the same choices; or ``"auto"`` for the GPU where it is
+        there and the work is large.
+    precision
+        ``"double"``; on a GPU also ``"single"``, several times faster, with choices that agree in law only, or
+        ``"mixed"``: single for all policies but those that need double.
+    progress
+        Called now and then, by one thread at a time, as ``progress(done, total)`` with numbers of steps. An
+        exception that it raises ends the run.
+
+    Returns
+    -------
+    dict
+        From label to `Simulation`, in the order of `policies`.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> runs = db.compare(["ucb", "aff-ucb1"], "small-changes", horizon=1000, replications=4, seed=1)
+    >>> list(runs)
+    ['ucb', 'aff-ucb1']
+    """
+    world = make_environment(environment)
+    named = _labelled(policies)
+    horizon = check_horizon(min(DEFAULT_HORIZON, world.longest) if horizon is None else horizon, world, named)
+    keep = (keep,) if isinstance(keep, str) else tuple(keep)
+    for name in keep:
+        if name not in KEPT:
+            raise unknown("thing to keep", name, KEPT)
+    replications = integer("replications", replications, 1, LARGEST_REPLICATION)
+    first_replication = integer("first_replication", first_replication, 0, LARGEST_REPLICATION + 1 - replications)
+    marks = recorded_times(times, horizon)
+    threads = cores() if threads is None else integer("threads", threads, 1)
+    block = None if block is None else integer("block", block, 1)
+    seed = integer("seed", seed, 0, LARGEST_SEED)
+    check_backend(backend, precision, world, named, horizon)
+    work = Work(world, named, horizon, stream(seed, first_replication), marks, _progress(progress))
+    records = {label: empty_record(marks, replications, kept_steps=horizon if keep else 0) for label in named}
+    if takes_gpu(backend, replications * horizon * world.arms * len(named)):
+        from dynabandit.simulation.cuda import launch
+
+        launch.run(work, records, replications, block, precision)
+    else:
+        on_threads.run(work, records, replications, threads, block)
+    return {
+        label: Simulation(
+            policy=policy,
+            environment=world,
+            horizon=horizon,
+            seed=seed,
+            times=marks,
+            regret=records[label].regret,
+            correct=records[label].correct.mean(axis=0),
+            arms=records[label].arms if "arms" in keep else None,
+            rewards=records[label].rewards if "rewards" in keep else None,
+            first_replication=first_replication,
+        )
+        for label, policy in named.items()
+    }
+
+
+def _labelled(policies: Policies) -> dict[str, Policy]:
+    """Return the policies by label."""
+    if isinstance(policies, Mapping):
+        for label in policies:
+            if not isinstance(label, str):
+                raise TypeError(f"the labels of policies must be strings, got {label!r}")
+        named = {label: make_policy(policy) for label, policy in policies.items()}
+    else:
+        several = [policies] if isinstance(policies, (str, Policy)) else policies
+        if not isinstance(several, Iterable):
+            raise TypeError(f"policies must be policies or their names, got {policies!r}")
+        listed = [make_policy(policy) for policy in several]
+        named = {policy.label: policy for policy in listed}
+        if len(named) < len(listed):
+            labels = [policy.label for policy in listed]
+            twice = next(label for label in labels if labels.count(label) > 1)
+            raise ValueError(f"policies must be different, got {twice!r} twice: give them labels, as a mapping")
+    if not named:
+        raise ValueError("policies must hold at least one policy, got none")
+    return named
+
+
+def check_horizon(horizon: int, environment: Environment, policies: Mapping[str, Policy]) -> int:
+    """Return `horizon`, or raise an error where the environment ends before it or a burn-in after it."""
+    horizon = environment.check_horizon(horizon)
+    for label, policy in policies.items():
+        if horizon < policy.burn_in * environment.arms:
+            raise ValueError(
+                f"horizon must be at least {policy.burn_in * environment.arms}, the burn-in of {label!r} "
+                f"({policy.burn_in} for each of {environment.arms} arms), got {horizon}"
+            )
+    return horizon
+
+
+def recorded_times(times: int | Sequence[int] | np.ndarray, horizon: int) -> np.ndarray:
+    """Return the steps after which the regret is recorded; `times` as for `compare`.
+
+    Examples
+    --------
+    >>> recorded_times(4, horizon=10).tolist()
+    [2, 5, 8, 10]
+    """
+    if np.ndim(times) == 0:
+        count = min(integer("times", times, 1), horizon)
+        return np.round(np.arange(1, count + 1) * (horizon / count)).astype(np.int64)
+    marks = np.asarray(times)
+    rises = (
+        marks.ndim == 1
+        and marks.size > 0
+        and np.issubdtype(marks.dtype, np.integer)
+        and bool(np.all(np.diff(marks) > 0))
+    )
+    if not rises or marks[0] < 1 or marks[-1] != horizon:
+        raise ValueError(f"times must be whole numbers that rise from at least 1 to the horizon {horizon}, got {times}")
+    return marks.astype(np.int64)
+
+
+def _progress(report: Progress | None) -> Progress:
+    if report is None:
+        return lambda done, total: None
+    if not callable(report):
+        raise TypeError(f"progress must be a function of the steps done and their total, got {report!r}")
+    return report

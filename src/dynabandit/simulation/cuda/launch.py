@@ -1,0 +1,230 @@
+"""The simulator on an NVIDIA GPU: batches of replications that fit its memory, block after block of steps."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numba
+import numpy as np
+
+from dynabandit.core.streams import Stream, shifted
+from dynabandit.environments import Environment
+from dynabandit.errors import extra
+from dynabandit.policies import Policy
+from dynabandit.policies.choose_arm import SCRATCH_ROWS
+from dynabandit.simulation.backends import in_single
+from dynabandit.simulation.stepper import Record, part_of
+from dynabandit.simulation.work import Progress, Work, distinct_states
+
+__all__ = ["fitting", "free_bytes", "missing", "run"]
+
+BLOCK_BYTES = 1 << 32  # of means: launches are then few
+BLOCK_SHARE = 0.125  # of the free memory, where that is less
+SHARE_OF_MEMORY = 0.6
+SIMULATED_BYTES = 1 << 36  # of memory, where Numba's simulator stands in for a GPU
+
+
+def missing() -> str:
+    """Say what stands between this machine and a simulation on its GPU; empty where nothing does."""
+    try:
+        extra("numba_cuda", "cuda")
+    except ModuleNotFoundError:
+        return "needs numba-cuda, which is not installed: pip install 'dynabandit[cuda]'"
+    from numba import cuda
+
+    if cuda.is_available():
+        return ""
+    try:
+        cuda.current_context()
+    except Exception as error:  # whatever the driver has to say
+        found = f"found none that works ({' '.join(str(error).split()).rstrip(' :')})"
+        return f"needs an NVIDIA GPU and its driver, but {found}: install NVIDIA's driver, or use backend='cpu'"
+    return "needs NVVM of the CUDA toolkit, which was not found beside the GPU: pip install 'dynabandit[cuda]'"
+
+
+def run(work: Work, records: dict[str, Record], replications: int, block: int | None, precision: str) -> None:
+    """Run all replications of all policies, those in single precision apart from those in double."""
+    from numba.cuda.core import config
+
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # who asks for a small simulation knows that it is small
+    halves = [
+        {label: policy for label, policy in work.policies.items() if in_single(policy, precision) is single}
+        for single in (False, True)
+    ]
+    share = 1.0 / sum(1 for half in halves if half)
+    begun = 0.0
+    for single, policies in enumerate(halves):
+        if policies:
+            part = work._replace(policies=policies, progress=_within(work.progress, begun, share))
+            _run(part, {label: records[label] for label in policies}, replications, block, bool(single))
+            begun += share
+
+
+def _within(progress: Progress, begun: float, share: float) -> Progress:
+    """Return the progress of a part of the work, which has its share of the whole."""
+    return lambda done, total: progress(int(begun * total + share * done), total)
+
+
+def _run(work: Work, records: dict[str, Record], replications: int, block: int | None, single: bool) -> None:
+    """Run all replications, as many at a time as the GPU's memory holds."""
+    kept = max(sum(part[:1].nbytes for part in record[1:]) for record in records.values())
+    size = min(replications, fitting(work.environment, work.policies, work.horizon, kept, free_bytes()))
+    for low in range(0, replications, size):
+        high = min(low + size, replications)
+        rows = {label: part_of(record, low, high) for label, record in records.items()}
+        _Batch(work, rows, shifted(work.source, low), high - low, block, single).run(low, replications)
+
+
+def free_bytes() -> int:
+    """Return how much of the GPU's memory is free."""
+    from numba import cuda
+
+    return SIMULATED_BYTES if numba.config.ENABLE_CUDASIM else int(cuda.current_context().get_memory_info()[0])
+
+
+def block_bytes(free: int) -> int:
+    """Return how large a block of means may be."""
+    return min(BLOCK_BYTES, int(BLOCK_SHARE * free))
+
+
+def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: int, kept: int, free: int) -> int:
+    """Return how many replications fit into `free` bytes, where each writes down `kept` bytes for each policy."""
+    arms = environment.arms
+    each = 8 * arms * (len(environment.slots) + 2) + kept * len(policies)
+    for policy in policies.values():
+        tuned = policy.tuned(1, horizon)
+        each += 8 * (arms * (tuned.memory_size() + 1 + SCRATCH_ROWS) + tuned.shared_size())
+    count = int((SHARE_OF_MEMORY * free - block_bytes(free)) / each)
+    if count < 1:
+        raise MemoryError(
+            f"arms must be fewer: one replication with {arms} arms takes {each} bytes of the GPU's memory, "
+            f"of {free} bytes that are free"
+        )
+    return count
+
+
+class _Batch:
+    """Some replications on the GPU: as many as were asked for, and the few more that fill the last warp."""
+
+    def __init__(
+        self,
+        work: Work,
+        rows: dict[str, Record],
+        source: Stream,
+        replications: int,
+        block: int | None,
+        in_single: bool,
+    ) -> None:
+        from numba import cuda
+
+        from dynabandit.simulation.cuda import kernels
+
+        self.work, self.rows, self.source, self.asked = work, rows, source, replications
+        self.cuda, self.kernels, self.in_single = cuda, kernels, in_single
+        self.float = np.float32 if in_single else np.float64
+        arms = work.environment.arms
+        self.team = kernels.team_for(arms)
+        self.replications = _round_up(replications, kernels.LANES // self.team.width)
+        fitting = max(1, block_bytes(free_bytes()) // (np.dtype(self.float).itemsize * self.replications * arms))
+        self.steps = min(work.horizon, fitting if block is None else block)
+        self.means = self.empty((self.steps, arms))
+        self.best = self.empty((self.steps,))
+        self.numbers = self.send(work.environment.numbers())
+        self.table = self.send(work.environment.table())
+
+    def empty(self, shape: tuple[int, ...], kind: Any = None) -> Any:
+        """Return an array on the GPU with anything in it, a row for each replication."""
+        return self.cuda.device_array((self.replications, *shape), kind or self.float)
+
+    def send(self, array: np.ndarray, *, exact: bool = False) -> Any:
+        """Copy an array to the GPU, floats in the precision of the batch unless they are `exact`."""
+        kind = self.float if array.dtype == float and not exact else array.dtype
+        filled = array if array.size else np.zeros((1,) * array.ndim)  # a GPU has no empty arrays
+        return self.cuda.to_device(np.ascontiguousarray(filled, dtype=kind))
+
+    def spread(self, rows: np.ndarray, index: Any) -> Any:
+        """Return on the GPU, for each replication, the row of its index."""
+        there = self.send(rows)
+        copies = self.empty(rows.shape[1:], there.dtype)
+        size = math.prod(rows.shape[1:])
+        flat = there.reshape(len(rows), size), index, copies.reshape(self.replications, size)
+        self.kernels.spread_kernel()[self.launch(size)](*flat)
+        return copies
+
+    def launch(self, each: int) -> tuple[int, int]:
+        """Return how many blocks, of how many threads, give each replication so many threads."""
+        return -(-self.replications * each // self.kernels.THREADS), self.kernels.THREADS
+
+    def run(self, done: int, total: int) -> None:
+        """Play all policies on all blocks of steps."""
+        switches = self._switches()
+        players = {
+            label: _Player(self, policy, self.rows[label], switches) for label, policy in self.work.policies.items()
+        }
+        for first, length in self._blocks():
+            for player in players.values():
+                player.play(first, length)
+            self.cuda.synchronize()
+            steps = self.asked * (first + length - 1)
+            self.work.progress(done * self.work.horizon + steps, total * self.work.horizon)
+        for player in players.values():
+            player.collect()
+
+    def _blocks(self) -> Iterator[tuple[int, int]]:
+        """Fill the means with one block of the paths after the other; yield first step and length."""
+        world = self.work.environment
+        state = self.empty((len(world.slots), world.arms))
+        write = self.kernels.path_kernel(world.kernels, self.team, in_single=self.in_single)
+        for first in range(1, self.work.horizon + 1, self.steps):
+            length = min(self.steps, self.work.horizon + 1 - first)
+            write[self.launch(self.team.width)](
+                state, self.numbers, self.table, self.means, self.best, first, length, *self.source
+            )
+            yield first, length
+
+    def _switches(self) -> np.ndarray:
+        """Count the switches of the best arm on each path, where a policy wants to know."""
+        switches = np.zeros(self.replications, dtype=np.int64)
+        if not self.work.needs_switches:
+            return switches
+        incumbent, counts = self.send(np.full(self.replications, -1)), self.send(switches)
+        for _, length in self._blocks():
+            self.kernels.switch_kernel()[self.launch(1)](self.means, self.best, length, incumbent, counts)
+        return counts.copy_to_host()
+
+
+class _Player:
+    """One policy of a batch, with its state on the GPU."""
+
+    def __init__(self, batch: _Batch, policy: Policy, row: Record, switches: np.ndarray) -> None:
+        arms, horizon = batch.work.environment.arms, batch.work.horizon
+        self.batch, self.policy, self.row = batch, policy, row
+        states, index = distinct_states(policy, arms, switches, horizon)
+        there = batch.send(index)
+        self.state = [batch.spread(part, there) for part in states]
+        self.table = batch.send(policy.kernels.table(arms, horizon))
+        self.kernel = batch.kernels.play_kernel(policy.kernels, batch.team, in_single=batch.in_single)
+        rows = batch.kernels.scratch_rows(policy.kernels, in_single=batch.in_single)
+        self.scratch = batch.send(np.zeros((1, 1, 1))) if batch.team.rounds else batch.empty((rows, arms))
+        total = batch.send(np.zeros(batch.replications), exact=True)
+        parts = [batch.empty(part.shape[1:] if part.size else (1,), part.dtype) for part in row[2:]]
+        self.record = [batch.send(row.times), total, *parts]
+
+    def play(self, first: int, length: int) -> None:
+        """Play a block of steps."""
+        batch = self.batch
+        cursor = int(np.searchsorted(batch.work.times, first))
+        self.kernel[batch.launch(batch.team.width)](
+            *self.state, *self.record, self.table, self.scratch, batch.means, batch.best,
+            first, length, self.policy.burn_in, cursor, self.row.arms.size > 0, *batch.source,
+        )  # fmt: skip
+
+    def collect(self) -> None:
+        """Bring home what was recorded."""
+        for here, there in zip(self.row[1:], self.record[1:], strict=True):
+            if here.size:
+                here[...] = there.copy_to_host()[: len(here)]
+
+
+def _round_up(count: int, multiple: int) -> int:
+    return -(-count // multiple) * multiple

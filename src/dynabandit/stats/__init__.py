@@ -1,0 +1,1 @@
+"""Statistics: intervals, tests and change detection, each implemented once."""

@@ -1,0 +1,163 @@
+"""What the golden results are made of: decisions, saved bandits, a service's log and the paper's tables.
+
+Everything goes through the public API, so that the recorded results outlive any change behind it.
+"""
+
+import hashlib
+import lzma
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dynabandit as db
+
+__all__ = [
+    "ARMS", "HERE", "HORIZON", "SHORT_HORIZON", "bandit_text", "bandit_policies", "decision_hash", "environment_cases", "make_environment",
+    "next_choices", "paper_hashes", "policy_names", "restored_store", "short_cases", "simulate_case",
+]  # fmt: skip
+
+HERE = Path(__file__).parent
+ARMS = (2, 10, 50)
+HORIZON = 150  # longer than the burn-in of 50 arms
+SHORT_HORIZON = 25
+SEED = 11
+NEEDED: dict[str, dict[str, Any]] = {
+    # What a simulation tells these policies, and a live bandit has to be given
+    "d-ucb": {"discount": 0.99},
+    "sw-ucb": {"window": 60},
+    "d-ts": {"discount": 0.99},
+    "sw-ts": {"window": 60},
+    "d-kl-ucb": {"discount": 0.99},
+    "sw-kl-ucb": {"window": 60},
+    "f-dsw-ts": {},
+    "exp3-s": {"changes": 3, "horizon": 1000},
+    "rexp3": {"changes": 3, "horizon": 1000},
+    "glr-kl-ucb": {"horizon": 1000},
+    "glr-kl-ucb-diminishing": {"horizon": 1000},
+    "cusum-ucb": {"changes": 3, "horizon": 1000},
+    "m-ucb": {"changes": 3, "horizon": 1000, "window": 20},
+}
+INFORMED = ("oracle-restart", "best-arm")
+SHORTER_BURN_IN = ("aff-ucb1", "aff-dts1")  # whose own, 10 plays of each arm, is longer than the horizon
+
+
+def policy_names() -> list[str]:
+    """Return all policies of the registry."""
+    return list(db.policies.POLICIES)
+
+
+def _path(arms: int) -> np.ndarray:
+    steps, arm = np.arange(HORIZON)[:, None], np.arange(arms)[None, :]
+    return 0.5 + 0.4 * np.sin(0.05 * steps * (1 + arm % 3) + arm)
+
+
+def make_environment(name: str, arms: int) -> "db.Environment":
+    """Return an environment with this many arms, where it lets its number of arms be chosen."""
+    means = np.round(np.linspace(0.1, 0.9, arms), 3).tolist()
+    given: dict[str, Any] = {"arms": arms}
+    if name == "fixed":
+        given = {"means": means}
+    elif name == "piecewise":
+        given = {"starts": [1, 61, 101], "means": [means, means[::-1], means[1:] + means[:1]]}
+    elif name == "path":
+        given = {"means": _path(arms).tolist()}
+    elif name == "recorded":
+        given = {"rates": _path(arms)[::10].tolist(), "period": 10}
+    elif name == "exponential-clock":
+        given = {"rates": [0.02] * arms, "low": [0.1] * arms, "high": [0.9] * arms}
+    elif name in ("small-changes", "pb-1", "pb-2"):
+        given = {}
+    return db.environment(name, **given)
+
+
+def environment_cases() -> Iterator[tuple[str, int]]:
+    """Yield the name of each environment with each number of arms that it can have."""
+    for name in db.environments.ENVIRONMENTS:
+        seen: set[int] = set()
+        for arms in ARMS:
+            actual = make_environment(name, arms).arms
+            if actual not in seen:
+                seen.add(actual)
+                yield name, actual
+
+
+def decision_hash(arms: np.ndarray, rewards: np.ndarray) -> str:
+    """Return a short hash of the chosen arms and their rewards."""
+    content = np.asarray(arms, dtype="<i4").tobytes() + np.asarray(rewards, dtype="u1").tobytes()
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
+def short_cases() -> dict[str, list[str]]:
+    """Return what the simulated GPU, which is slow, plays: every policy, and every environment with one policy."""
+    return {
+        **{f"{name}/{arms}": ["best-arm"] for name, arms in environment_cases() if arms < SHORT_HORIZON},
+        "case-3/2": policy_names(),
+        "case-3/10": policy_names(),
+    }
+
+
+def simulate_case(
+    environment: str, arms: int, policies: list[str], horizon: int = HORIZON, backend: str = "cpu"
+) -> dict[str, str]:
+    """Return the hash of each policy's decisions on one environment."""
+    world = make_environment(environment, arms)
+    players = {name: db.policy(name, **({"burn_in": 2} if name in SHORTER_BURN_IN else {})) for name in policies}
+    runs = db.compare(
+        players, world, horizon=horizon, replications=1, seed=SEED, keep=("arms", "rewards"), backend=backend
+    )
+    return {label: decision_hash(run.arms[0], run.rewards[0]) for label, run in runs.items()}
+
+
+def bandit_policies() -> dict[str, dict[str, Any]]:
+    """Return the policies that a live bandit can have, with the parameters that it needs."""
+    return {name: NEEDED.get(name, {}) for name in policy_names() if name not in INFORMED}
+
+
+def bandit_text(name: str) -> str:
+    """Return a bandit of this policy as JSON, after decisions, rewards and changes of its arms."""
+    bandit = db.Bandit(name, arms=["red", "green", "blue", "gold"], seed=5, **bandit_policies()[name])
+    for step in range(1, 201):
+        if step == 40:
+            bandit.add_arm("pink")
+        if step == 80:
+            bandit.pause_arm("green")
+        if step == 120:
+            bandit.resume_arm("green")
+            bandit.remove_arm("blue")
+        if step == 160:
+            bandit.limit_arm("red", min_share=0.1, max_share=0.6)
+        arm = bandit.choose()
+        bandit.reward(arm, int((step * 7 + len(arm) * 13) % 10 < 4))
+    return bandit.to_json()
+
+
+def next_choices(text: str) -> list[str]:
+    """Return what a saved bandit chooses next."""
+    bandit = db.Bandit.from_json(text)
+    chosen = []
+    for step in range(30):
+        arm = bandit.choose()
+        bandit.reward(arm, step % 2)
+        chosen.append(arm)
+    return chosen
+
+
+def paper_hashes(folder: Path) -> dict[str, str]:
+    """Run `dynabandit paper --quick` and return the hash of each table that it writes."""
+    command = [sys.executable, "-m", "dynabandit", "paper", "--quick", "--out", str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+    tables = sorted(folder.glob("**/*.parquet"))
+    wanted = ("replications.parquet", "runs.parquet", "paths.parquet")
+    return {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in tables if one.name in wanted}
+
+
+def restored_store() -> Path:
+    """Return a copy of the store that version 0.1.0 wrote, in a folder of its own."""
+    path = Path(tempfile.mkdtemp()) / "service.db"
+    path.write_bytes(lzma.decompress((HERE / "service-0.1.0.db.xz").read_bytes()))
+    return path

@@ -1,0 +1,113 @@
+"""Record the golden results anew: only where a change of results is intended, and the changelog says so.
+
+python tests/golden/record.py decisions bandits paper service
+"""
+
+import json
+import lzma
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from cases import (
+    HERE,
+    SHORT_HORIZON,
+    bandit_policies,
+    bandit_text,
+    environment_cases,
+    next_choices,
+    paper_hashes,
+    policy_names,
+    short_cases,
+    simulate_case,
+)
+
+from dynabandit import Client
+
+EVENTS = 20_000
+
+
+def write(name: str, content: object) -> None:
+    text = json.dumps(content, indent=1, sort_keys=True) + "\n"
+    path = HERE / name
+    path.write_bytes(lzma.compress(text.encode()) if name.endswith(".xz") else text.encode())
+
+
+def decisions() -> None:
+    hashes = {f"{name}/{arms}": simulate_case(name, arms, policy_names()) for name, arms in environment_cases()}
+    write("decisions.json", hashes)
+    short = {}
+    for case, policies in short_cases().items():
+        name, arms = case.split("/")
+        short[case] = simulate_case(name, int(arms), policies, SHORT_HORIZON)
+    write("decisions-short.json", short)
+
+
+def bandits() -> None:
+    saved = {}
+    for name in bandit_policies():
+        text = bandit_text(name)
+        saved[name] = {"text": text, "next": next_choices(text)}
+    write("bandits-0.1.0.json.xz", saved)
+
+
+def paper() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        write("paper-quick.json", paper_hashes(Path(folder)))
+
+
+def service() -> None:
+    """Let a real service decide until its log has 20,000 events, and keep its store and its state hashes."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "service.db"
+        command = [sys.executable, "-m", "dynabandit", "serve", "--port", "0", "--store", f"sqlite:///{store}"]
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert server.stdout is not None
+        url = server.stdout.readline().split()[-1]
+        with Client(url, timeout=120) as client:
+            fill(client)
+        server.terminate()
+        server.wait(60)
+        packed = lzma.compress(store.read_bytes(), preset=9 | lzma.PRESET_EXTREME)
+        (HERE / "service-0.1.0.db.xz").write_bytes(packed)
+        command = [sys.executable, "-m", "dynabandit", "verify", "--store", f"sqlite:///{store}"]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        write("service-0.1.0.json", said.splitlines())
+
+
+def fill(client: Client) -> None:
+    luck = np.random.default_rng(3)
+    policies = bandit_policies()
+    each = EVENTS // (2 * len(policies))
+    for name, parameters in policies.items():
+        window = {"reward_window": 3600, "default_reward": 0} if name == "ts" else {}
+        client.create(f"with-{name}", ["red", "green", "blue"], name, parameters=parameters, seed=7, **window)
+    for part in range(10):
+        for number, name in enumerate(policies):
+            bandit = f"with-{name}"
+            if part == 3:
+                client.add_arm(bandit, "gold")
+            if part == 5:
+                client.change_arm(bandit, "green", paused=True)
+            if part == 6:
+                client.change_arm(bandit, "green", paused=False)
+                client.change_arm(bandit, "red", min_share=0.1, max_share=0.7)
+            if part == 7:
+                client.change_arm(bandit, "blue", retired=True)
+            if part == 8 and number % 5 == 0:
+                client.set_policy(bandit, "aff-ots", step_size=0.01)
+            made = client.decide_many(bandit, each // 10 + 1, key=f"{part}")
+            late = [(one.decision, float(luck.random() < 0.5)) for one in made]
+            luck.shuffle(late)
+            client.reward_many(late[: len(late) - part % 2])
+    client.delete("with-uniform")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        began = time.perf_counter()
+        globals()[name]()
+        print(f"{name}: {time.perf_counter() - began:.1f} s")

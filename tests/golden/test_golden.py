@@ -1,0 +1,69 @@
+"""Results that a change of the code must not change; `record.py` makes them anew where a change is intended."""
+
+import json
+import lzma
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cudasim import cudasim
+from golden.cases import (
+    HERE,
+    bandit_policies,
+    bandit_text,
+    environment_cases,
+    next_choices,
+    paper_hashes,
+    restored_store,
+    simulate_case,
+)
+
+CASES = [f"{name}/{arms}" for name, arms in environment_cases()]
+DECISIONS = json.loads((HERE / "decisions.json").read_text())
+BANDITS = json.loads(lzma.decompress((HERE / "bandits-0.1.0.json.xz").read_bytes()))
+CHECK = str(HERE / "check.py")
+FEW = ("case-3/2", "piecewise/10")  # without compiled code; `make golden` takes all
+
+
+def test_every_environment_is_recorded() -> None:
+    assert set(CASES) == set(DECISIONS)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_compiled_policies_decide_as_recorded(case: str) -> None:
+    name, arms = case.split("/")
+    assert simulate_case(name, int(arms), list(DECISIONS[case])) == DECISIONS[case]
+
+
+def test_interpreted_policies_decide_as_recorded() -> None:
+    command = [sys.executable, CHECK, *FEW]
+    done = subprocess.run(command, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_policies_on_the_simulated_gpu_decide_as_recorded() -> None:
+    done = cudasim(CHECK, "case-3/10", "eps-greedy", "ots", "aff-ucb2")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(bandit_policies()))
+def test_a_saved_bandit_of_0_1_0_goes_on_as_it_did(name: str) -> None:
+    recorded = BANDITS[name]
+    assert bandit_text(name) == recorded["text"]
+    assert next_choices(recorded["text"]) == recorded["next"]
+
+
+def test_the_log_of_a_0_1_0_service_leads_to_the_same_states() -> None:
+    store = restored_store()
+    command = [sys.executable, "-m", "dynabandit", "verify", "--store", f"sqlite:///{store}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    shutil.rmtree(store.parent)
+    assert done.stdout.splitlines() == json.loads((HERE / "service-0.1.0.json").read_text()), done.stderr
+
+
+def test_the_tables_of_the_paper_are_the_same_bytes(tmp_path: Path) -> None:
+    assert paper_hashes(tmp_path) == json.loads((HERE / "paper-quick.json").read_text())
