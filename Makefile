@@ -60,8 +60,8 @@ test-order: $(READY) browser
 
 # The same unit tests without any compiled code
 interpreted: $(READY)
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 tests/kernels tests/estimators tests/policies tests/environments \
-	  tests/simulation/test_tracing.py tests/test_bandit.py tests/test_bandit_changes.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 tests/core tests/estimators tests/policies tests/environments \
+	  tests/simulation/test_trace.py tests/bandit/test_bandit.py tests/bandit/test_changes.py
 
 # What was done is kept in out/mutants; mutants/run.py says how, and how to do it in part or in more processes
 mutants: $(READY)

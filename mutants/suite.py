@@ -9,8 +9,8 @@ __all__ = ["OPTIONS", "ROOT", "TESTS", "prepare", "quiet"]
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = (  # what `make interpreted` runs, and the examples in docstrings that run as fast
-    "tests/kernels", "tests/estimators", "tests/policies", "tests/environments", "tests/simulation/test_tracing.py",
-    "tests/test_bandit.py", "tests/test_bandit_changes.py", "src/dynabandit/kernels", "src/dynabandit/estimators",
+    "tests/core", "tests/estimators", "tests/policies", "tests/environments", "tests/simulation/test_trace.py",
+    "tests/bandit/test_bandit.py", "tests/bandit/test_changes.py", "src/dynabandit/core", "src/dynabandit/estimators",
 )  # fmt: skip
 OPTIONS = (
     "-p", "_hypothesis_pytestplugin", "-p", "no:cacheprovider", "--assert=plain", "--tb=no", "--no-header", "-q",

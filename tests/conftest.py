@@ -6,8 +6,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from browser import browser, open_page
+from published import part_published, published, results
 
-__all__ = ["browser", "open_page"]
+__all__ = ["browser", "open_page", "part_published", "published", "results"]
 
 settings.register_profile(
     "fixed",

@@ -17,10 +17,10 @@ DOCS = ROOT / "docs"
 ADDRESS = "http://127.0.0.1:8000"
 HERE = ("index.md", "which-policy.md", "guides/researcher.md", "guides/engineer.md", "guides/operator.md", "idea.md")
 ELSEWHERE = {
-    "adapters.md": "tests/adapters/test_docs.py",
+    "adapters.md": "tests/integrations/test_docs.py",
     "adding-an-algorithm.md": "tests/documentation/test_own_policy.py",
     "cli.md": "tests/test_cli.py: each option is documented, and each command has tests",
-    "logs.md": "tests/logs/test_open_bandit.py",
+    "logs.md": "tests/offline/test_open_bandit.py",
     "scale.md": "tests/experiments/test_cluster.py and tests/simulation: they need GPUs and clusters",
     "service.md": "tests/service/test_docs.py",
     "specs.md": "tests/test_cli.py",

@@ -3,7 +3,7 @@
 The oracle is driven along the very history that the kernels made. At every step after the burn-in, every
 arm's score must agree, and the chosen arm must be one that the oracle puts first. Scores are compared to a
 relative 1e-7: the oracle adds the paper's sums in another order. Two scores closer than that count as a tie.
-Thompson policies draw every arm here; tests/kernels/test_contest.py shows that the contest has the same law.
+Thompson policies draw every arm here; tests/core/test_largest_beta_draw.py shows that the contest has the same law.
 """
 
 import math

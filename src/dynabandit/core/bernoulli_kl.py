@@ -10,7 +10,7 @@ SMALLEST_LEVEL = 1e-30  # the bound is within the root of half of this from p
 LARGEST_LEVEL = 1000.0  # any p below 1 has its bound at 1 long before
 NEAR_ONE = 0.5  # below, the other bounds are close enough
 ROUNDING = 1e-12  # below such a level the excess is rounding alone, and the start is close enough
-ROUNDS = 2  # from the start below, two leave an error of rounding alone (tests/kernels/test_bernoulli.py)
+ROUNDS = 2  # from the start below, two leave an error of rounding alone (tests/core/test_bernoulli_kl.py)
 
 
 @kernel
