@@ -30,7 +30,7 @@ import numpy as np
 from numba.core.bytecode import FunctionIdentity
 from numba.extending import register_jitable
 
-__all__ = ["cache_folder", "compiled", "fingerprint", "kernel", "own_folder"]
+__all__ = ["cache_folder", "compiled", "fingerprint", "inlined_kernel", "kernel", "own_folder"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -56,6 +56,15 @@ if _counts_as_known:
 def kernel(function: Function) -> Function:
     """Mark a function of plain numbers and arrays: callable from Python, compiled code and CUDA alike."""
     return cast(Function, register_jitable(function))
+
+
+def inlined_kernel(function: Function) -> Function:
+    """Mark a function as `kernel` does, and copy its code into compiled callers.
+
+    It is meant for functions with array arguments that are called at every step: an actual call counts a reference to
+    each array, which takes longer than most decisions.
+    """
+    return cast(Function, register_jitable(forceinline=True)(function))
 
 
 def compiled(function: Function) -> Function:

@@ -7,7 +7,7 @@ import numpy as np
 
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.streams import REWARD, Stream, stream, uniform
-from dynabandit.estimators.adaptive_forgetting import START, Tuning, observe, tuning
+from dynabandit.estimators.adaptive_forgetting import START, AdaptiveParams, make_params, observe
 from dynabandit.policies.aff_shared import hoeffding
 
 __all__ = ["add_exceeded", "compiled_count", "count_exceeded"]
@@ -18,7 +18,7 @@ def add_exceeded(
     exceeded: np.ndarray,
     observations: np.ndarray,
     mean: float,
-    tuned: Tuning,
+    params: AdaptiveParams,
     streams: int,
     number: int,
     source: Stream,
@@ -33,7 +33,7 @@ def add_exceeded(
         mark = 0
         for step in range(1, observations[-1] + 1):
             reward = 1.0 if uniform(own, REWARD, step, number) < mean else 0.0
-            state = observe(state, reward, tuned)
+            state = observe(state, reward, params)
             if step == observations[mark]:
                 exceeded[mark] += mean - state.mean >= hoeffding(state)
                 mark += 1
@@ -57,5 +57,5 @@ def count_exceeded(
     """
     exceeded = np.zeros(len(observations), dtype=np.int64)
     marks = np.array(observations, dtype=np.int64)
-    compiled_count()(exceeded, marks, float(mean), tuning(step_size), streams, number, stream(seed))
+    compiled_count()(exceeded, marks, float(mean), make_params(step_size), streams, number, stream(seed))
     return exceeded

@@ -28,7 +28,7 @@ from dynabandit.experiments.progress import Watcher
 from dynabandit.experiments.store import Arrays
 from dynabandit.experiments.tasks import Task
 from dynabandit.policies import Policy
-from dynabandit.simulation.work import cores
+from dynabandit.simulation.backends import cores
 
 __all__ = ["Cluster", "ClusterError", "connect"]
 

@@ -105,7 +105,7 @@ def _note_stillness(spec: Spec, watcher: Watcher) -> None:
     notes = {}
     for one in spec.experiments:
         world = one.environment.make_environment()
-        until = world.still_until(1)
+        until = world.constant_until(1)
         if one.horizon <= until < world.longest:
             notes[world.name, one.horizon] = until + 1
     for (name, horizon), change in notes.items():

@@ -12,7 +12,8 @@ from dynabandit.offline.estimates import LEVEL, Estimate, Z
 from dynabandit.offline.log import Log
 from dynabandit.offline.replay import doubly_robust, player
 from dynabandit.policies import Policy, policy as make_policy
-from dynabandit.simulation.work import Progress, cores
+from dynabandit.simulation.backends import cores
+from dynabandit.simulation.request import Progress
 
 __all__ = ["Advice", "Candidate", "advise", "candidates"]
 

@@ -11,7 +11,7 @@ from dynabandit.offline.estimates import Estimate, Moments
 from dynabandit.offline.log import Log, Logged
 from dynabandit.offline.replay_loop import Played, Player
 from dynabandit.policies import Policy, policy as make_policy
-from dynabandit.simulation.work import Progress
+from dynabandit.simulation.request import Progress
 
 __all__ = ["Replay", "doubly_robust", "player", "replay"]
 

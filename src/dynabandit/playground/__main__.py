@@ -12,7 +12,7 @@ from importlib import import_module
 
 from dynabandit.playground.running import messages
 from dynabandit.playground.trial import read
-from dynabandit.simulation.work import cores
+from dynabandit.simulation.backends import cores
 
 __all__ = ["main"]
 

@@ -139,7 +139,7 @@ class State:
         if at_hand is not None and at_hand[0] != row.arm:
             raise self._differs(row, f"it rewards column {row.arm}, but the decision took column {at_hand[0]}")
         if row.value is not None:
-            self.bandit.reward_column(row.arm, float(row.value))
+            self.bandit.reward_column(row.arm, float(row.value), row.settles)
 
     def _apply_change(self, row: Row) -> None:
         body = json.loads(row.body or "{}")

@@ -1,12 +1,12 @@
 """A look ahead: what another policy would believe and choose now, without changing anything."""
 
-from dynabandit.policies import compiled
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import State
 from dynabandit.service.domain.operations import MOST_DRAWS
 from dynabandit.service.domain.warm_start import Warming, announce
 from dynabandit.service.errors import Refused
 from dynabandit.service.stores import Store
+from dynabandit.simulation import compiled
 
 __all__ = ["preview"]
 
