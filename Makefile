@@ -80,7 +80,7 @@ screenshots: $(READY) browser
 	DYNABANDIT_SCREENSHOTS=1 $(BIN)/pytest tests/service -k pictures
 
 bench-serve: $(READY)
-	$(BIN)/python benchmarks/serve.py
+	$(BIN)/python benchmarks/service.py
 
 bench-cluster: $(READY)
 	$(BIN)/python benchmarks/cluster.py
@@ -96,7 +96,7 @@ bench: $(READY)
 bench-peers: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python benchmarks/peers.py $(WRITE)
-	$(BIN)/python benchmarks/growth.py $(WRITE)
+	$(BIN)/python benchmarks/scaling.py $(WRITE)
 
 # Warnings are errors; nothing is loaded from elsewhere, neither now nor by who reads it
 docs: $(READY)
