@@ -28,8 +28,10 @@ $(READY): pyproject.toml
 	  { echo "dynabandit needs Python 3.11 or newer; name one with: make PYTHON=python3.12"; exit 1; }
 	@echo "Setting up $(VENV) with all that tests need: some minutes, once, and silent"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@# uv installs in a third of pip's time; pip knows package indexes that only its own configuration names
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev]' || \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(READY)
 
 test: lint unit interpreted
@@ -80,7 +82,7 @@ screenshots: $(READY) browser
 	DYNABANDIT_SCREENSHOTS=1 $(BIN)/pytest tests/service -k pictures
 
 bench-serve: $(READY)
-	$(BIN)/python benchmarks/serve.py
+	$(BIN)/python benchmarks/service.py
 
 bench-cluster: $(READY)
 	$(BIN)/python benchmarks/cluster.py
@@ -96,7 +98,7 @@ bench: $(READY)
 bench-peers: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python benchmarks/peers.py $(WRITE)
-	$(BIN)/python benchmarks/growth.py $(WRITE)
+	$(BIN)/python benchmarks/scaling.py $(WRITE)
 
 # Warnings are errors; nothing is loaded from elsewhere, neither now nor by who reads it
 docs: $(READY)
