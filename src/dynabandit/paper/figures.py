@@ -11,7 +11,7 @@ from dynabandit.report.figures import Block, Figure, coverage, stacked
 from dynabandit.report.panels import Intervals, Row, Series
 from dynabandit.report.style import style, variant
 from dynabandit.results import Results, Run
-from dynabandit.stats import intervals
+from dynabandit.stats import bootstrap
 
 __all__ = ["IDS", "make_figures"]
 
@@ -210,7 +210,7 @@ def ratios(results: Results, one: str, two: str) -> Block:
         if present(results, experiment):
             runs = lookup.series(results, experiment)
             if one in runs and two in runs:
-                estimate = intervals.ratio(runs[one].total_regret, runs[two].total_regret)
+                estimate = bootstrap.ratio(runs[one].total_regret, runs[two].total_regret)
                 rows.append(Row(title(experiment).capitalize(), style(one), estimate))
     heading = f"{name(one)} over {name(two)}"
     return Block(heading, (Intervals(heading, "ratio of mean total regret", tuple(rows)),) if rows else ())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dynabandit.results import Results, Run
-from dynabandit.stats import intervals
+from dynabandit.stats.bootstrap import smallest_mean
 
 __all__ = [
     "ADAPTIVE", "ARMS", "CASES", "DISCOUNTS", "FIELD", "FLOORED", "MANY", "MEMORIES", "PAPER", "STEP_SIZES", "WINDOWS",
@@ -118,7 +118,7 @@ def series(results: Results, experiment: str) -> dict[str, Run]:
     for policy, runs in groups.items():
         if len(runs) > 1 and policy != "eps-greedy":
             raise Missing(f"{experiment} holds {policy} in several forms: {', '.join(run.label for run in runs)}")
-    return {policy: runs[intervals.best([run.total_regret for run in runs])] for policy, runs in groups.items()}
+    return {policy: runs[smallest_mean([run.total_regret for run in runs])] for policy, runs in groups.items()}
 
 
 def shown(results: Results) -> list[Run]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from dynabandit.paper import lookup
 from dynabandit.paper.lookup import FIELD, present, title
 from dynabandit.results import Results
-from dynabandit.stats import intervals
+from dynabandit.stats import bootstrap, intervals
 from dynabandit.stats.intervals import Estimate
 
 __all__ = ["Change", "changes"]
@@ -29,6 +29,6 @@ def changes(results: Results, before: str, after: str) -> list[Change]:
         runs = lookup.series(results, experiment)
         if before in runs and after in runs:
             one, two = runs[before].total_regret, runs[after].total_regret
-            pair = intervals.difference(two, one), intervals.ratio(two, one)
+            pair = intervals.difference(two, one), bootstrap.ratio(two, one)
             rows.append(Change(title(experiment), intervals.mean(one), intervals.mean(two), *pair))
     return rows

@@ -146,7 +146,7 @@ def coverage(results: Results) -> Figure:
         lines = []
         for index, count in enumerate(counts):
             found = sorted((one for one in chosen if one.observations == count), key=lambda one: one.mean)
-            ends = [intervals.share(one.exceeded, one.streams, method="exact") for one in found]
+            ends = [intervals.clopper_pearson(one.exceeded, one.streams) for one in found]
             value, low, high = (np.array(column) for column in zip(*ends, strict=True))
             look = variant("aff-ucb2", index, len(counts))
             means = np.array([one.mean for one in found])
