@@ -157,10 +157,10 @@ MANY = (
 )
 GROWTH = (
     "The scores of AFF-UCB2, of greedy policies and of `uniform` change only when an arm is played. The simulator "
-    "keeps such scores in a tree (`policies/argmax_tree.py`), and a step updates the path from one leaf to the root: log2 K "
-    "nodes, 20 for a million arms, with the same choices as a scan of all arms. The remaining growth comes from slower "
-    "memory accesses. The scores of UCB change at every step, and Thompson sampling draws again at every step, so they "
-    "score all arms."
+    "keeps such scores in a tree (`policies/argmax_tree.py`), and a step updates the path from one leaf to the "
+    "root: log2 K nodes, 20 for a million arms, with the same choices as a scan of all arms. The remaining growth "
+    "comes from slower memory accesses. The scores of UCB change at every step, and Thompson sampling draws again "
+    "at every step, so they score all arms."
 )
 
 
