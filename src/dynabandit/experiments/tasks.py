@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from dynabandit.core.compilation import fingerprint
+from dynabandit.core.fingerprint import fingerprint
 from dynabandit.environments import Environment
 from dynabandit.experiments.coverage import add_exceeded, count_exceeded
 from dynabandit.experiments.spec import CoverageSpec, PathSpec
