@@ -26,7 +26,7 @@ Key = tuple[str, str, Any]
 def fake_run(
     experiment: str,
     policy: str,
-    totals: Sequence[float],
+    totals: Sequence[float] | np.ndarray,
     *,
     parameters: dict[str, Any] | None = None,
     correct: Callable[[np.ndarray], np.ndarray] = np.ones_like,

@@ -124,7 +124,7 @@ def test_hovering_shows_values(visit: Visit) -> None:
     chart.scroll_into_view_if_needed()
     chart.locator(".subplot.xy .scatterlayer .point").last.hover(force=True)
     chart.locator(".hoverlayer .hovertext").first.wait_for()
-    assert "cumulative regret" in chart.locator(".hoverlayer").text_content()
+    assert "cumulative regret" in (chart.locator(".hoverlayer").text_content() or "")
 
 
 def test_print_shows_pictures_for_charts_and_opens_all_details(visit: Visit) -> None:
