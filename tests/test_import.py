@@ -8,7 +8,7 @@ from typing import Any
 import dynabandit as db
 
 SOURCES = Path(db.__file__).parents[1]
-# What only an extra, a test or a tool may load
+# Modules that `import dynabandit` must not load
 OPTIONAL = [
     "fastapi", "gymnasium", "httpx", "hypothesis", "jinja2", "mabwiser", "matplotlib", "msgspec", "pandas",
     "playwright", "plotly", "polars", "psutil", "pyarrow", "pytest", "rich", "river", "scipy", "sqlalchemy",
@@ -31,9 +31,8 @@ event.register("numba:compiler_lock", Recorder())
 before = set(sys.modules)  # Numba loads a part of SciPy where there is one
 import dynabandit
 if len(sys.argv) > 1:
-    from dynabandit.core.compilation import compiled
-    from dynabandit.core.special_functions import exp_negative
-    compiled(exp_negative)(-1.0)
+    from dynabandit.core import compilation, special_functions
+    compilation.compiled(special_functions.exp_negative)(-1.0)
 modules = sorted({name.split(".")[0] for name in set(sys.modules) - before})
 print(json.dumps({"compiled": compiled, "modules": modules}))
 """
