@@ -42,7 +42,7 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
     state = LoggedState(secrets.randbits(ID_BITS), work.store.rewards_before)
     work.events.append(state.append(CREATE, work.clock.now(), work.clock.wall(), body=json.dumps(body)))
     work.created.append((state.number, name))
-    work.states[state.number] = state
+    work.states[state.number], work.names[name] = state, state.number
     return state, True
 
 
