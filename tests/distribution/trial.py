@@ -24,8 +24,9 @@ from importlib.resources import files
 from pathlib import Path
 
 import dynabandit as db
-from dynabandit import analysis, experiments, frames, offline
-from dynabandit.leaderboard import standings
+from dynabandit import experiments, frames, offline
+from dynabandit.report import page
+from dynabandit.stats import rank_tests
 
 # The module that tells whether an extra is there
 TELLING = {
@@ -252,9 +253,9 @@ def lack_lab() -> None:
         raises("lab", lambda: experiments.run(experiments.loads(SPEC, "mine.toml"), "nowhere"))
         assert not Path("nowhere").exists()
     if not installed("scipy"):
-        raises("lab", lambda: standings.critical_difference(5, 20))
+        raises("lab", lambda: rank_tests.critical_difference(5, 20))
     if not installed("plotly"):
-        raises("lab", lambda: analysis.publish(db.Results([]), "nowhere", paper=False))
+        raises("lab", lambda: page.publish(db.Results([]), "nowhere"))
 
 
 def lack_serve() -> None:

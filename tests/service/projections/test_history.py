@@ -8,7 +8,6 @@ import pytest
 
 from dynabandit.bandit import Bandit
 from dynabandit.service.domain.events import EventRow
-from dynabandit.service.projections.change_points import FALSE_ALARM, Detector
 from dynabandit.service.projections.history import MOST_ARMS, MOST_POINTS, PLAYS, STEP, TOTAL, History
 from dynabandit.service.projections.log_follower import Watcher
 from dynabandit.service.projections.uniform_baseline import Uniform
@@ -140,28 +139,6 @@ def test_a_change_is_found_where_it_was_and_is_news_for_a_while(dice):
     assert overview_entry(history, 0)["change"]["arm"] == "a"
     log.play([0.1, 0.3, 0.2], 1_500, dice)
     assert overview_entry(log.history(), 0)["change"] is None
-
-
-@pytest.mark.parametrize("mean", [0.05, 0.5])
-def test_an_arm_that_stays_as_it_is_is_not_said_to_have_changed(mean):
-    # 200 arms with 2,000 rewards each: with a rate of 0.01 more than 8 alarms have probability 0.0002
-    dice = np.random.default_rng(3)
-    alarms = 0
-    for _ in range(200):
-        detector = Detector()
-        alarms += any(detector.add(float(value), step) for step, value in enumerate(dice.random(2_000) < mean))
-    assert alarms <= 8
-    assert FALSE_ALARM == 0.01
-
-
-def test_late_changes_are_found_after_a_long_past():
-    dice = np.random.default_rng(5)
-    detector = Detector()
-    values = np.concatenate([dice.random(50_000) < 0.3, dice.random(400) < 0.1])
-    found = [change for step, value in enumerate(values) if (change := detector.add(float(value), step))]
-    assert len(found) == 1
-    assert abs(found[0].since - 50_000) < 100
-    assert len(detector.to_list()[0]) < 60
 
 
 def test_what_choosing_at_random_would_have_brought_lies_in_its_interval():

@@ -14,8 +14,8 @@ import numpy as np
 from dynabandit.bandit import Bandit
 from dynabandit.service.domain.bandit_state import RewardsBefore, apply_to_bandit
 from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, POLICY, EventRow
-from dynabandit.service.projections.change_points import Change, Detector
 from dynabandit.service.projections.uniform_baseline import Uniform
+from dynabandit.stats.change_detection import Change, ChangeDetector
 
 __all__ = [
     "CLOSED", "COUNT", "FORGETTING", "GATHERED", "MEAN", "MOST_ARMS", "MOST_POINTS", "PLAYS", "REST", "REST_VARIANCE",
@@ -80,7 +80,7 @@ class History:
         self.points: list[list[float]] = []
         self.curves = np.zeros((0, EACH, 0))  # point, number, arm
         self.uniform = Uniform(0)
-        self._detectors: list[Detector] = []
+        self._detectors: list[ChangeDetector] = []
         self._lowest: list[float] = []  # of each tracked arm, the least forgetting factor since the last point
         self._recent: list[int] = []  # of each tracked arm, the plays since the last point
         self._in_point = 0
@@ -201,7 +201,7 @@ class History:
         self.totals.append(0.0)
         self.last.append(self.steps)
         if len(self.plays) <= MOST_ARMS:
-            self._detectors.append(Detector())
+            self._detectors.append(ChangeDetector())
             self._lowest.append(1.0)
             self._recent.append(0)
             blank = np.full((len(self.curves), EACH, 1), math.nan)
@@ -287,7 +287,7 @@ class History:
         history.points = content["points"]
         history.curves = np.array(content["curves"], dtype=float).reshape(len(history.points), EACH, history.tracked)
         history.uniform = Uniform.from_dict(content["uniform"])
-        history._detectors = [Detector.from_list(one) for one in content["detectors"]]
+        history._detectors = [ChangeDetector.from_list(one) for one in content["detectors"]]
         history._bandit = Bandit.from_json(content["bandit"])
         return history
 
