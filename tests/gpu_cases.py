@@ -75,4 +75,4 @@ if __name__ == "__main__":
         found, progress = run_case(case, "cuda")
         results |= {f"{name}: {key}": array for key, array in found.items()}
         assert progress[-1] == (case.replications * case.horizon,) * 2, progress
-    np.savez(sys.argv[1], **results)
+    np.savez(sys.argv[1], **results)  # type: ignore[arg-type]
