@@ -24,7 +24,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import dynabandit as db
-from dynabandit import experiments, frames, offline
+from dynabandit import experiments, offline
 from dynabandit.report import page
 from dynabandit.stats import rank_tests
 
@@ -285,7 +285,7 @@ def lack_cuda() -> None:
 def lack_frames() -> None:
     raises("frames", db.Results([]).to_polars)
     if not installed("xarray"):
-        raises("frames", lambda: frames.dataset({}, {}, {}))
+        raises("frames", db.simulate("ucb", "case-1", horizon=5).to_xarray)
 
 
 def lack_river() -> None:
