@@ -107,8 +107,9 @@ bench-peers: $(READY)
 	$(BIN)/python benchmarks/peers.py $(WRITE)
 	$(BIN)/python benchmarks/scaling.py $(WRITE)
 
-# Fails on any warning; the site loads nothing from other hosts
+# Fails on any warning, and if a notebook prints something new; the site loads nothing from other hosts
 docs: $(READY)
+	$(BIN)/python docs/notebooks/execute.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Documentation: site/index.html"
 
