@@ -223,7 +223,7 @@ def _report(results: Results, out: Path, watcher: Watcher, *, paper: bool = Fals
     report = publish.publish(results, out) if paper else page.publish(results, out)
 
     def show() -> None:
-        display.print_summary(tables.summary(lookup.shown(results) if paper else results))
+        display.print_summary(tables.summary(lookup.shown_runs(results) if paper else results))
         typer.echo(f"Report: {report}")
 
     return show
