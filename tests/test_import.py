@@ -8,7 +8,7 @@ from typing import Any
 import dynabandit as db
 
 SOURCES = Path(db.__file__).parents[1]
-# What only an extra, a test or a tool may load
+# Modules that `import dynabandit` must not load
 OPTIONAL = [
     "fastapi", "gymnasium", "httpx", "hypothesis", "jinja2", "mabwiser", "matplotlib", "msgspec", "pandas",
     "playwright", "plotly", "polars", "psutil", "pyarrow", "pytest", "rich", "river", "scipy", "sqlalchemy",
@@ -34,9 +34,8 @@ for name in dynabandit.__all__:
     if name not in ("AsyncClient", "Client", "ServiceError"):  # they need the extra `serve`
         getattr(dynabandit, name)
 if len(sys.argv) > 1:
-    from dynabandit.core import compilation
-    from dynabandit.core.special_functions import exp_negative
-    compilation.compiled(exp_negative)(-1.0)
+    from dynabandit.core import compilation, special_functions
+    compilation.compiled(special_functions.exp_negative)(-1.0)
 modules = sorted({name.split(".")[0] for name in set(sys.modules) - before})
 print(json.dumps({"compiled": compiled, "modules": modules}))
 """
