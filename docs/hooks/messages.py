@@ -30,19 +30,22 @@ LEVELS = ("warning", "error", "exception")
 
 # Calls that carry a message, and the place of it among their arguments
 CARRIERS = {
-    "AttributeError": 0, "BackendError": 0, "ClusterError": 0, "Differs": 2, "FileNotFoundError": 0, "LookupError": 0,
-    "MemoryError": 0, "Missing": 0, "ModuleNotFoundError": 0, "Needed": 0, "Problem": 1, "Refused": 1, "ResetNeeded": 0,
-    "ServiceError": 1, "SpecError": 0, "StorageError": 0, "StoreFailed": 0, "TypeError": 0, "ValueError": 0,
-    "_Unusable": 0, "_differs": 1, "_fail": 0, "_failed": 1, "_hang_up": 1, "_hold": 1, "_stop": 0, "plain": 1,
-    "stop": 0,
+    "ApiError": 1, "AttributeError": 0, "BackendError": 0, "ClusterError": 0, "ConflictError": 0,
+    "FileNotFoundError": 0, "InvalidValueError": 0, "LateRewardError": 0, "LookupError": 0, "MemoryError": 0,
+    "Missing": 0, "ModuleNotFoundError": 0, "Needed": 0, "NotFoundError": 0, "Problem": 1, "ReplayMismatchError": 2,
+    "ResetNeeded": 0, "ServiceError": 1, "SpecError": 0, "StorageError": 0, "StoreError": 0, "TypeError": 0,
+    "ValueError": 0, "_Unusable": 0, "_close_with": 1, "_fail": 0, "_failed": 1, "_hold": 1, "_mismatch": 1,
+    "_stop": 0, "problem_response": 1, "stop": 0,
 }  # fmt: skip
 # What only the code itself can cause, or what never leaves it
 CAUGHT = ("the checksum does not fit", "the file holds another result", "a history must", "a snapshot must",
           "a number in {...}")  # fmt: skip
-INSIDE = {"AssertionError", "ClientDisconnect", "Conflict", "Interrupted", "NotImplementedError", "Overloaded", "Busy"}
+INSIDE = {"AssertionError", "ClientDisconnect", "NotImplementedError", "OverloadedError",
+          "StreamInterruptedError", "WriteConflictError", "Busy"}  # fmt: skip
 KINDS = {
-    "_Unusable": "bad row", "_differs": "Differs", "_fail": "exit 1", "_failed": "on the page",
-    "_hold": "AssertionError", "Needed": "TypeError",
+    "_Unusable": "bad row", "_mismatch": "ReplayMismatchError", "_fail": "exit 1", "_failed": "on the page",
+    "_hold": "AssertionError", "Needed": "TypeError", "NotFoundError": "404", "ConflictError": "409",
+    "LateRewardError": "410", "InvalidValueError": "422",
     "Problem": "beside the field", "echo": "note", "exit": "exit 1", "note": "note",
 }  # fmt: skip
 ASSIGNED = {
@@ -95,7 +98,7 @@ def uncollected() -> list[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
                 name = _name(node.exc.func)
-                if name not in {*CARRIERS, *INSIDE, *HELPERS, "Exit", "Wrong", "_no_decision", "_late"}:
+                if name not in {*CARRIERS, *INSIDE, *HELPERS, "Exit", "Wrong", "_no_decision", "_late_reward"}:
                     left.append(f"{path.name}:{node.lineno}: {ast.unparse(node.exc)}")
     return left
 
@@ -103,7 +106,7 @@ def uncollected() -> list[str]:
 def _section(path: Path, kind: str) -> str:
     if kind.startswith("log:"):
         return LOG
-    if kind == "Differs":
+    if kind == "ReplayMismatchError":
         return DIFFERS
     name = path.relative_to(SOURCE).as_posix()
     return next(section for section, starts in SECTIONS.items() if name.startswith(starts))
@@ -174,7 +177,7 @@ class _Reader:
             self.add("note", self.text(arguments[0]))
 
     def kind(self, name: str, arguments: list[ast.expr]) -> str:
-        if name in ("Refused", "plain", "_hang_up"):
+        if name in ("ApiError", "problem_response", "_close_with"):
             return f"{ast.unparse(arguments[0])}" if isinstance(arguments[0], ast.Constant) else "HTTP"
         if name in ("_stop", "stop"):
             return EXITS.get(ast.unparse(arguments[1]), "exit")
