@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import dynabandit as db
-from dynabandit import cli, experiments, frames, offline
+from dynabandit import cli, experiments, offline
 from dynabandit.report import page
 from dynabandit.stats import rank_tests
 
@@ -311,7 +311,7 @@ def lack_cuda() -> None:
 def lack_frames() -> None:
     raises("frames", db.Results([]).to_polars)
     if not installed("xarray"):
-        raises("frames", lambda: frames.dataset({}, {}, {}))
+        raises("frames", db.simulate("ucb", "case-1", horizon=5).to_xarray)
 
 
 def lack_river() -> None:
