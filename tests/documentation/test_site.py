@@ -72,7 +72,7 @@ def test_every_page_has_a_small_picture(kind: str) -> None:
 
 def test_every_policy_states_its_cost_per_step(site: Path) -> None:
     for name in db.policies.POLICIES:
-        assert "A step: O(" in (site / "policies" / f"{name}.html").read_text(encoding="utf-8"), name
+        assert "Cost per step: O(" in (site / "policies" / f"{name}.html").read_text(encoding="utf-8"), name
 
 
 def test_equations_are_mathml(site: Path) -> None:
