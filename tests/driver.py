@@ -26,10 +26,13 @@ class Driver(StepByStep):
     def functions(self) -> Any:
         return self.policy.functions
 
+    def common(self, number: int) -> float:
+        """Return the number that all scores of a step share."""
+        return float(self.functions.common(self.state, number, self.params))
+
     def step(self, number: int) -> Step:
         """Return the step as the policy's functions see it."""
-        common = self.functions.common(self.state, number, self.params)
-        return Step(number, self.arms, common, self.space.features, self.space.table, self.random)
+        return Step(number, self.arms, self.common(number), self.space.features, self.space.table, self.random)
 
     def choose(self, number: int) -> int:
         if self._interpreted:

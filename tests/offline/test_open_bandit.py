@@ -1,4 +1,4 @@
-"""Open Bandit logs, read as they are, give the tables of the docs."""
+"""Open Bandit logs, read unchanged, give the tables of the docs."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ from obp_wheel import obp
 
 __all__ = ["obp"]
 
-DOCS = (Path(__file__).parents[2] / "docs" / "logs.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[2] / "docs" / "offline.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ dynabandit (replay obp/.*)$", DOCS, re.MULTILINE)
 
 

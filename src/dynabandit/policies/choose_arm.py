@@ -8,7 +8,7 @@ import numpy as np
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.draws import beta, not_empty
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
-from dynabandit.core.largest_beta_draw import GROUP, LOSES, challenge, contested, prefixes
+from dynabandit.core.largest_beta_draw import GROUP, NOT_ABOVE, draw_above, may_exceed, uniform_prefixes
 from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, Stream, shifted, uniform
 from dynabandit.policies.argmax_tree import tree_argmax
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
@@ -200,8 +200,8 @@ def make_pruned_draws(functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE
                 if arm == incumbent:
                     score[arm] = first
                 elif score[arm] > 0.0:
-                    score[arm] = challenge(
-                        shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm], random, SCORE, step.number, arm
+                    score[arm] = draw_above(
+                        shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm], random, step.number, arm
                     )
                     own_best = max(own_best, score[arm])
                 if optimistic:  # a pruned arm still scores its mean, which can tie with the incumbent's
@@ -222,8 +222,8 @@ def make_mark_candidates(lanes: LaneGroup) -> Callable[..., None]:
         for turn in range(rounds_between(0, score.size)):  # a loop from 0 is vectorised
             arm = arm_at(0, turn)
             if exists(arm, score.size):
-                is_candidate = contested(shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm])
-                score[arm] = 1.0 if is_candidate else LOSES
+                is_candidate = may_exceed(shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm])
+                score[arm] = 1.0 if is_candidate else NOT_ABOVE
 
     return mark_candidates
 
@@ -238,7 +238,7 @@ def make_write_prefixes(lanes: LaneGroup) -> Callable[..., None]:
         for turn in range(rounds_between(0, eighths)):
             eighth = arm_at(0, turn)
             if exists(eighth, eighths):
-                eight = prefixes(random, SCORE, number, eighth)
+                eight = uniform_prefixes(random, number, eighth)
                 for i in range(min(8, prefix.size - 8 * eighth)):
                     prefix[8 * eighth + i] = eight[i]
 

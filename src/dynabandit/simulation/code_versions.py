@@ -11,7 +11,7 @@ from importlib.util import find_spec
 import numba
 import numpy as np
 
-from dynabandit.core.compilation import fingerprint
+from dynabandit.core.fingerprint import fingerprint
 from dynabandit.core.records import to_row
 from dynabandit.environments import Environment, EnvironmentFunctions, RewardLaw
 from dynabandit.environments.base import make_write_paths

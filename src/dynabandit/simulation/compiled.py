@@ -6,12 +6,10 @@ most decisions.
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 
-from dynabandit.core.compilation import compiled, kernel
+from dynabandit.core.compilation import compiled, is_cached, kernel
 from dynabandit.core.philox import MASK
 from dynabandit.core.records import vector_reader
 from dynabandit.core.streams import Stream, stream
@@ -24,7 +22,7 @@ from dynabandit.simulation.request import initial_states
 from dynabandit.simulation.stepper import Block, Paths, add_switches, empty_record, make_learn, make_play
 
 __all__ = [
-    "LATEST_PLAY", "choose", "compile_policy", "count_choices", "count_switches", "is_cached", "is_compiled", "learn", "learn_many",
+    "LATEST_PLAY", "choose", "compile_policy", "count_choices", "count_switches", "is_compiled", "learn", "learn_many",
     "play", "signed_seed",
 ]  # fmt: skip
 
@@ -144,12 +142,6 @@ def count_switches() -> Callable[..., None]:
 def is_compiled(policy: Policy, arms: int) -> bool:
     """Whether the machine code that a simulation of `policy` with so many arms needs is on disk."""
     return is_cached(play(policy.functions, arms)) and (not policy.needs_tuning or is_cached(count_switches()))
-
-
-def is_cached(function: Callable[..., Any]) -> bool:
-    """Whether machine code of a compiled function is on disk, from this process or another."""
-    folder = cast(Any, function).stats.cache_path
-    return folder is not None and any(Path(folder).glob("*.nbc"))
 
 
 def compile_policy(policy: Policy, arms: int) -> None:

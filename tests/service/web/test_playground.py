@@ -354,10 +354,10 @@ def test_a_run_needs_a_key_that_may_read(tmp_path, open_page):
 @pytest.mark.parametrize(
     ("name", "size", "scheme", "step"),
     [
-        ("lab-tour", (1280, 1560), "light", 2),
-        ("lab-drawn", (1280, 1500), "light", None),
-        ("lab-dark", (1280, 1560), "dark", 3),
-        ("lab-phone", (390, 1500), "light", 1),
+        ("playground-tour", (1280, 1560), "light", 2),
+        ("playground-drawn", (1280, 1500), "light", None),
+        ("playground-dark", (1280, 1560), "dark", 3),
+        ("playground-phone", (390, 1500), "light", 1),
     ],
 )
 def test_pictures_of_the_playground(lab, name, size, scheme, step):
@@ -368,5 +368,5 @@ def test_pictures_of_the_playground(lab, name, size, scheme, step):
     page.mouse.move(0, 0)
     page.evaluate("scrollTo(0, 0)")
     page.screenshot(path=PICTURES / f"{name}.png", animations="disabled")
-    if name == "lab-tour":
-        page.locator("#charts").screenshot(path=PICTURES / "lab-charts.png", animations="disabled")
+    if name == "playground-tour":
+        page.locator("#charts").screenshot(path=PICTURES / "playground-charts.png", animations="disabled")

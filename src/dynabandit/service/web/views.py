@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.service.domain.events import shown
+from dynabandit.service.domain.events import api_event
 from dynabandit.service.projections.history import (
     CLOSED,
     COUNT,
@@ -22,7 +22,7 @@ from dynabandit.service.projections.history import (
     WALL,
     History,
 )
-from dynabandit.service.projections.uniform_baseline import WIDTH, interval
+from dynabandit.stats.intervals import agresti_coull, binomial_total
 
 __all__ = ["bandit_view", "overview_entry", "recent_change"]
 
@@ -83,7 +83,7 @@ def bandit_view(history: History, latest: int) -> dict[str, Any]:
             {"step": step, "wall": wall, "arm": None if column is None else names[column], "column": column, **did}
             for step, wall, column, did in history.interventions
         ],
-        "events": [shown(row, names) for row in reversed(history.latest)],
+        "events": [api_event(row, names) for row in reversed(history.latest)],
     }  # fmt: skip
 
 
@@ -174,7 +174,7 @@ def _arms(history: History, curves: np.ndarray) -> list[dict[str, Any]]:
     listed = []
     for name, column in sorted(columns, key=lambda one: one[1]):
         arm = history.bandit.belief(column)
-        low, high = _band(np.array([arm.mean]), np.array([arm.effective_size]))
+        low, high = agresti_coull(np.array([arm.mean]), np.array([arm.effective_size]))
         least, most = history.bandit.shares(name)
         listed.append(
             {
@@ -203,7 +203,7 @@ def _retired(history: History) -> list[dict[str, Any]]:
 def _at_random(history: History, points: np.ndarray, curves: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return what choosing at random would have brought by each point: lower end, middle, upper end."""
     middle, variance = history.uniform.along(curves[:, GATHERED])
-    return interval(middle + points[:, REST], variance + points[:, REST_VARIANCE], points[:, COUNT])
+    return binomial_total(middle + points[:, REST], variance + points[:, REST_VARIANCE], points[:, COUNT])
 
 
 def _series(points: np.ndarray, random: tuple[np.ndarray, np.ndarray, np.ndarray]) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def _line(history: History, column: int, points: np.ndarray, curves: np.ndarray)
                             "retired": history.columns.get(name) != column}  # fmt: skip
     if len(points) == 0:
         return {**line, "share": [], "mean": [], "low": [], "high": [], "forgetting": []}
-    low, high = _band(curves[:, MEAN, column], curves[:, SIZE, column])
+    low, high = agresti_coull(curves[:, MEAN, column], curves[:, SIZE, column])
     known = ~np.isnan(curves[:, MEAN, column])
     return {
         **line,
@@ -249,14 +249,6 @@ def _shares(points: np.ndarray, plays: np.ndarray) -> np.ndarray:
     got = _lagged(np.cumsum(plays.sum(axis=1)), back)
     shares: np.ndarray = got / np.maximum(_lagged(points[:, STEP], back), 1.0)
     return shares
-
-
-def _band(mean: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return Agresti and Coull's 95 % interval with the effective size for the count; it never has width 0."""
-    size = np.nan_to_num(size)
-    middle = (np.nan_to_num(mean) * size + 2.0) / (size + 4.0)
-    half = WIDTH * np.sqrt(middle * (1.0 - middle) / (size + 4.0))
-    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
 
 
 def _round(value: float | None) -> float | None:
