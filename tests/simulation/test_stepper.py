@@ -6,7 +6,8 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
 import dynabandit as db
-from dynabandit.simulation.stepper import add_switches, count_switches
+from dynabandit.simulation.compiled import count_switches
+from dynabandit.simulation.stepper import add_switches
 from oracles import paper as oracle
 
 # Few levels make many ties

@@ -8,7 +8,7 @@ import pytest
 import dynabandit as db
 from dynabandit.environments.exponential_clock import Case1
 from dynabandit.policies import DUCB, UCB
-from dynabandit.simulation import code_version, path_version, version
+from dynabandit.simulation import code_version, code_versions, path_version
 
 WORLD = db.environment("case-1", arms=3)
 
@@ -16,7 +16,7 @@ WORLD = db.environment("case-1", arms=3)
 @pytest.fixture(autouse=True)
 def _clear():
     yield
-    for cached in (version._engine_version, version._policy_version, version._environment_version):
+    for cached in (code_versions._engine_version, version._policy_version, version._environment_version):
         cached.cache_clear()
 
 
@@ -75,8 +75,8 @@ def test_a_number_that_is_no_parameter_counts_too(monkeypatch):
 
 def test_an_edit_of_the_simulator_changes_every_version(monkeypatch):
     before = of("ucb"), of("ts")
-    monkeypatch.setattr(version, "run_task", lambda work: None)
-    version._engine_version.cache_clear()
+    monkeypatch.setattr(code_versions, "run_task", lambda work: None)
+    code_versions._engine_version.cache_clear()
     assert of("ucb") != before[0]
     assert of("ts") != before[1]
 
