@@ -20,8 +20,9 @@ import numba
 from dynabandit.bandit.serialization import plain
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.environments.base import path_writer
-from dynabandit.experiments.coverage import compiled_count, count_exceeded
-from dynabandit.experiments.progress import Watcher
+from dynabandit.experiments.bound_coverage import compiled_count, count_exceeded
+from dynabandit.experiments.progress import ProgressReporter
+from dynabandit.experiments.spec import CoverageSpec
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import compile_policy, is_compiled, is_kept
 from dynabandit.simulation.stepper import episodes
@@ -39,7 +40,7 @@ def compile_ahead(
     environments: Iterable[Environment],
     coverage: bool,
     jobs: int,
-    watcher: Watcher,
+    reporter: ProgressReporter,
 ) -> None:
     """Compile what is not on disk yet, in up to `jobs` processes, this one included.
 
@@ -50,7 +51,7 @@ def compile_ahead(
     items = _items(policies, environments, coverage)
     if not items:
         return
-    watcher.stage(f"compiling {len(items)} algorithm{'' if len(items) == 1 else 's'}, which happens once")
+    reporter.stage(f"compiling {len(items)} algorithm{'' if len(items) == 1 else 's'}, which happens once")
     todo: queue.SimpleQueue[Item] = queue.SimpleQueue()
     for item in items:
         todo.put(item)
@@ -123,7 +124,8 @@ def compile_item(item: Item) -> None:
     elif "environment" in item:
         make_environment(item["environment"], **item["parameters"]).path(horizon=1, seed=0)
     else:
-        count_exceeded(0.5, 0.001, (1,), streams=1, number=0, seed=0)
+        smallest = CoverageSpec(figure="bound", means=(0.5,), step_sizes=(0.001,), observations=(1,), streams=1)
+        count_exceeded(smallest, 0, 0.001)
 
 
 def serve() -> None:
