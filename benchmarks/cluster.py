@@ -1,9 +1,9 @@
-"""What a cluster costs: the overhead of a task, and two workers against two threads on the same work.
+"""Measure the overhead per task of a Dask cluster, and compare two workers with two threads on the same work.
 
     python benchmarks/cluster.py [--quick]
 
-Each line is the best of some runs that take turns, computed from nothing, with compiled code on disk and every result
-stored. The start of the processes is timed apart: a long run pays for it once.
+Each line is the best of several alternating runs with an empty store and cached compiled code, and includes storing the
+results. The start of the processes is measured separately.
 """
 
 import argparse
@@ -23,7 +23,7 @@ POLICIES = ("ucb", "aff-ucb2", "ts", "aff-ots")
 
 
 def work(arms: int, horizon: int, replications: int, policies: tuple[str, ...] = POLICIES) -> Work:
-    """Return the units of an experiment on arms that drift."""
+    """Return the units of an experiment with drifting arms."""
     experiment = Experiment(
         id="work",
         environment=Named("case-3", {"arms": arms}),
@@ -36,7 +36,7 @@ def work(arms: int, horizon: int, replications: int, policies: tuple[str, ...] =
 
 
 def seconds(crew: Crew, units: Work) -> float:
-    """Time what a run does between planning and writing the table of results."""
+    """Return the seconds between planning and combining the results."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store")
         began = time.perf_counter()
@@ -47,7 +47,7 @@ def seconds(crew: Crew, units: Work) -> float:
 
 
 def overhead(crew: dask_executor.Cluster, tasks: int) -> float:
-    """Return the seconds for each of many tasks of a single replication that takes microseconds."""
+    """Return the seconds per task for many tasks with one very short replication each."""
     units = work(2, 100, tasks, ("ucb",))
     sizes = dask_executor.SMALLEST, dask_executor.LARGEST, dask_executor.SCHEDULED
     dask_executor.SMALLEST = dask_executor.LARGEST = dask_executor.SCHEDULED = 1.0
@@ -63,7 +63,7 @@ def overhead(crew: dask_executor.Cluster, tasks: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a small part of the work")
+    parser.add_argument("--quick", action="store_true", help="use less work")
     quick = parser.parse_args().quick
     units = work(50, 10_000, 100 if quick else 600)
     began = time.perf_counter()
@@ -79,11 +79,11 @@ def main() -> None:
         each = min(overhead(workers, 200 if quick else 1000) for _ in range(1 if quick else 3))
     print("| what | measured |")
     print("|---|---|")
-    print(f"| start of a scheduler and {WORKERS} workers here, with their checks | {started:.1f} s |")
-    print(f"| overhead of a task | {each * 1e3:.1f} ms |")
+    print(f"| start of a scheduler and {WORKERS} local workers, including their checks | {started:.1f} s |")
+    print(f"| overhead per task | {each * 1e3:.1f} ms |")
     for name, time_taken in best.items():
         print(f"| the same work on {name} | {time_taken:.2f} s |")
-    print(f"| {WORKERS} workers against {WORKERS} threads | {best['2 threads'] / best['2 workers']:.0%} |")
+    print(f"| speed of {WORKERS} workers relative to {WORKERS} threads | {best['2 threads'] / best['2 workers']:.0%} |")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Speed of the decision service, as ratios within one run: `make bench-serve`.
+"""Measure the decision service relative to a minimal HTTP server in the same run: `make bench-serve`.
 
-The floor is the same stack, Starlette, msgspec and uvicorn, with no bandit and no store behind it. Servers run in
-processes of their own on loopback addresses; 32 connections each send their next request when an answer has come.
+The reference ("floor") is the same stack (Starlette, msgspec, uvicorn) without bandits and without a store. Servers run
+in separate processes on loopback addresses; each of 32 connections sends its next request after an answer.
 """
 
 import argparse
@@ -33,12 +33,12 @@ from dynabandit.service.http.server import Server
 from dynabandit.service.stores import SqliteStore
 
 CONNECTIONS = 32
-FEW = 8  # callers that see what it is like in a storm that others make
+FEW = 8  # callers whose latency is measured during an overload caused by others
 ARMS = ["a", "b", "c", "d", "e"]
 
 
 def floor_app() -> Starlette:
-    """The same requests and answers, with nothing behind them."""
+    """Return a server with the same requests and answers that does nothing else."""
     decide, reward = msgspec.json.Decoder(api_types.Decide), msgspec.json.Decoder(api_types.Reward)
     encode = msgspec.json.Encoder().encode
 
@@ -61,7 +61,7 @@ def floor_app() -> Starlette:
 
 
 class Caller(asyncio.Protocol):
-    """One connection: asks for a decision, then tells its reward, and so on until the time is over."""
+    """One connection that alternately requests a decision and sends its reward until the time is over."""
 
     def __init__(self, until: float, latencies: list[float], refused: list[int], done: "asyncio.Future[None]") -> None:
         self.until, self.latencies, self.refused, self.done = until, latencies, refused, done
@@ -108,7 +108,7 @@ def _request(method: str, path: str, body: bytes) -> bytes:
 
 
 class Load(NamedTuple):
-    """Accepted requests per second, their latencies, and how many were turned away.
+    """Accepted requests per second, their latencies, and the number of rejected requests.
 
     A latency is the time from writing a request to having read its answer, as the client sees it.
     """
@@ -119,7 +119,7 @@ class Load(NamedTuple):
 
 
 async def load(port: int, seconds: float, connections: int = CONNECTIONS) -> Load:
-    """Send from some connections, each its next request when an answer has come."""
+    """Send requests from several connections, each after the answer to its previous one."""
     loop = asyncio.get_running_loop()
     latencies: list[float] = []
     refused: list[int] = []
@@ -135,7 +135,7 @@ async def load(port: int, seconds: float, connections: int = CONNECTIONS) -> Loa
 
 
 def commit_seconds(folder: Path, commits: int = 200) -> float:
-    """Return the time of the smallest durable commit on this disk, which bounds what any store can do."""
+    """Return the duration of the smallest durable commit on this disk, a lower bound for any store."""
     connection = sqlite3.connect(folder / "disk.db", isolation_level=None)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
@@ -173,18 +173,18 @@ def put(port: int, method: str, path: str, body: object) -> dict[str, object]:
 
 
 def compare(folder: Path, seconds: float, rounds: int) -> dict[str, object]:
-    """Alternate between the floor, the service and ten times the load, and compare the best of each."""
+    """Alternate between the floor, the service and ten times the load, and report the best of each."""
     floor, floor_port = start(__file__, "--floor")
     service, port = start("-m", "dynabandit.service", "serve", "--port", "0", "--store", f"sqlite:///{folder}/bench.db")
     put(port, "PUT", "/v1/bandits/bench", {"arms": ARMS, "seed": 1})
     asyncio.run(load(port, 1.0))
     asyncio.run(load(floor_port, 1.0))
     before = psutil.Process(service.pid).memory_info().rss
-    floors, normal, storms = [], [], []
+    floors, normal, overloads = [], [], []
     for _ in range(rounds):
         floors.append(asyncio.run(load(floor_port, seconds)))
         normal.append(asyncio.run(load(port, seconds)))
-        storms.append(storm(port, seconds))
+        overloads.append(overload(port, seconds))
     batches = batch_rate(port)
     after = psutil.Process(service.pid).memory_info().rss
     stop(floor)
@@ -201,32 +201,32 @@ def compare(folder: Path, seconds: float, rounds: int) -> dict[str, object]:
         "rewards/s in batches of 100 (at least 20000)": round(batches),
         "smallest commit of this disk, ms": round(commit_seconds(folder) * 1e3, 2),
     }
-    for who, place in (("all callers", 0), ("8 callers in a process apart", 1)):
-        seen = [one[place] for one in storms]
+    for who, place in (("all callers", 0), ("8 callers in a separate process", 1)):
+        seen = [one[place] for one in overloads]
         p50, p99 = quantiles(seen)
         result |= {
             f"10 times the connections, {who}: accepted/s": round(max(one.rate for one in seen)),
-            f"10 times the connections, {who}: turned away": sum(one.refused for one in seen),
+            f"10 times the connections, {who}: rejected": sum(one.refused for one in seen),
             f"10 times the connections, {who}: p50 of accepted, ms": p50,
             f"10 times the connections, {who}: p99 of accepted, ms": p99,
-            f"10 times the connections, {who}: p50 over that of 32": round(p50 / calm[0], 2),
-            f"10 times the connections, {who}: p99 over that of 32": round(p99 / calm[1], 2),
+            f"10 times the connections, {who}: p50 relative to 32 connections": round(p50 / calm[0], 2),
+            f"10 times the connections, {who}: p99 relative to 32 connections": round(p99 / calm[1], 2),
         }
     result["requests served"] = sum(len(one.latencies) for one in normal)
-    result["growth of memory meanwhile, MiB"] = round((after - before) / 2**20, 1)
+    result["memory growth, MiB"] = round((after - before) / 2**20, 1)
     return result
 
 
-def storm(port: int, seconds: float) -> tuple[Load, Load]:
-    """Send ten times the load, most of it from a process of its own, and return what all and what few callers saw.
+def overload(port: int, seconds: float) -> tuple[Load, Load]:
+    """Send ten times the load, most of it from a separate process; return the load of all and of a few callers.
 
-    The many share the loop of one client: what they see includes how long that client takes to look at an answer.
+    The many callers share one event loop, so their latencies include the time that loop needs to read an answer.
     """
     many = subprocess.Popen(
-        [sys.executable, __file__, "--storm", str(port), "--seconds", str(2 * seconds)], stdout=subprocess.PIPE
+        [sys.executable, __file__, "--overload", str(port), "--seconds", str(2 * seconds)], stdout=subprocess.PIPE
     )
     assert many.stdout is not None
-    many.stdout.readline()  # it has begun
+    many.stdout.readline()  # wait until it has started
     few = asyncio.run(load(port, seconds, FEW))
     rate, latencies, refused = json.loads(many.stdout.read())
     many.wait(30)
@@ -268,7 +268,7 @@ def batch_rate(port: int, batches: int = 200) -> float:
 
 
 def recover(folder: Path, events: int) -> dict[str, object]:
-    """Time the recovery of a long log, and the memory that it takes."""
+    """Measure time and memory of recovering a long log."""
     store = SqliteStore(str(folder / "long.db"))
     store.prepare()
     desk = Desk(store, Clock())
@@ -277,7 +277,7 @@ def recover(folder: Path, events: int) -> dict[str, object]:
     for part in (events // 10, events):
         grow(desk, state, part - SNAPSHOT_EVERY)
         store.save_snapshot(state.number, desk.snapshot(state.number))
-        grow(desk, state, part)  # as many events as ever lie between a crash and the last snapshot
+        grow(desk, state, part)  # the maximum number of events since the last snapshot
         result |= recovery(store, state, "a snapshot and the events since", 10)
         store.write([("DELETE FROM snapshots", ())])
         result |= recovery(store, state, "the log alone", 60)
@@ -307,19 +307,19 @@ def recovery(store: SqliteStore, state: State, way: str, limit: int) -> dict[str
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--floor", action="store_true", help="serve the floor (used by the benchmark itself)")
-    parser.add_argument("--storm", type=int, help="send the load to a port (used by the benchmark itself)")
+    parser.add_argument("--floor", action="store_true", help="run the reference server (used internally)")
+    parser.add_argument("--overload", type=int, help="send the load to a port (used internally)")
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument("--folder", help="where the stores are made; by default the temporary directory")
+    parser.add_argument("--folder", help="folder of the stores; the temporary directory by default")
     options = parser.parse_args()
     if options.floor:
         serve_floor()
         return
-    if options.storm:
-        print("begun", flush=True)
-        print(json.dumps(asyncio.run(load(options.storm, options.seconds, 10 * CONNECTIONS - FEW))))
+    if options.overload:
+        print("started", flush=True)
+        print(json.dumps(asyncio.run(load(options.overload, options.seconds, 10 * CONNECTIONS - FEW))))
         return
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         results = compare(Path(folder), options.seconds, options.rounds)

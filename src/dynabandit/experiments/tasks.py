@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from dynabandit.core.compilation import fingerprint
+from dynabandit.core.fingerprint import fingerprint
 from dynabandit.environments import Environment
 from dynabandit.experiments.bound_coverage import add_exceeded, count_exceeded
 from dynabandit.experiments.spec import CoverageSpec, PathSpec
