@@ -12,7 +12,7 @@ COPIED = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 LEADERBOARD = ROOT / "docs" / "leaderboard.md"
 MARK = "<!-- leaderboard -->"
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
-COLUMNS = (0, 1, 2, 3, 5)  # policy, mean rank, regret, worst world, steps to see a change
+COLUMNS = (0, 1, 2, 3, 5)  # policy, mean rank, regret, worst environment, steps to see a change
 
 
 def on_files(files: Any, config: Any) -> Any:

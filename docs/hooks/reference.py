@@ -128,9 +128,9 @@ def standing(name: str) -> list[str]:
     if row is None:
         return []
     rank, ratio, worst, _, delay, microseconds = (cell.strip() for cell in row[1].split("|"))
-    where = f"mean rank {rank}" if rank != "yardstick" else "a yardstick, not ranked"
+    where = f"mean rank {rank}" if rank != "oracle" else "an oracle policy, not ranked"
     words = f"On the [leaderboard](../leaderboard.md): {where}, {ratio} times the regret of the best, {worst} in its "
-    words += "worst world"
+    words += "worst environment"
     words += (
         f"; {delay} steps until it sees a change." if delay != "never" else "; it does not see a single change in time."
     )

@@ -63,9 +63,7 @@ def check_options(
         raise ValueError(f"cluster 'local' needs backend='cpu', got backend={backend!r}: a GPU needs no cluster here")
 
 
-def choose_backends(
-    spec: Spec, backend: str, precision: str, find_gpus: Callable[[], Sequence[Gpu]]
-) -> dict[str, str]:
+def choose_backends(spec: Spec, backend: str, precision: str, find_gpus: Callable[[], Sequence[Gpu]]) -> dict[str, str]:
     """Return the backend of each experiment by its id, ``"cpu"`` or ``"cuda"``.
 
     ``"auto"`` takes the GPU for an experiment that is large, if every machine has a GPU with enough memory for it.

@@ -23,7 +23,7 @@ from dynabandit.experiments.backend_choice import Gpu, find_gpu
 from dynabandit.experiments.compiling import compile_ahead
 from dynabandit.experiments.executors import to_compile
 from dynabandit.experiments.machine_fingerprint import PACKAGES, describe_difference, machine_fingerprint
-from dynabandit.experiments.progress import ProgressReporter
+from dynabandit.experiments.progress import ProgressReporter, counted
 from dynabandit.experiments.task_parts import PartCollector, TaskPart, group_parts
 from dynabandit.experiments.tasks import PendingTask, Task, TaskResults
 from dynabandit.policies import Policy
@@ -100,14 +100,13 @@ class DaskExecutor:
             found = self.client.run(find_gpu)
         return [Gpu(gpu.missing, gpu.free, worker) for worker, gpu in found.items()]
 
-    def compute(
-        self, pending: Sequence[PendingTask], reporter: ProgressReporter
-    ) -> Iterator[tuple[Task, TaskResults]]:
+    def compute(self, pending: Sequence[PendingTask], reporter: ProgressReporter) -> Iterator[tuple[Task, TaskResults]]:
         """Yield each task with its results as soon as all of its parts are computed."""
         if not pending:
             return
         self._compile(pending, reporter)
-        reporter.stage(f"simulating {len(pending)} tasks on {self.metadata['workers']} workers")
+        workers = counted(self.metadata["workers"], "worker")
+        reporter.stage(f"simulating {counted(len(pending), 'task')} on {workers}")
         collector = PartCollector(pending)
         threads = max(1, self._count_threads())
         share = sum(one.cost for one in pending) / (GROUPS_PER_THREAD * threads)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from dynabandit.environments import Environment
 from dynabandit.experiments.backend_choice import Gpu, find_gpu
 from dynabandit.experiments.compiling import compile_ahead
-from dynabandit.experiments.progress import ProgressReporter
+from dynabandit.experiments.progress import ProgressReporter, counted
 from dynabandit.experiments.tasks import CoverageTask, PathTask, PendingTask, SimulationTask, Task, TaskResults
 from dynabandit.policies import Policy
 from dynabandit.simulation.work import cores
@@ -24,9 +24,7 @@ class Executor(Protocol):
     def find_gpus(self) -> Sequence[Gpu]:
         """Return the GPU of each machine."""
 
-    def compute(
-        self, pending: Sequence[PendingTask], reporter: ProgressReporter
-    ) -> Iterator[tuple[Task, TaskResults]]:
+    def compute(self, pending: Sequence[PendingTask], reporter: ProgressReporter) -> Iterator[tuple[Task, TaskResults]]:
         """Yield each task with its results as soon as they are computed, in any order."""
 
 
@@ -40,12 +38,10 @@ class ThreadExecutor:
     def find_gpus(self) -> Sequence[Gpu]:
         return [find_gpu()]
 
-    def compute(
-        self, pending: Sequence[PendingTask], reporter: ProgressReporter
-    ) -> Iterator[tuple[Task, TaskResults]]:
+    def compute(self, pending: Sequence[PendingTask], reporter: ProgressReporter) -> Iterator[tuple[Task, TaskResults]]:
         compile_ahead(*to_compile(pending), self.jobs, reporter)
         if pending:
-            reporter.stage(f"simulating {len(pending)} task{'' if len(pending) == 1 else 's'}")
+            reporter.stage(f"simulating {counted(len(pending), 'task')}")
         for task, keys in pending:
             reporter.running(task.title)
             yield task, task.compute(keys, self.jobs, reporter.advance)

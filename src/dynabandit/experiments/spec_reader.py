@@ -162,9 +162,7 @@ SHARED = {
 }  # the defaults that each kind of part takes
 
 
-def _read_part(
-    table_type: type[msgspec.Struct], table: dict[str, Any], make: Callable[..., Made], where: str
-) -> Made:
+def _read_part(table_type: type[msgspec.Struct], table: dict[str, Any], make: Callable[..., Made], where: str) -> Made:
     values = msgspec.structs.asdict(read_table(table_type, table, where))
     if "environment" in values:
         values["environment"] = values["environment"].environment

@@ -12,7 +12,7 @@ __all__ = ["PartCollector", "TaskPart", "group_parts"]
 class TaskPart(NamedTuple):
     """A part of a pending task, or all of it."""
 
-    index: int  # of the task among the pending ones
+    task_number: int  # of the task among the pending ones
     number: int  # of the part
     parts: int  # that the task was split into
     pending: PendingTask
@@ -43,9 +43,9 @@ class PartCollector:
 
     def add(self, part: TaskPart, results: TaskResults) -> Iterator[tuple[Task, TaskResults]]:
         """Add the results of a part; yield the task with its results if this was its last part."""
-        of_task = self._results[part.index]
+        of_task = self._results[part.task_number]
         of_task[part.number] = results
         if len(of_task) == part.parts:
-            del self._results[part.index]
-            task = self.pending[part.index].task
+            del self._results[part.task_number]
+            task = self.pending[part.task_number].task
             yield task, task.join([of_task[number] for number in range(part.parts)])

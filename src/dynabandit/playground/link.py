@@ -1,5 +1,6 @@
 """Links of the playground: a link holds everything that a run depends on."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
@@ -168,7 +169,7 @@ class _Reader:
     def read_fields(self, environment: str) -> Any:
         """Return the fields of the link; those with problems have their defaults."""
         link_type = _link_type(environment)
-        given = {"v": "", **self.given}
+        given: dict[str, Any] = {"v": "", **self.given}
         given |= {key: int(given[key]) for key in NUMBERS if _is_number(given.get(key, ""))}
         try:
             fields = read_table(link_type, given)
@@ -211,7 +212,7 @@ class _Reader:
         for key, value in parameters.items():
             # One parameter at a time, so that each message appears beside its field of the form
             if len(self.problems) < before + MOST_PARAMETER_PROBLEMS:
-                self.attempt(f"{field}.{key[:40]}", lambda one={key: value}: make_policy(name, **one), None)
+                self.attempt(f"{field}.{key[:40]}", functools.partial(make_policy, name, **{key: value}), None)
         if len(self.problems) > before:
             return None
         return self.attempt(field, lambda: make_policy(name, **parameters), None)

@@ -19,7 +19,6 @@ CHUNKS = 12  # messages that the beliefs of a policy are split into
 SHARE_POINTS = 5  # points that a share of the choices is counted over
 FEW_ARMS, SHOWN_ARMS = 8, 5  # up to 8 arms all are drawn; of more, the 5 that were played most
 BATCH_SECONDS = 0.25  # a faster batch of replications is followed by one of twice the size
-NORMAL_95 = 1.959963984540054  # the normal quantile of a 95 % interval
 DIGITS = 5
 
 Message = dict[str, Any]
@@ -116,8 +115,9 @@ def _regret(regret: dict[str, np.ndarray], times: np.ndarray, replications: int)
     curves = []
     for rows in regret.values():
         mean = rows.mean(axis=0)
-        spread = rows.std(axis=0, ddof=1) / math.sqrt(len(rows)) * NORMAL_95 if len(rows) > 1 else np.zeros(len(mean))
-        curves.append({"mean": _row(mean), "low": _row(mean - spread), "high": _row(mean + spread)})
+        error = rows.std(axis=0, ddof=1) / math.sqrt(len(rows)) if len(rows) > 1 else np.zeros(len(mean))
+        low, high = intervals.normal(mean, error)
+        curves.append({"mean": _row(mean), "low": _row(low), "high": _row(high)})
     done = len(next(iter(regret.values())))
     return {"kind": "regret", "done": done, "replications": replications, "times": times.tolist(), "curves": curves}
 

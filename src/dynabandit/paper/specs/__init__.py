@@ -3,7 +3,7 @@
 from importlib.resources import files
 
 from dynabandit.experiments.spec import Spec
-from dynabandit.experiments.toml import loads
+from dynabandit.experiments.spec_reader import loads
 
 __all__ = ["FIGURES", "paper"]
 
@@ -30,7 +30,7 @@ def paper() -> Spec:
     Examples
     --------
     >>> paper().only(["memory"]).experiments[0].environment
-    Named(name='case-1', parameters={'arms': 2})
+    Case1(arms=2)
     """
     specs = [loads((files(__name__) / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml") for name in FIGURES]
     return Spec(

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from dynabandit import playground
-from dynabandit.playground import forms, tour
+from dynabandit.playground import form_fields, tour
 from dynabandit.service.errors import Refused
 from dynabandit.service.http import request_bodies
 from dynabandit.service.http.responses import authorise, encode, plain, read_body, response
@@ -54,7 +54,7 @@ async def check(service: Service, request: Request) -> Response:
     """Say what is wrong with a trial; wrong input is an answer here, not a failure."""
     try:
         trial = playground.read(await _asked(request))
-    except playground.Wrong as error:
+    except playground.SpecError as error:
         return response(Checked(error.problems))
     return response(Checked([], trial.query, playground.toml(trial), playground.python(trial)))
 
@@ -153,7 +153,7 @@ async def _gone(receive: Receive) -> None:
 
 @functools.cache
 def _catalogue() -> dict[str, Any]:
-    return forms.catalogue()
+    return form_fields.catalogue()
 
 
 def routes(service: Service, workers: Workers) -> list[Route]:
@@ -166,7 +166,7 @@ def routes(service: Service, workers: Workers) -> list[Route]:
     async def run(service: Service, request: Request) -> Response:
         try:
             trial = playground.read(await _asked(request))
-        except playground.Wrong as error:
+        except playground.SpecError as error:
             raise Refused(422, str(error)) from None
         check = functools.partial(authorise, service, request, "read")
         return Watching(workers, trial.query, workers.warm, check)  # who runs once will run again
