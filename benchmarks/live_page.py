@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from browser import FLAGS, find_browser
-from dynabandit.service.domain.bandit_state import State
+from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.events import CREATE, REWARD
 from dynabandit.service.stores import Snapshot, open_store
 from service.harness import ServerProcess
@@ -32,17 +32,17 @@ def make(url: str, events: int) -> None:
     """Write a log as the service would: decisions and rewards, with means that change ten times."""
     store = open_store(url)
     store.prepare()
-    state, dice, rates = State(NUMBER, store.rewards_before), random.Random(1), list(RATES)
+    state, dice, rates = LoggedState(NUMBER, store.rewards_before), random.Random(1), list(RATES)
     body = {"name": NAME, "arms": list("abcde"), "policy": "aff-ots", "parameters": {}, "seed": 1,
             "reward_window": None, "default_reward": None, "drawn": False}  # fmt: skip
-    rows, created = [state.add(CREATE, 0.0, time.time(), body=json.dumps(body))], [(NUMBER, NAME)]
+    rows, created = [state.append(CREATE, 0.0, time.time(), body=json.dumps(body))], [(NUMBER, NAME)]
     for step in range(events // 2):
         if step % (events // 20) == 0:
             dice.shuffle(rates)
         now = step * 0.1
         decided = state.decide(now, time.time() - events * 0.05 + now)
         value = float(dice.random() < rates[decided.arm or 0])
-        rows += [decided, state.add(REWARD, now, decided.wall, settles=decided.step, arm=decided.arm, value=value)]
+        rows += [decided, state.append(REWARD, now, decided.wall, settles=decided.step, arm=decided.arm, value=value)]
         if len(rows) >= BATCH:
             store.commit(rows, created)
             rows, created = [], []

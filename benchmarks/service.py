@@ -27,8 +27,11 @@ from starlette.routing import Route
 
 from dynabandit.service import api_types
 from dynabandit.service.clock import Clock
-from dynabandit.service.domain.bandit_state import State
-from dynabandit.service.domain.operations import SNAPSHOT_EVERY, Desk
+from dynabandit.service.domain.bandit_state import LoggedState
+from dynabandit.service.domain.changes import create
+from dynabandit.service.domain.decisions import decide
+from dynabandit.service.domain.rewards import reward
+from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
 from dynabandit.service.http.server import Server
 from dynabandit.service.stores import SqliteStore
 
@@ -271,13 +274,13 @@ def recover(folder: Path, events: int) -> dict[str, object]:
     """Measure time and memory of recovering a long log."""
     store = SqliteStore(str(folder / "long.db"))
     store.prepare()
-    desk = Desk(store, Clock())
-    state = desk.create("bench", api_types.Create(arms=ARMS, seed=1))[1]
+    work = UnitOfWork(store, Clock())
+    state, _ = create(work, "bench", api_types.Create(arms=ARMS, seed=1))
     result: dict[str, object] = {}
     for part in (events // 10, events):
-        grow(desk, state, part - SNAPSHOT_EVERY)
-        store.save_snapshot(state.number, desk.snapshot(state.number))
-        grow(desk, state, part)  # the maximum number of events since the last snapshot
+        grow(work, state, part - SNAPSHOT_EVERY)
+        store.save_snapshot(state.number, work.snapshot(state.number))
+        grow(work, state, part)  # the maximum number of events since the last snapshot
         result |= recovery(store, state, "a snapshot and the events since", 10)
         store.write([("DELETE FROM snapshots", ())])
         result |= recovery(store, state, "the log alone", 60)
@@ -285,17 +288,17 @@ def recover(folder: Path, events: int) -> dict[str, object]:
     return result
 
 
-def grow(desk: Desk, state: State, events: int) -> None:
+def grow(work: UnitOfWork, state: LoggedState, events: int) -> None:
     while state.sequence < events:
-        for decision in desk.decide(state, min(500, events - state.sequence), None):
+        for decision in decide(work, "bench", min(500, events - state.sequence), None):
             if state.sequence < events:
-                desk.reward(state.number, decision.step, float(decision.arm == "c"))
-        desk.store.commit(desk.rows, desk.created)
-        desk.clear()
+                reward(work, state.number, decision.step, float(decision.arm == "c"))
+        work.store.commit(work.events, work.created)
+        work.clear()
 
 
-def recovery(store: SqliteStore, state: State, way: str, limit: int) -> dict[str, object]:
-    fresh = Desk(store, Clock())
+def recovery(store: SqliteStore, state: LoggedState, way: str, limit: int) -> dict[str, object]:
+    fresh = UnitOfWork(store, Clock())
     before, begin = psutil.Process().memory_info().rss, time.perf_counter()
     assert fresh.state(state.number).state_hash() == state.state_hash()
     taken, grown = time.perf_counter() - begin, psutil.Process().memory_info().rss - before

@@ -32,7 +32,14 @@ def call_main(monkeypatch: pytest.MonkeyPatch, arguments: list[str], stdout: Tex
 
 def without(monkeypatch: pytest.MonkeyPatch, module: str) -> Callable[[list[str]], Any]:
     """Import the command line anew as if a package were not installed, and return a function that calls it."""
-    for name in [one for one in sys.modules if one.startswith(("dynabandit.cli.", "dynabandit.service", f"{module}."))]:
+    ours = (
+        "dynabandit.cli.",
+        "dynabandit.experiments",
+        "dynabandit.leaderboard",
+        "dynabandit.paper",
+        "dynabandit.service",
+    )
+    for name in [one for one in sys.modules if one.startswith((*ours, "dynabandit.playground", f"{module}."))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
     return lambda arguments: call_main(monkeypatch, arguments, sys.stdout)

@@ -1,15 +1,12 @@
 """Policies that detect changes: they find them, they find no others, and every arm is looked at."""
 
 import math
-import os
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dynabandit as db
-from cudasim import cudasim
 from driver import Driver
 from dynabandit.policies import glr_kl_ucb, m_ucb
 from dynabandit.service.domain import warm_start
@@ -310,28 +307,3 @@ def test_an_arm_that_is_added_counts_its_time_from_then_on() -> None:
     bandit.add_arm("c")
     assert bandit.choose() == "c" or bandit.choose() == "c"
     assert bandit._memory[glr_kl_ucb.STARTED].tolist() == [0.0, 0.0, 50.0]
-
-
-# --- On a GPU, where restarts happen -------------------------------------------------------------------------
-
-SCRIPT = """
-import dynabandit as db
-from ready import READY
-names = ["glr-kl-ucb", "glr-kl-ucb-diminishing", "cusum-ucb", "m-ucb"]
-policies = {name: db.policy(name, **READY[name]) for name in names}
-policies["oracle-restart"] = db.policy("oracle-restart")
-world = db.environment("piecewise", starts=[1, 21], means=[[0.0, 1.0], [1.0, 0.0]])
-common = dict(horizon=40, seed=3, keep=("arms", "rewards"))
-here = db.compare(policies, world, **common)
-there = db.compare(policies, world, backend="cuda", **common)
-for name in policies:
-    assert (here[name].arms == there[name].arms).all(), name
-    assert (here[name].arms[0, -5:] == 0).mean() > 0.5, name  # it noticed
-print("agree", len(policies))
-"""
-
-
-@pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: minutes, and Numba's simulator compiles nothing anyway")
-def test_cuda_kernels_restart_as_the_processor_does() -> None:
-    done = cudasim("-W", "error", "-c", SCRIPT, PYTHONPATH=os.pathsep.join(sys.path))
-    assert done.stdout.strip() == "agree 5", done.stderr

@@ -209,7 +209,7 @@ def leaderboard(
     timing: Annotated[bool, typer.Option(help="Measure the time per step of each policy.")] = True,
     horizon: Annotated[int, typer.Option(help="Number of steps.")] = 10_000,
 ) -> None:
-    """Rank all policies on the paper's environments and the field's benchmarks.
+    """Rank all policies on the paper's and other environments.
 
     Environments that take any number of arms are run with 2, 10, 50 and 100.
     """

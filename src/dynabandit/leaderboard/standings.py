@@ -17,7 +17,7 @@ from dynabandit.stats.rank_tests import critical_difference
 __all__ = ["HEADINGS", "Standing", "as_json", "as_markdown", "cells", "standings", "write"]
 
 HEADINGS = (
-    "policy", "mean rank", "regret, times the best", "worst environment", "best in", "steps to see a change",
+    "policy", "mean rank", "regret, times the best", "worst environment", "best in", "steps to detect a change",
     "µs per step",
 )  # fmt: skip
 ORACLE = "oracle"
@@ -106,10 +106,10 @@ def as_markdown(rows: Sequence[Standing], results: Results) -> str:
     ranked = [row for row in rows if row.ranked]
     difference = critical_difference(len(ranked), len(environments))
     replications = max((run.replications for run in results), default=0)
-    note = f"{len(ranked)} policies on {len(environments)} environments, {replications:,} replications each."
+    note = f"{len(ranked)} policies in {len(environments)} environments, {replications:,} replications each."
     if not math.isnan(difference):
-        note += f" Mean ranks that differ by {difference:.1f} or more differ significantly (Nemenyi's test, 5 %)."
-    note += " Oracle policies know what no user knows, and are not ranked."
+        note += f" Mean ranks differ significantly if they are at least {difference:.1f} apart (Nemenyi test, 5 %)."
+    note += " Oracle policies know the true means and are not ranked."
     lines = [note, "", f"| {' | '.join(HEADINGS)} |", f"|---|{'--:|' * (len(HEADINGS) - 1)}"]
     for row in rows:
         policy, *others = cells(row)

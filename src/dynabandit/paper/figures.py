@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from dynabandit.paper import lookup
-from dynabandit.paper.lookup import FIELD, FLOORED, case, key, name, present, title
+from dynabandit.paper.lookup import COMPARED, FLOORED, case_id, experiment_title, policy_key, policy_name, was_run
 from dynabandit.report import panels
 from dynabandit.report.figures import Block, Figure, coverage, stacked
 from dynabandit.report.panels import Intervals, Row, Series
@@ -44,22 +44,22 @@ def make_figures(results: Results) -> list[Figure]:
 def _complete(make: Callable[[Results], Iterator[Figure]], results: Results) -> list[Figure]:
     try:
         return list(make(results))
-    except lookup.Missing:
+    except lookup.MissingResultError:
         return []  # the report says for each claim what is missing
 
 
 def field(results: Results, experiment: str, policies: Sequence[str] = ORDER) -> list[Series]:
-    """Return the paper's policies; the legend says that the epsilon of eps-greedy was chosen with hindsight."""
-    runs = lookup.series(results, experiment)
+    """Return the paper's policies; the legend says that the epsilon of eps-greedy was chosen in hindsight."""
+    runs = lookup.runs_by_policy(results, experiment)
     return [named(runs[policy], policy) for policy in policies if policy in runs]
 
 
 def named(run: Run, policy: str) -> Series:
     if policy != "eps-greedy":
-        return Series(run, name(policy), style(policy))
+        return Series(run, policy_name(policy), style(policy))
     epsilon = f"ε = {run.parameters['epsilon']:g}"
-    whole = f"{name(policy)} (best {epsilon}, by hindsight)"
-    return Series(run, whole, style(policy), short=f"{name(policy)} ({epsilon})")
+    whole = f"{policy_name(policy)} (best {epsilon}, in hindsight)"
+    return Series(run, whole, style(policy), short=f"{policy_name(policy)} ({epsilon})")
 
 
 def compared(results: Results, experiment: str, heading: str) -> Block:
@@ -82,7 +82,7 @@ def caption(results: Results, *experiments: str) -> str:
 
 def small_changes(results: Results) -> Iterator[Figure]:
     experiment = "small-changes"
-    if not present(results, experiment):
+    if not was_run(results, experiment):
         return
     block = compared(results, experiment, "Few changes")
     share = panels.shares("Share of correct selections", field(results, experiment), CHANGES)
@@ -90,7 +90,7 @@ def small_changes(results: Results) -> Iterator[Figure]:
     truth = [path for path in results.paths if path.environment == experiment]
     if truth:
         blocks.insert(0, Block("Mean rewards", (panels.paths("Mean rewards", truth[0], steps=True),)))
-    text = caption(results, experiment) + " The shares are averaged over 50 steps."
+    text = caption(results, experiment) + " The shares, with 95 % bands, are averages over 50 steps."
     wide = (0, 2) if truth else (1,)
     yield Figure(experiment, "A small number of changes", text, tuple(blocks), wide=wide, experiments=(experiment,))
 
@@ -116,9 +116,9 @@ def sample_paths_drift(results: Results) -> Iterator[Figure]:
 
 
 def two_arms(results: Results, identity: str, heading: str, numbers: Sequence[int]) -> Iterator[Figure]:
-    found = [number for number in numbers if present(results, case(number, 2))]
-    blocks = tuple(compared(results, case(number, 2), f"Case {number}") for number in found)
-    experiments = tuple(case(number, 2) for number in found)
+    found = [number for number in numbers if was_run(results, case_id(number, 2))]
+    blocks = tuple(compared(results, case_id(number, 2), f"Case {number}") for number in found)
+    experiments = tuple(case_id(number, 2) for number in found)
     yield Figure(identity, heading, caption(results, *experiments), blocks, experiments=experiments)
 
 
@@ -132,9 +132,9 @@ def two_arms_drift(results: Results) -> Iterator[Figure]:
 
 def many_arms(results: Results) -> Iterator[Figure]:
     for number in lookup.CASES:
-        found = [arms for arms in lookup.MANY if present(results, case(number, arms))]
-        blocks = tuple(compared(results, case(number, arms), f"{arms} arms") for arms in found)
-        experiments = tuple(case(number, arms) for arms in found)
+        found = [arms for arms in lookup.MANY if was_run(results, case_id(number, arms))]
+        blocks = tuple(compared(results, case_id(number, arms), f"{arms} arms") for arms in found)
+        experiments = tuple(case_id(number, arms) for arms in found)
         text = caption(results, *experiments)
         heading = f"Case {number} with many arms"
         yield Figure(f"many-arms-case-{number}", heading, text, blocks, experiments=experiments)
@@ -144,9 +144,9 @@ def settings(results: Results, experiment: str, policy: str, parameter: str, val
     """Return one policy at several values of a parameter."""
     series = []
     for index, value in enumerate(values):
-        run = lookup.setting(results, experiment, policy, parameter, value)
+        run = lookup.run_at(results, experiment, policy, parameter, value)
         series.append(Series(run, setting_name(parameter, value), variant(policy, index, len(values))))
-    return stacked(f"{name(policy)}, {run.arms} arms", series)
+    return stacked(f"{policy_name(policy)}, {run.arms} arms", series)
 
 
 def setting_name(parameter: str, value: object) -> str:
@@ -161,7 +161,7 @@ def sensitivity(
 ) -> Iterator[Figure]:
     """Return a figure of some policies over the values of their parameters, with 2, 50 and 100 arms."""
     experiments = [f"{stem}-arms-{arms}" for arms in lookup.ARMS]
-    found = [experiment for experiment in experiments if present(results, experiment)]
+    found = [experiment for experiment in experiments if was_run(results, experiment)]
     blocks = tuple(settings(results, one, *policy) for policy in policies for one in found)
     count = replications(results, *found)
     text = f"Case 3, {count}; cumulative regret with 95 % bands, and boxes of total regret."
@@ -175,7 +175,7 @@ def step_size(results: Results) -> Iterator[Figure]:
         ("thompson", ("aff-ts", "aff-ots")),
     ):
         chosen = [(policy, "step_size", lookup.STEP_SIZES) for policy in policies]
-        heading = f"Step sizes: {' and '.join(name(policy) for policy in policies)}"
+        heading = f"Step sizes: {' and '.join(policy_name(policy) for policy in policies)}"
         yield from sensitivity(results, "step-size", chosen, f"step-size-{identity}", heading)
 
 
@@ -185,14 +185,14 @@ def discount_window(results: Results) -> Iterator[Figure]:
 
 
 def memory(results: Results) -> Iterator[Figure]:
-    if not present(results, "memory"):
+    if not was_run(results, "memory"):
         return
     series = []
     for policy in ("dts", "aff-dts1", "aff-dts2"):
         for value in lookup.MEMORIES:
-            run = lookup.setting(results, "memory", policy, "memory", value)
-            series.append(Series(run, f"{name(policy)}, C = {value}", style(policy)))
-    series += [named(run, key(run)) for run in results.select(experiment="memory", policy="aff-ots")]
+            run = lookup.run_at(results, "memory", policy, "memory", value)
+            series.append(Series(run, f"{policy_name(policy)}, C = {value}", style(policy)))
+    series += [named(run, policy_key(run)) for run in results.select(experiment="memory", policy="aff-ots")]
     text = f"Case 1 with two arms, {replications(results, 'memory')}; AFF-OTS, which has no C, for comparison."
     block = Block("Total regret", (panels.totals("Case 1, 2 arms: total regret", series),))
     yield Figure("memory", "Dynamic Thompson sampling and its memory C", text, (block,), columns=1)
@@ -206,13 +206,13 @@ def bounds(results: Results) -> Iterator[Figure]:
 def ratios(results: Results, one: str, two: str) -> Block:
     """Return the paired ratios of two policies in every experiment that has both."""
     rows = []
-    for experiment in FIELD:
-        if present(results, experiment):
-            runs = lookup.series(results, experiment)
+    for experiment in COMPARED:
+        if was_run(results, experiment):
+            runs = lookup.runs_by_policy(results, experiment)
             if one in runs and two in runs:
                 estimate = bootstrap.ratio(runs[one].total_regret, runs[two].total_regret)
-                rows.append(Row(title(experiment).capitalize(), style(one), estimate))
-    heading = f"{name(one)} over {name(two)}"
+                rows.append(Row(experiment_title(experiment).capitalize(), style(one), estimate))
+    heading = f"{policy_name(one)} over {policy_name(two)}"
     return Block(heading, (Intervals(heading, "ratio of mean total regret", tuple(rows)),) if rows else ())
 
 
@@ -222,8 +222,8 @@ def beyond(
     """Return regret of a few policies in some experiments, and the ratio of two in all."""
     blocks = []
     for experiment in experiments:
-        if present(results, experiment) and one in lookup.series(results, experiment):
-            heading = title(experiment).capitalize()
+        if was_run(results, experiment) and one in lookup.runs_by_policy(results, experiment):
+            heading = experiment_title(experiment).capitalize()
             blocks.append(Block(heading, (panels.regret(heading, field(results, experiment, policies)),)))
     last = ratios(results, one, two)
     return (*blocks, last) if last.panels else ()
@@ -231,13 +231,13 @@ def beyond(
 
 def growing(results: Results) -> Iterator[Figure]:
     policies = ("ucb", "aff-ucb2", "aff-ucb2-growing")
-    blocks = beyond(results, "aff-ucb2-growing", "aff-ucb2", policies, ("small-changes", case(1, 2), case(1, 50)))
+    blocks = beyond(results, "aff-ucb2-growing", "aff-ucb2", policies, ("small-changes", case_id(1, 2), case_id(1, 50)))
     text = "Left of 1 the growing bonus has less regret than the printed one; paired over replications, 95 %."
     yield Figure("aff-ucb2-growing", "AFF-UCB2 as printed and with a bonus that grows", text, blocks)
 
 
 def floor(results: Results) -> Iterator[Figure]:
     policies = ("ucb", "aff-ucb1", FLOORED)
-    blocks = beyond(results, FLOORED, "aff-ucb1", policies, (case(1, 2), case(3, 2), case(1, 50)))
+    blocks = beyond(results, FLOORED, "aff-ucb1", policies, (case_id(1, 2), case_id(3, 2), case_id(1, 50)))
     text = "Left of 1 the variance floor of 0.05 saves regret; paired over replications, 95 %."
     yield Figure("aff-ucb1-floor", "AFF-UCB1 as printed and with a variance floor", text, blocks)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dynabandit.paper import lookup
-from dynabandit.paper.lookup import FIELD, present, title
+from dynabandit.paper.lookup import COMPARED, experiment_title, was_run
 from dynabandit.results import Results
 from dynabandit.stats import bootstrap, intervals
 from dynabandit.stats.intervals import Estimate
@@ -25,10 +25,10 @@ class Change:
 def changes(results: Results, before: str, after: str) -> list[Change]:
     """Return the change from one policy to another in every experiment that has both, paired."""
     rows = []
-    for experiment in (one for one in FIELD if present(results, one)):
-        runs = lookup.series(results, experiment)
+    for experiment in (one for one in COMPARED if was_run(results, one)):
+        runs = lookup.runs_by_policy(results, experiment)
         if before in runs and after in runs:
             one, two = runs[before].total_regret, runs[after].total_regret
             pair = intervals.difference(two, one), bootstrap.ratio(two, one)
-            rows.append(Change(title(experiment), intervals.mean(one), intervals.mean(two), *pair))
+            rows.append(Change(experiment_title(experiment), intervals.mean(one), intervals.mean(two), *pair))
     return rows

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynabandit.paper.claims import CLAIMS, Claim
-from dynabandit.paper.labels import METHODS
-from dynabandit.paper.lookup import Missing, present
+from dynabandit.paper.criteria import METHODS
+from dynabandit.paper.lookup import MissingResultError, was_run
 from dynabandit.paper.rule_types import Part
 from dynabandit.results import Results
 from dynabandit.stats.intervals import LEVEL
@@ -58,7 +58,7 @@ def judge(results: Results) -> list[Verdict]:
 
 def judge_one(claim: Claim, results: Results) -> Verdict:
     """Judge one claim."""
-    missing = [one for one in claim.experiments if not present(results, one)]
+    missing = [one for one in claim.experiments if not was_run(results, one)]
     if missing:
         return Verdict(claim, (), f"{', '.join(missing)} {'was' if len(missing) == 1 else 'were'} not run")
     few = [run for run in results if run.experiment in claim.experiments and run.replications < FEWEST]
@@ -66,7 +66,7 @@ def judge_one(claim: Claim, results: Results) -> Verdict:
         return Verdict(claim, (), f"{few[0].experiment} has one replication only, and an interval needs two")
     try:
         return Verdict(claim, tuple(part for rule in claim.rules for part in rule.measure(results)))
-    except Missing as error:
+    except MissingResultError as error:
         return Verdict(claim, (), str(error))
 
 
@@ -121,14 +121,14 @@ def _part(part: Part) -> dict[str, Any]:
     return {
         "text": part.text,
         "evidence": part.evidence,
-        "rule": part.word.rule,
-        "region": {"low": _finite(part.word.low), "high": _finite(part.word.high)},
+        "rule": part.criterion.rule,
+        "region": {"low": _finite(part.criterion.low), "high": _finite(part.criterion.high)},
         "effect": {
-            "measure": part.word.measure,
+            "measure": part.criterion.measure,
             "value": _finite(part.effect.value),
             "low": _finite(part.effect.low),
             "high": _finite(part.effect.high),
-            "method": METHODS[part.word.measure],
+            "method": METHODS[part.criterion.measure],
         },
         "note": part.note or None,
         "runs": [{"experiment": experiment, "policy": label} for experiment, label in part.runs],

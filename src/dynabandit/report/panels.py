@@ -153,16 +153,21 @@ def box(one: Series) -> Box:
 
 
 def shares(title: str, series: Sequence[Series], changes: tuple[float, ...] = ()) -> Lines:
-    """Return the share of correct selections, averaged over windows of some steps."""
+    """Return the share of correct selections, averaged over windows, with a 95 % band where replications are kept."""
     lines = []
     for one in series:
-        times = one.run.times
+        times, kept = one.run.times, one.run.correct_by_replication
         spacing = max(1, int(times[0]))
         width = max(1, SMOOTHING // spacing, -(-len(times) // MOST_POINTS))
         cuts = np.arange(0, len(times), width)
         counts = np.diff(np.append(cuts, len(times)))
-        share = np.add.reduceat(one.run.correct, cuts) / counts
-        lines.append(Line(one.name, one.style, times[np.minimum(cuts + width, len(times)) - 1], share))
+        low = high = None
+        if kept is None or len(kept) < 2:
+            share = np.add.reduceat(one.run.correct, cuts) / counts
+        else:
+            windows = np.add.reduceat(kept.astype(float), cuts, axis=1) / counts
+            share, low, high = (np.clip(line, 0.0, 1.0) for line in intervals.student_band(windows))
+        lines.append(Line(one.name, one.style, times[np.minimum(cuts + width, len(times)) - 1], share, low, high))
     return Lines(
         title, "step", "share of correct selections", tuple(lines), bounded=True, percent=True, changes=changes
     )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dynabandit.bandit import Bandit
-from dynabandit.service.domain.events import Row
+from dynabandit.service.domain.events import EventRow
 from dynabandit.service.projections.history import MOST_ARMS, MOST_POINTS, PLAYS, STEP, TOTAL, History
 from dynabandit.service.projections.log_follower import Watcher
 from dynabandit.service.projections.uniform_baseline import Uniform
@@ -26,12 +26,12 @@ class Log:
         body = {"name": "b", "arms": list(arms), "policy": policy, "parameters": parameters, "seed": seed,
                 "reward_window": None, "default_reward": None}  # fmt: skip
         self.bandit = Bandit(policy, list(arms), seed=seed, **parameters)
-        self.rows: list[Row] = []
+        self.rows: list[EventRow] = []
         self.add("create", body=json.dumps(body))
 
     def add(self, kind, step=None, settles=None, arm=None, value=None, body=None):
         number = len(self.rows) + 1
-        self.rows.append(Row(1, number, kind, step, settles, arm, value, float(number), 1e9 + number, None, body))
+        self.rows.append(EventRow(1, number, kind, step, settles, arm, value, float(number), 1e9 + number, None, body))
 
     def play(self, means, steps, dice, settled=1.0):
         for _ in range(steps):
@@ -325,6 +325,6 @@ def test_a_history_at_hand_is_not_saved_after_its_bandit_was_erased(store_url):
             watcher._histories[number] = History(number, server.store.rewards_before)
             watcher._catch_up(store, number, None)
         client.delete("b", erase=True)
-        watcher._loop = server.service._writer._loop
+        watcher._loop = server.service.writer._loop
         watcher._save([number])
         assert saved(store_url) == []

@@ -245,7 +245,7 @@ def test_the_page_says_when_the_server_is_away_and_goes_on_when_it_is_back(sqlit
 
 def test_with_keys_the_page_asks_for_one_and_shows_what_its_role_may_do(sqlite_url, open_page):
     store = open_store(sqlite_url)
-    store.prepare_tables()
+    store.create_tables()
     keys = {}
     for role in ("admin", "read"):
         keys[role], row = new_key(role)

@@ -145,7 +145,7 @@ def test_a_page_without_bandits_leads_to_the_lab(tmp_path, open_page):
 
 def test_the_bar_has_one_row_on_a_phone_even_where_keys_are_asked_for(sqlite_url, open_page):
     store = open_store(sqlite_url)
-    store.prepare_tables()
+    store.create_tables()
     store.add_key(new_key("read")[1])
     store.close()
     with process(sqlite_url, "--require-keys") as server:

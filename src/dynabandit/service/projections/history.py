@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynabandit.bandit import Bandit
-from dynabandit.service.domain.bandit_state import RewardsBefore, change_arm
-from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, POLICY, Row
+from dynabandit.service.domain.bandit_state import RewardsBefore, apply_to_bandit
+from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, POLICY, EventRow
 from dynabandit.service.projections.uniform_baseline import Uniform
 from dynabandit.stats.change_detection import Change, ChangeDetector
 
@@ -76,7 +76,7 @@ class History:
         self.changes: deque[tuple[int, Change]] = deque(maxlen=MOST_CHANGES)
         self.interventions: deque[Intervention] = deque(maxlen=MOST_CHANGES)
         self.retired: deque[int] = deque(maxlen=MOST_RETIRED)
-        self.latest: deque[Row] = deque(maxlen=MOST_EVENTS)
+        self.latest: deque[EventRow] = deque(maxlen=MOST_EVENTS)
         self.points: list[list[float]] = []
         self.curves = np.zeros((0, EACH, 0))  # point, number, arm
         self.uniform = Uniform(0)
@@ -98,7 +98,7 @@ class History:
         """How many arms have curves."""
         return min(len(self.plays), MOST_ARMS)
 
-    def apply(self, row: Row) -> None:
+    def apply(self, row: EventRow) -> None:
         """Take in the next row of the log."""
         if row.sequence <= self.sequence:
             return
@@ -122,13 +122,13 @@ class History:
         if column < MOST_ARMS:
             self._recent[column] += 1
 
-    def _apply_settlement(self, row: Row) -> None:
+    def _apply_settlement(self, row: EventRow) -> None:
         column = row.arm or 0
         self.settled += 1
         self.closed += row.kind == CLOSE
         if row.value is None:
             return
-        self.bandit.reward_column(column, row.value)
+        self._apply_to_bandit(row)
         self.counts[column] += 1
         self.totals[column] += row.value
         self.uniform.reward(column, row.value)
@@ -141,26 +141,28 @@ class History:
         if self.counts[column] % LOOK_AT_FORGETTING == 0:
             self._lowest[column] = min(self._lowest[column], self.bandit.belief(column).forgetting)
 
-    def _apply_change(self, row: Row) -> None:
+    def _apply_change(self, row: EventRow) -> None:
         body = json.loads(row.body or "{}")
         if row.kind == CREATE:
             self.name, self.started, self.window = body["name"], row.wall, body["reward_window"]
-            self._bandit = Bandit(body["policy"], body["arms"], seed=body["seed"], **body["parameters"])
+            self._apply_to_bandit(row)
             self.width = max(1, len(body["arms"]) // FINE_ARMS)
             for name in body["arms"]:
                 self._add_arm(name)
         elif row.kind == ARM:
-            self._apply_arm(body)
+            self._apply_arm(row, body)
         elif row.kind == POLICY:
-            warm = self._rewards_before(self.number, row.sequence)
-            self._bandit = self.bandit.swapped(body["policy"], warm, **body["parameters"])
+            self._apply_to_bandit(row)
             self._note(None, policy=body["policy"])
         else:
             self.deleted = True
 
-    def _apply_arm(self, body: dict[str, Any]) -> None:
+    def _apply_to_bandit(self, row: EventRow) -> None:
+        self._bandit = apply_to_bandit(self._bandit, row, self._rewards_before)
+
+    def _apply_arm(self, row: EventRow, body: dict[str, Any]) -> None:
         name, did = body["arm"], self._done(body)
-        change_arm(self.bandit, body)
+        self._apply_to_bandit(row)
         if body.get("add"):
             self._add_arm(name)
         column = self.columns[name]
@@ -281,7 +283,7 @@ class History:
         history.changes.extend((column, Change(*change)) for column, *change in content["changes"])
         history.interventions.extend(Intervention(*one) for one in content["interventions"])
         history.retired.extend(content["retired"])
-        history.latest.extend(Row(*row) for row in content["latest"])
+        history.latest.extend(EventRow(*row) for row in content["latest"])
         history.points = content["points"]
         history.curves = np.array(content["curves"], dtype=float).reshape(len(history.points), EACH, history.tracked)
         history.uniform = Uniform.from_dict(content["uniform"])

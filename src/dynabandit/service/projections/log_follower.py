@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from dynabandit.service.domain.names import legible
-from dynabandit.service.errors import StoreFailed
+from dynabandit.service.errors import StoreError
 from dynabandit.service.projections.history import History
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store
@@ -91,7 +91,7 @@ class Watcher:
             more = False
             try:
                 more = self._look(store)
-            except StoreFailed:  # not there now; it is asked again
+            except StoreError:  # not there now; it is asked again
                 store.rollback()
             except Exception:  # this thread must outlive whatever goes wrong
                 log.exception("watching failed")
@@ -141,7 +141,7 @@ class Watcher:
             if history.sequence - self._saved.get(number, 0) >= SAVE_EVERY:
                 self._save([number])
             return history.sequence < self._ends[number]
-        except StoreFailed:
+        except StoreError:
             raise
         except Exception:
             self._broken.add(number)
@@ -159,7 +159,7 @@ class Watcher:
 
     def _load(self, store: Store, number: int) -> History:
         found = None
-        with contextlib.suppress(StoreFailed):  # the table is made when the first history is saved
+        with contextlib.suppress(StoreError):  # the table is made when the first history is saved
             found = store.history(number)
         if found is not None:
             try:
@@ -181,7 +181,9 @@ class Watcher:
         if loop is None or not rows:
             return
         try:
-            asyncio.run_coroutine_threadsafe(self._service.write(Store.saving(rows)), loop).result(timeout=5)
+            asyncio.run_coroutine_threadsafe(self._service.write(Store.history_statements(rows)), loop).result(
+                timeout=5
+            )
         except Exception as error:
             log.warning("history was not saved", problem=str(error))
 

@@ -15,7 +15,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dynabandit.service.http.responses import authorise, complete, plain, problem
+from dynabandit.service.http.requests import authorise
+from dynabandit.service.http.responses import add_headers, problem_response
+from dynabandit.service.http.status_codes import error_response
 from dynabandit.service.service import Service
 
 __all__ = ["HEADERS", "PageHandler", "page", "render", "routes"]
@@ -101,7 +103,7 @@ def _file(name: str) -> File:
 async def _static(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in _names():
-        return plain(404, f"there is nothing at {request.url.path[:200]!r}")
+        return problem_response(404, f"there is nothing at {request.url.path[:200]!r}")
     file = await asyncio.to_thread(_file, name)
     headers = {**HEADERS, "ETag": file.tag, "Vary": "Accept-Encoding"}
     headers["Cache-Control"] = FOR_EVER if request.path_params["version"] == _version() else "no-cache"
@@ -136,7 +138,7 @@ def page(service: Service, path: str, handler: PageHandler, permission: str = ""
                 authorise(service, request, permission)
             answer = await handler(service, request)
         except Exception as error:
-            answer = problem(service, error)
-        return complete(answer, request.method, HEADERS)
+            answer = error_response(error)
+        return add_headers(answer, request.method, HEADERS)
 
     return Route(path, handle, methods=[method])

@@ -15,9 +15,11 @@ from starlette.types import Receive, Scope, Send
 
 from dynabandit import playground
 from dynabandit.playground import form_fields, tour
-from dynabandit.service.errors import Refused
-from dynabandit.service.http import request_bodies
-from dynabandit.service.http.responses import authorise, encode, plain, read_body, response
+from dynabandit.service.errors import InvalidValueError
+from dynabandit.service.http.request_bodies import decode_body
+from dynabandit.service.http.requests import authorise, read_body
+from dynabandit.service.http.responses import encode, json_response, problem_response
+from dynabandit.service.http.status_codes import ApiError
 from dynabandit.service.service import Service
 from dynabandit.service.web.frame import page, render
 from dynabandit.service.web.playground_workers import Busy, Process, Workers
@@ -47,7 +49,7 @@ class Checked(msgspec.Struct):
 
 
 async def _asked(request: Request) -> str:
-    return request_bodies.read(ASKED, await read_body(request, LARGEST_BODY)).link
+    return decode_body(ASKED, await read_body(request, LARGEST_BODY)).link
 
 
 async def check(service: Service, request: Request) -> Response:
@@ -55,8 +57,8 @@ async def check(service: Service, request: Request) -> Response:
     try:
         trial = playground.read(await _asked(request))
     except playground.SpecError as error:
-        return response(Checked(error.problems))
-    return response(Checked([], trial.query, playground.toml(trial), playground.python(trial)))
+        return json_response(Checked(error.problems))
+    return json_response(Checked([], trial.query, playground.toml(trial), playground.python(trial)))
 
 
 class Watching(Response):
@@ -71,7 +73,7 @@ class Watching(Response):
     after
         Is called at the end.
     check
-        Is called before each message and raises `Refused` where the reader may not go on, such as with a key that
+        Is called before each message and raises `ApiError` where the reader may not go on, such as with a key that
         was revoked meanwhile.
     """
 
@@ -114,7 +116,7 @@ class Watching(Response):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         except Busy:
             full = f"{self.workers.most} runs are under way already; try again when one has ended"
-            await plain(429, full, **{"Retry-After": "2"})(scope, receive, send)
+            await problem_response(429, full, **{"Retry-After": "2"})(scope, receive, send)
 
     async def _send_messages(self, process: Process, send: Send) -> None:
         last = b""
@@ -125,8 +127,8 @@ class Watching(Response):
                     await _event(send, last)
             if b'"kind":"end"' not in last[:20]:
                 await _failed(send, self._why())
-        except Refused as error:
-            await _failed(send, error.problem)
+        except ApiError as error:
+            await _failed(send, str(error))
         except TimeoutError:
             limit = f"{self.workers.seconds:g} seconds"
             await _failed(send, f"stopped after {limit}: fewer replications, steps or arms take less")
@@ -167,7 +169,7 @@ def routes(service: Service, workers: Workers) -> list[Route]:
         try:
             trial = playground.read(await _asked(request))
         except playground.SpecError as error:
-            raise Refused(422, str(error)) from None
+            raise InvalidValueError(str(error)) from None
         check = functools.partial(authorise, service, request, "read")
         return Watching(workers, trial.query, workers.warm, check)  # who runs once will run again
 

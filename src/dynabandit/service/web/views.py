@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.service.domain.events import shown
+from dynabandit.service.domain.events import api_event
 from dynabandit.service.projections.history import (
     CLOSED,
     COUNT,
@@ -83,7 +83,7 @@ def bandit_view(history: History, latest: int) -> dict[str, Any]:
             {"step": step, "wall": wall, "arm": None if column is None else names[column], "column": column, **did}
             for step, wall, column, did in history.interventions
         ],
-        "events": [shown(row, names) for row in reversed(history.latest)],
+        "events": [api_event(row, names) for row in reversed(history.latest)],
     }  # fmt: skip
 
 
