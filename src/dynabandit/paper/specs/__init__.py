@@ -1,4 +1,4 @@
-"""The paper as specs, one file a figure, in the order of the paper."""
+"""The paper's experiments as specs, one file per figure, in the order of the paper."""
 
 from importlib.resources import files
 
@@ -25,7 +25,7 @@ FIGURES = (
 
 
 def paper() -> Spec:
-    """Return everything that the paper simulates.
+    """Return the spec of everything that the paper simulates.
 
     Examples
     --------
