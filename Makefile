@@ -93,7 +93,7 @@ screenshots: $(READY) browser
 	DYNABANDIT_SCREENSHOTS=1 $(BIN)/pytest tests/service -k pictures
 
 bench-serve: $(READY)
-	$(BIN)/python benchmarks/service.py
+	$(BIN)/python benchmarks/decision_service.py
 
 bench-cluster: $(READY)
 	$(BIN)/python benchmarks/cluster.py

@@ -16,7 +16,7 @@ WORLD = db.environment("case-1", arms=3)
 @pytest.fixture(autouse=True)
 def _clear():
     yield
-    for cached in (code_versions._engine_version, version._policy_version, version._environment_version):
+    for cached in (code_versions._engine_version, code_versions._policy_version, code_versions._environment_version):
         cached.cache_clear()
 
 

@@ -24,8 +24,9 @@ from dynabandit.bandit.serialization import plain
 from dynabandit.core.compilation import is_cached
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.environments.base import compiled_write_paths
-from dynabandit.experiments.coverage import compiled_count, count_exceeded
-from dynabandit.experiments.progress import Watcher
+from dynabandit.experiments.bound_coverage import compiled_count, count_exceeded
+from dynabandit.experiments.progress import ProgressReporter, counted
+from dynabandit.experiments.spec import CoverageSpec
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import compile_policy, is_compiled
 from dynabandit.simulation.compiled import play
@@ -43,7 +44,7 @@ def compile_ahead(
     environments: Iterable[Environment],
     coverage: bool,
     jobs: int,
-    watcher: Watcher,
+    reporter: ProgressReporter,
 ) -> None:
     """Compile what is not on disk yet, in up to `jobs` processes including this one.
 
@@ -54,7 +55,7 @@ def compile_ahead(
     items = _items(policies, environments, coverage)
     if not items:
         return
-    watcher.stage(f"compiling {len(items)} algorithm{'' if len(items) == 1 else 's'}, which happens once")
+    reporter.stage(f"compiling {counted(len(items), 'algorithm')}, which happens once")
     todo = deque(items)
     workers: list[_Worker] = []
     try:
@@ -125,7 +126,8 @@ def compile_item(item: Item) -> None:
     elif "environment" in item:
         make_environment(item["environment"], **item["parameters"]).path(horizon=1, seed=0)
     else:
-        count_exceeded(0.5, 0.001, (1,), streams=1, number=0, seed=0)
+        smallest = CoverageSpec(figure="bound", means=(0.5,), step_sizes=(0.001,), observations=(1,), streams=1)
+        count_exceeded(smallest, 0, 0.001)
 
 
 def serve() -> None:
