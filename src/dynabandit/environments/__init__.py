@@ -1,4 +1,4 @@
-"""Environments: time in, the mean reward of each arm out."""
+"""Environments: from the step to the mean reward of each arm."""
 
 from dataclasses import MISSING, fields
 from typing import Any
@@ -56,9 +56,9 @@ def environment(name: str | Environment, **parameters: Any) -> Environment:
     Parameters
     ----------
     name
-        A name of the registry, such as ``"case-3"``; an environment object comes back as it is.
+        A name of the registry, such as ``"case-3"``; an environment object is returned unchanged.
     parameters
-        Such as ``arms=50``; `environments.ENVIRONMENTS[name]` documents each.
+        Its parameters, such as ``arms=50``; `environments.ENVIRONMENTS[name]` documents them.
 
     Examples
     --------

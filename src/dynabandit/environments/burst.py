@@ -1,7 +1,7 @@
-"""A burst of changes in a world that is still before and after."""
+"""A burst of changes between two periods of constant means."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,6 @@ __all__ = ["Burst"]
 
 
 class Params(NamedTuple):
-    """The first step of the burst, the first step after it, and the rate of changes."""
-
     first: np.ndarray
     end: np.ndarray
     rate: np.ndarray
@@ -37,16 +35,16 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True)
 class Burst(Environment):
-    """Means from U(0, 1) that stand still, but for one stretch of steps in which each arm draws new ones often.
+    """Means from U(0, 1) that are constant except during one period, in which each arm often draws a new one.
 
-    A policy that tunes its forgetting to the number of changes forgets too fast before and after.
+    A policy that tunes its forgetting to the number of changes forgets too fast before and after that period.
 
     Parameters
     ----------
     arms
         How many arms.
     first
-        The first step of the burst; with a shorter horizon nothing changes at all.
+        The first step of the burst; with a shorter horizon no mean changes.
     length
         How many steps the burst lasts.
     rate
@@ -61,12 +59,12 @@ class Burst(Environment):
 
     References
     ----------
-    The opposite of changes that are spread evenly, as the tuning rules of Garivier & Moulines (2011) assume.
+    The opposite of evenly spread changes, which the tuning rules of Garivier & Moulines (2011) assume.
     """
 
-    name: ClassVar[str] = "burst"
-    slots: ClassVar[tuple[str, ...]] = ("mean",)
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
+    name = "burst"
+    slots = ("mean",)
+    functions = EnvironmentFunctions(start, advance, Params)
 
     first: int = 4000
     length: int = 1000

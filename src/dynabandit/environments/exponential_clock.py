@@ -1,10 +1,10 @@
-"""Abrupt changes at random times: the exponential clock."""
+"""Abrupt changes at random times, with exponential waiting times."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
-from typing import ClassVar, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -20,8 +20,6 @@ NEVER = 1e18
 
 
 class Params(NamedTuple):
-    """The rate of each arm's clock, and the bounds of its means."""
-
     rate: np.ndarray
     low: np.ndarray
     high: np.ndarray
@@ -48,23 +46,23 @@ def renew(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params, fo
     # A step has a change with probability 1 - exp(-theta), so P(no change in n steps) = exp(-theta n)
     rate = params.rate[arm]
     exponential = -math.log(clock)
-    # Compiled code counts in 64 bits: a wait beyond NEVER would come out negative
+    # Compiled code uses 64-bit integers: a larger wait would overflow to a negative number
     wait = exponential / rate if rate > exponential / NEVER else NEVER
     state[NEXT_CHANGE, arm] = step.number + max(math.ceil(wait), 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExponentialClock(Environment):
-    """Each arm keeps its mean until its clock rings, then draws a new one from U(low, high).
+    """Each arm keeps its mean until a random time, then draws a new one from U(low, high).
 
     Parameters
     ----------
     rates
-        The rate theta of each arm's Poisson clock, per step; 0 never rings.
+        The rate theta of each arm's Poisson process of changes, per step; with 0 it never changes.
     low, high
         The bounds of each arm's mean, in [0, 1].
     arms
-        How many arms, at least as many as rates, which is the default. More arms take the parameters in turn.
+        How many arms, by default one per rate; more arms take the parameters in turn.
 
     Examples
     --------
@@ -78,9 +76,9 @@ class ExponentialClock(Environment):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (27).
     """
 
-    name: ClassVar[str] = "exponential-clock"
-    slots: ClassVar[tuple[str, ...]] = ("mean", "next_change")
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
+    name = "exponential-clock"
+    slots = ("mean", "next_change")
+    functions = EnvironmentFunctions(start, advance, Params)
 
     rates: Sequence[float]
     low: Sequence[float]
@@ -135,7 +133,7 @@ class Case1(ExponentialClock):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, table 1.
     """
 
-    name: ClassVar[str] = "case-1"
+    name = "case-1"
 
     arms: int = 2
     rates: Sequence[float] = field(default=(0.001, 0.010), init=False)
@@ -167,7 +165,7 @@ class Case2(Case1):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, table 1.
     """
 
-    name: ClassVar[str] = "case-2"
+    name = "case-2"
 
     low: Sequence[float] = field(default=(0.3, 0.0), init=False)
     high: Sequence[float] = field(default=(1.0, 0.7), init=False)

@@ -1,7 +1,7 @@
-"""A needle in a haystack: very many arms, and one that is good."""
+"""A needle in a haystack: very many arms, of which one is good."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,12 +13,10 @@ from dynabandit.errors import integer, keep, number
 __all__ = ["Needle"]
 
 STRETCH, MEAN = range(2)
-FOR_ALL = 0  # the arm in the key of a draw that all arms share
+FOR_ALL = 0  # the arm in the key of a random number that all arms share
 
 
 class Params(NamedTuple):
-    """The mean of all arms but one, the mean of that one, and how many steps it stays."""
-
     low: np.ndarray
     high: np.ndarray
     period: np.ndarray
@@ -41,7 +39,7 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True)
 class Needle(Environment):
-    """Very many arms: one of them is good, and after each period another one may be.
+    """Very many arms, of which one is good; after each period it is drawn again.
 
     Parameters
     ----------
@@ -50,7 +48,7 @@ class Needle(Environment):
     low, high
         The mean of every arm but one, and the mean of that one, in [0, 1].
     period
-        How many steps the good arm stays; each time all arms have the same chance, the last one too.
+        How many steps the good arm stays; then all arms, the same one included, are equally likely.
 
     Examples
     --------
@@ -64,9 +62,9 @@ class Needle(Environment):
     Wang, Audibert & Munos (2008), Algorithms for infinitely many-armed bandits. NIPS: many arms, few of them good.
     """
 
-    name: ClassVar[str] = "needle"
-    slots: ClassVar[tuple[str, ...]] = ("stretch", "mean")
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
+    name = "needle"
+    slots = ("stretch", "mean")
+    functions = EnvironmentFunctions(start, advance, Params)
 
     arms: int = 200
     low: float = 0.2

@@ -1,8 +1,8 @@
-"""Drift: random walks inside [0, 1], by reflection or through the logistic function."""
+"""Drift: random walks kept in [0, 1] by reflection or by the logistic function."""
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,20 +17,18 @@ POSITION, SPARE = range(2)  # SPARE: the second normal number of a pair, for the
 
 
 class Params(NamedTuple):
-    """The standard deviation of one step of each walk."""
-
     deviation: np.ndarray
 
 
 @kernel
 def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> None:
-    # mu_0 of Case 3 from its stationary law, z_0 of Case 4 as in equation (29): both uniform on (0, 1)
+    # mu_0 of Case 3 from its stationary distribution, z_0 of Case 4 as in equation (29): both uniform on (0, 1)
     state[POSITION, arm] = uniform(step.random, START, 0, arm)
 
 
 @kernel
 def innovation(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
-    """Return omega_t: odd steps draw a pair of normal numbers, even steps use the second of it."""
+    """Return omega_t: odd steps draw a pair of normal numbers, even steps use its second number."""
     if step.number & 1:
         now, state[SPARE, arm] = normal_pair(words(step.random, PATH, step.number, arm, 0))
     else:
@@ -42,7 +40,7 @@ def innovation(state: np.ndarray, arm: int, step: EnvironmentStep, params: Param
 def reflect(x: float) -> float:
     """The function f of equation (28)."""
     x = abs(x)
-    if x >= 2.0:  # hardly ever, and a remainder costs as much as the rest of a step
+    if x >= 2.0:  # rare; a remainder costs as much as the rest of a step
         x %= 2.0
     return x if x <= 1.0 else 1.0 - (x - 1.0)
 
@@ -70,14 +68,14 @@ def logistic_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params:
 
 @dataclass(frozen=True, kw_only=True)
 class ReflectedWalk(Environment):
-    """Each mean is a random walk that is reflected at 0 and 1; in the long run it is uniform.
+    """Each mean is a random walk reflected at 0 and 1; its stationary distribution is uniform.
 
     Parameters
     ----------
     arms
         How many arms, at least 2.
     variance
-        Of one step of the walk.
+        The variance of one step of the walk.
 
     Examples
     --------
@@ -91,9 +89,9 @@ class ReflectedWalk(Environment):
     Slivkins & Upfal (2008), Adapting to a changing environment: the Brownian restless bandits. COLT.
     """
 
-    name: ClassVar[str] = "reflected-walk"
-    slots: ClassVar[tuple[str, ...]] = ("position", "spare")
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, reflected_advance, Params)
+    name = "reflected-walk"
+    slots = ("position", "spare")
+    functions = EnvironmentFunctions(start, reflected_advance, Params)
 
     variance: float = 0.0001
 
@@ -107,14 +105,14 @@ class ReflectedWalk(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticWalk(ReflectedWalk):
-    """Each mean is the logistic function of a random walk; in the long run it nears 0 or 1.
+    """Each mean is the logistic function of a random walk; in the long run it is near 0 or 1.
 
     Parameters
     ----------
     arms
         How many arms, at least 2.
     variance
-        Of one step of the walk.
+        The variance of one step of the walk.
 
     Examples
     --------
@@ -127,8 +125,8 @@ class LogisticWalk(ReflectedWalk):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (29).
     """
 
-    name: ClassVar[str] = "logistic-walk"
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, logistic_advance, Params)
+    name = "logistic-walk"
+    functions = EnvironmentFunctions(start, logistic_advance, Params)
 
     variance: float = 0.001
 
@@ -153,7 +151,7 @@ class Case3(ReflectedWalk):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (28).
     """
 
-    name: ClassVar[str] = "case-3"
+    name = "case-3"
 
     variance: float = field(default=0.0001, init=False)
 
@@ -178,6 +176,6 @@ class Case4(LogisticWalk):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (29).
     """
 
-    name: ClassVar[str] = "case-4"
+    name = "case-4"
 
     variance: float = field(default=0.001, init=False)

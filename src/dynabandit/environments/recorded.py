@@ -1,8 +1,8 @@
-"""An environment that was recorded: how often each arm paid, period by period."""
+"""An environment of recorded success rates, period by period."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,6 @@ __all__ = ["Recorded"]
 
 
 class Params(NamedTuple):
-    """How many steps a period lasts."""
-
     period: np.ndarray
 
 
@@ -28,12 +26,12 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recorded(Environment):
-    """Recorded rates: in each period, a reward is one of the outcomes that an arm had then, drawn at random.
+    """Recorded rates: in each period, a reward is drawn from the outcomes that the arm had then.
 
     Parameters
     ----------
     rates
-        An array of periods x arms with the share of outcomes that were good, in [0, 1].
+        An array (periods, arms) with the share of successes, in [0, 1].
     period
         How many steps a period lasts.
 
@@ -49,9 +47,9 @@ class Recorded(Environment):
     Recorded by the user; `dynabandit.offline.flights` has those of a year of flights.
     """
 
-    name: ClassVar[str] = "recorded"
-    slots: ClassVar[tuple[str, ...]] = ("unused",)
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
+    name = "recorded"
+    slots = ("unused",)
+    functions = EnvironmentFunctions(start, advance, Params)
 
     arms: int = field(default=0, init=False)
     rates: Sequence[Sequence[float]] | np.ndarray = field(repr=False)

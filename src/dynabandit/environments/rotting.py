@@ -1,8 +1,8 @@
-"""Rot: arms that are best when they are fresh."""
+"""Rotting arms: means that decay with time."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,6 @@ INITIAL, RATE = range(2)
 
 
 class Params(NamedTuple):
-    """The bounds of each arm's first mean and of its half-life."""
-
     low: np.ndarray
     high: np.ndarray
     fastest: np.ndarray
@@ -30,7 +28,7 @@ def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) ->
     level, speed = uniform_pair(words(step.random, START, 0, arm, 0))
     low = params.low[arm]
     state[INITIAL, arm] = low + (params.high[arm] - low) * level
-    # A half-life that is log-uniform: the fastest one, times a uniform power of slowest / fastest
+    # A log-uniform half-life: the fastest one times a uniform power of slowest / fastest
     fastest = params.fastest[arm]
     state[RATE, arm] = math.log(2.0) / (fastest * (params.slowest[arm] / fastest) ** speed)
 
@@ -42,19 +40,19 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True)
 class Rotting(Environment):
-    """Means that decay by halves, each arm at a pace of its own, so that the first leader need not be the last one.
+    """Means that decay exponentially, each arm with its own half-life, so that the best arm changes.
 
-    Arms rot with time, played or not (restless). Arms that rot with their plays (rested) would need an environment that
-    knows what was played, and a regret that counts what a choice spoils; neither is so here.
+    Arms decay with time, whether they are played or not (restless). Arms that decay with their plays (rested) need a
+    `RewardLaw` that observes plays.
 
     Parameters
     ----------
     arms
         How many arms.
     low, high
-        The bounds of each arm's first mean, uniform between them, in [0, 1].
+        The bounds of each arm's first mean, which is uniform, in [0, 1].
     fastest, slowest
-        The bounds of each arm's half-life in steps, log-uniform between them, at least 1.
+        The bounds of each arm's half-life in steps, which is log-uniform, at least 1.
 
     Examples
     --------
@@ -65,12 +63,12 @@ class Rotting(Environment):
 
     References
     ----------
-    Levine, Crammer & Mannor (2017), Rotting bandits. NIPS. There, arms rot with their plays.
+    Levine, Crammer & Mannor (2017), Rotting bandits. NIPS. There, arms decay with their plays.
     """
 
-    name: ClassVar[str] = "rotting"
-    slots: ClassVar[tuple[str, ...]] = ("initial", "rate")
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
+    name = "rotting"
+    slots = ("initial", "rate")
+    functions = EnvironmentFunctions(start, advance, Params)
 
     low: float = 0.5
     high: float = 1.0

@@ -1,9 +1,9 @@
-"""Environments that follow a given plan: fixed means, a few changes, or a whole path."""
+"""Environments with given means: fixed, piecewise constant, or a whole path."""
 
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,6 @@ __all__ = ["Fixed", "Path", "Piecewise", "SmallChanges", "mean_rewards", "start"
 
 
 class FixedParams(NamedTuple):
-    """The mean of each arm."""
-
     mean: np.ndarray
 
 
@@ -38,7 +36,7 @@ def path_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any
 
 @kernel
 def piecewise_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
-    # state: the current segment. table: a row a segment, its first step in the last column
+    # state: the current segment. table: one row per segment, its first step in the last column
     table = step.table
     segment = int(state[0, arm])
     while segment + 1 < table.shape[0] and step.number >= table[segment + 1, -1]:
@@ -48,7 +46,7 @@ def piecewise_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params
 
 
 def mean_rewards(argument: str, values: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Return `values` as a two-dimensional array of probabilities, or raise an error that names a culprit."""
+    """Return `values` as a two-dimensional array of probabilities, or raise an error that names an invalid one."""
     try:
         array = np.array(values, dtype=float)
     except (TypeError, ValueError) as error:
@@ -89,9 +87,9 @@ class Fixed(Environment):
     The static bandit of section 1 of Lu, Adams & Kantas.
     """
 
-    name: ClassVar[str] = "fixed"
-    slots: ClassVar[tuple[str, ...]] = ("unused",)
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, fixed_advance, FixedParams)
+    name = "fixed"
+    slots = ("unused",)
+    functions = EnvironmentFunctions(start, fixed_advance, FixedParams)
 
     arms: int = field(default=0, init=False)
     means: Sequence[float]
@@ -111,12 +109,12 @@ class Fixed(Environment):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Path(Environment):
-    """A trajectory of the user's own, step by step.
+    """A trajectory given by the user, step by step.
 
     Parameters
     ----------
     means
-        An array of steps x arms with the mean rewards, in [0, 1].
+        An array (steps, arms) with the mean rewards, in [0, 1].
 
     Examples
     --------
@@ -130,9 +128,9 @@ class Path(Environment):
     Recorded or drawn by the user.
     """
 
-    name: ClassVar[str] = "path"
-    slots: ClassVar[tuple[str, ...]] = ("unused",)
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, path_advance)
+    name = "path"
+    slots = ("unused",)
+    functions = EnvironmentFunctions(start, path_advance)
 
     arms: int = field(default=0, init=False)
     means: Sequence[Sequence[float]] | np.ndarray = field(repr=False)
@@ -152,14 +150,14 @@ class Path(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class Piecewise(Environment):
-    """Means that stand still between given steps.
+    """Means that are constant between given steps.
 
     Parameters
     ----------
     starts
         The first step of each segment; the first one is 1.
     means
-        An array of segments x arms with the mean rewards, in [0, 1].
+        An array (segments, arms) with the mean rewards, in [0, 1].
 
     Examples
     --------
@@ -173,9 +171,9 @@ class Piecewise(Environment):
     Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
     """
 
-    name: ClassVar[str] = "piecewise"
-    slots: ClassVar[tuple[str, ...]] = ("segment",)
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, piecewise_advance)
+    name = "piecewise"
+    slots = ("segment",)
+    functions = EnvironmentFunctions(start, piecewise_advance)
 
     arms: int = field(default=0, init=False)
     starts: Sequence[int]
@@ -220,7 +218,7 @@ class SmallChanges(Piecewise):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 4.1.
     """
 
-    name: ClassVar[str] = "small-changes"
+    name = "small-changes"
 
     arms: int = 3
     starts: Sequence[int] = field(default=(1, 3000, 5000), init=False)

@@ -1,8 +1,8 @@
-"""Seasons: arms that rise and fall, one after the other."""
+"""Seasonal arms: sinusoidal means with different phases."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,6 @@ __all__ = ["Seasonal"]
 
 
 class Params(NamedTuple):
-    """The middle, amplitude, period and phase of each arm's sine."""
-
     middle: np.ndarray
     amplitude: np.ndarray
     period: np.ndarray
@@ -32,18 +30,18 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True)
 class Seasonal(Environment):
-    """Means that swing like a sine, all with one period; the arms' peaks are spread evenly over it.
+    """Sinusoidal means with a common period; the peaks of the arms are spread evenly over it.
 
     Parameters
     ----------
     arms
         How many arms; each is the best for a part of the period, one after the other.
     period
-        Of one swing, in steps, at least 1.
+        The period in steps, at least 1.
     middle
-        The mean around which all arms swing, in [0, 1].
+        The average of the sine, in [0, 1].
     amplitude
-        How far they swing to either side, at most to 0 or 1.
+        The amplitude of the sine; means stay in [0, 1].
 
     Examples
     --------
@@ -54,13 +52,13 @@ class Seasonal(Environment):
 
     References
     ----------
-    Sinusoidal arms are the usual smooth world, as in Besbes, Gur & Zeevi (2014), Stochastic multi-armed-bandit problem
-    with non-stationary rewards. NIPS.
+    A common smooth environment, as in Besbes, Gur & Zeevi (2014), Stochastic multi-armed-bandit problem with
+    non-stationary rewards. NIPS.
     """
 
-    name: ClassVar[str] = "seasonal"
-    slots: ClassVar[tuple[str, ...]] = ("unused",)
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
+    name = "seasonal"
+    slots = ("unused",)
+    functions = EnvironmentFunctions(start, advance, Params)
 
     period: float = 2000.0
     middle: float = 0.5

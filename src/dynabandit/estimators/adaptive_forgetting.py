@@ -15,11 +15,11 @@ __all__ = [
 
 VARIANCE_SCALED = "variance-scaled"
 VARIANCE_SCALE = 0.0001  # eta_4(t) = 0.0001 / s_t^2, section 4.3.1
-BERNOULLI_VARIANCE = 0.25  # the largest variance of a reward in [0, 1] stands in while s_t^2 is 0
+BERNOULLI_VARIANCE = 0.25  # the largest variance of a reward in [0, 1], used while s_t^2 is 0
 LOSSES = ("squared-error", "bernoulli")
 PROBABILITY_FLOOR = 1e-6  # keeps the Bernoulli likelihood of an impossible reward finite
-NO_SPREAD = 1e-12  # up to this, v_t is rounding and one observation holds all the weight
-NO_VARIANCE = 1e-12  # up to this, s_t^2 is rounding: equal rewards such as 0.1 do not give exactly 0
+NO_SPREAD = 1e-12  # up to this, v_t is rounding error and one observation has all the weight
+NO_VARIANCE = 1e-12  # up to this, s_t^2 is rounding error: equal rewards such as 0.1 do not give exactly 0
 
 
 class AdaptiveState(NamedTuple):
@@ -86,7 +86,7 @@ def observe(state: AdaptiveState, reward: float, params: AdaptiveParams) -> Adap
     new_m = forgetting * m + reward
     new_w = forgetting * w + 1.0
     new_k = forgetting * forgetting * k + 1.0
-    # Equations (11) and (13); undefined, and left alone, while one observation has all the weight
+    # Equations (11) and (13); undefined, and not updated, while one observation has all the weight
     v = w * (1.0 - k / (w * w)) if w > 0.0 else 0.0
     new_v = new_w * (1.0 - new_k / (new_w * new_w))
     new_variance = variance
@@ -112,11 +112,11 @@ def belief(state: AdaptiveState) -> Belief:
 
 
 class AdaptiveForgetting(Estimator):
-    """Mean and variance under a forgetting factor that learns how fast the arm changes.
+    r"""Mean and variance with a forgetting factor that adapts to how fast the arm changes.
 
-    After each reward the factor takes one step of gradient descent on the squared error (or the Bernoulli
-    negative log-likelihood) with which the previous mean predicted that reward. In a still world the factor
-    stays near 1; after a change it falls, and the past is forgotten.
+    Each reward moves the factor by one step of gradient descent on the squared error (or the Bernoulli negative
+    log-likelihood) of the previous mean as a prediction of that reward. While the mean is constant the factor stays
+    near 1; after a change it decreases, and earlier rewards are forgotten.
 
     Parameters
     ----------
@@ -124,9 +124,9 @@ class AdaptiveForgetting(Estimator):
         How far the forgetting factor moves after a reward: the paper's eta, or ``"variance-scaled"`` for its eta_4,
         0.0001 over the estimated variance.
     floor
-        The smallest forgetting factor that is allowed, in [0, 1]. The paper uses 0; Bodenham & Adams' package uses 0.6.
+        The smallest forgetting factor, in [0, 1]. The paper uses 0; Bodenham & Adams' package uses 0.6.
     loss
-        The error of a prediction that forgetting makes small: ``"squared-error"``, the paper's choice, or
+        The loss that the gradient descent minimises: ``"squared-error"``, the paper's choice, or
         ``"bernoulli"``, the negative log-likelihood.
 
     Examples
@@ -139,6 +139,15 @@ class AdaptiveForgetting(Estimator):
     (0.64, 0.52)
 
     A sample mean of the same rewards would still be at 0.13.
+
+    Notes
+    -----
+    The sums and the forgetting factor after a reward y, with the old values on the right; the factor is kept in
+    [floor, 1], and m / w is the mean:
+
+    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
+
+    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Fixed forgetting: the weight of a reward falls by a constant factor with each newer one."""
+"""Fixed forgetting: each new reward discounts the earlier ones by a constant factor."""
 
 import math
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from dynabandit.estimators.base import Belief, Estimator
 
 __all__ = ["FixedForgetting"]
 
-NO_SPREAD = 1e-12  # up to this, v_t is rounding and one observation holds all the weight
+NO_SPREAD = 1e-12  # up to this, v_t is rounding error and one observation has all the weight
 
 
 class DiscountedSums(NamedTuple):
@@ -26,7 +26,7 @@ START = DiscountedSums(m=0.0, squares=0.0, w=0.0, k=0.0)
 
 @kernel
 def observe(state: DiscountedSums, reward: float, forgetting: float) -> DiscountedSums:
-    """Take in one reward; equations (4), (5) and (12) with a constant lambda."""
+    """Add one reward; equations (4), (5) and (12) with a constant lambda."""
     return DiscountedSums(
         forgetting * state.m + reward,
         forgetting * state.squares + reward * reward,
@@ -36,7 +36,7 @@ def observe(state: DiscountedSums, reward: float, forgetting: float) -> Discount
 
 
 def belief(state: DiscountedSums, forgetting: float) -> Belief:
-    """Read mean and variance off the discounted sums; equations (3) and (10)."""
+    """Return the mean and variance of the discounted sums; equations (3) and (10)."""
     if state.w <= 0.0:
         return Belief(math.nan, 0.0, forgetting, 0.0)
     mean = state.m / state.w
@@ -46,12 +46,12 @@ def belief(state: DiscountedSums, forgetting: float) -> Belief:
 
 
 class FixedForgetting(Estimator):
-    """Mean and variance with weights that fall geometrically with age.
+    """Mean and variance with geometrically decreasing weights.
 
     Parameters
     ----------
     forgetting
-        The factor per reward, in [0, 1]; 1 is the sample mean, 0 sees only the latest reward.
+        The factor per reward, in [0, 1]; 1 is the sample mean, 0 uses only the latest reward.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The sample mean: every reward counts the same, for ever."""
+"""The sample mean: every reward has the same weight."""
 
 import math
 from typing import NamedTuple
@@ -43,8 +43,7 @@ def belief(sums: Sums) -> Belief:
 class SampleMean(Estimator):
     """Mean and variance of all rewards so far, each with the same weight.
 
-    Right for an arm that never changes, and slow to follow one that does: after n rewards a new one moves
-    the estimate by 1/n.
+    It suits arms that do not change. After n rewards a new one has the weight 1/n, so changes are followed slowly.
 
     Examples
     --------

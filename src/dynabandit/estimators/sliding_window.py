@@ -1,4 +1,4 @@
-"""A sliding window: the latest rewards count fully, older ones not at all."""
+"""A sliding window: only the latest rewards count."""
 
 from collections import deque
 
@@ -13,7 +13,7 @@ __all__ = ["SlidingWindow", "retract"]
 
 @kernel
 def retract(state: Sums, reward: float) -> Sums:
-    """Take one reward out again; what was rounded before moves no mean out of [0, 1]."""
+    """Remove one reward; rounding errors do not move the mean out of [0, 1]."""
     plays = state.plays - 1.0
     if plays <= 0.0:
         return Sums(0.0, 0.0, 0.0)
@@ -22,7 +22,7 @@ def retract(state: Sums, reward: float) -> Sums:
 
 
 class SlidingWindow(Estimator):
-    """Mean and variance of the latest rewards, at a cost that does not depend on the window's length.
+    """Mean and variance of the latest rewards; the cost does not depend on the length of the window.
 
     Parameters
     ----------

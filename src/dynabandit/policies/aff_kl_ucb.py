@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.bernoulli_kl import negentropy, upper_bound
 from dynabandit.core.compilation import kernel
@@ -44,17 +44,18 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AffKLUCB(AdaptivePolicy):
-    r"""UCB on the adaptive mean with a Kullback-Leibler bound in place of Hoeffding's.
+    r"""UCB on the adaptive mean with a Kullback-Leibler bound instead of Hoeffding's.
 
     It is `AffUCB2Growing` with the tighter bound: the largest q with n kl(mean, q) <= -log(confidence), where n is the
-    effective size, w^2 / k, which shrinks towards 1 while an arm waits.
+    effective size, w^2 / k, which shrinks towards 1 while an arm is idle.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
     confidence
-        The probability with which a mean may be above its bound, in (0, 1]; 0.05 as in the paper's appendix.
+        The probability that a mean is above its bound, in (0, 1]; 0.05 as in the paper's appendix.
     burn_in
         How often each arm is played at first.
 
@@ -66,19 +67,12 @@ class AffKLUCB(AdaptivePolicy):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
-
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
-
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
-
     The score of an arm, with an effective size n that shrinks while the arm is idle:
 
     .. math:: \max \left\{ q : n \, \mathrm{kl}\left( \frac{m}{w}, q \right) \leq - \log \mathrm{confidence} \right\},
         \quad n = \max\left( 1, \; \lambda^{\mathrm{idle} / K} \frac{w^2}{k} \right)
 
-    Cost of a step: O(K), with a root to find for each arm.
+    Cost of a step: O(K), with one root search per arm.
 
     References
     ----------
@@ -86,11 +80,9 @@ class AffKLUCB(AdaptivePolicy):
     & Cappe (2011).
     """
 
-    name: ClassVar[str] = "aff-kl-ucb"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=aff_shared.start, score=score, learn=learn, params=Params
-    )
+    name = "aff-kl-ucb"
+    slots = SLOTS
+    functions = PolicyFunctions(start=aff_shared.start, score=score, learn=learn, params=Params)
 
     confidence: float = 0.05
 

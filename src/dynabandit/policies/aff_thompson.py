@@ -1,7 +1,7 @@
-"""AFF-TS and AFF-OTS: Thompson sampling from a posterior whose data fades, but not its prior."""
+"""AFF-TS and AFF-OTS: Thompson sampling from a posterior whose data, but not its prior, is discounted."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.errors import keep
@@ -41,14 +41,15 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AffTS(AdaptivePolicy):
-    r"""Thompson sampling from Beta(a + m~, b + w~ - m~), where the data of an idle arm fades.
+    r"""Thompson sampling from Beta(a + m~, b + w~ - m~), where the data of an idle arm is discounted.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
     prior
-        The Beta prior of every arm, a pair of positive numbers; it is never forgotten.
+        The Beta prior of every arm, a pair of positive numbers; it is not discounted.
     burn_in
         How often each arm is played at first.
 
@@ -60,30 +61,21 @@ class AffTS(AdaptivePolicy):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
-
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
-
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
-
-    The score is a draw from a posterior whose data, but not its prior, fades while the arm is idle:
+    The score is a draw from a posterior whose data, but not its prior, is discounted while the arm is idle:
 
     .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
         \lambda^{\mathrm{idle} / K} (m, w)
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost of a step: O(K); with many arms, only those that can have the largest draw are drawn.
 
     References
     ----------
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 4.
     """
 
-    name: ClassVar[str] = "aff-ts"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=aff_shared.start, learn=learn, posterior=posterior, params=Params
-    )
+    name = "aff-ts"
+    slots = SLOTS
+    functions = PolicyFunctions(start=aff_shared.start, learn=learn, posterior=posterior, params=Params)
 
     prior: tuple[float, float] = (2.0, 2.0)
 
@@ -97,14 +89,15 @@ class AffTS(AdaptivePolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class AffOTS(AffTS):
-    r"""AFF-TS, with a draw below the posterior mean replaced by that mean: the paper's all-round choice.
+    r"""AFF-TS with draws below the posterior mean replaced by that mean; the paper recommends it in general.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
     prior
-        The Beta prior of every arm, a pair of positive numbers; it is never forgotten.
+        The Beta prior of every arm, a pair of positive numbers; it is not discounted.
     burn_in
         How often each arm is played at first.
 
@@ -117,24 +110,17 @@ class AffOTS(AffTS):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
-
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
-
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
-
-    The score is the larger of a draw from the posterior and its mean; its data fades while the arm is idle:
+    The score is the larger of a draw from the posterior and its mean; its data is discounted while the arm is idle:
 
     .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
         \lambda^{\mathrm{idle} / K} (m, w)
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost of a step: O(K); with many arms, only those that can have the largest draw are drawn.
 
     References
     ----------
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 5.
     """
 
-    name: ClassVar[str] = "aff-ots"
-    functions: ClassVar[PolicyFunctions] = AffTS.functions._replace(optimistic=True)
+    name = "aff-ots"
+    functions = AffTS.functions._replace(optimistic=True)

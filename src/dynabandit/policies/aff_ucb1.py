@@ -1,9 +1,9 @@
-"""AFF-UCB1: the adaptive mean, and a bonus that grows while an arm waits."""
+"""AFF-UCB1: the adaptive mean and a bonus that grows while an arm is idle."""
 
 import functools
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,15 +66,16 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 class AffUCB1(AdaptivePolicy):
     r"""UCB on the adaptive mean; the bonus of an idle arm grows like idle^(1/K).
 
-    As printed in the paper, the bonus of an idle arm is proportional to its estimated standard deviation. An
-    arm whose burn-in gave equal rewards only has none, and gets no bonus at all. `variance_floor` mends that.
+    As printed in the paper, the bonus of an idle arm is proportional to its estimated standard deviation. If all
+    rewards of an arm's burn-in are equal, its bonus is 0. A positive `variance_floor` avoids that.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
     variance_floor
-        The least variance in the bonus of an idle arm, in [0, 1]; 0 is the paper's formula.
+        The smallest variance in the bonus of an idle arm, in [0, 1]; 0 is the paper's formula.
     burn_in
         How often each arm is played at first, so that a variance can be estimated; 10 in the paper.
 
@@ -86,13 +87,6 @@ class AffUCB1(AdaptivePolicy):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
-
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
-
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
-
     The score of an arm, with s^2 its adaptive variance:
 
     .. math:: \frac{m}{w} + \sqrt{\frac{- \log 0.05}{2 w^2 / k}} \quad \text{if it was just played}
@@ -106,11 +100,9 @@ class AffUCB1(AdaptivePolicy):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 2.
     """
 
-    name: ClassVar[str] = "aff-ucb1"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, score=score, learn=learn, table=table, params=Params
-    )
+    name = "aff-ucb1"
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, score=score, learn=learn, table=table, params=Params)
 
     burn_in: int = 10
     variance_floor: float = 0.0

@@ -1,8 +1,7 @@
-"""AFF-UCB2 as printed, and a variant whose bonus does grow."""
+"""AFF-UCB2 as printed in the paper, and a variant whose bonus grows while an arm is idle."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.special_functions import exp_positive
@@ -59,16 +58,17 @@ def growing_learn(state: PolicyState, arm: int, reward: Reward, params: AffParam
 
 @dataclass(frozen=True, kw_only=True)
 class AffUCB2(AdaptivePolicy):
-    r"""UCB on the adaptive mean with the effective size w^2 / k, exactly as the paper prints it.
+    r"""UCB on the adaptive mean with the effective size w^2 / k, exactly as printed in the paper.
 
-    The paper discounts w by lambda and k by lambda^2 while an arm waits, meaning its bonus to grow. The two
-    discounts cancel, and the bonus stands still. With many arms that little exploration serves well; with few
-    arms an arm that was left is hardly ever tried again. `AffUCB2Growing` is what the text describes.
+    While an arm is idle the paper discounts w by lambda and k by lambda^2, so that its bonus should grow. But the
+    discounts cancel, and the bonus is constant. With many arms this little exploration is enough; with few arms, an
+    abandoned arm is hardly ever tried again. `AffUCB2Growing` does what the paper's text describes.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
     burn_in
         How often each arm is played at first.
 
@@ -80,41 +80,35 @@ class AffUCB2(AdaptivePolicy):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
-
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
-
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
-
     The score of an arm, where the discounts of w and k for idle steps cancel:
 
     .. math:: \frac{m}{w} + \sqrt{\frac{- \log 0.05}{2 w^2 / k}}
 
-    Cost of a step: O(log K), since a score stands still while its arm is not played.
+    Cost of a step: O(log K), because a score changes only when its arm is played.
 
     References
     ----------
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 3.
     """
 
-    name: ClassVar[str] = "aff-ucb2"
-    slots: ClassVar[tuple[str, ...]] = PRINTED_SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "aff-ucb2"
+    slots = PRINTED_SLOTS
+    functions = PolicyFunctions(
         start=start, score=printed_score, learn=printed_learn, static_index=True, params=AffParams
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class AffUCB2Growing(AdaptivePolicy):
-    r"""AFF-UCB2 repaired: k is discounted by lambda as w is, so the bonus of an idle arm grows.
+    r"""AFF-UCB2 with k discounted by lambda, as w is, so that the bonus of an idle arm grows.
 
     The bonus grows like lambda^(-idle / 2K), up to the bonus of a single observation.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
     burn_in
         How often each arm is played at first.
 
@@ -126,13 +120,6 @@ class AffUCB2Growing(AdaptivePolicy):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
-
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
-
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
-
     The score of an arm, its bonus never above that of a single observation:
 
     .. math:: \frac{m}{w} + \lambda^{- \mathrm{idle} / (2 K)} \sqrt{\frac{- \log 0.05}{2 w^2 / k}}
@@ -142,11 +129,9 @@ class AffUCB2Growing(AdaptivePolicy):
     References
     ----------
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.2.2, and
-    ``docs/paper-notes.md`` for the repair.
+    ``docs/paper-notes.md`` for the correction.
     """
 
-    name: ClassVar[str] = "aff-ucb2-growing"
-    slots: ClassVar[tuple[str, ...]] = GROWING_SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, score=growing_score, learn=growing_learn, params=AffParams
-    )
+    name = "aff-ucb2-growing"
+    slots = GROWING_SLOTS
+    functions = PolicyFunctions(start=start, score=growing_score, learn=growing_learn, params=AffParams)

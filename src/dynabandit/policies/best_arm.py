@@ -1,7 +1,7 @@
 """The oracle policy with zero regret: it is told the true means."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from dynabandit.core.compilation import kernel
 from dynabandit.policies import sample_mean_policy
@@ -26,7 +26,7 @@ def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class BestArm(SampleMeanPolicy):
-    r"""Play the arm whose true mean is largest now; only a simulation can tell it.
+    r"""Play the arm with the largest true mean, which only a simulation knows.
 
     Parameters
     ----------
@@ -50,12 +50,12 @@ class BestArm(SampleMeanPolicy):
 
     References
     ----------
-    The upper yardstick: regret is measured against it, so its own is 0.
+    The oracle that regret is measured against; its own regret is 0.
     """
 
-    name: ClassVar[str] = "best-arm"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "best-arm"
+    slots = SLOTS
+    functions = PolicyFunctions(
         start=sample_mean_policy.start, score=score, learn=sample_mean_policy.learn, reveal=reveal
     )
-    informed: ClassVar[bool] = True
+    informed = True

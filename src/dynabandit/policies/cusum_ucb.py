@@ -1,8 +1,8 @@
-"""CUSUM-UCB: UCB that starts an arm again when its rewards walk away from their first mean."""
+"""CUSUM-UCB: UCB that restarts an arm when its rewards deviate from their first mean."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import EXPLORE, LARGEST_STEP, uniform
@@ -57,26 +57,26 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class CusumUCB(HorizonTuned, SampleMeanPolicy):
-    r"""UCB that restarts an arm when a two-sided CUSUM test finds that its mean is no longer that of its first plays.
+    r"""UCB that restarts an arm when a two-sided CUSUM test detects that its mean differs from that of its first plays.
 
-    Now and then any arm is played, so that arms that look bad are tested too.
+    With some probability a random arm is played, so that arms with low scores are tested too.
 
     Parameters
     ----------
     drift
-        The paper's epsilon in [0, 1]: what a mean may move without an alarm.
+        The paper's epsilon in [0, 1]: a change of the mean that causes no alarm.
     reference_plays
-        The paper's M: so many first plays of an arm give the mean that later ones are compared with.
+        The paper's M: the number of first plays whose mean is the reference for later ones.
     threshold
         The paper's h, at least 0; by default log(horizon / changes).
     exploration
-        The paper's alpha in [0, 1], how often any arm is played; by default
+        The paper's alpha in [0, 1], the probability of a random arm; by default
         sqrt(changes / horizon log(horizon / changes)).
     changes
-        How many changes are expected; by default a simulation counts how often the best arm changes on its path, and
-        1 is the form that does not look.
+        How many changes are expected; by default a simulation counts how often the best arm changes on its path; 1
+        does not use this knowledge.
     horizon
-        How many steps there will be; a simulation takes its own.
+        How many steps there will be; a simulation uses its own.
     burn_in
         How often each arm is played at first.
 
@@ -88,13 +88,13 @@ class CusumUCB(HorizonTuned, SampleMeanPolicy):
 
     Notes
     -----
-    After M plays of an arm with the mean r, each reward y moves two walks, for a rise and for a fall:
+    After M plays of an arm with mean r, each reward y updates two statistics, for an increase and for a decrease:
 
     .. math:: g^{+} \leftarrow \max(0, \; g^{+} + y - r - \varepsilon), \quad g^{-} \leftarrow \max(0, \; g^{-} + r -
         y - \varepsilon)
 
-    The arm starts again when one of them reaches the threshold. With n the plays of all arms since their restarts,
-    the score is
+    The arm restarts when one of them reaches the threshold. With n the plays of all arms since their restarts, the
+    score is
 
     .. math:: \bar{x} + \sqrt{\frac{\log n}{N}}
 
@@ -106,9 +106,9 @@ class CusumUCB(HorizonTuned, SampleMeanPolicy):
     AAAI.
     """
 
-    name: ClassVar[str] = "cusum-ucb"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "cusum-ucb"
+    slots = SLOTS
+    functions = PolicyFunctions(
         start=ucb.start, score=ucb.score, learn=learn, common=common, explore=explore, params=Params
     )
 

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -43,17 +42,17 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 class DKLUCB(DiscountTuned):
     r"""KL-UCB on discounted means and counts: all arms forget at the same rate, whether they are played or not.
 
-    The decay moves with the rewards of all arms, as in `DUCB`.
+    The discount is applied per reward of any arm, as in `DUCB`.
 
     Parameters
     ----------
     discount
         The factor per reward of any arm, in (0, 1]; by default 1 - sqrt(changes / horizon) / 4.
     changes
-        How often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
-        form that does not look.
+        How often the best arm is expected to change; by default a simulation counts it on its path; 1 does not
+        use this knowledge.
     horizon
-        How many steps the changes are expected in; a simulation takes its own.
+        How many steps the changes are expected in; a simulation uses its own.
     burn_in
         How often each arm is played at first.
 
@@ -71,7 +70,7 @@ class DKLUCB(DiscountTuned):
 
     .. math:: \max \left\{ q : N_t(a) \, \mathrm{kl}(\bar{x}_t(a), q) \leq \log n_t \right\}
 
-    Cost of a step: O(K), with a root to find for each arm.
+    Cost of a step: O(K), with one root search per arm.
 
     References
     ----------
@@ -80,12 +79,10 @@ class DKLUCB(DiscountTuned):
     detection for tackling piecewise-stationary bandits. JMLR 23.
     """
 
-    name: ClassVar[str] = "d-kl-ucb"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=d_ucb.start, score=score, learn=learn, common=common, params=Params
-    )
-    needs_double: ClassVar[bool] = True
+    name = "d-kl-ucb"
+    slots = SLOTS
+    functions = PolicyFunctions(start=d_ucb.start, score=score, learn=learn, common=common, params=Params)
+    needs_double = True
 
     burn_in: int = 1
 

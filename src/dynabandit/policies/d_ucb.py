@@ -1,8 +1,8 @@
-"""D-UCB: upper confidence bounds from discounted averages, where every arm decays with every reward."""
+"""D-UCB: upper confidence bounds from discounted means, where every reward discounts all arms."""
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -87,19 +87,18 @@ def belief(column: np.ndarray, shared: np.ndarray, discount: float) -> Belief:
 class DUCB(DiscountTuned):
     r"""Discounted UCB: all arms forget at the same constant rate, whether they are played or not.
 
-    The decay moves with the rewards of all arms. In a simulation every step has its reward; in a `Bandit`, a
-    choice whose reward is still to come discounts nothing yet. An arm's effective size is its discounted count
-    of rewards.
+    The discount is applied per reward of any arm. In a simulation every step has a reward; in a `Bandit`, a choice
+    whose reward has not arrived discounts nothing yet. An arm's effective size is its discounted number of rewards.
 
     Parameters
     ----------
     discount
         The factor per reward of any arm, in (0, 1]; by default 1 - sqrt(changes / horizon) / 4.
     changes
-        How often the best arm is expected to change; by default a simulation counts it on its path, knowledge that no
-        real user has, and 1 is the form that does not look.
+        How often the best arm is expected to change; by default a simulation counts it on its path, which a
+        real user cannot; 1 does not use this knowledge.
     horizon
-        How many steps the changes are expected in; a simulation takes its own.
+        How many steps the changes are expected in; a simulation uses its own.
     burn_in
         How often each arm is played at first.
 
@@ -124,12 +123,10 @@ class DUCB(DiscountTuned):
     Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
     """
 
-    name: ClassVar[str] = "d-ucb"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, score=score, learn=learn, common=common, params=Params
-    )
-    needs_double: ClassVar[bool] = True
+    name = "d-ucb"
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, score=score, learn=learn, common=common, params=Params)
+    needs_double = True
 
     burn_in: int = 1
 

@@ -1,7 +1,7 @@
-"""D-TS: Thompson sampling on discounted counts, where every arm decays with every reward."""
+"""D-TS: Thompson sampling on discounted counts, where every reward discounts all arms."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -65,24 +65,23 @@ def decay(memory: np.ndarray, shared: np.ndarray, discount: float) -> None:
 class DiscountedTS(DiscountTuned):
     r"""Discounted Thompson sampling: all arms forget at the same constant rate, whether they are played or not.
 
-    What an arm forgets gives way to its prior, so that an arm left alone is tried again. The decay moves with the
-    rewards of all arms, as in `DUCB`. A reward between 0 and 1 counts as that part of a success, where the paper tosses
-    a coin.
+    An idle arm returns to its prior and is tried again. The discount is applied per reward of any arm, as in `DUCB`. A
+    reward between 0 and 1 counts as a fraction of a success; the paper draws a Bernoulli number instead.
 
     Parameters
     ----------
     discount
-        The factor per reward of any arm, in (0, 1]. The paper leaves it to the user; without one, it follows the rule
-        of D-UCB, 1 - sqrt(Y / T) / 4 for T steps and Y changes.
+        The factor per reward of any arm, in (0, 1]. The paper leaves it to the user; the default is the rule of D-UCB,
+        1 - sqrt(Y / T) / 4 for T steps and Y changes.
     changes
-        Y, how often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
-        form that does not look.
+        Y, how often the best arm is expected to change; by default a simulation counts it on its path; 1 does not
+        use this knowledge.
     horizon
-        T, how many steps are expected; a simulation takes its own.
+        T, how many steps are expected; a simulation uses its own.
     prior
-        The Beta prior of every arm, a pair of positive numbers; it does not decay.
+        The Beta prior of every arm, a pair of positive numbers; it is not discounted.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        How often each arm is played at first; by default not at all, since the prior allows a choice at the first step.
 
     Examples
     --------
@@ -96,7 +95,7 @@ class DiscountedTS(DiscountTuned):
 
     .. math:: S \leftarrow \gamma S + y \, 1[\text{played}], \quad F \leftarrow \gamma F + (1 - y) \, 1[\text{played}]
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost of a step: O(K); with many arms, only those that can have the largest draw are drawn.
 
     References
     ----------
@@ -104,12 +103,10 @@ class DiscountedTS(DiscountTuned):
     Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
     """
 
-    name: ClassVar[str] = "d-ts"
-    slots: ClassVar[tuple[str, ...]] = ("successes", "failures")
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, learn=learn, posterior=posterior, common=common, params=Params
-    )
-    needs_double: ClassVar[bool] = True
+    name = "d-ts"
+    slots = ("successes", "failures")
+    functions = PolicyFunctions(start=start, learn=learn, posterior=posterior, common=common, params=Params)
+    needs_double = True
 
     burn_in: int = 0
     prior: tuple[float, float] = (1.0, 1.0)
@@ -122,7 +119,7 @@ class DiscountedTS(DiscountTuned):
         return Params(Prior(*self.prior), self._discount())
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        """Read the posterior of an arm; its effective size is a + b, the prior included."""
+        """Return the posterior of an arm; its effective size is a + b, the prior included."""
         successes, failures = column.tolist()
         a = self.prior[0] + successes * float(shared[SCALE])
         b = self.prior[1] + failures * float(shared[SCALE])

@@ -1,8 +1,8 @@
-"""DTS: Thompson sampling with a bounded memory, and two ways to let the data set the bound."""
+"""DTS: Thompson sampling with a bounded memory, and two variants whose bound follows from the data."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -121,11 +121,11 @@ class DTS(Policy):
     Parameters
     ----------
     memory
-        The paper's C, positive: how many rewards a posterior can hold before it forgets.
+        The paper's C, positive: how many rewards a posterior holds before it forgets.
     prior
         The Beta prior of every arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        How often each arm is played at first; by default not at all, since the prior allows a choice at the first step.
 
     Examples
     --------
@@ -141,16 +141,16 @@ class DTS(Policy):
 
     .. math:: (a, b) \leftarrow \frac{C}{C + 1} \, (a + y, \; b + 1 - y) \quad \text{else}
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost of a step: O(K); with many arms, only those that can have the largest draw are drawn.
 
     References
     ----------
     Gupta, Granmo & Agrawala (2011), Thompson sampling for dynamic multi-armed bandits. ICMLA.
     """
 
-    name: ClassVar[str] = "dts"
-    slots: ClassVar[tuple[str, ...]] = ("a", "b")
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(start=start, learn=learn, posterior=posterior, params=Params)
+    name = "dts"
+    slots = ("a", "b")
+    functions = PolicyFunctions(start=start, learn=learn, posterior=posterior, params=Params)
 
     burn_in: int = 0
     memory: float = 10.0
@@ -172,9 +172,9 @@ class DTS(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class AffDTS(AdaptivePolicy):
-    """What the two adaptive forms of DTS share."""
+    """What the two adaptive variants of DTS share."""
 
-    slots: ClassVar[tuple[str, ...]] = AFF_SLOTS
+    slots = AFF_SLOTS
 
     memory: float = 10.0
     prior: tuple[float, float] = (2.0, 2.0)
@@ -195,9 +195,10 @@ class AffDTS1(AffDTS):
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
     memory
-        The initial C, which holds during the burn-in plays of an arm.
+        The initial C, used during the burn-in plays of an arm.
     prior
         The Beta prior of every arm, a pair of positive numbers.
     burn_in
@@ -211,28 +212,19 @@ class AffDTS1(AffDTS):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
-
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
-
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
-
     The memory of DTS after the burn-in, with s^2 the adaptive variance:
 
     .. math:: C_t = \frac{4}{s_t^2} - 1
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost of a step: O(K); with many arms, only those that can have the largest draw are drawn.
 
     References
     ----------
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.3.2.
     """
 
-    name: ClassVar[str] = "aff-dts1"
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=aff_start, learn=variance_learn, posterior=aff_posterior, params=AffDTSParams
-    )
+    name = "aff-dts1"
+    functions = PolicyFunctions(start=aff_start, learn=variance_learn, posterior=aff_posterior, params=AffDTSParams)
 
     burn_in: int = 10
 
@@ -244,9 +236,10 @@ class AffDTS2(AffDTS):
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
     memory
-        The initial C, which holds during the burn-in plays of an arm.
+        The initial C, used during the burn-in plays of an arm.
     prior
         The Beta prior of every arm, a pair of positive numbers.
     burn_in
@@ -260,25 +253,16 @@ class AffDTS2(AffDTS):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
-
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
-
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
-
     The memory of DTS after the burn-in:
 
     .. math:: C_t = w_t - 1
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost of a step: O(K); with many arms, only those that can have the largest draw are drawn.
 
     References
     ----------
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.3.2.
     """
 
-    name: ClassVar[str] = "aff-dts2"
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=aff_start, learn=weight_learn, posterior=aff_posterior, params=AffDTSParams
-    )
+    name = "aff-dts2"
+    functions = PolicyFunctions(start=aff_start, learn=weight_learn, posterior=aff_posterior, params=AffDTSParams)

@@ -1,8 +1,8 @@
-"""eps-Greedy: the best sample mean, and now and then any arm."""
+"""eps-Greedy: the largest sample mean, or a random arm with probability epsilon."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import EXPLORE, uniform
@@ -45,7 +45,7 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class EpsGreedy(SampleMeanPolicy):
-    r"""Play the arm with the best sample mean; with probability epsilon, any arm.
+    r"""Play the arm with the largest sample mean; with probability epsilon, a random arm.
 
     Parameters
     ----------
@@ -62,11 +62,11 @@ class EpsGreedy(SampleMeanPolicy):
 
     Notes
     -----
-    With probability epsilon any arm, else the best sample mean of the rewards so far:
+    With probability epsilon a random arm, else the largest sample mean of the rewards so far:
 
     .. math:: a_t = \arg\max_a \bar{x}_t(a)
 
-    Cost of a step: O(log K), since a mean stands still while its arm is not played.
+    Cost of a step: O(log K), because a mean changes only when its arm is played.
 
     References
     ----------
@@ -74,9 +74,9 @@ class EpsGreedy(SampleMeanPolicy):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.1.
     """
 
-    name: ClassVar[str] = "eps-greedy"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "eps-greedy"
+    slots = SLOTS
+    functions = PolicyFunctions(
         start=start, score=score, learn=learn, explore=explore, static_index=True, params=Params
     )
 

@@ -1,8 +1,8 @@
-"""Exp3.S: exponential weights that share, so that no arm is forgotten for good."""
+"""Exp3.S: exponential weights that share, so that no weight vanishes."""
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import SCORE, Stream, uniform
@@ -70,25 +70,25 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Exp3S(HorizonTuned, SampleMeanPolicy):
-    r"""Exp3.S: draw an arm by exponential weights; each step, every weight gets a small share of their sum.
+    r"""Exp3.S: draw an arm with exponential weights; at each step, every weight gets a small share of their sum.
 
-    Made for rewards that an opponent chooses, and measured against the best sequence of arms with few switches. A
-    reward counts by the probability of its arm when it is learnt, which in a simulation is that of the decision; in a
-    `Bandit`, rewards that come late count by the weights of then, and paused or removed arms keep their share of the
-    weights, so that the rewards of the others count for too much. For arms that come and go, take another policy.
+    Made for adversarial rewards; its regret is compared with the best sequence of arms with few switches. A reward is
+    divided by the probability of its arm when it is learned. In a simulation that is the probability of the decision;
+    in a `Bandit`, late rewards are divided by the current probability. Paused or removed arms keep their share of the
+    weights, so that the rewards of the other arms count too much: use another policy if arms change.
 
     Parameters
     ----------
     exploration
-        The paper's gamma, in (0, 1]: how much of each decision is uniform chance.
+        The paper's gamma, in (0, 1]: the uniform part of each decision.
     sharing
-        The paper's alpha, in (0, 1]: how much of the sum goes to all weights.
+        The paper's alpha, in (0, 1]: the share of the sum that goes to all weights.
     changes
-        Y, how often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
-        form that does not look. What is not given above follows from the paper's corollaries: alpha = 1 / T and
+        Y, how often the best arm is expected to change; by default a simulation counts it on its path; 1 does not
+        use this knowledge. What is not given above follows from the paper's corollaries: alpha = 1 / T and
         gamma = sqrt(K ((Y + 1) log(K T) + e) / ((e - 1) T)), or gamma = sqrt(K log(K T) / T) where Y is 1.
     horizon
-        T, how many steps are expected; a simulation takes its own.
+        T, how many steps are expected; a simulation uses its own.
     burn_in
         How often each arm is played at first.
 
@@ -100,7 +100,7 @@ class Exp3S(HorizonTuned, SampleMeanPolicy):
 
     Notes
     -----
-    With weights v, the probability of each arm, and the update after a reward y of the arm that was played:
+    With weights v, the probability of each arm, and the update after a reward y of the played arm:
 
     .. math:: p_a = (1 - \gamma) \frac{v_a}{\sum_b v_b} + \frac{\gamma}{K}
 
@@ -114,9 +114,9 @@ class Exp3S(HorizonTuned, SampleMeanPolicy):
     Auer, Cesa-Bianchi, Freund & Schapire (2002), The nonstochastic multiarmed bandit problem. SIAM J. Comput. 32.
     """
 
-    name: ClassVar[str] = "exp3-s"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(start=start, score=score, learn=learn, params=Params)
+    name = "exp3-s"
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, score=score, learn=learn, params=Params)
 
     burn_in: int = 0
     exploration: float | None = None
@@ -139,9 +139,9 @@ class Exp3S(HorizonTuned, SampleMeanPolicy):
         learning = math.log(arms * horizon)
         if self.exploration is not None:
             exploration = self.exploration
-        elif changes > 1:  # corollary 8.2, whose hardness counts the stretches between changes
+        elif changes > 1:  # corollary 8.2, whose hardness counts the segments between changes
             rate = arms * ((changes + 1) * learning + math.e) / ((math.e - 1.0) * horizon)
             exploration = min(1.0, math.sqrt(rate))
-        else:  # corollary 8.3, for a hardness that nobody knows
+        else:  # corollary 8.3, for an unknown hardness
             exploration = min(1.0, math.sqrt(arms * learning / horizon))
         return Params(exploration, 1.0 / horizon if self.sharing is None else self.sharing, float(arms))

@@ -1,7 +1,7 @@
-"""f-dsw TS: two posteriors for each arm, one that fades and one that looks at its latest rewards."""
+"""f-dsw TS: two posteriors for each arm, one on discounted and one on its latest rewards."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -62,10 +62,10 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class FDSWTS(Policy):
-    r"""f-discounted-sliding-window Thompson sampling: combine a draw from a fading and from a hot posterior.
+    r"""f-discounted-sliding-window Thompson sampling: combine draws from a discounted and from a recent posterior.
 
-    The historic posterior is that of `DiscountedTS`, where all arms fade. The hot one counts the latest rewards of the
-    arm itself, however long ago they were.
+    The historic posterior is that of `DiscountedTS`. The hot posterior counts the latest rewards of the arm itself,
+    however long ago they were.
 
     Parameters
     ----------
@@ -74,12 +74,12 @@ class FDSWTS(Policy):
     discount
         The historic factor per reward of any arm, in (0, 1].
     window
-        How many rewards of an arm its hot posterior counts. The defaults are those of the authors' synthetic worlds of
-        1,000 steps for max and mean; for min they took 0.95 and 75.
+        How many rewards of an arm its hot posterior counts. The defaults are those of the authors' synthetic
+        environments of 1,000 steps for max and mean; for min they used 0.95 and 75.
     prior
         The Beta prior of both posteriors of every arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        How often each arm is played at first; by default not at all, since the prior allows a choice at the first step.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class FDSWTS(Policy):
     .. math:: f\left( \theta, \theta' \right), \quad \theta \sim \mathrm{Beta}(a + S_\gamma, \; b + F_\gamma), \quad
         \theta' \sim \mathrm{Beta}(a + S_n, \; b + F_n)
 
-    Cost of a step: O(K), two draws an arm; memory: O(K n).
+    Cost of a step: O(K), two draws per arm; memory: O(K n).
 
     References
     ----------
@@ -102,12 +102,10 @@ class FDSWTS(Policy):
     concept drift-aware algorithm. Entropy 23.
     """
 
-    name: ClassVar[str] = "f-dsw-ts"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=historic.start, score=score, learn=learn, common=historic.common, params=Params
-    )
-    needs_double: ClassVar[bool] = True
+    name = "f-dsw-ts"
+    slots = SLOTS
+    functions = PolicyFunctions(start=historic.start, score=score, learn=learn, common=historic.common, params=Params)
+    needs_double = True
 
     burn_in: int = 0
     combine: str = "max"
@@ -134,7 +132,7 @@ class FDSWTS(Policy):
         return RING + self.window
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        """Read an arm's hot posterior; its effective size is a + b, the prior included."""
+        """Return an arm's hot posterior; its effective size is a + b, the prior included."""
         a = self.prior[0] + float(column[HOT_SUCCESSES])
         b = self.prior[1] + float(column[HOT_FAILURES])
         return beta_belief(a, b, self.discount)

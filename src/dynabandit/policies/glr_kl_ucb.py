@@ -1,8 +1,8 @@
-"""GLR-klUCB: KL-UCB that starts again when a likelihood ratio test finds a change."""
+"""GLR-klUCB: KL-UCB that restarts when a likelihood ratio test detects a change."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -148,9 +148,9 @@ SCHEDULES = ("growing", "constant")
 
 @dataclass(frozen=True, kw_only=True)
 class GLRPolicy(HorizonTuned, SampleMeanPolicy):
-    """What the forms of GLR-klUCB share: the test and the restarts."""
+    """What the variants of GLR-klUCB share: the test and the restarts."""
 
-    slots: ClassVar[tuple[str, ...]] = SLOTS
+    slots = SLOTS
 
     burn_in: int = 1
     restart: str = "local"
@@ -213,17 +213,17 @@ class GLRPolicy(HorizonTuned, SampleMeanPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class GLRKLUCB(GLRPolicy):
-    r"""KL-UCB that restarts an arm, or all of them, when a generalized likelihood ratio test finds a change.
+    r"""KL-UCB that restarts an arm, or all arms, when a generalized likelihood ratio test detects a change.
 
-    Every arm is tested at its own plays: is some split of its rewards since the restart in two likelier than none?
-    So that arms that look bad are tested too, each arm is played in turn at regular times, a share
+    An arm is tested when it is played: is some split of its rewards since the restart into two segments likelier than
+    none? So that arms with low scores are tested too, each arm is played in turn at regular steps, a share
     alpha_k = sqrt(k K log(T) / T) of all steps after k - 1 restarts.
 
-    The test looks at splits after every tenth reward, as in the paper's experiments. Past `capacity` of them, every
-    other one is dropped and the spacing doubled, so that memory and time have a bound however long an arm is played:
-    a change lies at most a spacing, less than 2 / capacity of the rewards, from a split that is looked at.
+    The test considers splits after every tenth reward, as in the paper's experiments. Beyond `capacity` splits, every
+    other one is dropped and the spacing doubled, which bounds memory and time: the distance from a change to the next
+    considered split is at most one spacing, less than 2 / capacity of the rewards.
 
-    Restarts are counted in rewards, all else in steps; where each step has its reward, as in a simulation, these are
+    Restarts are counted in rewards, everything else in steps. In a simulation, where each step has a reward, these are
     the same.
 
     Parameters
@@ -231,22 +231,22 @@ class GLRKLUCB(GLRPolicy):
     restart
         ``"local"`` for the arm that changed, ``"global"`` for all arms.
     schedule
-        ``"growing"``, which needs not know the number of changes, or ``"constant"``, with `changes` in place of k.
+        ``"growing"``, which does not need the number of changes, or ``"constant"``, with `changes` instead of k.
     scale
-        A factor for the share of forced exploration, at least 0, which is none.
+        A factor for the share of forced exploration, at least 0; 0 turns it off.
     delta
-        How often a test without a change may find one, in (0, 1]; by default 1 / sqrt(horizon).
+        The probability of a false alarm, in (0, 1]; by default 1 / sqrt(horizon).
     every
-        An arm is tested at each so many of its plays.
+        An arm is tested at every so many of its plays.
     spacing
-        The splits that are tried at first are this many plays apart.
+        The initial distance between splits, in plays.
     capacity
-        How many splits are tried at most, an even number.
+        The largest number of splits, an even number.
     changes
         How many changes are expected, for the constant schedule; by default a simulation counts how often the best
         arm changes on its path.
     horizon
-        How many steps there will be; a simulation takes its own.
+        How many steps there will be; a simulation uses its own.
     burn_in
         How often each arm is played at first.
 
@@ -254,14 +254,14 @@ class GLRKLUCB(GLRPolicy):
     --------
     >>> import dynabandit as db
     >>> means = [[0.5, 0.1, 0.1], [0.5, 0.9, 0.1], [0.5, 0.1, 0.9]]
-    >>> world = db.environment("piecewise", starts=[1, 10_001, 20_001], means=means)
-    >>> runs = db.compare(["kl-ucb", "glr-kl-ucb"], world, horizon=30_000, replications=10, seed=1)
+    >>> environment = db.environment("piecewise", starts=[1, 10_001, 20_001], means=means)
+    >>> runs = db.compare(["kl-ucb", "glr-kl-ucb"], environment, horizon=30_000, replications=10, seed=1)
     >>> runs["glr-kl-ucb"].total_regret.mean() < runs["kl-ucb"].total_regret.mean() / 2
     np.True_
 
     Notes
     -----
-    An arm with n rewards since its restart is taken to have changed if, for some split s,
+    A change is detected for an arm with n rewards since its restart if, for some split s,
 
     .. math:: s \, \mathrm{kl}(\bar{x}_{1:s}, \bar{x}_{1:n}) + (n - s) \, \mathrm{kl}(\bar{x}_{s+1:n}, \bar{x}_{1:n})
         \geq \log \frac{n^{3/2}}{\delta}
@@ -276,10 +276,8 @@ class GLRKLUCB(GLRPolicy):
     bandits. JMLR 23.
     """
 
-    name: ClassVar[str] = "glr-kl-ucb"
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, score=score, learn=learn, common=common, params=Params
-    )
+    name = "glr-kl-ucb"
+    functions = PolicyFunctions(start=start, score=score, learn=learn, common=common, params=Params)
 
     schedule: str = "growing"
 
@@ -306,30 +304,30 @@ class GLRKLUCB(GLRPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class GLRKLUCBDiminishing(GLRPolicy):
-    r"""GLR-klUCB whose forced exploration is frequent after a restart and ever rarer from then on.
+    r"""GLR-klUCB whose forced exploration is frequent after a restart and becomes rarer with time.
 
-    A share of about alpha / sqrt(t) of the steps is forced, t steps after the latest restart: sessions in which each
-    arm is played once begin when sqrt(t) has grown by K / (2 alpha). Neither the number of changes nor the horizon
-    is needed for it. All else is as in `GLRKLUCB`.
+    About alpha / sqrt(t) of the steps are forced, t steps after the latest restart: a session, in which each arm is
+    played once, begins whenever sqrt(t) has grown by K / (2 alpha). This needs neither the number of changes nor the
+    horizon. Everything else is as in `GLRKLUCB`.
 
     Parameters
     ----------
     restart
         ``"local"`` for the arm that changed, ``"global"`` for all arms.
     scale
-        The paper's alpha, at least 0, which is no forced exploration.
+        The paper's alpha, at least 0; 0 turns forced exploration off.
     delta
-        How often a test without a change may find one, in (0, 1]; by default 1 / sqrt(horizon).
+        The probability of a false alarm, in (0, 1]; by default 1 / sqrt(horizon).
     every
-        An arm is tested at each so many of its plays.
+        An arm is tested at every so many of its plays.
     spacing
-        The splits that are tried at first are this many plays apart.
+        The initial distance between splits, in plays.
     capacity
-        How many splits are tried at most, an even number.
+        The largest number of splits, an even number.
     changes
         Not used.
     horizon
-        How many steps there will be, for `delta`; a simulation takes its own.
+        How many steps there will be, for `delta`; a simulation uses its own.
     burn_in
         How often each arm is played at first.
 
@@ -354,8 +352,8 @@ class GLRKLUCBDiminishing(GLRPolicy):
     bandits. With the test of Besson, Kaufmann, Maillard & Seznec (2022). JMLR 23.
     """
 
-    name: ClassVar[str] = "glr-kl-ucb-diminishing"
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "glr-kl-ucb-diminishing"
+    functions = PolicyFunctions(
         start=start, score=score, learn=diminishing_learn, common=diminishing_common, params=Params
     )
 

@@ -1,8 +1,8 @@
-"""KL-UCB: upper confidence bounds in the geometry of Bernoulli laws."""
+"""KL-UCB: upper confidence bounds from the Kullback-Leibler divergence of Bernoulli distributions."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.errors import keep, number
@@ -36,15 +36,14 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class KLUCB(SampleMeanPolicy):
-    r"""Play the arm with the largest q that its rewards leave plausible, N kl(mean, q) <= log t.
+    r"""Play the arm with the largest q that satisfies N kl(mean, q) <= log t.
 
-    The bound is never above 1, and tight where a mean is near 0 or 1. For arms that stand still it is as good as
-    any policy can be in the long run.
+    The bound is at most 1 and tight if a mean is near 0 or 1. For constant means it is asymptotically optimal.
 
     Parameters
     ----------
     loglog
-        The paper's c in log t + c log log t, at least 0. Its theory takes 3, its experiments 0.
+        The paper's c in log t + c log log t, at least 0. Its theory uses 3, its experiments 0.
     burn_in
         How often each arm is played at first.
 
@@ -62,18 +61,16 @@ class KLUCB(SampleMeanPolicy):
 
     .. math:: \mathrm{kl}(p, q) = p \log \frac{p}{q} + (1 - p) \log \frac{1 - p}{1 - q}
 
-    Cost of a step: O(K), with a root to find for each arm.
+    Cost of a step: O(K), with one root search per arm.
 
     References
     ----------
     Garivier & Cappe (2011), The KL-UCB algorithm for bounded stochastic bandits and beyond. COLT.
     """
 
-    name: ClassVar[str] = "kl-ucb"
-    slots: ClassVar[tuple[str, ...]] = kl_index.SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=kl_index.start, score=score, learn=learn, common=common, params=Params
-    )
+    name = "kl-ucb"
+    slots = kl_index.SLOTS
+    functions = PolicyFunctions(start=kl_index.start, score=score, learn=learn, common=common, params=Params)
 
     burn_in: int = 1
     loglog: float = 0.0

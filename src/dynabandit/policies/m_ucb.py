@@ -1,8 +1,8 @@
-"""M-UCB: UCB that starts again when the two halves of an arm's latest rewards differ."""
+"""M-UCB: UCB that restarts when the two halves of an arm's latest rewards differ."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
@@ -55,24 +55,24 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class MUCB(HorizonTuned, SampleMeanPolicy):
-    r"""Monitored UCB: all arms start again when the sums of two halves of an arm's latest rewards differ by too much.
+    r"""Monitored UCB: all arms restart when the sums of the two halves of an arm's latest rewards differ by too much.
 
-    So that arms that look bad are monitored too, each arm is played in turn at regular times.
+    So that arms with low scores are monitored too, each arm is played in turn at regular steps.
 
     Parameters
     ----------
     window
-        The paper's w, an even number of an arm's own plays. The paper's experiments take 800.
+        The paper's w, an even number of an arm's own plays. The paper's experiments use 800.
     threshold
         The paper's b, at least 0; by default sqrt(w / 2 log(2 K T^2)).
     exploration
         The paper's gamma, the share of forced exploration in [0, 1]; by default
         sqrt(changes K (2 b + 3 sqrt(w)) / (2 T)), and 1 at most.
     changes
-        How many changes are expected; by default a simulation counts how often the best arm changes on its path, and
-        1 is the form that does not look.
+        How many changes are expected; by default a simulation counts how often the best arm changes on its path; 1
+        does not use this knowledge.
     horizon
-        How many steps there will be, T; a simulation takes its own.
+        How many steps there will be, T; a simulation uses its own.
     burn_in
         How often each arm is played at first.
 
@@ -84,7 +84,7 @@ class MUCB(HorizonTuned, SampleMeanPolicy):
 
     Notes
     -----
-    All arms start again when the sums of the two halves of an arm's latest w rewards differ by more than b:
+    All arms restart when the sums of the two halves of an arm's latest w rewards differ by more than b:
 
     .. math:: \left| \sum_{i = n - w/2 + 1}^{n} y_i - \sum_{i = n - w + 1}^{n - w/2} y_i \right| > b
 
@@ -100,11 +100,9 @@ class MUCB(HorizonTuned, SampleMeanPolicy):
     bandit. AISTATS.
     """
 
-    name: ClassVar[str] = "m-ucb"
-    slots: ClassVar[tuple[str, ...]] = ucb.SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=ucb.start, score=score, learn=learn, common=common, params=Params
-    )
+    name = "m-ucb"
+    slots = ucb.SLOTS
+    functions = PolicyFunctions(start=ucb.start, score=score, learn=learn, common=common, params=Params)
 
     burn_in: int = 1
     window: int = 800

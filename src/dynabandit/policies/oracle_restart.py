@@ -1,8 +1,8 @@
-"""The yardstick of change detection: each arm starts again at the very step at which its mean changes."""
+"""The oracle policy of change detection: each arm restarts at the step at which its mean changes."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.errors import keep, number, unknown
@@ -58,26 +58,25 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class OracleRestart(SampleMeanPolicy):
-    r"""KL-UCB, or UCB, that is told when an arm's mean changes and forgets that arm at once; for simulations only.
+    r"""KL-UCB or UCB that is told when an arm's mean changes and restarts that arm at once; for simulations only.
 
-    What is left of its regret is that of learning the new means: no policy that has to find the changes can be
-    expected to do better. Where means drift at every step it would do nothing but start again; `tolerance` lets
-    small moves pass.
+    Its remaining regret is that of learning the new means; a policy that has to detect the changes can hardly do
+    better. If means drift at every step it would restart at every step; `tolerance` ignores small changes.
 
     Parameters
     ----------
     index
         ``"kl-ucb"`` or ``"ucb"``, with t counted from the arm's own restart.
     tolerance
-        How far a mean may move from where it was at the arm's restart before the arm starts again, in [0, 1].
+        How far a mean may move from its value at the arm's restart before the arm restarts, in [0, 1].
     burn_in
         How often each arm is played at first.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("piecewise", starts=[1, 1001], means=[[0.1, 0.9], [0.9, 0.1]])
-    >>> runs = db.compare(["kl-ucb", "oracle-restart"], world, horizon=2000, replications=10, seed=1)
+    >>> environment = db.environment("piecewise", starts=[1, 1001], means=[[0.1, 0.9], [0.9, 0.1]])
+    >>> runs = db.compare(["kl-ucb", "oracle-restart"], environment, horizon=2000, replications=10, seed=1)
     >>> runs["oracle-restart"].total_regret.mean() < runs["kl-ucb"].total_regret.mean() / 5
     np.True_
 
@@ -92,15 +91,13 @@ class OracleRestart(SampleMeanPolicy):
     References
     ----------
     The oracle of the experiments of Besson, Kaufmann, Maillard & Seznec (2022), JMLR 23, which restarts all arms; here
-    an arm whose mean stands still keeps its rewards.
+    an arm whose mean does not change keeps its rewards.
     """
 
-    name: ClassVar[str] = "oracle-restart"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, score=score, learn=learn, reveal=reveal, params=Params
-    )
-    informed: ClassVar[bool] = True
+    name = "oracle-restart"
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, score=score, learn=learn, reveal=reveal, params=Params)
+    informed = True
 
     burn_in: int = 1
     index: str = "kl-ucb"

@@ -1,8 +1,8 @@
-"""Rexp3: exponential weights that start anew, batch after batch."""
+"""Rexp3: exponential weights that restart after each batch."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.errors import integer, keep, number
@@ -65,29 +65,28 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Rexp3(HorizonTuned, SampleMeanPolicy):
-    r"""Rexp3: draw an arm by exponential weights, and forget all of them at the end of each batch.
+    r"""Rexp3: draw an arm with exponential weights, and reset the weights at the end of each batch.
 
-    Its bound holds for every world whose means move no more than a budget in all, abruptly or slowly. A reward counts
-    by the probability of its arm when it is learnt, which in a simulation is that of the decision; in a `Bandit`,
-    rewards that come late count by the weights of then. Batches count rewards. In a `Bandit` whose arms come and go,
-    probabilities are right again only after the batch: take another policy for that.
+    Its bound holds if the total variation of the means is within a budget, whether they change abruptly or slowly. A
+    reward is divided by the probability of its arm when it is learned. In a simulation that is the probability of the
+    decision; in a `Bandit`, late rewards are divided by the current probability. Batches count rewards. If arms of a
+    `Bandit` change, probabilities are correct only from the next batch on: use another policy then.
 
     Parameters
     ----------
     exploration
-        The paper's gamma, in (0, 1]: how much of each decision is uniform chance. Without one,
+        The paper's gamma, in (0, 1]: the uniform part of each decision. By default
         sqrt(K log K / ((e - 1) batch)), as in the paper.
     batch
-        How many rewards, of all arms together, there are between two restarts. Without one, as in the paper,
+        The number of rewards of all arms between two restarts. By default, as in the paper,
         (K log K)^(1/3) (T / V)^(2/3) for T steps and a budget V.
     variation
-        V, the sum over steps of how far a mean moves at most, positive.
+        V, the sum over steps of the largest change of a mean, positive.
     changes
-        Where there is no `variation`, V is how often the best arm is expected to change, a bound of the variation where
-        means stand still in between. By default a simulation counts it on its path, and 1 is the form that does not
-        look.
+        Without `variation`, V is how often the best arm is expected to change, a bound of the variation if means are
+        constant in between. By default a simulation counts it on its path; 1 does not use this knowledge.
     horizon
-        T, how many steps are expected; a simulation takes its own.
+        T, how many steps are expected; a simulation uses its own.
     burn_in
         How often each arm is played at first.
 
@@ -112,12 +111,10 @@ class Rexp3(HorizonTuned, SampleMeanPolicy):
     Besbes, Gur & Zeevi (2014), Stochastic multi-armed-bandit problem with non-stationary rewards. NIPS.
     """
 
-    name: ClassVar[str] = "rexp3"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, score=score, learn=learn, common=common, params=Params
-    )
-    needs_double: ClassVar[bool] = True
+    name = "rexp3"
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, score=score, learn=learn, common=common, params=Params)
+    needs_double = True
 
     burn_in: int = 0
     exploration: float | None = None

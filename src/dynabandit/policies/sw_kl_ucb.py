@@ -1,8 +1,7 @@
-"""SW-KL-UCB: the Kullback-Leibler index on the latest rewards only."""
+"""SW-KL-UCB: the Kullback-Leibler index on the latest rewards."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from dynabandit.core.bernoulli_kl import negentropy
 from dynabandit.core.compilation import kernel
@@ -42,19 +41,19 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SWKLUCB(WindowTuned, SampleMeanPolicy):
-    r"""KL-UCB on a sliding window: rewards older than the window count no more.
+    r"""KL-UCB on a sliding window of the latest rewards.
 
-    The window moves with the rewards of all arms, as in `SWUCB`.
+    The window contains the latest rewards of all arms together, as in `SWUCB`.
 
     Parameters
     ----------
     window
-        How many rewards, of all arms together, to look back; by default 2 sqrt(horizon log(horizon) / changes).
+        The number of latest rewards of all arms; by default 2 sqrt(horizon log(horizon) / changes).
     changes
-        How often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
-        form that does not look.
+        How often the best arm is expected to change; by default a simulation counts it on its path; 1 does not
+        use this knowledge.
     horizon
-        How many steps the changes are expected in; a simulation takes its own.
+        How many steps the changes are expected in; a simulation uses its own.
     burn_in
         How often each arm is played at first.
 
@@ -72,7 +71,7 @@ class SWKLUCB(WindowTuned, SampleMeanPolicy):
 
     .. math:: \max \left\{ q : N_t(a) \, \mathrm{kl}(\bar{x}_t(a), q) \leq \log \min(t, W) \right\}
 
-    Cost of a step: O(K), with a root to find for each arm; memory: O(K + W).
+    Cost of a step: O(K), with one root search per arm; memory: O(K + W).
 
     References
     ----------
@@ -81,11 +80,9 @@ class SWKLUCB(WindowTuned, SampleMeanPolicy):
     detection for tackling piecewise-stationary bandits. JMLR 23.
     """
 
-    name: ClassVar[str] = "sw-kl-ucb"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=ucb.start, score=score, learn=learn, common=common, params=Params
-    )
+    name = "sw-kl-ucb"
+    slots = SLOTS
+    functions = PolicyFunctions(start=ucb.start, score=score, learn=learn, common=common, params=Params)
 
     burn_in: int = 1
 

@@ -1,7 +1,7 @@
-"""SW-TS: Thompson sampling on the latest rewards only."""
+"""SW-TS: Thompson sampling on the latest rewards."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,25 +34,25 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SWTS(WindowTuned, thompson.TS):
-    r"""Sliding-window Thompson sampling: rewards older than the window count no more.
+    r"""Sliding-window Thompson sampling: only the latest rewards count.
 
-    The window moves with the rewards of all arms, as in `SWUCB`; an arm without a reward in it is drawn from its prior.
-    A step costs the same for every length of the window.
+    The window contains the latest rewards of all arms together, as in `SWUCB`; an arm without a reward in it is drawn
+    from its prior. The cost of a step does not depend on the length of the window.
 
     Parameters
     ----------
     window
-        How many rewards, of all arms together, to look back. Without one, the rule of SW-UCB, 2 sqrt(T log T / Y) for T
-        steps and Y changes: up to the logarithm, the order that the paper's bound for abrupt changes asks for.
+        The number of latest rewards of all arms. By default the rule of SW-UCB, 2 sqrt(T log T / Y) for T steps and Y
+        changes: up to the logarithm, the order of the paper's bound for abrupt changes.
     changes
-        Y, how often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
-        form that does not look.
+        Y, how often the best arm is expected to change; by default a simulation counts it on its path; 1 does not
+        use this knowledge.
     horizon
-        T, how many steps are expected; a simulation takes its own.
+        T, how many steps are expected; a simulation uses its own.
     prior
         The Beta prior of every arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        How often each arm is played at first; by default not at all, since the prior allows a choice at the first step.
 
     Examples
     --------
@@ -74,8 +74,8 @@ class SWTS(WindowTuned, thompson.TS):
     Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
     """
 
-    name: ClassVar[str] = "sw-ts"
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "sw-ts"
+    functions = PolicyFunctions(
         start=sample_mean_policy.start, learn=learn, posterior=thompson.posterior, params=Params
     )
 
@@ -85,7 +85,7 @@ class SWTS(WindowTuned, thompson.TS):
         return Params(Prior(*self.prior), self._window())
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        """Read the posterior of an arm; its effective size is a + b, the prior included."""
+        """Return the posterior of an arm; its effective size is a + b, the prior included."""
         a = self.prior[0] + float(column[thompson.TOTAL])
         b = self.prior[1] + float(column[thompson.PLAYS]) - float(column[thompson.TOTAL])
         return beta_belief(a, b, forgetting=1.0)

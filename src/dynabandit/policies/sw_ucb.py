@@ -1,8 +1,8 @@
-"""SW-UCB: upper confidence bounds from the latest rewards only."""
+"""SW-UCB: upper confidence bounds from the latest rewards."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators import sample_mean
@@ -59,20 +59,20 @@ def retract_reward(state: PolicyState, arm: int, value: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SWUCB(WindowTuned, SampleMeanPolicy):
-    r"""Sliding-window UCB: rewards older than the window count no more.
+    r"""Sliding-window UCB: only the latest rewards count.
 
-    The window moves with the rewards of all arms. In a simulation every step has its reward; in a `Bandit`, a
-    choice whose reward is still to come moves nothing yet. A step costs the same for every length of the window.
+    The window contains the latest rewards of all arms together. In a simulation every step has a reward; in a `Bandit`,
+    a choice whose reward has not arrived does not move the window. The cost of a step does not depend on the window.
 
     Parameters
     ----------
     window
-        How many rewards, of all arms together, to look back; by default 2 sqrt(horizon log(horizon) / changes).
+        The number of latest rewards of all arms; by default 2 sqrt(horizon log(horizon) / changes).
     changes
-        How often the best arm is expected to change; by default a simulation counts it on its path, knowledge that no
-        real user has, and 1 is the form that does not look.
+        How often the best arm is expected to change; by default a simulation counts it on its path, which a
+        real user cannot; 1 does not use this knowledge.
     horizon
-        How many steps the changes are expected in; a simulation takes its own.
+        How many steps the changes are expected in; a simulation uses its own.
     burn_in
         How often each arm is played at first.
 
@@ -95,11 +95,9 @@ class SWUCB(WindowTuned, SampleMeanPolicy):
     Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
     """
 
-    name: ClassVar[str] = "sw-ucb"
-    slots: ClassVar[tuple[str, ...]] = ucb.SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=ucb.start, score=ucb.score, learn=learn, common=common, params=Params
-    )
+    name = "sw-ucb"
+    slots = ucb.SLOTS
+    functions = PolicyFunctions(start=ucb.start, score=ucb.score, learn=learn, common=common, params=Params)
 
     burn_in: int = 1
 

@@ -1,7 +1,7 @@
-"""Thompson sampling and its optimistic form, with a Beta posterior that never forgets."""
+"""Thompson sampling and its optimistic variant, with a Beta posterior that never forgets."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.errors import keep
@@ -29,14 +29,14 @@ def posterior(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[fl
 
 @dataclass(frozen=True, kw_only=True)
 class TS(SampleMeanPolicy):
-    r"""Thompson sampling: draw a mean for each arm from its posterior and play the largest.
+    r"""Thompson sampling: draw a mean for each arm from its posterior and play the arm with the largest draw.
 
     Parameters
     ----------
     prior
         The Beta prior of every arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        How often each arm is played at first; by default not at all, since the prior allows a choice at the first step.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class TS(SampleMeanPolicy):
 
     .. math:: \theta \sim \mathrm{Beta}(a + S, \; b + F)
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost of a step: O(K); with many arms, only those that can have the largest draw are drawn.
 
     References
     ----------
@@ -58,9 +58,9 @@ class TS(SampleMeanPolicy):
     Chapelle & Li (2011), An empirical evaluation of Thompson sampling. NIPS.
     """
 
-    name: ClassVar[str] = "ts"
-    slots: ClassVar[tuple[str, ...]] = sample_mean_policy.SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "ts"
+    slots = sample_mean_policy.SLOTS
+    functions = PolicyFunctions(
         start=sample_mean_policy.start, learn=sample_mean_policy.learn, posterior=posterior, params=Params
     )
 
@@ -84,7 +84,7 @@ class OTS(TS):
     prior
         The Beta prior of every arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        How often each arm is played at first; by default not at all, since the prior allows a choice at the first step.
 
     Examples
     --------
@@ -94,17 +94,17 @@ class OTS(TS):
 
     Notes
     -----
-    The score is a draw from the posterior, or the posterior mean where that is larger:
+    The score is a draw from the posterior, or the posterior mean if that is larger:
 
     .. math:: \max\left( \theta, \; \frac{a + S}{a + b + S + F} \right), \quad \theta \sim \mathrm{Beta}(a + S, \; b +
         F)
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost of a step: O(K); with many arms, only those that can have the largest draw are drawn.
 
     References
     ----------
     May, Korda, Lee & Leslie (2012), Optimistic Bayesian sampling in contextual-bandit problems. JMLR 13.
     """
 
-    name: ClassVar[str] = "ots"
-    functions: ClassVar[PolicyFunctions] = TS.functions._replace(optimistic=True)
+    name = "ots"
+    functions = TS.functions._replace(optimistic=True)

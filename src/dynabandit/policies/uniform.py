@@ -1,7 +1,6 @@
 """Uniform: a random arm at every step."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions
@@ -12,7 +11,7 @@ __all__ = ["Uniform"]
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform(SampleMeanPolicy):
-    """Play any arm, each with the same chance.
+    """Play a random arm, each with the same probability.
 
     Parameters
     ----------
@@ -31,11 +30,9 @@ class Uniform(SampleMeanPolicy):
 
     References
     ----------
-    The lower yardstick: a policy that does worse has not learnt but been misled.
+    A baseline: a useful policy has less regret.
     """
 
-    name: ClassVar[str] = "uniform"
-    slots: ClassVar[tuple[str, ...]] = sample_mean_policy.SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=sample_mean_policy.start, learn=sample_mean_policy.learn, static_index=True
-    )
+    name = "uniform"
+    slots = sample_mean_policy.SLOTS
+    functions = PolicyFunctions(start=sample_mean_policy.start, learn=sample_mean_policy.learn, static_index=True)

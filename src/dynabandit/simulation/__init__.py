@@ -1,4 +1,4 @@
-"""Simulation: policies on environments, over replications and cores."""
+"""Simulation: policies on environments, over many replications, on CPU threads or a GPU."""
 
 from dynabandit.simulation.api import Simulation, check_horizon, compare, recorded_times, simulate
 from dynabandit.simulation.backends import BackendError, check_backend, is_large

@@ -1,4 +1,4 @@
-"""Policies on an environment, over many replications and all cores."""
+"""The public functions `simulate` and `compare`, and their result."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ DEFAULT_HORIZON = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """What came out of one policy on one environment.
+    """The result of one policy on one environment.
 
     `regret` is the expected regret, the sum of max_a mu_t(a) - mu_t(a_t); burn-in plays count.
 
@@ -55,15 +55,15 @@ class Simulation:
     correct_by_replication: np.ndarray = field(repr=False)
     """Whether a best arm was played, replications x times."""
     arms: np.ndarray | None = field(default=None, repr=False)
-    """Chosen arms, replications x horizon, where asked for with ``keep``."""
+    """Chosen arms, replications x horizon, if requested with ``keep``."""
     rewards: np.ndarray | None = field(default=None, repr=False)
-    """Rewards, replications x horizon, where asked for with ``keep``."""
+    """Rewards, replications x horizon, if requested with ``keep``."""
     first_replication: int = 0
-    """The number of the first replication: with the seed, it replays a piece of a long run."""
+    """The number of the first replication; with the seed, it reproduces a part of a long run."""
 
     @property
     def total_regret(self) -> np.ndarray:
-        """The regret at the horizon, one number a replication."""
+        """The regret at the horizon, one number per replication."""
         return self.regret[:, -1]
 
     @property
@@ -72,7 +72,7 @@ class Simulation:
         return len(self.regret)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return the regret as a pandas data frame, a row for each replication and recorded step.
+        """Return the regret as a pandas data frame, one row per replication and recorded step.
 
         Examples
         --------
@@ -83,7 +83,7 @@ class Simulation:
         return extra("pandas", "frames").DataFrame(self._columns())
 
     def to_polars(self) -> "polars.DataFrame":
-        """Return the regret as a polars data frame, a row for each replication and recorded step."""
+        """Return the regret as a polars data frame, one row per replication and recorded step."""
         return extra("polars", "frames").DataFrame(self._columns())
 
     def _columns(self) -> dict[str, np.ndarray]:
@@ -94,7 +94,7 @@ class Simulation:
         }
 
     def to_xarray(self) -> "xarray.Dataset":
-        """Return all that was recorded as an xarray data set with named axes.
+        """Return everything that was recorded as an xarray data set with named axes.
 
         Examples
         --------
@@ -176,41 +176,41 @@ def compare(
 ) -> dict[str, Simulation]:
     """Run several policies on the same paths of one environment.
 
-    Each path is generated once for all policies. The result of a policy is bit for bit that of a `simulate`
-    call of its own, whatever the other policies, the number of threads and the size of a block.
+    Each path is generated once for all policies. The result of a policy is identical to that of a separate `simulate`
+    call, whatever the other policies, the number of threads and the size of a block.
 
     Parameters
     ----------
     policies
-        Policies or their names, or a mapping from labels of your own to them.
+        Policies or their names, or a mapping from your own labels to them.
     environment
         An environment or its name.
     horizon
-        How many steps; by default 10,000, or all that the environment has where it ends before.
+        How many steps; by default 10,000, or as many as the environment has if it ends before.
     replications
         How many independent replications.
     seed
-        Of all randomness, a whole number of at least 0.
+        The seed of all randomness, a whole number of at least 0.
     times
-        The steps after which the regret is recorded: a list that rises up to the horizon, or how many,
+        The steps after which the regret is recorded: an increasing list that ends at the horizon, or their number,
         evenly spaced.
     keep
         ``"arms"`` and ``"rewards"`` keep the chosen arms and the rewards of every step.
     first_replication
-        The number of the first replication: a long run can be made in pieces.
+        The number of the first replication, so that a long run can be divided.
     threads
-        How many threads, by default one for each core.
+        How many threads, by default one per core.
     block
-        How many steps at a time, by default as many as suit the processor's cache.
+        How many steps at a time, by default as many as suit the CPU's cache.
     backend
-        ``"cpu"``; ``"cuda"`` for an NVIDIA GPU, which makes the same choices; or ``"auto"`` for the GPU where it is
-        there and the work is large.
+        ``"cpu"``; ``"cuda"`` for an NVIDIA GPU, which makes the same choices; or ``"auto"`` for the GPU if there is one
+        and the simulation is large.
     precision
-        ``"double"``; on a GPU also ``"single"``, several times faster, with choices that agree in law only, or
-        ``"mixed"``: single for all policies but those that need double.
+        ``"double"``; on a GPU also ``"single"``, several times faster, with choices of the same distribution, or
+        ``"mixed"``: single for all policies except those that need double.
     progress
-        Called now and then, by one thread at a time, as ``progress(done, total)`` with numbers of steps. An
-        exception that it raises ends the run.
+        Called regularly, by one thread at a time, as ``progress(done, total)`` with numbers of steps. An exception that
+        it raises stops the simulation.
 
     Returns
     -------
@@ -224,9 +224,9 @@ def compare(
     >>> list(runs)
     ['ucb', 'aff-ucb1']
     """
-    world = make_environment(environment)
+    env = make_environment(environment)
     named = _labelled(policies)
-    horizon = check_horizon(min(DEFAULT_HORIZON, world.longest) if horizon is None else horizon, world, named)
+    horizon = check_horizon(min(DEFAULT_HORIZON, env.longest) if horizon is None else horizon, env, named)
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     for name in keep:
         if name not in KEPT:
@@ -237,11 +237,11 @@ def compare(
     threads = cores() if threads is None else integer("threads", threads, 1)
     block = None if block is None else integer("block", block, 1)
     seed = integer("seed", seed, 0, LARGEST_SEED)
-    check_backend(backend, precision, world, named, horizon)
-    request = Request(world, named, horizon, stream(seed, first_replication), marks, _progress(progress))
-    kept_steps, dtype = horizon if keep else 0, world.reward_law.dtype
+    check_backend(backend, precision, env, named, horizon)
+    request = Request(env, named, horizon, stream(seed, first_replication), marks, _progress(progress))
+    kept_steps, dtype = horizon if keep else 0, env.reward_law.dtype
     records = {label: empty_record(marks, replications, kept_steps, dtype) for label in named}
-    if takes_gpu(backend, replications * horizon * world.arms * len(named)):
+    if takes_gpu(backend, replications * horizon * env.arms * len(named)):
         from dynabandit.simulation.cuda import launch
 
         launch.run(request, records, replications, block, precision)
@@ -250,7 +250,7 @@ def compare(
     return {
         label: Simulation(
             policy=policy,
-            environment=world,
+            environment=env,
             horizon=horizon,
             seed=seed,
             times=marks,
@@ -288,7 +288,7 @@ def _labelled(policies: Policies) -> dict[str, Policy]:
 
 
 def check_horizon(horizon: int, environment: Environment, policies: Mapping[str, Policy]) -> int:
-    """Return `horizon`, or raise an error where the environment ends before it or a burn-in after it."""
+    """Return `horizon`, or raise an error if the environment ends before it or a burn-in after it."""
     horizon = environment.check_horizon(horizon)
     for label, policy in policies.items():
         if horizon < policy.burn_in * environment.arms:
