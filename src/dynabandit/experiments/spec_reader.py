@@ -23,7 +23,7 @@ from dynabandit.experiments.spec import CoverageSpec, Experiment, PathSpec, Spec
 from dynabandit.policies import Policy, policy as make_policy
 
 __all__ = [
-    "Problem", "SpecError", "dumps", "load", "loads", "read_environment", "read_policy", "read_table",
+    "FieldProblem", "SpecError", "dumps", "load", "loads", "read_environment", "read_policy", "read_table",
 ]  # fmt: skip
 
 GRID = "grid"
@@ -35,7 +35,7 @@ Write = Callable[[str, Mapping[str, Any]], str]
 
 
 @dataclass(frozen=True)
-class Problem:
+class FieldProblem:
     """What is wrong with one field of a spec, such as ``experiments[0].policies[1]``."""
 
     field: str
@@ -48,7 +48,7 @@ class Problem:
 class SpecError(ValueError):
     """A spec that cannot be run; `problems` says why, field by field."""
 
-    def __init__(self, problems: list[Problem], file: str = "") -> None:
+    def __init__(self, problems: list[FieldProblem], file: str = "") -> None:
         super().__init__((f"{file}: " if file else "") + "; ".join(map(str, problems)))
         self.problems = problems
 
@@ -100,9 +100,11 @@ def load(path: str | Path) -> Spec:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise SpecError([Problem("", f"cannot read {path}: {error.strerror}")]) from None
+        raise SpecError([FieldProblem("", f"cannot read {path}: {error.strerror}")]) from None
     except UnicodeDecodeError as error:
-        raise SpecError([Problem("", f"must be TOML in UTF-8, but holds other bytes: {error}")], str(path)) from None
+        raise SpecError(
+            [FieldProblem("", f"must be TOML in UTF-8, but holds other bytes: {error}")], str(path)
+        ) from None
     return loads(text, file=str(path))
 
 
@@ -125,9 +127,9 @@ def loads(text: str, file: str = "spec.toml") -> Spec:
     except SpecError as error:
         raise SpecError(error.problems[:1], file) from None
     except RecursionError:
-        raise SpecError([Problem("", "lists and tables must be nested less deeply")], file) from None
+        raise SpecError([FieldProblem("", "lists and tables must be nested less deeply")], file) from None
     except (TypeError, ValueError) as error:
-        raise SpecError([Problem("", str(error))], file) from None
+        raise SpecError([FieldProblem("", str(error))], file) from None
 
 
 def dumps(spec: Spec) -> str:
@@ -171,7 +173,7 @@ def _read_part(table_type: type[msgspec.Struct], table: dict[str, Any], make: Ca
     try:
         return make(**values)
     except (TypeError, ValueError) as error:
-        raise SpecError([Problem(where, str(error))]) from None
+        raise SpecError([FieldProblem(where, str(error))]) from None
 
 
 Table = TypeVar("Table", bound=msgspec.Struct)
@@ -194,7 +196,7 @@ def read_table(table_type: type[Table], table: Mapping[str, Any], where: str = "
     names = [field.name for field in known]
     prefix = f"{where}." if where else ""
     surplus = [name for name in table if name not in names][:MOST_UNKNOWN]
-    problems = [Problem(f"{prefix}{name[:LONGEST]}", str(unknown("key", name, names))) for name in surplus]
+    problems = [FieldProblem(f"{prefix}{name[:LONGEST]}", str(unknown("key", name, names))) for name in surplus]
     values = {}
     for field in known:
         if field.name in table:
@@ -203,23 +205,23 @@ def read_table(table_type: type[Table], table: Mapping[str, Any], where: str = "
             except msgspec.ValidationError as error:
                 problems.append(_problem(f"{prefix}{field.name}", field.type, table[field.name], error))
         elif field.required:
-            problems.append(Problem(where, f"missing key {field.name!r}"))
+            problems.append(FieldProblem(where, f"missing key {field.name!r}"))
     if problems:
         raise SpecError(problems)
     return table_type(**values)
 
 
-def _problem(key: str, kind: Any, value: Any, error: msgspec.ValidationError) -> Problem:
+def _problem(key: str, kind: Any, value: Any, error: msgspec.ValidationError) -> FieldProblem:
     """Return an error of msgspec in our words."""
     place = "".join(re.findall(r" - at `\$([^`]*)`$", str(error)))  # such as [1], an index of a list
     for index in re.findall(r"\[(\d+)\]", place):
         value = value[int(index)]
     cause = error.__cause__
     if isinstance(cause, _EntryError):
-        return Problem(f"{key}{place}{cause.key}", str(cause))
+        return FieldProblem(f"{key}{place}{cause.key}", str(cause))
     if cause is not None:
-        return Problem(f"{key}{place}", str(cause))
-    return Problem(f"{key}{place}", f"must be {_valid(key, kind, is_element=bool(place))}, got {value!r}")
+        return FieldProblem(f"{key}{place}", str(cause))
+    return FieldProblem(f"{key}{place}", f"must be {_valid(key, kind, is_element=bool(place))}, got {value!r}")
 
 
 def _valid(key: str, kind: Any, *, is_element: bool) -> str:

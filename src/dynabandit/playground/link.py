@@ -12,7 +12,7 @@ from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.experiments import Experiment
 from dynabandit.experiments.one_line_syntax import read_one_line
 from dynabandit.experiments.spec import parameters_to_write
-from dynabandit.experiments.spec_reader import Problem, SpecError, read_table
+from dynabandit.experiments.spec_reader import FieldProblem, SpecError, read_table
 from dynabandit.playground.drawn_means import COLUMNS, MOST_ARMS, DrawnMeans, decode, encode, make_drawn_environment
 from dynabandit.policies import Policy, policy as make_policy
 
@@ -124,10 +124,10 @@ class _Reader:
     """Reads a link field by field, and goes on after a problem to find the others."""
 
     def __init__(self, query: str) -> None:
-        self.problems: list[Problem] = []
+        self.problems: list[FieldProblem] = []
         fields = query.count("&") + 1
         if fields > MOST_FIELDS:
-            raise SpecError([Problem("v", f"a link must have at most {MOST_FIELDS} fields, got {fields}")])
+            raise SpecError([FieldProblem("v", f"a link must have at most {MOST_FIELDS} fields, got {fields}")])
         pairs = parse_qsl(query, keep_blank_values=True)
         self.given = dict(pairs)
         if len(pairs) > len(self.given):
@@ -136,7 +136,7 @@ class _Reader:
             self.note("v", f"every field must be given once, got {twice[:100]!r} {keys.count(twice)} times")
 
     def note(self, field: str, problem: str) -> None:
-        self.problems.append(Problem(field, problem))
+        self.problems.append(FieldProblem(field, problem))
 
     def attempt(self, field: str, make: Callable[[], Value], otherwise: Value) -> Value:
         """Return the result of `make`, or note the problem and return `otherwise`."""

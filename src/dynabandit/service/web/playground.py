@@ -42,7 +42,7 @@ ASKED = msgspec.json.Decoder(Asked)
 class Checked(msgspec.Struct):
     """What is wrong with a trial, or the same trial in other forms."""
 
-    problems: list[playground.Problem]
+    problems: list[playground.FieldProblem]
     link: str = ""
     toml: str = ""
     python: str = ""
