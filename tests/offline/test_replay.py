@@ -23,8 +23,10 @@ def test_idle_time_counts_rows_of_the_log() -> None:
         )
         for chunk in log.chunks():
             player.play(chunk)
-        idle[clock] = int(player.state.last.max())
-        assert player.state.last.max() <= (260 if clock == "log" else player.plays.sum())
+        idle[clock] = int(player.progress.states.last_played.max())
+        assert player.progress.states.last_played.max() <= (
+            260 if clock == "log" else player.progress.states.plays.sum()
+        )
     assert idle["log"] > 2 * idle["accepted"]
 
 
