@@ -8,7 +8,7 @@ import pytest
 import dynabandit as db
 from dynabandit.environments.exponential_clock import Case1
 from dynabandit.policies import DUCB, UCB
-from dynabandit.simulation import code_version, path_version, version
+from dynabandit.simulation import code_version, code_versions, path_version
 
 WORLD = db.environment("case-1", arms=3)
 
@@ -16,7 +16,7 @@ WORLD = db.environment("case-1", arms=3)
 @pytest.fixture(autouse=True)
 def _clear():
     yield
-    for cached in (version._engine_version, version._policy_version, version._environment_version):
+    for cached in (code_versions._engine_version, code_versions._policy_version, code_versions._environment_version):
         cached.cache_clear()
 
 
@@ -30,7 +30,7 @@ def test_every_policy_and_environment_has_a_version_of_its_own():
     assert len(set(versions)) == len(versions)
 
 
-def test_the_paths_of_an_environment_do_not_depend_on_who_walks_them():
+def test_the_paths_of_an_environment_do_not_depend_on_the_policies():
     assert path_version(WORLD) == path_version(db.environment("case-1", arms=3))
     assert path_version(WORLD) != path_version(db.environment("case-2", arms=3))
 
@@ -38,10 +38,10 @@ def test_the_paths_of_an_environment_do_not_depend_on_who_walks_them():
 def test_an_edit_of_a_score_changes_the_version_of_that_policy_only(monkeypatch):
     before = of("ucb"), of("ts")
 
-    def score(memory, arm, idle, now, parameters, table, source):
+    def score(state, arm, step, params):
         return 1.0
 
-    monkeypatch.setattr(UCB, "kernels", UCB.kernels._replace(score=score))
+    monkeypatch.setattr(UCB, "functions", UCB.functions._replace(score=score))
     assert of("ucb") != before[0]
     assert of("ts") == before[1]
 
@@ -49,13 +49,13 @@ def test_an_edit_of_a_score_changes_the_version_of_that_policy_only(monkeypatch)
 def test_an_edit_of_the_start_or_the_table_changes_the_version(monkeypatch):
     before = of("ucb")
 
-    def start(memory, shared, arm, parameters):
-        memory[:, arm] = 0.5
+    def start(state, arm, params):
+        state.memory[:, arm] = 0.5
 
-    original = UCB.kernels
-    monkeypatch.setattr(UCB, "kernels", original._replace(start=start))
+    original = UCB.functions
+    monkeypatch.setattr(UCB, "functions", original._replace(start=start))
     assert of("ucb") != before
-    monkeypatch.setattr(UCB, "kernels", original._replace(table=lambda arms, horizon: np.ones(3)))
+    monkeypatch.setattr(UCB, "functions", original._replace(table=lambda arms, horizon: np.ones(3)))
     assert of("ucb") != before
 
 
@@ -75,8 +75,8 @@ def test_a_number_that_is_no_parameter_counts_too(monkeypatch):
 
 def test_an_edit_of_the_simulator_changes_every_version(monkeypatch):
     before = of("ucb"), of("ts")
-    monkeypatch.setattr(version, "run_task", lambda work: None)
-    version._engine_version.cache_clear()
+    monkeypatch.setattr(code_versions, "run_task", lambda work: None)
+    code_versions._engine_version.cache_clear()
     assert of("ucb") != before[0]
     assert of("ts") != before[1]
 

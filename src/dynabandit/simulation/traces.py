@@ -1,16 +1,18 @@
-"""What a policy believed on the way: the rewards of a simulation, learnt once more."""
+"""Traces: the beliefs of a policy along one replication of a simulation."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from dynabandit.core.records import to_row
 from dynabandit.errors import integer
 from dynabandit.estimators.base import Belief
-from dynabandit.policies import Policy, compiled
+from dynabandit.policies import Policy
+from dynabandit.policies.base import Reward, new_state
+from dynabandit.simulation import compiled
 from dynabandit.simulation.api import Simulation, recorded_times
-from dynabandit.simulation.stepper import State, count_switches
-from dynabandit.simulation.work import initial_state
+from dynabandit.simulation.stepper import make_learn
 
 __all__ = ["Trace", "trace"]
 
@@ -24,19 +26,18 @@ class Trace(NamedTuple):
     truth: np.ndarray
     """The true means at that step."""
     mean: np.ndarray
-    """What the policy takes them for; NaN for an arm without rewards."""
+    """The policy's estimates of them; NaN for an arm without rewards."""
     variance: np.ndarray
     forgetting: np.ndarray
     effective_size: np.ndarray
     plays: np.ndarray
-    """How often each arm was played between the time before and this one."""
+    """How often each arm was played since the previous time."""
 
 
 def trace(run: Simulation, replication: int = 0, times: int | Sequence[int] | np.ndarray = 200) -> Trace:
-    """Return what the policy believed along one replication of a simulation.
+    """Return the beliefs of the policy along one replication of a simulation.
 
-    The chosen arms and their rewards go through the policy's own `learn` once more, so the beliefs are those that
-    the choices were made with.
+    The policy learns the rewards of the chosen arms again, so the beliefs are those that the choices were made with.
 
     Parameters
     ----------
@@ -51,8 +52,8 @@ def trace(run: Simulation, replication: int = 0, times: int | Sequence[int] | np
     --------
     >>> import dynabandit as db
     >>> run = db.simulate("aff-ots", "small-changes", horizon=4000, seed=1, keep=("arms", "rewards"))
-    >>> on_the_way = trace(run, times=4)
-    >>> on_the_way.times.tolist(), on_the_way.forgetting.shape
+    >>> beliefs = trace(run, times=4)
+    >>> beliefs.times.tolist(), beliefs.forgetting.shape
     ([1000, 2000, 3000, 4000], (4, 3))
     """
     if run.arms is None or run.rewards is None:
@@ -72,24 +73,28 @@ def trace(run: Simulation, replication: int = 0, times: int | Sequence[int] | np
 def _switches(path: np.ndarray) -> int:
     """Count how often the best arm changes."""
     switches = np.zeros(1, dtype=np.int64)
-    count_switches()(path[None], path.max(axis=1)[None], len(path), np.full(1, -1), switches)
+    compiled.count_switches()(path[None], path.max(axis=1)[None], len(path), np.full(1, -1), switches)
     return int(switches[0])
 
 
 def _replay(policy: Policy, arms: np.ndarray, rewards: np.ndarray, marks: np.ndarray, path: np.ndarray) -> np.ndarray:
     """Return the beliefs at the marks, an array (marks, arms, fields of a belief)."""
-    count = path.shape[1]
-    state = State(*(part[0] for part in initial_state(policy, count, np.zeros(1, dtype=np.int64), len(arms))))
-    learn = compiled.learn(policy.kernels)
+    count, params = path.shape[1], policy.params(path.shape[1])
+    state, row = new_state(policy, count, params), to_row(params)
+    values, numbers = rewards.astype(float), np.arange(1, len(arms) + 1)
+    learn, learn_many = make_learn(policy.functions), compiled.learn_many(policy.functions)
     beliefs = np.empty((len(marks), count, FIELDS))
     first = 0
-    for row, mark in enumerate(marks.tolist()):
-        for step in range(first, mark):
-            if policy.informed:  # a yardstick may act on the truth, such as forget what is no longer true
+    for place, mark in enumerate(marks.tolist()):
+        if policy.informed:  # an oracle policy can change its state when the means are revealed
+            for step in range(first, mark):
                 for arm in range(count):
-                    policy.kernels.reveal(state.memory, arm, path[step, arm])
-            learn(state.memory, state.shared, int(arms[step]), float(rewards[step]), state.parameters)
+                    policy.functions.reveal(state, arm, path[step, arm])
+                learn(state, int(arms[step]), Reward(values[step], step + 1, step + 1), params)
+        else:
+            part = slice(first, mark)
+            learn_many(*state, arms[part], values[part], numbers[part], numbers[part], row)
         first = mark
         for arm in range(count):
-            beliefs[row, arm] = policy.belief(state.memory[:, arm], state.shared)
+            beliefs[place, arm] = policy.belief(state.memory[:, arm], state.shared)
     return beliefs

@@ -12,11 +12,12 @@ import numba
 import numpy as np
 
 from dynabandit.core.fingerprint import fingerprint
-from dynabandit.environments import Environment, Kernels as EnvironmentKernels
-from dynabandit.environments.base import make_path_writer
-from dynabandit.policies import Kernels as PolicyKernels, Policy
+from dynabandit.core.records import to_row
+from dynabandit.environments import Environment, EnvironmentFunctions, RewardLaw
+from dynabandit.environments.base import make_write_paths
+from dynabandit.policies import Policy, PolicyFunctions
 from dynabandit.simulation.cpu import run_task
-from dynabandit.simulation.stepper import add_switches, make_episodes
+from dynabandit.simulation.stepper import add_switches, make_play
 
 __all__ = ["code_version", "device_version", "path_version"]
 
@@ -25,7 +26,7 @@ ON_DEVICE = (
     ("dynabandit.simulation.cuda", "kernels.py"),
     ("dynabandit.simulation.cuda", "launch.py"),
     ("dynabandit.core", "precision.py"),
-    ("dynabandit.policies", "choose_arm.py"),  # a processor keeps scores that stand still in a tree instead
+    ("dynabandit.policies", "choose_arm.py"),  # a CPU stores a static index in a tree instead
 )
 
 
@@ -42,15 +43,15 @@ def code_version(policy: Policy, environment: Environment, horizon: int) -> str:
     >>> code_version(db.policy("ucb"), world, 100) == code_version(db.policy("ucb"), world, 100)
     True
     """
-    parts = [_engine_version(), path_version(environment), _policy_version(policy.kernels)]
+    parts = [_engine_version(), path_version(environment), _policy_version(policy.functions, environment.reward_law)]
     return _digest([*parts, *_policy_numbers(policy, environment, horizon)])
 
 
 def path_version(environment: Environment) -> str:
     """Return the part of `code_version` that decides the paths of an environment."""
     # What the kernels are given; some of it stands in no parameter, such as the rates of Case 1
-    given = [len(environment.slots), environment.numbers(), environment.table()]
-    return _digest([_environment_version(environment.kernels), *given])
+    given = [len(environment.slots), np.array(environment.params()), environment.table()]
+    return _digest([_environment_version(environment.functions), *given])
 
 
 @functools.cache
@@ -75,25 +76,25 @@ def _engine_version() -> str:
 
 
 @functools.cache
-def _policy_version(kernels: PolicyKernels) -> str:
-    return fingerprint(make_episodes(kernels), kernels.start)
+def _policy_version(functions: PolicyFunctions, law: RewardLaw) -> str:
+    return fingerprint(make_play(functions, law), functions.start)
 
 
 @functools.cache
-def _environment_version(kernels: EnvironmentKernels) -> str:
-    return fingerprint(make_path_writer(kernels))
+def _environment_version(functions: EnvironmentFunctions) -> str:
+    return fingerprint(make_write_paths(functions))
 
 
 def _policy_numbers(policy: Policy, environment: Environment, horizon: int) -> list[object]:
     arms = environment.arms
-    numbers: list[object] = [policy.burn_in, policy.kernels.table(arms, horizon)]
+    numbers: list[object] = [policy.burn_in, policy.functions.table(arms, horizon)]
     counts = [0]
     if policy.needs_tuning:
         numbers.append(fingerprint(type(policy).tuned))
         counts += [2**power for power in range(horizon.bit_length())]
     for count in counts:
         tuned = policy.tuned(count, horizon)
-        numbers += [tuned.memory_size(), tuned.numbers(arms), tuned.shared_size()]
+        numbers += [tuned.memory_size(), to_row(tuned.params(arms)), tuned.shared_size()]
     return numbers
 
 
