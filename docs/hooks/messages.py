@@ -35,7 +35,7 @@ INTERNAL = re.compile(
     r"AssertionError|MissingResultError|NotImplementedError|StreamInterruptedError|WriteConflictError"
 )
 FUNCTIONS = {  # functions that report a problem, with the kind of message
-    "Problem": "next to the field", "_Unusable": "bad row", "_close_with": "status", "_fail": "exit 1",
+    "FieldProblem": "next to the field", "_BadValueError": "bad row", "_close_with": "status", "_fail": "exit 1",
     "_failed": "on the page", "_hold": "AssertionError", "_mismatch": "ReplayMismatchError", "_stop": "exit",
     "echo": "note", "exit": "exit 1", "note": "note", "problem_response": "status", "require": "AssertionError",
     "stop": "exit",

@@ -85,8 +85,8 @@ def draw_gains(axes: plt.Axes, days: np.ndarray, year: offline.Flights, runs: di
         axes.fill_between(days, mean - error, mean + error, color=colour, alpha=0.25, linewidth=0)
     single = year.carriers.index("VX")
     always = np.cumsum(24 * year.rates[:, single]) - at_random
-    axes.plot(days, always, color="black", linewidth=0.8, label="always Virgin America (known only afterwards)")
-    axes.set(ylabel="gain over random choices, flights", xlim=(days[0], days[-1]))
+    axes.plot(days, always, color="black", linewidth=0.8, label="always Virgin America (known afterwards)")
+    axes.set(ylabel="more flights on time than at random", xlim=(days[0], days[-1]))
     axes.legend(loc="upper left", frameon=False, fontsize=8)
 
 

@@ -24,7 +24,7 @@ TESTED_HERE = (
 TESTED_ELSEWHERE = {
     "adding-an-algorithm.md": "tests/documentation/test_own_policy.py",
     "cli.md": "tests/cli/test_commands.py: each option is documented, and each command has tests",
-    "gpu-and-clusters.md": "tests/experiments/test_cluster.py and tests/simulation: they need GPUs and clusters",
+    "gpu-and-clusters.md": "tests/experiments/test_dask_executor.py and tests/simulation: they need GPUs and clusters",
     "integrations.md": "tests/integrations/test_docs.py",
     "offline.md": "tests/offline/test_open_bandit.py",
     "service.md": "tests/service/test_docs.py",

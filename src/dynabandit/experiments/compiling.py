@@ -23,12 +23,13 @@ import numba
 from dynabandit.bandit.serialization import plain
 from dynabandit.core.compilation import is_cached
 from dynabandit.environments import Environment, environment as make_environment
-from dynabandit.environments.base import path_writer
-from dynabandit.experiments.coverage import compiled_count, count_exceeded
-from dynabandit.experiments.progress import Watcher
+from dynabandit.environments.base import compiled_write_paths
+from dynabandit.experiments.bound_coverage import compiled_count, count_exceeded
+from dynabandit.experiments.progress import ProgressReporter, counted
+from dynabandit.experiments.spec import CoverageSpec
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import compile_policy, is_compiled
-from dynabandit.simulation.stepper import episodes
+from dynabandit.simulation.compiled import play
 
 __all__ = ["compile_ahead"]
 
@@ -43,7 +44,7 @@ def compile_ahead(
     environments: Iterable[Environment],
     coverage: bool,
     jobs: int,
-    watcher: Watcher,
+    reporter: ProgressReporter,
 ) -> None:
     """Compile what is not on disk yet, in up to `jobs` processes including this one.
 
@@ -54,7 +55,7 @@ def compile_ahead(
     items = _items(policies, environments, coverage)
     if not items:
         return
-    watcher.stage(f"compiling {len(items)} algorithm{'' if len(items) == 1 else 's'}, which happens once")
+    reporter.stage(f"compiling {counted(len(items), 'algorithm')}, which happens once")
     todo = deque(items)
     workers: list[_Worker] = []
     try:
@@ -101,8 +102,8 @@ def _deferred_interrupts() -> Iterator[Callable[[], None]]:
 
 def _items(policies: Iterable[tuple[Policy, int]], environments: Iterable[Environment], coverage: bool) -> list[Item]:
     """List what has to be compiled: each algorithm once, whatever its parameters."""
-    algorithms = {episodes(policy.kernels, arms): (policy, arms) for policy, arms in policies}
-    worlds = {environment.kernels: environment for environment in environments}
+    algorithms = {play(policy.functions, arms): (policy, arms) for policy, arms in policies}
+    worlds = {environment.functions: environment for environment in environments}
     items = [
         {"policy": policy.name, "parameters": plain(policy.parameters), "arms": arms}
         for policy, arms in algorithms.values()
@@ -111,7 +112,7 @@ def _items(policies: Iterable[tuple[Policy, int]], environments: Iterable[Enviro
     items += [
         {"environment": world.name, "parameters": plain(world.parameters)}
         for world in worlds.values()
-        if not is_cached(path_writer(world.kernels))
+        if not is_cached(compiled_write_paths(world.functions))
     ]
     if coverage and not is_cached(compiled_count()):
         items.append({"coverage": True})
@@ -125,7 +126,8 @@ def compile_item(item: Item) -> None:
     elif "environment" in item:
         make_environment(item["environment"], **item["parameters"]).path(horizon=1, seed=0)
     else:
-        count_exceeded(0.5, 0.001, (1,), streams=1, number=0, seed=0)
+        smallest = CoverageSpec(figure="bound", means=(0.5,), step_sizes=(0.001,), observations=(1,), streams=1)
+        count_exceeded(smallest, 0, 0.001)
 
 
 def serve() -> None:
