@@ -5,6 +5,7 @@ import importlib.util
 import socket
 import sqlite3
 import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,9 +15,7 @@ import pytest
 import dynabandit as db
 from dynabandit.client import ServiceError
 from dynabandit.service.stores import open_store
-from service.harness import run_apart, running, talking
-
-ARMS = ["red", "green", "blue"]
+from service.harness import ARMS, run_apart, running, talking
 
 
 class LosingRelay:
@@ -172,3 +171,53 @@ def test_the_synchronous_client_is_generated_from_the_asynchronous_one():
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     assert script.make_sync_client() == script.TARGET.read_text(encoding="utf-8"), "run make client"
+
+
+class Elsewhere(BaseHTTPRequestHandler):
+    """Some other server, which answers as it likes."""
+
+    status = 200
+
+    def do_GET(self) -> None:
+        self.send_response(self.status)
+        self.end_headers()
+        self.wfile.write(b"<html>" if self.status == 200 else b'{"problem": "not now"}')
+
+    def log_message(self, *_) -> None:
+        pass
+
+
+@pytest.fixture
+def elsewhere():
+    server = HTTPServer(("127.0.0.1", 0), Elsewhere)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_client_says_why_no_answer_came(elsewhere, monkeypatch):
+    with db.Client("http://127.0.0.1:9", tries=1) as client, pytest.raises(ServiceError) as caught:
+        client.state("b")
+    assert str(caught.value).startswith("no answer to GET /v1/bandits/b from http://127.0.0.1:9 in 1 tries: ")
+    assert isinstance(caught.value.__cause__, httpx.ConnectError)
+    with db.Client(elsewhere, tries=1) as client:
+        with pytest.raises(ServiceError, match="200: the answer to GET /v1/bandits/b is not dynabandit's: "):
+            client.state("b")
+        monkeypatch.setattr(Elsewhere, "status", 503)
+        with pytest.raises(ServiceError, match=r"^503: not now \(in 1 tries\)$"):
+            client.state("b")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"url": "localhost:8000"}, "url must start with http:// or https://, .* got 'localhost:8000'"),
+        ({"url": "http://x", "tries": 0}, "tries must be a whole number of at least 1, got 0"),
+        ({"url": "http://x", "timeout": -1}, r"timeout must be a number in \(0, inf\), got -1"),
+    ],
+)
+@pytest.mark.parametrize("kind", [db.Client, db.AsyncClient])
+def test_a_client_that_could_never_work_is_refused(kind, settings, message):
+    with pytest.raises(ValueError, match=message):
+        kind(**settings)

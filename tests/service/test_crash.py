@@ -8,9 +8,8 @@ import httpx
 import pytest
 
 from dynabandit.client import Client, ServiceError
-from service.harness import assert_replay_agrees, process
+from service.harness import ARMS, assert_replay_agrees, process
 
-ARMS = ["red", "green", "blue"]
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 KILLS = 20 if LONG else 3
 CALLERS = 6
@@ -109,28 +108,6 @@ def finish(client: Client, callers: list[Caller]) -> None:
             reward = caller.rewards.get(decision.decision, (1.0, False))[0]
             client.reward(decision.decision, reward)
             caller.rewards[decision.decision] = (reward, True)
-
-
-def test_a_lost_answer_and_a_retry_give_the_same_decision(server):
-    """Promise 4: the request arrives, the answer does not."""
-    import socket
-    from urllib.parse import urlsplit
-
-    with Client(server.url) as client:
-        client.create("b", ARMS)
-        address = urlsplit(server.url)
-        body = b'{"count": 2}'
-        head = (
-            "POST /v1/bandits/b/decisions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-            f"Idempotency-Key: lost\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        with socket.create_connection((address.hostname, address.port)) as connection:
-            connection.sendall(head.encode() + body)
-        while client.state("b").step < 2:
-            pass
-        logged = [event.decision for event in client.events("b") if event.kind == "decision"]
-        assert [one.decision for one in client.decide_many("b", 2, key="lost")] == logged
-        assert client.state("b").step == 2
 
 
 def test_a_second_service_on_the_same_file_is_refused(sqlite_url):

@@ -9,9 +9,7 @@ import dynabandit as db
 from dynabandit.client import Client, ServiceError
 from dynabandit.service.service import MAX_PREVIEWS
 from dynabandit.service.stores import SqliteStore, open_store
-from service.harness import assert_replay_agrees, running, talking, wait_for
-
-ARMS = ["red", "green", "blue"]
+from service.harness import ARMS, assert_replay_agrees, running, status_of, talking, wait_for
 
 
 @pytest.fixture
@@ -82,7 +80,7 @@ def test_many_rewards_at_once_are_bit_for_bit_the_same_rewards_one_by_one(policy
     assert one.state_hash() == many.state_hash()
 
 
-class HeldStore(SqliteStore):
+class HeldReplayStore(SqliteStore):
     """A store that keeps whoever replays its rewards until it is let go; the writer's own connection never waits."""
 
     def __init__(self, path: str) -> None:
@@ -104,7 +102,7 @@ class HeldStore(SqliteStore):
 
 @pytest.fixture
 def held(sqlite_url):
-    store = HeldStore(sqlite_url.removeprefix("sqlite:///"))
+    store = HeldReplayStore(sqlite_url.removeprefix("sqlite:///"))
     with running(store) as server, talking(server.url) as (client, _):
         client.create("b", ARMS, seed=3)
         client.create("other", ARMS, seed=3)
@@ -114,7 +112,7 @@ def held(sqlite_url):
     assert_replay_agrees(sqlite_url)
 
 
-def swap_in_the_background(store: HeldStore, url: str, policy: str) -> "Future[int]":
+def swap_in_the_background(store: HeldReplayStore, url: str, policy: str) -> "Future[int]":
     """Ask for a swap, and return when the replay of the rewards has begun and stands still."""
 
     def swap() -> int:
@@ -246,3 +244,25 @@ def test_another_replica_takes_in_a_swap_without_learning_every_reward_again(pos
             learn(client, "b", 10)
             assert second.state("b").state_hash == client.state("b").state_hash
     assert_replay_agrees(postgres_url)
+
+
+def test_a_swapped_policy_has_learnt_from_all_rewards_so_far(client):
+    import dynabandit as db
+
+    client.create("b", ARMS, policy="ucb", seed=9)
+    learn(client, "b", 40)
+    before = client.state("b")
+    client.set_policy("b", "ts", prior=[1, 1])
+    after = client.state("b")
+    assert (after.policy, after.step) == ("ts", before.step)
+    assert [arm.effective_size for arm in after.arms] == [arm.effective_size for arm in before.arms]
+    twin = db.Bandit("ucb", ARMS, seed=9)
+    rewards = []
+    for _ in range(40):
+        arm = twin.choose()
+        twin.reward(arm, arm == "blue")
+        rewards.append((ARMS.index(arm), float(arm == "blue")))
+    twin = twin.swapped("ts", rewards, prior=(1, 1))
+    assert [one.arm for one in client.decide_many("b", 50)] == [twin.choose() for _ in range(50)]
+    assert status_of(client.set_policy, "b", "nonsense") == 422
+    assert status_of(client.set_policy, "b", "best-arm") == 422

@@ -12,51 +12,12 @@ import pytest
 
 from dynabandit.client import Client
 from dynabandit.service import api_types
-from dynabandit.service.admission import ALWAYS_ADMITTED, MAX_EVENTS_WAITING, AdmissionControl
-from dynabandit.service.errors import OverloadedError
+from dynabandit.service.admission import MAX_EVENTS_WAITING
 from dynabandit.service.http.limits import RefusalPacer
 from dynabandit.service.stores import open_store
-from service.harness import HeldStore, assert_replay_agrees, process, run_apart, running, talking, wait_for
+from service.harness import ARMS, HeldStore, assert_replay_agrees, process, run_apart, running, talking, wait_for
 
-ARMS = ["red", "green", "blue"]
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
-
-
-def let_in(room: AdmissionControl, events: int = 1, change: bool = False) -> int:
-    """Return how many calls are let in before one is turned away."""
-    for number in range(10_000):
-        try:
-            room.enter(events, change)
-        except OverloadedError:
-            return number
-    raise AssertionError("there is no bound")
-
-
-def test_calls_that_wait_for_each_other_have_a_lower_bound_than_calls_that_wait_for_the_disk():
-    assert let_in(AdmissionControl(1000, is_crowded=lambda: True)) == ALWAYS_ADMITTED
-    assert let_in(AdmissionControl(1000, is_crowded=lambda: False)) == 1000
-    assert let_in(AdmissionControl(8, is_crowded=lambda: False)) == 8
-
-
-def test_changes_are_let_in_where_decisions_are_turned_away():
-    room = AdmissionControl(8)
-    let_in(room)
-    assert room.is_full()
-    assert let_in(room, change=True) == 8
-
-
-def test_large_calls_take_the_room_of_many():
-    assert let_in(AdmissionControl(1000), events=10_000) == MAX_EVENTS_WAITING // 10_000
-    huge = AdmissionControl(1000)
-    huge.enter(10 * MAX_EVENTS_WAITING)
-    assert huge.is_full(), "it is let in alone, and nothing beside it"
-
-
-def test_whoever_leaves_makes_room():
-    room = AdmissionControl(2)
-    let_in(room, events=100)
-    room.leave(100)
-    assert (room.is_full(), room.requests, room.events) == (False, 1, 100)
 
 
 def test_refusals_are_spread_over_time_and_held_back_for_a_bounded_time():

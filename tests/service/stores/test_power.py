@@ -10,10 +10,9 @@ import pytest
 
 from dynabandit.client import Client
 from dynabandit.service.stores import SqliteStore, open_store
-from service.harness import Running, assert_replay_agrees
+from service.harness import ARMS, Running, assert_replay_agrees
 from service.power import Disk, ForgetfulVFS
 
-ARMS = ["red", "green", "blue"]
 CUTS = 60 if os.environ.get("DYNABANDIT_LONG_FAULTS") else 12
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from dynabandit.client import Client, ServiceError
 from dynabandit.service.stores import open_store
-from service.harness import ManualClock, assert_replay_agrees, process, running, talking, wait_for
+from service.harness import ARMS, ManualClock, assert_replay_agrees, process, running, talking, wait_for
 from service.proxy import wire
 
-ARMS = ["red", "green", "blue"]
 EACH = 400 if os.environ.get("DYNABANDIT_LONG_FAULTS") else 32
 
 

@@ -13,10 +13,9 @@ import pytest
 
 from dynabandit.client import Client, ServiceError
 from dynabandit.service.stores import open_store
-from service.harness import assert_replay_agrees, process, running, talking
+from service.harness import ARMS, assert_replay_agrees, process, running, talking
 from service.proxy import wire
 
-ARMS = ["red", "green", "blue"]
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 
 

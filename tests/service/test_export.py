@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import io
+import json
 import socket
 import sqlite3
 import threading
@@ -10,12 +12,14 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+import dynabandit as db
 from dynabandit.service import export
 from dynabandit.service.errors import StreamInterruptedError
+from dynabandit.service.export import decisions
 from dynabandit.service.keys import new_key
 from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, open_store
-from service.harness import process, run_apart, running, talking, wait_for
+from service.harness import DirectWriter, process, run_apart, running, talking, wait_for
 
 
 class Held:
@@ -163,3 +167,83 @@ def test_a_download_ends_when_its_key_is_revoked_and_does_not_look_whole(sqlite_
             held.set()
             with pytest.raises(httpx.RemoteProtocolError):
                 assert "third" not in list(found)
+
+
+def test_export_has_every_decision_with_its_reward_and_propensity(server, clock):
+    with talking(server.url) as (client, http):
+        client.create("b", ARMS, policy="eps-greedy", parameters={"epsilon": 0.5}, seed=1, reward_window=10)
+        for _ in range(60):
+            decision = client.decide("b")
+            client.reward(decision.decision, decision.arm == "blue")
+        client.decide("b")
+        lines = http.get("/v1/bandits/b/export", params={"draws": 2000}).text.splitlines()
+        rows = [json.loads(line) for line in lines]
+        assert [row["step"] for row in rows] == list(range(1, 62))
+        logged = {event.step: event for event in client.events("b") if event.kind == "decision"}
+        assert all(row["arm"] == logged[row["step"]].arm for row in rows)
+        assert rows[-1]["reward"] is None
+        assert all(row["reward"] == (row["arm"] == "blue") for row in rows[:-1])
+        assert [row["propensity"] for row in rows[:3]] == [1.0] * 3, "the burn-in leaves nothing to chance"
+        # 2001 draws: a share of 2/3 or 1/6 is off by 0.06 with probability under 1e-8
+        for row in rows[3:]:
+            expected = 1 - 0.5 + 0.5 / 3 if row["arm"] == "blue" else 0.5 / 3
+            assert abs(row["propensity"] - expected) < 0.06
+        pq = pytest.importorskip("pyarrow.parquet")
+        content = http.get("/v1/bandits/b/export", params={"draws": 2000, "format": "parquet"}).content
+        assert pq.read_table(io.BytesIO(content)).to_pylist() == rows
+
+
+def test_propensities_estimate_a_policys_value_without_bias(sqlite_url):
+    """Off-policy evaluation, the purpose of the export: the value of always playing blue, from a log of TS."""
+    bench = DirectWriter(sqlite_url, "ts")
+    bench.learn(3000)
+    rows = [row for piece in decisions(bench.store, bench.number, 100) for row in piece]
+    weighted = [row.reward / row.propensity for row in rows if row.arm == "blue"]
+    # Rewards of blue are 1 with probability 0.7; the seed is fixed, and 0.05 is about 3 standard errors
+    assert abs(sum(weighted) / len(rows) - 0.7) < 0.05
+    bench.store.close()
+
+
+def test_propensities_know_shares_pauses_and_certainty():
+    bandit = db.Bandit("ucb", ARMS, seed=1)
+    for _ in range(30):
+        arm = bandit.choose()
+        bandit.reward(arm, arm == "blue")
+    assert sorted(bandit.propensities(10).values()) == [0.0, 0.0, 1.0]
+    bandit.limit_arm("red", min_share=0.25)
+    mixed = bandit.propensities(10)
+    assert mixed["red"] in (0.25, 1.0)
+    assert sum(mixed.values()) == pytest.approx(1.0)
+    bandit.pause_arm("green")
+    assert set(bandit.propensities(10)) == {"red", "blue"}
+    before = bandit.state_hash()
+    bandit.propensities(10)
+    assert bandit.state_hash() == before, "asking changes nothing"
+
+
+def test_a_head_request_starts_no_replay(server, monkeypatch):
+    monkeypatch.setattr("dynabandit.service.export.decisions", None)
+    with talking(server.url) as (client, http):
+        client.create("b", ARMS)
+        answer = http.head("/v1/bandits/b/export")
+        assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/x-ndjson")
+        assert http.head("/v1/bandits/c/export").status_code == 404
+
+
+def test_long_exports_keep_nobody_from_reading(server, monkeypatch):
+    held = threading.Event()
+
+    def endless(*_):
+        yield b"a line\n"
+        assert held.wait(60)
+
+    monkeypatch.setattr("dynabandit.service.export.decision_lines", endless)
+    with talking(server.url) as (client, http), contextlib.ExitStack() as stack:
+        client.create("b", ARMS)
+        for _ in range(40):  # more than there are threads
+            where = urlsplit(server.url)
+            wire = stack.enter_context(socket.create_connection((where.hostname, where.port)))
+            wire.sendall(b"GET /v1/bandits/b/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert http.get("/v1/bandits").status_code == 200
+        assert http.get("/v1/bandits/b/events").status_code == 200
+        held.set()
