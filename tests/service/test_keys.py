@@ -73,8 +73,13 @@ def test_a_refusal_says_nothing_about_what_exists(keyed: tuple[Running, dict[str
 
 
 def test_keys_are_compared_in_constant_time_and_stored_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
-    compared = []
-    monkeypatch.setattr("dynabandit.service.keys.hmac.compare_digest", lambda a, b: compared.append(1) or a == b)
+    compared: list[tuple[str, str]] = []
+
+    def compare_digest(a: str, b: str) -> bool:
+        compared.append((a, b))
+        return a == b
+
+    monkeypatch.setattr("dynabandit.service.keys.hmac.compare_digest", compare_digest)
     key, row = new_key("read")
     ring = Keyring([row])
     assert ring.find(f"Bearer {key}") is row

@@ -21,6 +21,7 @@ from service.harness import (
     ARMS,
     DirectWriter,
     ManualClock,
+    Running,
     assert_replay_agrees,
     copied_store,
     failed_command,
@@ -78,12 +79,12 @@ def test_verify_compares_snapshots(whole_store: str, tmp_path: Path) -> None:
         assert problem in failed_command("verify", "--store", url)
 
 
-def test_verify_covers_deleted_bandits(client: Client, server: object) -> None:
+def test_verify_covers_deleted_bandits(client: Client, server: Running) -> None:
     client.create("b", ARMS)
     client.decide_many("b", 10)
     client.delete("b")
     client.create("b", ARMS)
-    with contextlib.closing(server.store.reader()) as store:  # type: ignore[attr-defined]
+    with contextlib.closing(server.store.reader()) as store:
         assert sorted(one.events for one in verify(store)) == [1, 12]
 
 
@@ -146,7 +147,8 @@ def test_a_name_that_is_not_utf_8_hides_no_other_bandit(two_bandits: str, tmp_pa
     with serving(copied_store(two_bandits, tmp_path, damage), clock) as (client, http):
         client.create("z", ARMS, seed=1)
         assert [one.name for one in client.bandits()] == ["good", "g\ufffd", "z"]
-        names, after = [], ""
+        names: list[list[str]] = []
+        after: str | None = ""
         while after is not None:
             page = http.get("/v1/bandits", params={"after": after, "limit": 1}).json()
             names.append([one["name"] for one in page["bandits"]])

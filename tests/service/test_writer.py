@@ -6,17 +6,26 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import structlog
 
 from dynabandit.service.api_types import Create
 from dynabandit.service.domain.changes import create
 from dynabandit.service.errors import StoreError
 from dynabandit.service.service import READY_CACHED, Service
 from dynabandit.service.stores import SqliteStore, open_store
-from service.harness import ARMS, HeldStore, assert_replay_agrees, run_apart, running, status_of, talking, wait_for
+from service.harness import (
+    ARMS,
+    HeldStore,
+    assert_replay_agrees,
+    captured_log,
+    run_apart,
+    running,
+    status_of,
+    talking,
+    wait_for,
+)
 
 
-def test_calls_that_share_a_commit_share_what_they_have_done(sqlite_url):
+def test_calls_that_share_a_commit_share_what_they_have_done(sqlite_url: str) -> None:
     store = HeldStore(sqlite_url.removeprefix("sqlite:///"))
     with running(store, patience=60) as server, talking(server.url) as (client, _), ThreadPoolExecutor(17) as pool:
         client.create("b", ARMS)
@@ -108,7 +117,7 @@ def test_a_request_that_the_store_does_not_answer_in_time_fails(tmp_path: Path) 
 def test_a_store_that_is_away_is_two_lines_in_the_log_however_long(tmp_path: Path) -> None:
     with contextlib.closing(FailingStore(str(tmp_path / "store.db"))) as store:
         writer = Service(store).writer
-        with structlog.testing.capture_logs() as lines:
+        with captured_log("writer") as lines:
             for store.problem in (None, "gone", "gone", "full", None, None, "gone"):
                 writer._next_save = 0.0
                 writer._maintain()

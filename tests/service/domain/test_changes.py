@@ -1,9 +1,12 @@
 """Changes of a bandit: create, arms, shares, delete."""
 
+import httpx
+
+from dynabandit.client import Client
 from service.harness import ARMS, learn, status_of
 
 
-def test_creating_twice_is_one_bandit_and_another_body_is_refused(http):
+def test_creating_twice_is_one_bandit_and_another_body_is_refused(http: httpx.Client) -> None:
     body = {"policy": "aff-ots", "parameters": {"step_size": 0.01}, "arms": ARMS, "reward_window": 60, "seed": 1}
     assert http.put("/v1/bandits/b", json=body).status_code == 201
     assert http.put("/v1/bandits/b", json=body).status_code == 200
@@ -11,14 +14,14 @@ def test_creating_twice_is_one_bandit_and_another_body_is_refused(http):
     assert len(http.get("/v1/bandits").json()["bandits"]) == 1
 
 
-def test_creating_twice_without_a_seed_keeps_the_seed_that_was_drawn(http):
+def test_creating_twice_without_a_seed_keeps_the_seed_that_was_drawn(http: httpx.Client) -> None:
     first = http.put("/v1/bandits/b", json={"arms": ARMS}).json()
     again = http.put("/v1/bandits/b", json={"arms": ARMS})
     assert again.status_code == 200
     assert again.json() == first
 
 
-def test_a_paused_arm_is_never_chosen_until_it_is_resumed(client):
+def test_a_paused_arm_is_never_chosen_until_it_is_resumed(client: Client) -> None:
     client.create("b", ARMS, seed=3)
     learn(client, "b", 30)
     client.change_arm("b", "blue", paused=True)
@@ -28,7 +31,7 @@ def test_a_paused_arm_is_never_chosen_until_it_is_resumed(client):
     assert "blue" in {one.arm for one in client.decide_many("b", 300)}
 
 
-def test_an_arm_can_be_added_and_retired_while_decisions_go_on(client):
+def test_an_arm_can_be_added_and_retired_while_decisions_go_on(client: Client) -> None:
     client.create("b", ARMS)
     learn(client, "b", 10)
     client.add_arm("b", "new")
@@ -44,7 +47,7 @@ def test_an_arm_can_be_added_and_retired_while_decisions_go_on(client):
     assert status_of(client.reward, waiting.decision, 1) == 200, "it was chosen before it was retired"
 
 
-def test_shares_are_kept(client, http):
+def test_shares_are_kept(client: Client, http: httpx.Client) -> None:
     client.create("b", ARMS, seed=5)
     learn(client, "b", 50)
     client.change_arm("b", "blue", max_share=0.5)
@@ -57,7 +60,7 @@ def test_shares_are_kept(client, http):
     assert http.patch("/v1/bandits/b/arms/red", json={"min_share": 1.5}).status_code == 422
 
 
-def test_a_deleted_bandit_is_gone_its_log_stays_and_its_name_is_free(client, http):
+def test_a_deleted_bandit_is_gone_its_log_stays_and_its_name_is_free(client: Client, http: httpx.Client) -> None:
     client.create("b", ARMS)
     learn(client, "b", 3)
     waiting = client.decide("b").decision
@@ -76,7 +79,9 @@ def test_a_deleted_bandit_is_gone_its_log_stays_and_its_name_is_free(client, htt
     assert http.get("/v1/bandits/b/events", params={"id": erased.id}).status_code == 404
 
 
-def test_the_log_of_a_deleted_bandit_can_be_erased_later_and_its_namesake_is_left_alone(client, http):
+def test_the_log_of_a_deleted_bandit_can_be_erased_later_and_its_namesake_is_left_alone(
+    client: Client, http: httpx.Client
+) -> None:
     client.create("b", ARMS)
     gone = client.delete("b")
     client.create("b", ARMS)
@@ -90,7 +95,7 @@ def test_the_log_of_a_deleted_bandit_can_be_erased_later_and_its_namesake_is_lef
     assert client.state("b").sequence == 1
 
 
-def test_no_deleted_bandit_is_left_out_where_many_had_one_name(client, http):
+def test_no_deleted_bandit_is_left_out_where_many_had_one_name(client: Client, http: httpx.Client) -> None:
     for _ in range(5):
         client.create("b", ARMS)
         client.delete("b")

@@ -3,10 +3,10 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from dynabandit.client import Client
-from service.harness import ARMS, status_of
+from service.harness import ARMS, Running, status_of
 
 
-def test_state_shows_what_the_bandit_of_the_library_would_know(client):
+def test_state_shows_what_the_bandit_of_the_library_would_know(client: Client) -> None:
     import dynabandit as db
 
     client.create("b", ARMS, seed=7)
@@ -25,7 +25,7 @@ def test_state_shows_what_the_bandit_of_the_library_would_know(client):
         assert (arm.idle, arm.plays, arm.share) == (known.idle, known.plays, known.plays / 60)
 
 
-def test_the_same_key_gives_the_same_decisions(client):
+def test_the_same_key_gives_the_same_decisions(client: Client) -> None:
     client.create("b", ARMS)
     first = client.decide_many("b", 3, key="one")
     assert client.decide_many("b", 3, key="one") == first
@@ -34,7 +34,7 @@ def test_the_same_key_gives_the_same_decisions(client):
     assert status_of(client.decide_many, "b", 2, key="one") == 409
 
 
-def test_concurrent_calls_with_one_key_make_one_decision(server, client):
+def test_concurrent_calls_with_one_key_make_one_decision(server: Running, client: Client) -> None:
     client.create("b", ARMS)
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda _: client.decide("b", key="same"), range(24)))
@@ -42,8 +42,8 @@ def test_concurrent_calls_with_one_key_make_one_decision(server, client):
     assert client.state("b").step == 1
 
 
-def test_a_lost_answer_and_a_retry_give_the_same_decision(server):
-    """Promise 4: the request arrives, the answer does not."""
+def test_a_lost_answer_and_a_retry_give_the_same_decision(server: Running) -> None:
+    """The request arrives, the response does not."""
     import socket
     from urllib.parse import urlsplit
 
@@ -64,7 +64,7 @@ def test_a_lost_answer_and_a_retry_give_the_same_decision(server):
         assert client.state("b").step == 2
 
 
-def test_with_every_arm_paused_a_decision_is_refused_and_rewards_still_count(client):
+def test_with_every_arm_paused_a_decision_is_refused_and_rewards_still_count(client: Client) -> None:
     client.create("b", ARMS)
     decision = client.decide("b").decision
     for arm in ARMS:

@@ -1,25 +1,28 @@
 """Rewards: which one counts, which one is late, and what a decision gets when its window ends."""
 
+import functools
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from dynabandit.client import Client
 from dynabandit.service import api_types
+from dynabandit.service.api_types import Event
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.decisions import decide
 from dynabandit.service.domain.rewards import close_expired
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.stores import open_store
-from service.harness import ARMS, assert_replay_agrees, running, status_of, talking, wait_for
+from service.harness import ARMS, ManualClock, assert_replay_agrees, running, status_of, talking, wait_for
 
 
-def closed(client) -> list:
+def closed(client: Client) -> list[Event]:
     return [event for event in client.events("b") if event.kind == "close"]
 
 
-def test_concurrent_and_repeated_rewards_count_once(client):
+def test_concurrent_and_repeated_rewards_count_once(client: Client) -> None:
     client.create("b", ARMS)
     decision = client.decide("b").decision
     with ThreadPoolExecutor(8) as pool:
@@ -32,7 +35,7 @@ def test_concurrent_and_repeated_rewards_count_once(client):
     assert client.state("b").arms[0].effective_size == 1.0
 
 
-def test_of_two_different_concurrent_rewards_exactly_one_counts(client):
+def test_of_two_different_concurrent_rewards_exactly_one_counts(client: Client) -> None:
     client.create("b", ARMS)
     for _ in range(5):
         decision = client.decide("b").decision
@@ -41,7 +44,7 @@ def test_of_two_different_concurrent_rewards_exactly_one_counts(client):
         assert sorted(statuses) == [200] * 4 + [409] * 4
 
 
-def test_early_late_orphan_and_changed_rewards_get_their_status(client, clock):
+def test_early_late_orphan_and_changed_rewards_get_their_status(client: Client, clock: ManualClock) -> None:
     client.create("b", ARMS, reward_window=10, default_reward=0)
     decision = client.decide("b").decision
     bandit = decision.partition("-")[0]
@@ -61,7 +64,7 @@ def test_early_late_orphan_and_changed_rewards_get_their_status(client, clock):
     assert status_of(client.reward, decision, 0) == 409
 
 
-def test_many_rewards_get_a_status_each(client, clock):
+def test_many_rewards_get_a_status_each(client: Client, clock: ManualClock) -> None:
     client.create("b", ARMS, reward_window=10)
     old = client.decide("b").decision
     clock.seconds += 11
@@ -71,7 +74,9 @@ def test_many_rewards_get_a_status_each(client, clock):
 
 
 @pytest.mark.parametrize("default", [0.25, None])
-def test_a_decision_without_a_reward_gets_the_default_exactly_once(client, clock, default):
+def test_a_decision_without_a_reward_gets_the_default_exactly_once(
+    client: Client, clock: ManualClock, default: float | None
+) -> None:
     client.create("b", ARMS, reward_window=10, default_reward=default)
     forgotten, rewarded = client.decide("b"), client.decide("b")
     client.reward(rewarded.decision, 1)
@@ -85,7 +90,7 @@ def test_a_decision_without_a_reward_gets_the_default_exactly_once(client, clock
     assert sizes[forgotten.arm] == (0.0 if default is None else 1.0)
 
 
-def test_defaults_are_given_to_every_one_of_many_pages_of_decisions(client, clock):
+def test_defaults_are_given_to_every_one_of_many_pages_of_decisions(client: Client, clock: ManualClock) -> None:
     client.create("b", ARMS, reward_window=10, default_reward=0)
     for _ in range(3):
         client.decide_many("b", 400)
@@ -94,7 +99,7 @@ def test_defaults_are_given_to_every_one_of_many_pages_of_decisions(client, cloc
     assert client.state("b").sequence == 2401
 
 
-def test_a_decision_is_closed_after_the_end_of_its_window_and_not_at_it(sqlite_url):
+def test_a_decision_is_closed_after_the_end_of_its_window_and_not_at_it(sqlite_url: str) -> None:
     store, now = open_store(sqlite_url), [0.0]
     store.prepare()
     work = UnitOfWork(store, Clock(lambda: now[0]))
@@ -111,7 +116,7 @@ def test_a_decision_is_closed_after_the_end_of_its_window_and_not_at_it(sqlite_u
     store.close()
 
 
-def test_a_jump_of_the_wall_clock_expires_nothing(store_url):
+def test_a_jump_of_the_wall_clock_expires_nothing(store_url: str) -> None:
     wall = [1e9]
     with running(open_store(store_url), clock=Clock(wall=lambda: wall[0])) as server:
         with talking(server.url) as (client, _):
@@ -124,19 +129,21 @@ def test_a_jump_of_the_wall_clock_expires_nothing(store_url):
             assert [event.wall for event in client.events("b")][-1] == 1e9 + 2 * 86400
 
 
-def test_a_restart_a_day_later_by_the_wall_clock_expires_nothing(store_url):
+def test_a_restart_a_day_later_by_the_wall_clock_expires_nothing(store_url: str) -> None:
     with running(open_store(store_url)) as server, talking(server.url) as (client, _):
         client.create("b", ARMS, reward_window=3600, default_reward=0)
         decisions = [client.decide("b").decision for _ in range(2)]
     for decision, later in zip(decisions, (86400, -86400), strict=True):
-        clock = Clock(wall=lambda later=later: time.time() + later)
+        clock = Clock(wall=functools.partial(sum, (time.time(), later)))
         with running(open_store(store_url), clock=clock) as server, talking(server.url) as (client, _):
             assert status_of(client.reward, decision, 1) == 200
             assert closed(client) == []
 
 
 @pytest.mark.parametrize("default", [False, True])
-def test_a_negative_zero_is_a_zero_in_the_log_and_in_its_replay(store_url, clock, default):
+def test_a_negative_zero_is_a_zero_in_the_log_and_in_its_replay(
+    store_url: str, clock: ManualClock, default: float | None
+) -> None:
     with running(open_store(store_url), clock=clock) as server, talking(server.url) as (client, http):
         client.create("b", ARMS, policy="sw-ucb", parameters={"window": 5}, reward_window=10, default_reward=-0.0)
         decision = client.decide("b").decision

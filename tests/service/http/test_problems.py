@@ -1,12 +1,17 @@
 """What a refused call says: which value was wrong, and what would be valid."""
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
 import pytest
 
 from dynabandit.service.stores import open_store
-from service.harness import running, talking
+from service.harness import ManualClock, running, talking
 
 NOBODY = f"{'0' * 12}-1"
-PROBLEMS = [
+PROBLEMS: list[tuple[str, str, Any, int, str]] = [
     ("GET", "/v1/bandits/none", None, 404, "there is no bandit 'none'"),
     ("GET", "/v1/bandits/b/events?id=x", None, 404, "there is no bandit 'b' with the id 'x'"),
     ("POST", "/v1/bandits/none/decisions", {}, 404, "there is no bandit 'none'"),
@@ -55,7 +60,7 @@ PROBLEMS = [
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory):
+def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     store = open_store(f"sqlite:///{tmp_path_factory.mktemp('problems')}/store.db")
     with running(store) as server, talking(server.url) as (client, http):
         client.create("b", ["red", "green"], seed=1)
@@ -63,7 +68,9 @@ def http(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("method", "path", "body", "status", "problem"), PROBLEMS)
-def test_a_refused_call_names_what_was_wrong(http, method, path, body, status, problem):
+def test_a_refused_call_names_what_was_wrong(
+    http: httpx.Client, method: str, path: str, body: Any, status: int, problem: str
+) -> None:
     answer = http.request(method, path, json=body)
     assert answer.status_code == status
     assert answer.json()["problem"].startswith(problem)
@@ -78,26 +85,33 @@ RAW = [
 
 
 @pytest.mark.parametrize(("content", "status", "problem"), RAW, ids=range(len(RAW)))
-def test_what_no_field_can_be_blamed_for_is_said_of_the_body(http, content, status, problem):
+def test_what_no_field_can_be_blamed_for_is_said_of_the_body(
+    http: httpx.Client, content: bytes, status: int, problem: str
+) -> None:
     answer = http.put("/v1/decisions/x/reward", content=content, headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()["problem"][: len(problem)]) == (status, problem)
 
 
-def test_a_header_that_is_wrong_is_quoted(http):
+def test_a_header_that_is_wrong_is_quoted(http: httpx.Client) -> None:
     twice = [("Idempotency-Key", "a"), ("Idempotency-Key", "b")]
-    for headers, problem in [
-        (twice, "Idempotency-Key must be given at most once, got 2"),
-        ({"Idempotency-Key": "é".encode()}, "Idempotency-Key must have 1 to 255 printable ASCII characters, got 'Ã©'"),
-        ({"Host": "evil.example"}, "without API keys, Host must be 127.0.0.1 or localhost, got 'evil.example'"),
-        ({"Content-Type": "text/plain"}, "Content-Type must be application/json, got 'text/plain'"),
-    ]:
+    wrong: list[tuple[Any, int, str]] = [
+        (twice, 422, "Idempotency-Key must be given at most once, got 2"),
+        (
+            {"Idempotency-Key": "é".encode()},
+            422,
+            "Idempotency-Key must have 1 to 255 printable ASCII characters, got 'Ã©'",
+        ),
+        ({"Host": "evil.example"}, 421, "without API keys, Host must be 127.0.0.1 or localhost, got 'evil.example'"),
+        ({"Content-Type": "text/plain"}, 415, "Content-Type must be application/json, got 'text/plain'"),
+    ]
+    for headers, status, problem in wrong:
         answer = http.post("/v1/bandits/b/decisions", content=b"{}", headers=headers)
         if "Host" not in dict(headers) and "Content-Type" not in dict(headers):
             answer = http.post("/v1/bandits/b/decisions", json={}, headers=headers)
-        assert answer.json() == {"problem": problem}
+        assert (answer.status_code, answer.json()) == (status, {"problem": problem})
 
 
-def test_what_a_decision_has_already_is_said_with_its_id(tmp_path, clock):
+def test_what_a_decision_has_already_is_said_with_its_id(tmp_path: Path, clock: ManualClock) -> None:
     with (
         running(open_store(f"sqlite:///{tmp_path}/x.db"), clock=clock) as server,
         talking(server.url) as (client, http),
