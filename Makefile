@@ -93,7 +93,7 @@ screenshots: $(READY) browser
 	DYNABANDIT_SCREENSHOTS=1 $(BIN)/pytest tests/service -k pictures
 
 bench-serve: $(READY)
-	$(BIN)/python benchmarks/service.py
+	$(BIN)/python benchmarks/decision_service.py
 
 bench-cluster: $(READY)
 	$(BIN)/python benchmarks/cluster.py
@@ -111,8 +111,9 @@ bench-peers: $(READY)
 	$(BIN)/python benchmarks/peers.py $(WRITE)
 	$(BIN)/python benchmarks/scaling.py $(WRITE)
 
-# Fails on any warning; the site loads nothing from other hosts
+# Fails on any warning, and if a notebook prints something new; the site loads nothing from other hosts
 docs: $(READY)
+	$(BIN)/python docs/notebooks/execute.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Documentation: site/index.html"
 

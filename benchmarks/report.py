@@ -62,7 +62,7 @@ def machine() -> dict[str, str]:
     import numpy as np
 
     import dynabandit as db
-    from dynabandit.experiments.machine import processor
+    from dynabandit.experiments.hardware import processor
 
     return {
         "processor": processor(),

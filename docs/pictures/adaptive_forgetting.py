@@ -79,20 +79,20 @@ def draw_adaptive() -> None:
 
 
 def draw_idle() -> None:
-    """The 95 % range of draws for an arm that is played 60 times, with a change half way, and then waits."""
+    """Draw the central 95 % of the draws of an arm with 60 rewards and a change half way, by its idle time."""
     figure, (axes,) = blank()
     waits = np.arange(0, 401, 20)
-    for name, label, colour in (("ts", "Thompson sampling", GREY), ("aff-ts", "with fading data (AFF-TS)", ORANGE)):
+    for name, label, colour in (("ts", "Thompson sampling", GREY), ("aff-ts", "with discounted data (AFF-TS)", ORANGE)):
         low, high = zip(*(draws_after(name, wait) for wait in waits), strict=True)
         axes.fill_between(waits, low, high, color=colour, alpha=0.35, label=label, linewidth=0)
-    axes.set(xlabel="steps that the arm has been idle", ylabel="what it may draw", ylim=(0, 1.2), xlim=(0, waits[-1]))
+    axes.set(xlabel="idle steps of the arm", ylabel="central 95 % of draws", ylim=(0, 1.2), xlim=(0, waits[-1]))
     axes.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0])
     axes.legend(loc="upper left", frameon=False, ncols=2)
     save(figure, "idle")
 
 
 def draws_after(name: str, wait: int) -> tuple[float, float]:
-    """Return between which values 95 % of the draws of an arm lie that has waited so many steps."""
+    """Return the limits of the central 95 % of the draws after some idle steps."""
     policy = db.policy(name)
     memory, shared = np.zeros((policy.memory_size(), 2)), np.zeros(policy.shared_size())
     numbers = policy.numbers(2)

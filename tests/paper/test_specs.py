@@ -15,7 +15,7 @@ EXPERIMENTS = {experiment.id: experiment for experiment in paper().experiments}
 
 
 def labels(identifier: str) -> list[str]:
-    return [named.make_policy().label for named in EXPERIMENTS[identifier].policies]
+    return [policy.label for policy in EXPERIMENTS[identifier].policies]
 
 
 def test_every_file_is_a_figure_and_every_figure_a_file() -> None:
@@ -38,7 +38,7 @@ def test_cases_and_small_changes_run_all_policies_on_their_environment() -> None
     for case in (1, 2, 3, 4):
         for arms in (2, 50, 100):
             name = f"case-{case}-arms-{arms}"
-            env = EXPERIMENTS[name].environment.make_environment()
+            env = EXPERIMENTS[name].environment
             assert (env.name, env.arms) == (f"case-{case}", arms)
             assert labels(name) == ["eps-greedy", *STANDARD]
     assert labels("small-changes") == ["eps-greedy", *STANDARD]
@@ -47,7 +47,7 @@ def test_cases_and_small_changes_run_all_policies_on_their_environment() -> None
 def test_robustness_is_tried_on_case_3_with_four_values_each() -> None:
     for arms in (2, 50, 100):
         for name in ("step-size", "discount-window"):
-            env = EXPERIMENTS[f"{name}-arms-{arms}"].environment.make_environment()
+            env = EXPERIMENTS[f"{name}-arms-{arms}"].environment
             assert (env.name, env.arms) == ("case-3", arms)
         adaptive = ("aff-d-greedy", "aff-ucb1", "aff-ucb2", "aff-ts", "aff-ots")
         assert labels(f"step-size-arms-{arms}") == [policy + eta for policy in adaptive for eta in ETAS]
@@ -58,7 +58,7 @@ def test_robustness_is_tried_on_case_3_with_four_values_each() -> None:
 
 
 def test_the_memory_of_dynamic_thompson_sampling_is_tried_on_case_1() -> None:
-    env = EXPERIMENTS["memory"].environment.make_environment()
+    env = EXPERIMENTS["memory"].environment
     assert (env.name, env.arms) == ("case-1", 2)
     sizes = ("(memory=5)", "", "(memory=100)", "(memory=1000)")  # 10 is the default
     assert labels("memory") == [name + c for name in ("dts", "aff-dts1", "aff-dts2") for c in sizes] + ["aff-ots"]

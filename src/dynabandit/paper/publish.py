@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dynabandit.paper import figures, lookup, tables, verdicts
+from dynabandit.paper import figures, lookup, verdicts
 from dynabandit.paper.criteria import (
     CRITERIA,
     DEVIATION,
@@ -18,9 +18,10 @@ from dynabandit.paper.criteria import (
     RELATIVE,
     SENSITIVITY,
     SHARE,
-)
+)  # fmt: skip
 from dynabandit.paper.rule_types import Part
 from dynabandit.paper.sections import SECTIONS
+from dynabandit.paper.variants import compare_variants
 from dynabandit.paper.verdicts import FAILS, HOLDS, NOT_RUN, PARTLY, Verdict
 from dynabandit.report import page
 from dynabandit.report.page import DASH, MINUS
@@ -86,8 +87,8 @@ def _context(results: Results, judged: list[Verdict]) -> dict[str, Any]:
             for identity in by_id
             if len({(column.verdicts.get(identity), column.counts.get(identity)) for column in columns}) > 1
         ],
-        "growing": tables.changes(results, "aff-ucb2", "aff-ucb2-growing"),
-        "floor": tables.changes(results, "aff-ucb1", lookup.FLOORED),
+        "growing": compare_variants(results, "aff-ucb2", "aff-ucb2-growing"),
+        "floor": compare_variants(results, "aff-ucb1", lookup.FLOORED),
         "criteria": CRITERIA,
         "methods": METHODS,
         "split": SPLIT,

@@ -1,4 +1,4 @@
-"""From results to verdicts: each claim judged by its rules, and nothing else."""
+"""Judges each claim by its rules, and writes the verdicts as JSON."""
 
 import math
 from collections import Counter
@@ -22,12 +22,12 @@ FEWEST = 2  # replications; with one there is no interval
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim with what the data say about it."""
+    """A claim with its measured parts."""
 
     claim: Claim
     parts: tuple[Part, ...]
     reason: str = ""
-    """Why it was not judged, where it was not."""
+    """Why it was not judged, or empty."""
 
     @property
     def verdict(self) -> str:
@@ -38,7 +38,7 @@ class Verdict:
         return HOLDS if shown == len(self.parts) else PARTLY if shown else FAILS
 
     def count(self, evidence: str) -> int:
-        """Return how many parts have this evidence."""
+        """Return the number of parts with this evidence."""
         return sum(part.evidence == evidence for part in self.parts)
 
 
@@ -63,7 +63,7 @@ def judge_one(claim: Claim, results: Results) -> Verdict:
         return Verdict(claim, (), f"{', '.join(missing)} {'was' if len(missing) == 1 else 'were'} not run")
     few = [run for run in results if run.experiment in claim.experiments and run.replications < FEWEST]
     if few:
-        return Verdict(claim, (), f"{few[0].experiment} has one replication only, and an interval needs two")
+        return Verdict(claim, (), f"{few[0].experiment} has only one replication, and an interval needs two")
     try:
         return Verdict(claim, tuple(part for rule in claim.rules for part in rule.measure(results)))
     except MissingResultError as error:
@@ -71,7 +71,7 @@ def judge_one(claim: Claim, results: Results) -> Verdict:
 
 
 def as_json(verdicts: list[Verdict], results: Results) -> dict[str, Any]:
-    """Return what ``claims.json`` holds."""
+    """Return the content of ``claims.json``."""
     counts = Counter(verdict.verdict for verdict in verdicts)
     return {
         "level": LEVEL,
@@ -83,12 +83,12 @@ def as_json(verdicts: list[Verdict], results: Results) -> dict[str, Any]:
 
 
 def replications(results: Results) -> int:
-    """Return the number of replications, the smallest where runs differ."""
+    """Return the number of replications, the smallest if runs differ."""
     return min((run.replications for run in results), default=0)
 
 
 def reference(results: Results) -> dict[str, Any]:
-    """Return verdicts in short, to be kept beside the code as ``reference.json``."""
+    """Return a summary of the verdicts, which is kept beside the code as ``reference.json``."""
     return {
         "replications": replications(results),
         "seed": results.metadata.get("seed"),

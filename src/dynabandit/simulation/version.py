@@ -22,10 +22,10 @@ __all__ = ["code_version", "device_version", "path_version"]
 
 # What runs on a GPU beside the functions that `code_version` covers; comments in these files do not count
 ON_DEVICE = (
-    ("dynabandit.simulation", "cuda.py"),
-    ("dynabandit.simulation", "device.py"),
+    ("dynabandit.simulation.cuda", "kernels.py"),
+    ("dynabandit.simulation.cuda", "launch.py"),
     ("dynabandit.core", "precision.py"),
-    ("dynabandit.policies", "decision.py"),  # a processor keeps scores that stand still in a tree instead
+    ("dynabandit.policies", "choose_arm.py"),  # a processor keeps scores that stand still in a tree instead
 )
 
 

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from dynabandit import playground
-from dynabandit.playground import forms, tour
+from dynabandit.playground import form_fields, tour
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.http.request_bodies import decode_body
 from dynabandit.service.http.requests import authorise, read_body
@@ -42,7 +42,7 @@ ASKED = msgspec.json.Decoder(Asked)
 class Checked(msgspec.Struct):
     """What is wrong with a trial, or the same trial in other forms."""
 
-    problems: list[playground.Problem]
+    problems: list[playground.FieldProblem]
     link: str = ""
     toml: str = ""
     python: str = ""
@@ -56,7 +56,7 @@ async def check(service: Service, request: Request) -> Response:
     """Say what is wrong with a trial; wrong input is an answer here, not a failure."""
     try:
         trial = playground.read(await _asked(request))
-    except playground.Wrong as error:
+    except playground.SpecError as error:
         return json_response(Checked(error.problems))
     return json_response(Checked([], trial.query, playground.toml(trial), playground.python(trial)))
 
@@ -155,7 +155,7 @@ async def _gone(receive: Receive) -> None:
 
 @functools.cache
 def _catalogue() -> dict[str, Any]:
-    return forms.catalogue()
+    return form_fields.catalogue()
 
 
 def routes(service: Service, workers: Workers) -> list[Route]:
@@ -168,7 +168,7 @@ def routes(service: Service, workers: Workers) -> list[Route]:
     async def run(service: Service, request: Request) -> Response:
         try:
             trial = playground.read(await _asked(request))
-        except playground.Wrong as error:
+        except playground.SpecError as error:
             raise InvalidValueError(str(error)) from None
         check = functools.partial(authorise, service, request, "read")
         return Watching(workers, trial.query, workers.warm, check)  # who runs once will run again

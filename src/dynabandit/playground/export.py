@@ -1,10 +1,13 @@
-"""A trial as others can run it: TOML for `dynabandit run`, and Python."""
+"""A trial in forms that others can run: TOML for `dynabandit run`, and Python."""
 
 from typing import Any
 
 from dynabandit import experiments
-from dynabandit.experiments import Named, Spec
-from dynabandit.playground.trial import TIMES, Trial
+from dynabandit.environments import Environment
+from dynabandit.experiments import Spec
+from dynabandit.experiments.spec import parameters_to_write
+from dynabandit.playground.link import TIMES, Trial
+from dynabandit.policies import Policy
 
 __all__ = ["python", "toml"]
 
@@ -16,7 +19,7 @@ def toml(trial: Trial) -> str:
     --------
     >>> from dynabandit.playground import read
     >>> experiments.loads(toml(read("v=1&policies=ucb"))).experiments[0].policies
-    (Named(name='ucb', parameters={}),)
+    (UCB(burn_in=1),)
     """
     return experiments.dumps(Spec(title="From the playground", experiments=(trial.experiment,)))
 
@@ -39,12 +42,12 @@ def python(trial: Trial) -> str:
         horizon=6000,
     ...
     """
-    policies = "".join(f"        {_call('policy', one)},\n" for one in trial.policies)
+    policies = "".join(f"        {_call('policy', policy)},\n" for policy in trial.policies)
     return (
         "import dynabandit as db\n\n"
         "runs = db.compare(\n"
         f"    [\n{policies}    ],\n"
-        f"    {_call('environment', trial.world)},\n"
+        f"    {_call('environment', trial.environment)},\n"
         f"    horizon={trial.horizon},\n"
         f"    replications={trial.replications},\n"
         f"    seed={trial.seed},\n"
@@ -55,11 +58,11 @@ def python(trial: Trial) -> str:
     )
 
 
-def _call(function: str, named: Named) -> str:
-    parameters = "".join(f", {key}={_literal(value)}" for key, value in named.parameters.items())
-    return f"db.{function}({_literal(named.name)}{parameters})"
+def _call(function: str, one: Policy | Environment) -> str:
+    parameters = "".join(f", {key}={_literal(value)}" for key, value in parameters_to_write(one).items())
+    return f"db.{function}({_literal(one.name)}{parameters})"
 
 
 def _literal(value: Any) -> str:
-    """Return a value as people write it; values come from a checked trial, so `repr` reads back as them."""
+    """Return a value as Python source, with double quotes where that is possible."""
     return f'"{value}"' if isinstance(value, str) and value.isprintable() and '"' not in value else repr(value)

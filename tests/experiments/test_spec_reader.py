@@ -1,10 +1,12 @@
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from dynabandit.experiments import CoverageSpec, Experiment, Named, PathSpec, Spec, SpecError, dumps, load, loads
+import dynabandit as db
+from dynabandit.experiments import CoverageSpec, Experiment, PathSpec, Spec, SpecError, dumps, load, loads
 
 NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,10}", fullmatch=True)
 TITLES = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -13,24 +15,24 @@ UNIT = st.floats(0.0, 1.0)
 POSITIVE = st.floats(0.01, 1e6) | st.integers(1, 10**6)
 
 POLICIES = st.one_of(
-    st.just(Named("ucb")),
-    st.builds(lambda value: Named("eps-greedy", {"epsilon": value}), UNIT),
-    st.builds(lambda a, b: Named("ts", {"prior": [a, b]}), POSITIVE, POSITIVE),
-    st.builds(lambda value: Named("d-ucb", {"discount": value}), st.none() | st.floats(0.1, 1.0)),
+    st.just(db.policy("ucb")),
+    st.builds(lambda value: db.policy("eps-greedy", epsilon=value), UNIT),
+    st.builds(lambda a, b: db.policy("ts", prior=[a, b]), POSITIVE, POSITIVE),
+    st.builds(lambda value: db.policy("d-ucb", discount=value), st.none() | st.floats(0.1, 1.0)),
     st.builds(
-        lambda value, c: Named("aff-dts2", {"step_size": value, "memory": c}),
+        lambda value, c: db.policy("aff-dts2", step_size=value, memory=c),
         UNIT | st.just("variance-scaled"),
         POSITIVE,
     ),
 )
 ENVIRONMENTS = st.one_of(
-    st.builds(lambda arms: Named("case-3", {"arms": arms}), st.integers(2, 100)),
-    st.builds(lambda means: Named("fixed", {"means": means}), st.lists(UNIT, min_size=2, max_size=4)),
+    st.builds(lambda arms: db.environment("case-3", arms=arms), st.integers(2, 100)),
+    st.builds(lambda means: db.environment("fixed", means=means), st.lists(UNIT, min_size=2, max_size=4)),
 )
 
 
 @st.composite
-def experiments(draw):
+def experiments(draw: st.DrawFn) -> Experiment:
     horizon = draw(st.integers(1000, 10**6))
     times = st.lists(st.integers(1, horizon - 1), unique=True, max_size=5).map(lambda some: [*sorted(some), horizon])
     return Experiment(
@@ -38,7 +40,7 @@ def experiments(draw):
         title=draw(TITLES),
         figure=draw(NAMES),
         environment=draw(ENVIRONMENTS),
-        policies=draw(st.lists(POLICIES, min_size=1, max_size=4, unique_by=lambda one: one.make_policy().label)),
+        policies=tuple(draw(st.lists(POLICIES, min_size=1, max_size=4, unique_by=lambda one: one.label))),
         horizon=horizon,
         replications=draw(st.integers(1, 10**6)),
         seed=draw(SEEDS),
@@ -63,7 +65,9 @@ COVERAGE = st.builds(
     paths=st.lists(PATHS, max_size=2),
     coverage=st.lists(COVERAGE, max_size=1),
 )
-def test_a_spec_comes_back_from_toml_equal(title, experiments, paths, coverage):
+def test_a_spec_comes_back_from_toml_equal(
+    title: str, experiments: list[Experiment], paths: list[PathSpec], coverage: list[CoverageSpec]
+) -> None:
     spec = Spec(
         title=title,
         experiments=tuple(experiments),
@@ -76,22 +80,22 @@ def test_a_spec_comes_back_from_toml_equal(title, experiments, paths, coverage):
 def labels(text: str) -> list[str]:
     header = '[[experiments]]\nid = "a"\nenvironment = "case-1"\n'
     (experiment,) = loads(f"{header}policies = {text}").experiments
-    return [named.make_policy().label for named in experiment.policies]
+    return [policy.label for policy in experiment.policies]
 
 
-def test_a_grid_expands_into_every_combination_with_the_last_list_fastest():
+def test_a_grid_expands_into_every_combination_with_the_last_list_fastest() -> None:
     assert labels('[{ name = "dts", grid.memory = [5, 50], grid.burn_in = [1, 2] }]') == [
         "dts(burn_in=1, memory=5)", "dts(burn_in=2, memory=5)",
         "dts(burn_in=1, memory=50)", "dts(burn_in=2, memory=50)",
     ]  # fmt: skip
 
 
-def test_a_pair_is_a_value_and_a_grid_of_pairs_is_a_grid():
+def test_a_pair_is_a_value_and_a_grid_of_pairs_is_a_grid() -> None:
     assert labels('[{ name = "ts", prior = [1, 3] }]') == ["ts(prior=(1, 3))"]
     assert labels('[{ name = "ts", grid.prior = [[1, 3], [3, 1]] }]') == ["ts(prior=(1, 3))", "ts(prior=(3, 1))"]
 
 
-def test_defaults_fill_in_what_an_experiment_leaves_out():
+def test_defaults_fill_in_what_an_experiment_leaves_out() -> None:
     spec = loads(
         """
         figure = "both"
@@ -111,19 +115,21 @@ def test_defaults_fill_in_what_an_experiment_leaves_out():
         """
     )
     a, b = spec.experiments
-    assert (a.horizon, a.seed, a.policies, a.figure) == (50, 7, (Named("ucb"),), "both")
-    assert (b.horizon, b.seed, b.policies, b.figure) == (60, 7, (Named("ts"),), "own")
+    assert (a.horizon, a.seed, a.policies, a.figure) == (50, 7, (db.policy("ucb"),), "both")
+    assert (b.horizon, b.seed, b.policies, b.figure) == (60, 7, (db.policy("ts"),), "own")
     assert (a.title, spec.title) == ("a", "spec")
 
 
-def test_an_override_reaches_every_part_it_concerns_and_cuts_recorded_times():
+def test_an_override_reaches_every_part_it_concerns_and_cuts_recorded_times() -> None:
     spec = Spec(
         title="t",
         experiments=(
-            Experiment(id="a", environment=Named("case-1"), policies=(Named("ucb"),), times=(10, 100, 10_000)),
+            Experiment(
+                id="a", environment=db.environment("case-1"), policies=(db.policy("ucb"),), times=(10, 100, 10_000)
+            ),
         ),
-        sample_paths=(PathSpec(environment=Named("case-1"), figure="f"),),
-        coverage=(CoverageSpec(figure="f", means=[0.5], step_sizes=[0.1], observations=[3]),),
+        sample_paths=(PathSpec(environment=db.environment("case-1"), figure="f"),),
+        coverage=(CoverageSpec(figure="f", means=(0.5,), step_sizes=(0.1,), observations=(3,)),),
     ).override(replications=5, horizon=100, seed=9)
     (experiment,) = spec.experiments
     assert (experiment.replications, experiment.horizon, experiment.seed) == (5, 100, 9)
@@ -136,9 +142,23 @@ def test_an_override_reaches_every_part_it_concerns_and_cuts_recorded_times():
     assert spec.coverage[0].seed == 9
 
 
-def test_arrays_and_lists_become_tuples_so_that_a_spec_cannot_change():
-    assert Named("fixed", {"means": np.array([0.1, 0.2])}).parameters == {"means": (0.1, 0.2)}
-    assert Named("path", {"means": [[0.1, 0.2]]}).parameters == {"means": ((0.1, 0.2),)}
+def test_names_are_resolved_and_lists_become_tuples() -> None:
+    trial = Experiment(id="a", environment="case-1", policies=["ucb"], times=np.array([5, 10]), horizon=10)  # type: ignore[arg-type]
+    assert (trial.environment, trial.policies) == (db.environment("case-1"), (db.policy("ucb"),))
+    assert trial.times == (5, 10)
+
+
+def test_arrays_are_written_as_lists() -> None:
+    environment = db.environment("path", means=np.array([[0.1, 0.2], [0.2, 0.1]]))
+    trial = Experiment(id="a", environment=environment, policies=(db.policy("ucb"),), horizon=2)
+    assert "0.1" in dumps(Spec(title="t", experiments=(trial,)))
+    assert loads(dumps(Spec(title="t", experiments=(trial,)))).experiments == (trial,)
+
+
+def test_policies_on_one_line_may_stand_in_a_file() -> None:
+    assert labels('["dts:memory=5", "aff-ots:step_size=variance-scaled,prior=[1, 3]"]') == [
+        "dts(memory=5)", "aff-ots(step_size=variance-scaled, prior=(1, 3))",
+    ]  # fmt: skip
 
 
 GOOD = """
@@ -187,6 +207,15 @@ BAD = {
         GOOD.replace('"ucb"', '{ name = "eps-greedy", epsilon = 2 }'),
         "experiments[0].policies[0]: epsilon must be a number in [0, 1], got 2",
     ),
+    "a parameter that is no table": (
+        GOOD.replace('"ucb"', "3"),
+        "experiments[0].policies[0]: must be a table, got 3",
+    ),
+    "a grid that is no table": (
+        GOOD.replace('"ucb"', '{ name = "dts", grid = 3 }'),
+        "experiments[0].policies[0].grid: must be a table, got 3",
+    ),
+    "an experiment that is no table": ("experiments = [3]", "experiments[0]: must be a table, got 3"),
     "a list that is no grid": (
         GOOD.replace('"ucb"', '{ name = "eps-greedy", epsilon = [0.1, 0.2] }'),
         "To try several values, write grid.epsilon = [...]",
@@ -239,13 +268,13 @@ BAD = {
 
 
 @pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD.keys())
-def test_a_wrong_spec_is_refused_with_the_file_the_key_and_the_nearest_name(text, message):
+def test_a_wrong_spec_is_refused_with_the_file_the_key_and_the_nearest_name(text: str, message: str) -> None:
     with pytest.raises(SpecError, match=re.escape(message)) as caught:
         loads(text, file="folder/my.toml")
     assert str(caught.value).startswith("folder/my.toml: ")
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"cannot read .*none\.toml: No such file"):
         load(tmp_path / "none.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
@@ -253,7 +282,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         load(tmp_path / "binary.toml")
 
 
-def test_the_figure_of_a_file_is_its_name_made_safe(tmp_path):
+def test_the_figure_of_a_file_is_its_name_made_safe(tmp_path: Path) -> None:
     path = tmp_path / "my runs (2).toml"
     path.write_text(GOOD, encoding="utf-8")
     assert load(path).figures == ("my-runs-2",)

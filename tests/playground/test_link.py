@@ -5,14 +5,14 @@ import difflib
 import pytest
 from hypothesis import given, strategies as st
 
-from dynabandit.playground import Wrong, read
-from dynabandit.playground.drawing import COLUMNS, LEVELS, decode, encode
+from dynabandit.playground import SpecError, read
+from dynabandit.playground.drawn_means import COLUMNS, LEVELS, decode, encode
 
 STRAIGHT = "P" * COLUMNS
 
 
 def fields(query):
-    with pytest.raises(Wrong) as caught:
+    with pytest.raises(SpecError) as caught:
         read(query)
     return {one.field: one.problem for one in caught.value.problems}
 
@@ -41,12 +41,12 @@ def test_a_link_names_only_what_differs_from_the_defaults():
     [
         ("policies=ucb", "v", "v must be 1"),
         ("v=2&policies=ucb", "v", "got '2'"),
-        ("v=1&policies=ucb&colour=red", "colour", "unknown field 'colour'"),
+        ("v=1&policies=ucb&colour=red", "colour", "unknown key 'colour'"),
         ("v=1&policies=ucb&seed=1&seed=2", "v", "given once, got 'seed' 2 times"),
         ("v=1&policies=ucb&environment=case-9", "environment", "one of small-changes"),
         ("v=1&policies=ucb&horizon=1e3", "horizon", "whole number from 10 to 100000, got '1e3'"),
         ("v=1&policies=ucb&horizon=-5", "horizon", "whole number"),
-        ("v=1&policies=ucb&arms=4", "arms", "arms must be 3, got '4'"),
+        ("v=1&policies=ucb&arms=4", "arms", "arms must be 3, got 4"),
         ("v=1&policies=ucb&environment=case-1&arms=101", "arms", "from 2 to 100"),
         ("v=1&policies=ucb&replications=0", "replications", "from 1 to 1000"),
         ("v=1&policies=ucb&seed=9007199254740992", "seed", "from 0"),
@@ -125,7 +125,7 @@ def test_any_text_is_a_trial_or_is_refused_with_problems(text):
     problems = None
     try:
         read(text)
-    except Wrong as error:
+    except SpecError as error:
         problems = error.problems
     assert problems is None or len(problems) > 0
 
@@ -138,7 +138,7 @@ def test_a_drawing_comes_back_from_its_text(drawing):
 def test_a_drawing_is_stretched_over_the_horizon():
     rising = "".join("0123456789"[column // 6] for column in range(60))
     trial = read(f"v=1&policies=ucb&environment=drawn&arms=2&drawn={rising}.{STRAIGHT}&horizon=1200")
-    path = trial.world.make_environment().path(horizon=1200, seed=1)
+    path = trial.environment.path(horizon=1200, seed=1)
     assert path[:, 1].tolist() == [0.5] * 1200
     assert path[::120, 0].tolist() == [level / 50 for level in range(10)]
     assert path[119, 0] == 0.0

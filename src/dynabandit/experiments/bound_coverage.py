@@ -1,4 +1,4 @@
-"""How often the bound of the appendix is exceeded, on streams whose mean stands still."""
+"""How often the bound of the paper's appendix is exceeded, on streams with a constant mean."""
 
 import functools
 from collections.abc import Callable
@@ -8,6 +8,7 @@ import numpy as np
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.streams import REWARD, Stream, stream, uniform
 from dynabandit.estimators.adaptive_forgetting import START, Tuning, observe, tuning
+from dynabandit.experiments.spec import CoverageSpec
 from dynabandit.policies.aff_shared import hoeffding
 
 __all__ = ["add_exceeded", "compiled_count", "count_exceeded"]
@@ -25,7 +26,7 @@ def add_exceeded(
 ) -> None:
     """Add, for each of `observations`, the streams on which mean - estimate >= bonus right after it.
 
-    `number` tells the streams of one mean from those of another; `source` belongs to the first stream.
+    `number` is the number of the mean, so that each has random streams of its own; `source` is the first stream.
     """
     for index in range(streams):
         own = Stream(source.seed_low, source.seed_high, source.replication + index)
@@ -45,17 +46,17 @@ def compiled_count() -> Callable[..., None]:
     return compiled(add_exceeded)
 
 
-def count_exceeded(
-    mean: float, step_size: float, observations: tuple[int, ...], streams: int, number: int, seed: int
-) -> np.ndarray:
-    """Return how many of `streams` Bernoulli streams exceed the bound after each of `observations`.
+def count_exceeded(spec: CoverageSpec, mean_index: int, step_size: float) -> np.ndarray:
+    """Return how many Bernoulli streams exceed the bound after each of the spec's numbers of observations.
 
     Examples
     --------
-    >>> count_exceeded(0.5, 0.001, (10, 100), streams=100, number=0, seed=1).shape
+    >>> spec = CoverageSpec(figure="bound", means=[0.5], step_sizes=[0.001], observations=[10, 100], streams=100)
+    >>> count_exceeded(spec, mean_index=0, step_size=0.001).shape
     (2,)
     """
-    exceeded = np.zeros(len(observations), dtype=np.int64)
-    marks = np.array(observations, dtype=np.int64)
-    compiled_count()(exceeded, marks, float(mean), tuning(step_size), streams, number, stream(seed))
+    exceeded = np.zeros(len(spec.observations), dtype=np.int64)
+    observations = np.array(spec.observations, dtype=np.int64)
+    mean = float(spec.means[mean_index])
+    compiled_count()(exceeded, observations, mean, tuning(step_size), spec.streams, mean_index, stream(spec.seed))
     return exceeded

@@ -1,4 +1,4 @@
-"""What a form can ask for: the environments, the policies, and a slider for each of their numbers."""
+"""The fields of the playground's form: environments, policies, and a slider for each numeric parameter."""
 
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 from dynabandit.catalogue import entries, fields_of
 from dynabandit.environments import ENVIRONMENTS as KINDS
 from dynabandit.estimators.adaptive_forgetting import LOSSES, VARIANCE_SCALED
-from dynabandit.playground.drawing import COLUMNS, LEVELS
-from dynabandit.playground.trial import DRAWN, ENVIRONMENTS, MOST_POLICIES, VERSION, arms_of
+from dynabandit.playground.drawn_means import COLUMNS, LEVELS
+from dynabandit.playground.link import DRAWN, ENVIRONMENTS, MOST_POLICIES, VERSION, arms_of
 from dynabandit.policies import POLICIES, Policy
 
 __all__ = ["Control", "catalogue", "control"]

@@ -1,4 +1,4 @@
-"""What two machines must have in common for their results to agree to the last bit."""
+"""What must be equal on two machines for their results to be equal to the last bit: versions, code and arithmetic."""
 
 import functools
 import hashlib
@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-__all__ = ["PACKAGES", "difference", "identity"]
+__all__ = ["PACKAGES", "describe_difference", "machine_fingerprint"]
 
 PACKAGES = ("dynabandit", "numba", "numpy")
 FUNCTIONS = (math.log, math.exp, math.sin, math.cos, math.sqrt, math.log1p, math.expm1, math.lgamma)
@@ -18,12 +18,12 @@ POINTS = 500
 
 
 @functools.cache
-def identity() -> dict[str, str]:
-    """Return the versions of what computes, a hash of this package's code, and one of the machine's arithmetic.
+def machine_fingerprint() -> dict[str, str]:
+    """Return the versions of the packages that compute, a hash of the code of dynabandit, and one of the arithmetic.
 
     Examples
     --------
-    >>> list(identity())
+    >>> list(machine_fingerprint())
     ['python', 'dynabandit', 'numba', 'numpy', 'code', 'arithmetic']
     """
     return {
@@ -34,12 +34,12 @@ def identity() -> dict[str, str]:
     }
 
 
-def difference(here: Mapping[str, str], there: Mapping[str, str | None]) -> str:
-    """Return the first thing in which another machine differs, in words; empty where there is none.
+def describe_difference(here: Mapping[str, str], there: Mapping[str, str | None]) -> str:
+    """Return the first difference of another machine in words; empty if there is none.
 
     Examples
     --------
-    >>> difference({"numpy": "2.1", "code": "a"}, {"numpy": "2.0", "code": "b"})
+    >>> describe_difference({"numpy": "2.1", "code": "a"}, {"numpy": "2.0", "code": "b"})
     'it has numpy 2.0, not 2.1'
     """
     for name, found in there.items():
@@ -55,7 +55,7 @@ def difference(here: Mapping[str, str], there: Mapping[str, str | None]) -> str:
 
 
 def _code() -> str:
-    """Return a hash of every file of this package that can have a part in a result."""
+    """Return a hash of every file of this package that can affect a result."""
     digest = hashlib.sha256()
     for name, content in sorted(_sources(files("dynabandit"))):
         digest.update(f"{name} {len(content)} ".encode() + content)
@@ -71,7 +71,7 @@ def _sources(folder: Traversable, inside: str = "") -> Iterator[tuple[str, bytes
 
 
 def _arithmetic() -> str:
-    """Return a hash of some values of functions that a C library and a processor may round in their own way."""
+    """Return a hash of values of functions whose last digits depend on the C library and the processor."""
     points = [(1.0 + index) * 0.7548776662466927 % 1.0 + 1e-3 for index in range(POINTS)]
     values = [function(scale * point) for function in FUNCTIONS for scale in (1.0, 40.0) for point in points]
     values += [point**power for point in points for power in (0.3, 7.7)]

@@ -6,12 +6,12 @@ import pytest
 
 from dynabandit.environments import ENVIRONMENTS
 from dynabandit.errors import number
-from dynabandit.playground import forms, read
-from dynabandit.playground.drawing import encode
-from dynabandit.playground.trial import DRAWN
+from dynabandit.playground import form_fields, read
+from dynabandit.playground.drawn_means import encode
+from dynabandit.playground.link import DRAWN
 from dynabandit.policies import POLICIES, Policy
 
-CATALOGUE = forms.catalogue()
+CATALOGUE = form_fields.catalogue()
 
 
 def test_every_policy_is_there_with_all_its_parameters_explained():
@@ -67,7 +67,9 @@ class Newcomer(Policy):
 
 
 def test_parameters_that_nobody_described_get_fields_by_their_defaults():
-    found = {field.name: forms.control(Newcomer, field.name, field.default) for field in dataclasses.fields(Newcomer)}
+    found = {
+        field.name: form_fields.control(Newcomer, field.name, field.default) for field in dataclasses.fields(Newcomer)
+    }
     kinds = {name: control.kind for name, control in found.items()}
     assert kinds == dict.fromkeys(kinds, "number") | {"eager": "flag", "corners": "pair", "way": "text"}
     assert (found["penalty"].low, found["penalty"].high) == (0.03, 300.0)
@@ -77,6 +79,6 @@ def test_parameters_that_nobody_described_get_fields_by_their_defaults():
 
 
 def test_a_slider_is_made_to_fit_a_policy_that_means_something_else_by_a_name():
-    assert forms.control(Newcomer, "window", 50_000).high == 5_000_000
-    assert forms.control(Newcomer, "step_size", 0.1).word is None
-    assert forms.control(Newcomer, "threshold", 30.0).kind == "number"
+    assert form_fields.control(Newcomer, "window", 50_000).high == 5_000_000
+    assert form_fields.control(Newcomer, "step_size", 0.1).word is None
+    assert form_fields.control(Newcomer, "threshold", 30.0).kind == "number"

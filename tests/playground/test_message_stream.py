@@ -10,7 +10,7 @@ import pytest
 import dynabandit as db
 from dynabandit import experiments
 from dynabandit.playground import python, read, toml
-from dynabandit.playground.running import messages
+from dynabandit.playground.message_stream import messages
 
 QUERY = "v=1&environment=case-1&arms=3&policies=ucb;aff-ots:step_size=0.01&horizon=400&replications=9&seed=4"
 DRAWN = f"v=1&environment=drawn&arms=2&drawn={'5' * 30 + 'o' * 30}.{'P' * 60}&policies=ts&horizon=300&replications=4"

