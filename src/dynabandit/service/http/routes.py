@@ -264,19 +264,19 @@ DOCUMENT = document([endpoint for endpoint, _ in ENDPOINTS.values()])
 
 def make_app(service: Service) -> ASGIApp:
     """Return the ASGI application of a service."""
-    watcher, workers = web.Watcher(service), web.Workers(closing=service.closing)
+    follower, workers = web.LogFollower(service), web.WorkerPool(closing=service.closing)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         await service.start()
-        watcher.start()
+        follower.start()
         yield
         await workers.stop()
-        await watcher.stop()
+        await follower.stop()
         await service.stop()
 
     bound = {one.id: _bound(service, one, handler) for one, handler in ENDPOINTS.values()}
-    routes = web.routes(service, watcher, workers)
+    routes = web.routes(service, follower, workers)
     rest = Starlette(lifespan=lifespan, routes=routes, exception_handlers={404: _nothing, 405: _other})
     rest.router.redirect_slashes = False
 

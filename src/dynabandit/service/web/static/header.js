@@ -1,25 +1,26 @@
-// What every page does: the switch between light and dark, and the key
+// The header of every page: the buttons for light or dark colours and for the API key
 import { askForKey } from "./api.js";
 
 const root = document.documentElement;
-const dark = matchMedia("(prefers-color-scheme: dark)");
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
 const button = document.getElementById("theme-button");
 
+/** Whether the page shows dark colours now. */
 export function isDark() {
-  return root.dataset.theme ? root.dataset.theme === "dark" : dark.matches;
+  return root.dataset.theme ? root.dataset.theme === "dark" : prefersDark.matches;
 }
 
-function changed() {
+function announceTheme() {
   button.setAttribute("aria-pressed", String(isDark()));
   root.dispatchEvent(new CustomEvent("theme"));
 }
 
 button.addEventListener("click", () => {
   root.dataset.theme = isDark() ? "light" : "dark";
-  try { localStorage.setItem("theme", root.dataset.theme); } catch { /* a browser that keeps nothing */ }
-  changed();
+  try { localStorage.setItem("theme", root.dataset.theme); } catch { /* storage is disabled */ }
+  announceTheme();
 });
-dark.addEventListener("change", changed);
+prefersDark.addEventListener("change", announceTheme);
 button.setAttribute("aria-pressed", String(isDark()));
 document.getElementById("key-button")?.addEventListener("click", async () => {
   if (await askForKey()) location.reload();
