@@ -1,35 +1,38 @@
-# make paper   the paper from one command
-# make test    everything that must hold, set-up included
-# make bench   speed
-# make test-order  everything again, three times in an order of chance
-# make test-faults  the service under kill -9, power cuts, full disks and lost replicas, for long
-# make mutants     small changes of kernels, estimators and policies, each of which some test must notice; for hours
-# make coverage    the branches of the same that tests take without compiled code, at least 95 %
-# make bench-peers  speed beside other libraries, which it installs, and how cost grows with arms and replications
-# make bench-serve  speed of the service
-# make bench-cluster  what a Dask cluster costs
-# make screenshots  the pictures of the pages
-# make docs    the documentation as a site, in site/
-# make dist    the archives to publish, in dist/
-# make dist-check  each extra in an empty virtual environment, for some minutes and with a network
-# make setup   the virtual environment alone
+# make setup          create .venv with all development dependencies
+# make paper          run the paper's experiments, draw its figures and check its claims
+# make test           run all linters and tests
+# make golden         compare all decisions with the recorded golden results (slow)
+# make coverage       measure branch coverage of the algorithms without compiled code; at least 95 %
+# make mutants        mutation testing of the algorithms; takes hours
+# make test-order     run the tests three times in random order
+# make test-faults    run the fault tests of the service (kill -9, power cuts, full disks, lost replicas) for longer
+# make bench          measure the simulator
+# make bench-peers    compare with other libraries, which it installs, and measure how the cost scales
+# make bench-serve    measure the decision service
+# make bench-cluster  measure the overhead of a Dask cluster
+# make screenshots    update the screenshots of the web pages in docs/pictures
+# make docs           build the documentation site in site/
+# make dist           build the source archive and the wheel in dist/
+# make dist-check     install each extra into an empty virtual environment and try it; needs a package index
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit interpreted coverage mutants test-order browser test-faults screenshots paper bench bench-peers bench-serve bench-cluster docs dist dist-check clean
+.PHONY: setup test lint unit interpreted coverage mutants test-order browser golden test-faults screenshots paper bench bench-peers bench-serve bench-cluster docs dist dist-check clean
 
 setup: $(READY)
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "dynabandit needs Python 3.11 or newer; name one with: make PYTHON=python3.12"; exit 1; }
-	@echo "Setting up $(VENV) with all that tests need: some minutes, once, and silent"
+	  { echo "dynabandit needs Python 3.11 or newer; choose an interpreter with: make PYTHON=python3.12"; exit 1; }
+	@echo "Installing all development dependencies into $(VENV). This takes one or two minutes, without output."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@# uv is three times as fast as pip; pip also reads package indexes from its own configuration
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev]' || \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(READY)
 
 test: lint unit interpreted
@@ -43,44 +46,50 @@ lint: $(READY)
 unit: $(READY) browser
 	$(BIN)/pytest -n 2 --durations=10
 
-# Pages are tested in any Chrome or Chromium; root gets Debian's where there is none
+# The tests of web pages need Chrome or Chromium; as root on Debian it is installed if it is missing
 browser:
 	@for name in chromium chromium-browser google-chrome google-chrome-stable chrome; do \
 	  command -v $$name >/dev/null && exit 0; done; \
 	[ -e "/Applications/Google Chrome.app" ] || [ -e /Applications/Chromium.app ] && exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  echo "Installing Chromium for the tests of pages"; \
+	  echo "Installing Chromium for the tests of web pages"; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
-	else echo "NO BROWSER: the tests of pages will be SKIPPED; install Chrome or Chromium to run them"; fi
+	else echo "No browser found: the tests of web pages will be SKIPPED. Install Chrome or Chromium to run them."; fi
 
-# Three times the same tests in an order of chance, which is told; PASSES=1 for one
+# The tests in random order, with the seed in the output; PASSES=1 runs them once
 PASSES ?= 3
 test-order: $(READY) browser
 	for pass in $$(seq $(PASSES)); do $(BIN)/pytest -n 2 -p randomly || exit 1; done
 
-# The same unit tests without any compiled code
+# The unit tests of the algorithms without compiled code
 interpreted: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 tests/core tests/estimators tests/policies tests/environments \
 	  tests/simulation/test_trace.py tests/bandit/test_bandit.py tests/bandit/test_changes.py
 
-# What was done is kept in out/mutants; mutants/run.py says how, and how to do it in part or in more processes
+# All golden decisions (see CONTRIBUTING.md): compiled, interpreted and on the CUDA simulator
+golden: $(READY)
+	$(BIN)/python tests/golden/check.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/python tests/golden/check.py
+	NUMBA_ENABLE_CUDASIM=1 $(BIN)/python tests/golden/check.py
+
+# Finished mutants are kept in out/mutants; mutants/run.py documents the options, given as MUTANTS="--jobs 16"
 mutants: $(READY)
 	$(BIN)/python mutants/run.py $(MUTANTS)
 
-# The branches of kernels, estimators, policies and environments that the same tests take
+# Branch coverage of core, estimators, policies and environments by the tests of `interpreted`
 coverage: $(READY)
 	$(BIN)/python mutants/branches.py
 
-# The same tests as in `unit`, with more kills, cuts, histories and replicas
+# The tests of tests/service with more kills, power cuts, histories and replicas
 test-faults: $(READY)
 	DYNABANDIT_LONG_FAULTS=1 $(BIN)/pytest -n 2 tests/service --durations=10
 
-# The pictures of the pages in docs/pictures, from the services that the tests start
+# Screenshots are taken by tests, from the services that they start
 screenshots: $(READY) browser
 	DYNABANDIT_SCREENSHOTS=1 $(BIN)/pytest tests/service -k pictures
 
 bench-serve: $(READY)
-	$(BIN)/python benchmarks/serve.py
+	$(BIN)/python benchmarks/service.py
 
 bench-cluster: $(READY)
 	$(BIN)/python benchmarks/cluster.py
@@ -90,26 +99,26 @@ paper: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py
-	@echo "make bench-peers puts these beside other libraries"
+	@echo "make bench-peers compares these numbers with other libraries"
 
-# Alone on the machine, for some minutes; with WRITE=--write the tables and pictures of docs/performance.md are new
+# Takes some minutes and needs an otherwise idle machine; WRITE=--write updates docs/performance.md
 bench-peers: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python benchmarks/peers.py $(WRITE)
-	$(BIN)/python benchmarks/growth.py $(WRITE)
+	$(BIN)/python benchmarks/scaling.py $(WRITE)
 
-# Warnings are errors; nothing is loaded from elsewhere, neither now nor by who reads it
+# Fails on any warning; the site loads nothing from other hosts
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
-	@echo "The documentation: site/index.html"
+	@echo "Documentation: site/index.html"
 
-# The wheel is built from the source archive: what is not in there is in neither
+# The wheel is built from the source archive, so a file missing there is missing in both
 dist: $(READY)
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist
 	PYTHONPATH=tests $(BIN)/python -m distribution.archives dist
 
-# All extras, or some, with this Python or another: make dist-check EXTRAS="lab serve" PYTHON=python3.13
+# Selected extras with another Python: make dist-check EXTRAS="lab serve" PYTHON=python3.13
 dist-check: dist
 	PYTHONPATH=tests $(BIN)/python -m distribution.venvs --python $(PYTHON) dist $(EXTRAS)
 

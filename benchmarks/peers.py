@@ -25,15 +25,15 @@ from typing import Any
 import numpy as np
 
 import dynabandit as db
-import vectorised
+import numpy_vectorised
 from report import Contestant, in_turns, machine, table, write
 
 ARMS = (2, 50, 100)
 HORIZON = 10_000
 LANES = 100  # replications of NumPy, all at once
 SETTINGS: dict[str, dict[str, Any]] = {
-    "d-ucb": {"discount": vectorised.DISCOUNT},
-    "sw-ucb": {"window": vectorised.WINDOW},
+    "d-ucb": {"discount": numpy_vectorised.DISCOUNT},
+    "sw-ucb": {"window": numpy_vectorised.WINDOW},
 }
 STANDARD = ("ucb", "ts", "ots", "d-ucb", "sw-ucb")
 ADAPTIVE = tuple(name for name in db.policies.POLICIES if name.startswith("aff-"))
@@ -70,10 +70,10 @@ def ours(name: str, arms: int, replications: int = 10, **settings: Any) -> Conte
 
 
 def in_numpy(name: str, arms: int) -> Contestant:
-    return Contestant(HORIZON * LANES, lambda: vectorised.run(name, means_of(arms), HORIZON, LANES))
+    return Contestant(HORIZON * LANES, lambda: numpy_vectorised.run(name, means_of(arms), HORIZON, LANES))
 
 
-def in_rust(name: str, arms: int, window: int = vectorised.WINDOW) -> Contestant:
+def in_rust(name: str, arms: int, window: int = numpy_vectorised.WINDOW) -> Contestant:
     """Call pymab's compiled loop; optimistic Thompson sampling, which it lacks, is set against its plain one."""
     from pymab import BanditEnvironment, BernoulliReward, _native, policies
     from pymab._backend import _environment_configuration
@@ -81,7 +81,7 @@ def in_rust(name: str, arms: int, window: int = vectorised.WINDOW) -> Contestant
     made = {
         "ucb": lambda: policies.UCBPolicy(n_arms=arms, c=math.sqrt(2.0)),
         "ts": lambda: policies.BernoulliThompsonSamplingPolicy(n_arms=arms, alpha_prior=2.0, beta_prior=2.0),
-        "d-ucb": lambda: policies.DiscountedUCBPolicy(n_arms=arms, discount_factor=vectorised.DISCOUNT),
+        "d-ucb": lambda: policies.DiscountedUCBPolicy(n_arms=arms, discount_factor=numpy_vectorised.DISCOUNT),
         "sw-ucb": lambda: policies.SlidingWindowUCBPolicy(n_arms=arms, window_size=window),
     }[name.replace("ots", "ts")]()
     world = BanditEnvironment(means=means_of(arms), reward_model=BernoulliReward())
@@ -140,7 +140,7 @@ def in_mabwiser(name: str, arms: int) -> Contestant:
 
 PEERS: dict[str, tuple[Callable[[str, int], Contestant], tuple[str, ...]]] = {
     "pymab's Rust loop": (in_rust, ("ucb", "ts", "ots", "d-ucb", "sw-ucb")),
-    "NumPy, 100 replications": (in_numpy, tuple(vectorised.POLICIES)),
+    "NumPy, 100 replications": (in_numpy, tuple(numpy_vectorised.POLICIES)),
     "river": (in_river, ("ucb", "ts")),
     "MABWiser": (in_mabwiser, ("ucb", "ts")),
 }

@@ -1,7 +1,7 @@
 """Pages in a real browser: any Chrome or Chromium on this machine, without a window.
 
-A test asks for the fixture `open_page` and gets pages that remember what they asked the network for and what
-went wrong in their console. Without a browser such tests are skipped, and fail where CI is set.
+The fixture `open_page` opens pages and records their requests and console errors. Without a browser these tests are
+skipped, or fail where CI is set.
 """
 
 import os
@@ -9,12 +9,17 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+if TYPE_CHECKING:  # every test process imports this file, and few need a browser
+    from playwright.sync_api import Browser, Page
+
+__all__ = ["DESKTOP", "FLAGS", "PHONE", "OpenPage", "Visit", "browser", "find_browser", "open_page"]
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-ELSEWHERE = (
+MAC_PATHS = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 )
@@ -30,22 +35,25 @@ def find_browser() -> str | None:
     for name in NAMES:
         if path := shutil.which(name):
             return path
-    return next((path for path in ELSEWHERE if Path(path).exists()), None)
+    return next((path for path in MAC_PATHS if Path(path).exists()), None)
 
 
 @dataclass
 class Visit:
     """An open page with what happened on it."""
 
-    page: Any
+    page: "Page"
     errors: list[str] = field(default_factory=list)
-    """Errors and warnings of the console, and exceptions that nobody caught."""
+    """Errors and warnings of the console, and uncaught exceptions."""
     requests: list[str] = field(default_factory=list)
-    """Addresses that were asked for."""
+    """Requested addresses."""
 
 
-@pytest.fixture(scope="module")  # its event loop runs in this thread: what comes after may need one of its own
-def browser() -> Iterator[Any]:
+OpenPage = Callable[..., Visit]
+
+
+@pytest.fixture(scope="module")  # its event loop runs in this thread, and later tests may need one of their own
+def browser() -> "Iterator[Browser]":
     path = find_browser()
     if path is None:
         missing = f"no browser: none of {', '.join(NAMES)} was found (make browser installs one)"
@@ -62,12 +70,22 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def open_page(browser: Any) -> Iterator[Callable[..., Visit]]:
-    """Return a function that opens an address in a window of some size and colour scheme."""
+def open_page(browser: "Browser") -> Iterator[OpenPage]:
+    """Return a function that opens an address in a window of a given size and colour scheme, without animations."""
     contexts = []
 
-    def visit(address: str, *, size: tuple[int, int] = DESKTOP, scheme: str = "light") -> Visit:
-        context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+    def visit(
+        address: str,
+        *,
+        size: tuple[int, int] = DESKTOP,
+        scheme: Literal["light", "dark"] = "light",
+        animations: bool = False,
+    ) -> Visit:
+        context = browser.new_context(
+            viewport={"width": size[0], "height": size[1]},
+            color_scheme=scheme,
+            reduced_motion="no-preference" if animations else "reduce",
+        )
         contexts.append(context)
         visited = Visit(context.new_page())
         visited.page.on("request", lambda request: visited.requests.append(request.url))

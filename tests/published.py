@@ -17,12 +17,12 @@ def results() -> Results:
 @pytest.fixture(scope="session")
 def published(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("paper")
-    assert publish(results, folder, paper=True) == folder / "report.html"
+    assert publish(results, folder) == folder / "report.html"
     return folder
 
 
 @pytest.fixture(scope="session")
 def part_published(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("part")
-    publish(only(results, "memory", "case-1-arms-2"), folder, paper=True)
+    publish(only(results, "memory", "case-1-arms-2"), folder)
     return folder

@@ -1,4 +1,4 @@
-"""Every message that a user can cause, collected from the code: run this file to write docs/messages.md anew."""
+"""Generate the page of all messages that a user can cause from the source code when the site is built."""
 
 import ast
 import re
@@ -6,23 +6,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mkdocs.structure.files import File
+
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "dynabandit"
-PAGE = ROOT / "docs" / "messages.md"
 INTRODUCTION = Path(__file__).with_name("messages.intro.md")
 
 # The sections of the page, and the files whose messages belong there; the first that fits takes them
 SECTIONS = {
-    "The library": ("adapters/", "arms.py", "bandit.py", "environments/", "errors.py", "estimators/", "frames.py",
-                    "kernels/", "policies/", "results.py", "saving.py", "shares.py", "simulation/", "__init__.py"),
     "Checks of your own policies, environments and estimators": ("checks.py",),
-    "Specs and runs of the lab": ("experiments/", "analysis/"),
-    "Logs, replay and advice": ("logs/",),
+    "Specs and runs of the lab": ("experiments/", "leaderboard/", "paper/", "report/"),
+    "Logs, replay and advice": ("offline/",),
     "The command line": ("cli/", "service/commands.py"),
-    "The playground and the pages": ("playground/", "service/pages/"),
+    "The playground and the pages": ("playground/", "service/web/"),
     "The client": ("client/",),
     "The store of the service": ("service/stores/",),
     "The service over HTTP": ("service/",),
+    "The library": ("",),
 }  # fmt: skip
 LOG = "The log of the service"  # what an operator reads
 DIFFERS = "When a log and its replay disagree"
@@ -306,5 +306,7 @@ HELPERS = {"arguments": _arguments, "check_reward": _reward, "checked_reward": _
            "integer": _integer, "number": _number, "unknown": _unknown}  # fmt: skip
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+def on_files(files: Any, config: Any) -> Any:
+    """Add the page."""
+    files.append(File.generated(config, "messages.md", content=page()))
+    return files

@@ -1,4 +1,4 @@
-"""Prints docs/verdicts.md from what `dynabandit paper` found; its argument is the folder, such as out/paper.
+"""Prints docs/paper-verdicts.md from what `dynabandit paper` found; its argument is the folder, such as out/paper.
 
 With --reference before the folder it prints what src/dynabandit/analysis/reference.json keeps of a large run, such as
 `dynabandit paper --backend cuda --replications 5000`: the report shows its verdicts beside those of a smaller one.

@@ -22,6 +22,7 @@ __all__ = ["Coverage", "Results", "Run", "SamplePath"]
 REPLICATIONS = "replications.parquet"
 RUNS = "runs.parquet"
 PATHS = "paths.parquet"
+CORRECT = "correct.parquet"
 METADATA = "metadata.json"
 KEYS = ("experiment", "environment", "arms", "environment_parameters", "label", "policy", "parameters")
 CRITERIA = (*KEYS, "horizon", "seed", "replications")
@@ -58,10 +59,12 @@ class Run:
     """Cumulative regret, replications x times."""
     correct: np.ndarray = field(repr=False)
     """Share of replications that played a best arm, at each of the times."""
+    correct_by_replication: np.ndarray | None = field(default=None, repr=False)
+    """Whether a best arm was played, replications x times; None where only the shares were kept."""
 
     @property
     def total_regret(self) -> np.ndarray:
-        """The regret at the horizon, one number a replication; paired between runs on the same paths."""
+        """The regret at the horizon, one number per replication; paired between runs on the same paths."""
         return self.regret[:, -1]
 
     @property
@@ -200,7 +203,7 @@ class Results:
         return frames.dataset(variables, coordinates, {})
 
     def save(self, folder: str | Path) -> None:
-        """Write the results into a folder: two Parquet files and the metadata."""
+        """Write the results into a folder: Parquet files and the metadata."""
         pyarrow, parquet = extra("pyarrow", "lab"), extra("pyarrow.parquet", "lab")
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -216,9 +219,21 @@ class Results:
         parquet.write_table(runs, folder / RUNS, compression="zstd")
         paths = [{**vars(path), "times": path.times.tolist(), "means": path.means.tolist()} for path in self.paths]
         parquet.write_table(pyarrow.Table.from_pylist(paths, schema=_path_schema(pyarrow)), folder / PATHS)
+        parquet.write_table(self._correct_table(pyarrow), folder / CORRECT, compression="zstd")
         metadata = {**self.metadata, "coverage": [asdict(one) for one in self.coverage]}
         text = json.dumps(metadata, indent=2, sort_keys=True) + "\n"
         (folder / METADATA).write_text(text, encoding="utf-8")
+
+    def _correct_table(self, pyarrow: Any) -> Any:
+        """Return a table with one row per replication: whether a best arm was played at the recorded times."""
+        kept = [(run, run.correct_by_replication) for run in self.runs if run.correct_by_replication is not None]
+        columns = {
+            "experiment": [run.experiment for run, rows in kept for _ in rows],
+            "label": [run.label for run, rows in kept for _ in rows],
+            "replication": [number for _, rows in kept for number in range(len(rows))],
+            "correct": [row for _, rows in kept for row in rows],
+        }
+        return pyarrow.table(columns, schema=_correct_schema(pyarrow))
 
     @classmethod
     def load(cls, folder: str | Path) -> "Results":
@@ -228,6 +243,14 @@ class Results:
         if not (folder / RUNS).exists():
             raise FileNotFoundError(f"no results in {folder}: it has no {RUNS}")
         regrets = iter(parquet.read_table(folder / REPLICATIONS, columns=["regret"])["regret"].to_numpy())
+        correct: dict[tuple[str, str], list[np.ndarray]] = {}
+        if (folder / CORRECT).exists():  # version 0.1.0 kept only the shares
+            kept = parquet.read_table(folder / CORRECT)
+            rows = zip(
+                kept["experiment"].to_pylist(), kept["label"].to_pylist(), kept["correct"].to_numpy(), strict=True
+            )
+            for experiment, label, played in rows:
+                correct.setdefault((experiment, label), []).append(played)
         runs = []
         for row in parquet.read_table(folder / RUNS).to_pylist():
             count = row.pop("replications")
@@ -235,7 +258,14 @@ class Results:
             row["parameters"] = json.loads(row["parameters"])
             row["times"] = np.array(row["times"], dtype=np.int64)
             row["correct"] = np.array(row["correct"], dtype=float)
-            runs.append(Run(**row, regret=np.stack([next(regrets) for _ in range(count)])))
+            by_replication = correct.get((row["experiment"], row["label"]))
+            runs.append(
+                Run(
+                    **row,
+                    regret=np.stack([next(regrets) for _ in range(count)]),
+                    correct_by_replication=None if by_replication is None else np.stack(by_replication),
+                )
+            )
         paths = [
             SamplePath(**{**row, "times": np.array(row["times"]), "means": np.array(row["means"])})
             for row in parquet.read_table(folder / PATHS).to_pylist()
@@ -243,6 +273,12 @@ class Results:
         metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
         coverage = [Coverage(**one) for one in metadata.pop("coverage")]
         return cls(runs, metadata, paths, coverage)
+
+
+def _correct_schema(pyarrow: Any) -> Any:
+    text, whole = pyarrow.string(), pyarrow.int64()
+    flags = pyarrow.list_(pyarrow.bool_())
+    return pyarrow.schema([("experiment", text), ("label", text), ("replication", whole), ("correct", flags)])
 
 
 def _path_schema(pyarrow: Any) -> Any:

@@ -9,7 +9,7 @@ from scipy import stats
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.draws import beta, gamma
 from dynabandit.core.precision import single
-from dynabandit.core.streams import SCORE, stream
+from dynabandit.core.streams import SCORE, Stream, stream
 from laws import assert_law, assert_mean, assert_share, size
 
 SHAPES = [1e-3, 0.03, 0.5, 0.999, 1.0, 1.5, 2.0, 40.0, 1e3, 1e6]
@@ -19,13 +19,13 @@ ANY_SHAPE = st.one_of(st.sampled_from([*BELOW, *SHAPES, 1e12, 1e100, 1e300]), st
 
 
 @kernel
-def fill_gamma(out: np.ndarray, shape: float, source: object) -> None:
+def fill_gamma(out: np.ndarray, shape: float, source: Stream) -> None:
     for i in range(out.size):
         out[i] = gamma(shape, source, SCORE, i, 3)
 
 
 @kernel
-def fill_beta(out: np.ndarray, a: float, b: float, source: object) -> None:
+def fill_beta(out: np.ndarray, a: float, b: float, source: Stream) -> None:
     for i in range(out.size):
         out[i] = beta(a, b, source, SCORE, i, 3)
 

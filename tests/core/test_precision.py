@@ -61,7 +61,7 @@ def test_of_a_module_what_is_mentioned_becomes_single() -> None:
         return MODULE
 
     def reads() -> Any:
-        return MODULE.NUMBER, math.pi, MODULE  # type: ignore[attr-defined]
+        return MODULE.NUMBER, math.pi, MODULE
 
     number, pi, twin = single(reads)()
     assert is_single(number)

@@ -38,7 +38,7 @@ def test_the_wheel_from_the_source_archive_is_the_wheel_from_the_tree(dist, tmp_
     assert (tmp_path / wheel.name).read_bytes() == wheel.read_bytes()
 
 
-@pytest.mark.parametrize("name", ["report.css", "lab.js", "reference.json", "memory.toml", "licenses/LICENSE"])
+@pytest.mark.parametrize("name", ["report.css", "playground.js", "reference.json", "memory.toml", "licenses/LICENSE"])
 def test_a_wheel_that_lacks_a_file_is_refused(dist, tmp_path, name):
     (problem,) = problems_of_wheel(copied(found(dist)[0], tmp_path, leave_out=[name]))
     assert name in problem or "LICENSE" in problem

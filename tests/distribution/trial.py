@@ -24,8 +24,9 @@ from importlib.resources import files
 from pathlib import Path
 
 import dynabandit as db
-from dynabandit import analysis, experiments, frames, offline
-from dynabandit.leaderboard import standings
+from dynabandit import experiments, frames, offline
+from dynabandit.report import page
+from dynabandit.stats import rank_tests
 
 # The module that tells whether an extra is there
 TELLING = {
@@ -159,13 +160,13 @@ def use_serve(store: str = "sqlite:///fresh.db") -> None:
 
 def look_at_pages(url: str) -> None:
     """Every page, style and script is there, and the playground runs."""
-    pages = [fetch(f"{url}{path}") for path in ("/", "/lab", "/openapi.json")]
+    pages = [fetch(f"{url}{path}") for path in ("/", "/playground", "/openapi.json")]
     (version,) = {found for page in pages for found in re.findall(r"/static/(\w+)/", page)}
     ours = [one.name for one in files("dynabandit.service.web").joinpath("static").iterdir()]
     for name in (*ours, "plotly.js"):
         assert fetch(f"{url}/static/{version}/{name}"), name
     for _ in range(5):  # on a busy machine a run may be over its time before all is compiled; what is done is kept
-        said = fetch(f"{url}/lab/run", {"link": TRIAL})
+        said = fetch(f"{url}/playground/run", {"link": TRIAL})
         if '"text":"stopped after' not in said:
             break
     assert '"kind":"end"' in said, said[-300:]
@@ -252,9 +253,9 @@ def lack_lab() -> None:
         raises("lab", lambda: experiments.run(experiments.loads(SPEC, "mine.toml"), "nowhere"))
         assert not Path("nowhere").exists()
     if not installed("scipy"):
-        raises("lab", lambda: standings.critical_difference(5, 20))
+        raises("lab", lambda: rank_tests.critical_difference(5, 20))
     if not installed("plotly"):
-        raises("lab", lambda: analysis.publish(db.Results([]), "nowhere", paper=False))
+        raises("lab", lambda: page.publish(db.Results([]), "nowhere"))
 
 
 def lack_serve() -> None:

@@ -15,13 +15,20 @@ from service.harness import running
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 ADDRESS = "http://127.0.0.1:8000"
-HERE = ("index.md", "which-policy.md", "guides/researcher.md", "guides/engineer.md", "guides/operator.md", "idea.md")
+HERE = (
+    "index.md",
+    "which-policy.md",
+    "guides/researcher.md",
+    "guides/engineer.md",
+    "guides/operator.md",
+    "adaptive-forgetting.md",
+)
 ELSEWHERE = {
-    "adapters.md": "tests/integrations/test_docs.py",
+    "integrations.md": "tests/integrations/test_docs.py",
     "adding-an-algorithm.md": "tests/documentation/test_own_policy.py",
     "cli.md": "tests/test_cli.py: each option is documented, and each command has tests",
-    "logs.md": "tests/offline/test_open_bandit.py",
-    "scale.md": "tests/experiments/test_cluster.py and tests/simulation: they need GPUs and clusters",
+    "offline.md": "tests/offline/test_open_bandit.py",
+    "gpu-and-clusters.md": "tests/experiments/test_cluster.py and tests/simulation: they need GPUs and clusters",
     "service.md": "tests/service/test_docs.py",
     "specs.md": "tests/test_cli.py",
 }

@@ -40,7 +40,7 @@ def test_no_page_loads_anything_from_elsewhere(site):
 
 
 def test_examples_outside_of_fences_become_code(site):
-    text = (site / "logs.html").read_text(encoding="utf-8")
+    text = (site / "offline.html").read_text(encoding="utf-8")
     assert "<blockquote>" not in text
     assert "language-pycon" in text
 

@@ -18,7 +18,8 @@ import dynabandit as db
 
 __all__ = [
     "ARMS", "HERE", "HORIZON", "SHORT_HORIZON", "bandit_policies", "bandit_text", "decision_hash", "environment_cases",
-    "make_environment", "next_choices", "paper_hashes", "policy_names", "restored_store", "short_cases", "simulate_case",
+    "make_environment", "next_choices", "paper_hashes", "policy_names", "restored_store", "short_cases",
+    "simulate_case",
 ]  # fmt: skip
 
 HERE = Path(__file__).parent

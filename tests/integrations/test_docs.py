@@ -9,7 +9,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_example_of_a_test_of_ones_own_passes_and_would_fail(tmp_path: Path) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "adapters.md").read_text(encoding="utf-8"), re.DOTALL)
+    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "integrations.md").read_text(encoding="utf-8"), re.DOTALL)
     for name, text, expected in (
         ("test_good.py", code, 0),
         ("test_bad.py", code.replace('db.policy("aff-ots")', "None"), 1),

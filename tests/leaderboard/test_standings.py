@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from dynabandit.leaderboard.standings import as_json, as_markdown, critical_difference, standings
+from dynabandit.leaderboard.standings import as_json, as_markdown, standings
 from dynabandit.results import Results, Run
 
 
@@ -46,13 +46,6 @@ def test_delay_counts_steps_until_half_of_the_plays_go_to_the_new_best_arm() -> 
     rows = {row.policy: row for row in standings(results(), yardsticks=["told"])}
     assert rows["a"].delay == 7
     assert math.isnan(rows["b"].delay)
-
-
-def test_critical_difference_is_nemenyis() -> None:
-    # Demšar (2006), table 5: q = 2.343 for 3 and 3.164 for 10 policies at 5 %
-    assert critical_difference(3, 20) == pytest.approx(2.343 * math.sqrt(3 * 4 / (6 * 20)), rel=1e-3)
-    assert critical_difference(10, 30) == pytest.approx(3.164 * math.sqrt(10 * 11 / (6 * 30)), rel=1e-3)
-    assert math.isnan(critical_difference(1, 30))
 
 
 def test_table_and_json_say_the_same_and_hold_no_nan() -> None:

@@ -14,7 +14,7 @@ from obp_wheel import obp
 
 __all__ = ["obp"]
 
-DOCS = (Path(__file__).parents[2] / "docs" / "logs.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[2] / "docs" / "offline.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ dynabandit (replay obp/.*)$", DOCS, re.MULTILINE)
 
 

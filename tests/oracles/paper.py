@@ -1,7 +1,7 @@
 """Slow reference for the tests: the paper's definitions as plain sums and products over the whole history.
 
 Nothing here is updated from step to step. Coordinates are those of Lu, Adams & Kantas: "(2)" is an equation
-by its printed number, "Alg. 3" an algorithm box, "notes" docs/reading-the-paper.md. Paper indices start at
+by its printed number, "Alg. 3" an algorithm box, "notes" docs/paper-notes.md. Paper indices start at
 1, so lambda_p is `forgettings[p - 1]` and Y_i is `ys[i - 1]`.
 """
 

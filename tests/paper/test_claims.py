@@ -10,8 +10,8 @@ import pytest
 from dynabandit.paper import labels, lookup, verdicts
 from dynabandit.paper.claims import CLAIMS, Claim
 from dynabandit.paper.claims_page import document
+from dynabandit.paper.figures import IDS
 from dynabandit.paper.rule_types import Part
-from dynabandit.report.figures import IDS
 from dynabandit.results import Results
 from dynabandit.stats.intervals import Estimate
 from fakes import ADAPTIVE, SETTINGS, STANDARD, STEP_SIZES, World, fake_run, holding, only, shortened

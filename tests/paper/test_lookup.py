@@ -46,7 +46,7 @@ def test_the_first_replications_keep_regret_and_drop_shares() -> None:
 
 def test_the_summary_has_a_row_for_each_run_and_one_for_eps_greedy() -> None:
     results = holding().results()
-    rows = [row for row in summary(results) if row["experiment"] == "case-1-arms-2"]
+    rows = [row for row in summary(lookup.shown(results)) if row["experiment"] == "case-1-arms-2"]
     assert [row["policy"] for row in rows].count("eps-greedy") == 1
     assert not any("0.2" in row["policy"] for row in rows)
     assert len(rows) == 13

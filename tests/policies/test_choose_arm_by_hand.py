@@ -8,7 +8,7 @@ import pytest
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta
 from dynabandit.core.lanes import ALONE
-from dynabandit.core.largest_beta_draw import challenge, contested, prefixes
+from dynabandit.core.largest_beta_draw import draw_above, may_exceed, uniform_prefixes
 from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, shifted, stream, uniform
 from dynabandit.policies.base import Kernels, Now
 from dynabandit.policies.choose_arm import (  # fmt: skip
@@ -97,10 +97,10 @@ class Choice:
         for start in range(0, self.arms, 32):
             group = range(start, min(start + 32, self.arms))
             for arm in group:
-                bits = prefixes(SOURCE, SCORE, self.step, arm // 8)[arm % 8]
-                if arm != favourite and contested(a[arm], b[arm], mean[arm], best, bits):
-                    rest = (SOURCE, SCORE, self.step, arm)
-                    scores[arm] = challenge(a[arm], b[arm], mean[arm], best, bits, *rest)
+                bits = uniform_prefixes(SOURCE, self.step, arm // 8)[arm % 8]
+                if arm != favourite and may_exceed(a[arm], b[arm], mean[arm], best, bits):
+                    rest = (SOURCE, self.step, arm)
+                    scores[arm] = draw_above(a[arm], b[arm], mean[arm], best, bits, *rest)
             best = max(best, scores[start : start + 32].max())
         return np.maximum(scores, mean) if optimistic else scores
 
@@ -146,7 +146,7 @@ def test_an_arm_is_marked_by_one_where_it_may_win_and_as_a_loser_where_not() -> 
     a, b, bits = np.full(40, 3.0), np.full(40, 5.0), np.linspace(0.0, 65535.0, 40)
     mean, marks = a / (a + b), np.full(40, math.nan)
     make_mark_open(FOURS)(marks, a, b, mean, 0.7, bits)
-    assert marks.tolist() == [1.0 if contested(3.0, 5.0, 0.375, 0.7, bit) else -1.0 for bit in bits]
+    assert marks.tolist() == [1.0 if may_exceed(3.0, 5.0, 0.375, 0.7, bit) else -1.0 for bit in bits]
     assert set(marks) == {1.0, -1.0}
 
 

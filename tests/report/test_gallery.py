@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from dynabandit.report import drawing, gallery
-from dynabandit.report.figures import every
+from dynabandit.report.figures import make_figures
 from dynabandit.report.gallery import RECORD, draw_all
 from dynabandit.results import Results
 from fakes import fake_run
@@ -11,7 +11,7 @@ from fakes import fake_run
 
 def make(last=4.0):
     runs = [fake_run("first", "ucb", [1.0, 2.0, 4.0]), fake_run("second", "ucb", [1.0, 2.0, last])]
-    return [replace(figure, id=run.experiment) for figure, run in zip(every(Results(runs)), runs, strict=True)]
+    return [replace(figure, id=run.experiment) for figure, run in zip(make_figures(Results(runs)), runs, strict=True)]
 
 
 @pytest.fixture

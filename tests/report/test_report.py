@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from browser import PHONE, Visit
-from dynabandit.paper.publish import publish
+from dynabandit.paper import publish as paper_report
+from dynabandit.paper.figures import IDS, make_figures
 from dynabandit.paper.verdicts import judge, reference
 from dynabandit.report import page
-from dynabandit.report.figures import IDS, of_paper
+from dynabandit.report.page import publish
 from dynabandit.results import Results, SamplePath
 from fakes import fake_run, holding
 
@@ -64,7 +65,7 @@ def test_more_than_100_replications_are_judged_twice() -> None:
     world = holding()
     world.replications = 120
     results = world.results()
-    first, whole, *_ = page._columns(results, judge(results))
+    first, whole, *_ = paper_report._columns(results, judge(results))
     assert (first.heading, whole.heading) == ("first 100", "120 replications")
     assert first.verdicts[4] == "not run"
     assert whole.verdicts[4] == "holds"
@@ -75,8 +76,8 @@ def test_verdicts_kept_with_the_program_are_shown(
 ) -> None:
     kept = tmp_path / "reference.json"
     kept.write_text(json.dumps(reference(results)))
-    monkeypatch.setattr(page, "REFERENCE", kept)
-    _, column = page._columns(results, judge(results))
+    monkeypatch.setattr(paper_report, "REFERENCE", kept)
+    _, column = paper_report._columns(results, judge(results))
     assert column.heading == "40 replications, kept with the program"
     assert column.counts[1] == "3 of 3 parts hold"
 
@@ -84,7 +85,7 @@ def test_verdicts_kept_with_the_program_are_shown(
 def test_markup_in_names_is_text(tmp_path: Path, open_page: Open) -> None:
     nasty = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
     runs = [fake_run(f"a {nasty}", policy, [1.0, 2.0], label=f"{policy} {nasty}") for policy in ("ucb", "ts")]
-    path = publish(Results(runs, {"note": nasty}), tmp_path, paper=False)
+    path = publish(Results(runs, {"note": nasty}), tmp_path)
     visit = open_page(path.as_uri())
     scroll_through(visit.page)
     assert visit.errors == []
@@ -109,7 +110,7 @@ def test_the_report_renders_without_errors_and_without_network(
     assert visit.errors == []
     assert visit.requests == [path.as_uri()]
     charts = visit.page.evaluate("[...document.querySelectorAll('.chart')].map(one => one.data.length)")
-    assert len(charts) == sum(len(figure.blocks) for figure in of_paper(results))
+    assert len(charts) == sum(len(figure.blocks) for figure in make_figures(results))
     assert min(charts) > 0
     light = visit.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert light == (scheme == "light")
@@ -163,7 +164,7 @@ def test_print_shows_pictures_for_charts_and_opens_what_was_closed(published: Pa
 
 def test_a_report_without_the_paper_has_curves_boxes_and_a_table(tmp_path: Path, open_page: Open) -> None:
     runs = [fake_run("mine", policy, [1.0, 2.0, 4.0]) for policy in ("ucb", "aff-ucb1")]
-    path = publish(Results(runs), tmp_path, paper=False)
+    path = publish(Results(runs), tmp_path)
     assert not (tmp_path / "claims.json").exists()
     visit = open_page(path.as_uri())
     scroll_through(visit.page)
@@ -179,14 +180,14 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ModuleNotFoundError, match=r"needs matplotlib.*dynabandit\[lab\]"):
-        publish(Results([fake_run("mine", "ucb", [1.0, 2.0])]), tmp_path, paper=False)
+        publish(Results([fake_run("mine", "ucb", [1.0, 2.0])]), tmp_path)
 
 
 def test_a_report_of_your_own_has_the_titles_of_the_spec_and_the_paths_asked_for(tmp_path: Path) -> None:
     spec = {"experiments": [{"id": "mine", "title": "Five offers"}]}
     path = SamplePath("fixed", 2, 0, np.arange(1, 5), np.full((4, 2), 0.5))
     run = fake_run("mine", "ucb", [1.0, 2.0])
-    text = publish(Results([run], {"title": "A <good> week", "spec": spec}, [path]), tmp_path, paper=False).read_text(
+    text = publish(Results([run], {"title": "A <good> week", "spec": spec}, [path]), tmp_path).read_text(
         encoding="utf-8"
     )
     assert "<h1>A &lt;good&gt; week</h1>" in text

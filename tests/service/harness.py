@@ -77,10 +77,10 @@ class ManualClock(Clock):
 class Running:
     """A service in a thread of this process, on a real port."""
 
-    def __init__(self, store: Store, most_connections: int = MOST_CONNECTIONS, **options: Any) -> None:
+    def __init__(self, store: Store, most_connections: int = MOST_CONNECTIONS, port: int = 0, **options: Any) -> None:
         self.store = store
         self.service = Service(store, **options)
-        self._server = make_server(self.service, most_connections=most_connections)
+        self._server = make_server(self.service, port=port, most_connections=most_connections)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
         self._thread.start()
         while not self._server.started:

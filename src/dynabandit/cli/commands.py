@@ -216,14 +216,14 @@ def leaderboard(
 
 
 def _report(results: Results, out: Path, watcher: Watcher, *, paper: bool = False) -> Callable[[], None]:
-    from dynabandit.paper.publish import publish
-    from dynabandit.report.tables import summary
+    from dynabandit.paper import lookup, publish
+    from dynabandit.report import page, tables
 
     watcher.running("drawing the report")
-    report = publish(results, out, paper=paper)
+    report = publish.publish(results, out) if paper else page.publish(results, out)
 
     def show() -> None:
-        display.print_summary(summary(results))
+        display.print_summary(tables.summary(lookup.shown(results) if paper else results))
         typer.echo(f"Report: {report}")
 
     return show

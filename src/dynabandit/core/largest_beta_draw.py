@@ -1,13 +1,13 @@
-"""The largest of many Beta draws, without drawing them all.
+"""The largest of many Beta draws without drawing them all: the pruned argmax of Thompson sampling.
 
-Thompson sampling needs the arm with the largest draw and nothing else of the losers. Draw one favourite; call its
-value c. Any other arm matters only if its draw X exceeds c, which for most arms is very unlikely. Each arm has one
-uniform number U. With any bound p >= P(X > c), the event X > c can be made a part of the event U < p: an arm with
-U >= p has lost, and needs no draw. Cheap bounds settle most arms, a tight one most of the rest; where U is below
-all of them, X is drawn from its exact law beyond c. The law of the winner is that of drawing every arm.
+One arm, the incumbent, is drawn first; its value is the threshold c. Another arm matters only if its draw X exceeds c.
+Each arm has one uniform number U. For any bound p >= P(X > c) the event X > c can be made a subset of U < p, so an arm
+with U >= p is pruned without a draw. If U is below all bounds, rejection sampling decides whether X exceeds c and draws
+it from its law above c. The law of the winner is the same as if every arm were drawn; docs/pruned-thompson.md has the
+derivation.
 
-Arms are called in groups of 32, the width of a GPU's warp, and c rises after each group. The first 16 bits of U,
-which settle most arms, come eight to a call of the generator.
+Arms are tested in groups of 32, the width of a GPU warp, and c is raised after each group. The first 16 bits of U,
+which decide most arms, come from one call of the generator for eight arms.
 
 References
 ----------
@@ -20,28 +20,26 @@ import math
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import BELOW_ONE, beta
 from dynabandit.core.special_functions import exp_negative, log_beta, stirling_error
-from dynabandit.core.streams import Stream, uniform_pair, words
+from dynabandit.core.streams import SCORE, Stream, uniform_pair, words
 
-__all__ = ["GROUP", "LOSES", "challenge", "contested", "prefixes"]
+__all__ = ["GROUP", "NOT_ABOVE", "draw_above", "may_exceed", "uniform_prefixes"]
 
 GROUP = 32
-LOSES = -1.0
-CHALLENGE = 128  # attempts from here on are the contest's; a gamma draw needs a handful
-PLAIN = 0.25  # where a bound is above this, a plain draw is cheaper than more tests
-HOPEFUL = 0.6  # where the first bound is above this, a plain draw is cheaper than another bound
-SAFETY = 1.0 + 1e-9  # more than what rounding can take from a bound
+NOT_ABOVE = -1.0
+FIRST_ATTEMPT = 128  # counters from here on are for U and its proposals; a gamma draw needs only the first few
+DIRECT_IF_BOTH = 0.25  # if both bounds reach this, a direct draw costs less than rejection sampling
+DIRECT_IF_FIRST = 0.6  # if the first bound reaches this, a direct draw costs less than computing the second
+SAFETY = 1.0 + 1e-9  # larger than the rounding error of a bound
 TO_UNIT_16 = 2.0**-16
 TWO_PI = 2.0 * math.pi
-EXP_REST = math.exp(2.0) / 24.0  # in the series of exp up to 2, this for 1/24 makes up for all that follows
-TANGENT_SQUARED = (SAFETY * SAFETY * math.exp(1.0 / 24.0)) ** 2 / TWO_PI  # exp(1 / 12 n) is largest for n = 2
-TAIL_PRECISION = 4e-15
-TAIL_TERMS = 10_000
+EXP_REST = math.exp(2.0) / 24.0  # replaces 1/24 in the series of exp(x), x <= 2, and bounds all later terms
+TANGENT_SQUARED = (SAFETY * SAFETY * math.exp(1.0 / 24.0)) ** 2 / TWO_PI  # exp(1 / (12 n)) is largest for n = 2
 
 
 @kernel
-def prefixes(source: Stream, role: int, step: int, eighth: int) -> tuple[float, ...]:
-    """Return the first 16 bits of U of the eight arms from 8 * `eighth` on, as whole numbers."""
-    w0, w1, w2, w3 = words(source, role, step, eighth, CHALLENGE)
+def uniform_prefixes(source: Stream, step: int, eighth: int) -> tuple[float, ...]:
+    """Return the first 16 bits of U, as whole numbers, for the eight arms from 8 * `eighth` on."""
+    w0, w1, w2, w3 = words(source, SCORE, step, eighth, FIRST_ATTEMPT)
     return (
         float(w0 >> 16), float(w0 & 65535), float(w1 >> 16), float(w1 & 65535),
         float(w2 >> 16), float(w2 & 65535), float(w3 >> 16), float(w3 & 65535),
@@ -49,91 +47,81 @@ def prefixes(source: Stream, role: int, step: int, eighth: int) -> tuple[float, 
 
 
 @kernel
-def first_bound(a: float, b: float, mean: float, c: float) -> float:
-    """Bound P(X > c): a Beta law is sub-Gaussian with variance 1 / (4 (a + b + 1))."""
+def sub_gaussian_bound(a: float, b: float, mean: float, c: float) -> float:
+    """Bound P(X > c): Beta(a, b) is sub-Gaussian with variance proxy 1 / (4 (a + b + 1))."""
     above = max(c - mean, 0.0)
     return SAFETY * exp_negative(-2.0 * (a + b + 1.0) * above * above)
 
 
 @kernel
-def contested(a: float, b: float, mean: float, c: float, prefix: float) -> bool:
-    """Whether cheap bounds leave it open if X exceeds c; straight-line, so that a loop over it vectorises.
+def may_exceed(a: float, b: float, mean: float, c: float, prefix: float) -> bool:
+    """Whether two cheap bounds leave it open if X exceeds c; without branches, so that a loop over arms vectorises.
 
-    The second one bounds `tangent_mass`: by Pinsker's inequality its exponential is below exp(-2 (a + b) (c - mean)^2),
-    which is the first bound times exp(x). It closes what `challenge` would only compute the mass for, and lose. Where
-    the first bound is PLAIN or more, that takes a mass below PLAIN. Squares save the root, and products the division.
+    The second bound is above `tangent_mass`: by Pinsker's inequality the exponential there is at most
+    exp(-2 (a + b) (c - mean)^2), which is the first bound times exp(x). It prunes only arms that `draw_above` would
+    prune after computing the mass. If the first bound is DIRECT_IF_BOTH or more, that requires a mass below
+    DIRECT_IF_BOTH. Both sides are squared to save the root, and multiplied out to save the division.
     """
-    first = first_bound(a, b, mean, c)
+    first = sub_gaussian_bound(a, b, mean, c)
     u = prefix * TO_UNIT_16
     above = max(c - mean, 0.0)
-    reach = (a + b) * above + 1.0 - 2.0 * c  # c (1 - c) times the slope of the tangent
+    scaled_slope = (a + b) * above + 1.0 - 2.0 * c  # c (1 - c) times the slope of the tangent
     x = 2.0 * above * above
     exp_x = 1.0 + x * (1.0 + x * (0.5 + x * (1.0 / 6.0 + x * EXP_REST)))
     mass = TANGENT_SQUARED * a * (1.0 - mean) * (exp_x * first) * (exp_x * first)
-    side = min(u, PLAIN if first >= PLAIN else 1.0) * reach
-    open_ = (side * side <= mass) | (reach <= c) | (min(a, b) < 1.0) | (first >= HOPEFUL)
-    return ((u < first) | (first >= PLAIN)) & open_
+    side = min(u, DIRECT_IF_BOTH if first >= DIRECT_IF_BOTH else 1.0) * scaled_slope
+    second_open = (side * side <= mass) | (scaled_slope <= c) | (min(a, b) < 1.0) | (first >= DIRECT_IF_FIRST)
+    return ((u < first) | (first >= DIRECT_IF_BOTH)) & second_open
 
 
 @kernel
-def challenge(
-    a: float, b: float, mean: float, c: float, prefix: float, source: Stream, role: int, step: int, arm: int
-) -> float:
-    """Return the draw X from Beta(a, b) where it is c or more, and `LOSES` where it is not.
+def draw_above(a: float, b: float, mean: float, c: float, prefix: float, source: Stream, step: int, arm: int) -> float:
+    """Return the draw X from Beta(a, b) if it is at least c, else `NOT_ABOVE`.
 
-    A function g >= f on (c, 1) with a known integral, `mass`, both bounds P(X > c) and proposes draws. While
-    nothing was asked of U, a plain draw is possible too, and cheaper where the bounds are large. Once U < first is
-    known, a mass above `first` is of no use, and the exact tail decides.
+    An envelope g >= f on (c, 1) whose integral is at most `mass` both bounds P(X > c) and proposes draws: with
+    probability `mass`, which is U < mass, a point x is proposed, and accepted with the probability that leaves the
+    density f. A direct draw is possible as long as U has not been used. For smaller bounds `may_exceed` has used
+    U < first; mass <= first then (docs/pruned-thompson.md), so that U < mass implies it.
     """
-    first = first_bound(a, b, mean, c)
-    if first >= HOPEFUL or c <= 0.0:
-        return plain(a, b, c, source, role, step, arm)
+    if c >= 1.0:
+        return NOT_ABOVE
+    first = sub_gaussian_bound(a, b, mean, c)
+    if first >= DIRECT_IF_FIRST:
+        return direct_draw(a, b, c, source, step, arm)
     slope = (b - 1.0) / (1.0 - c) - (a - 1.0) / c
     concave = a >= 1.0 and b >= 1.0 and slope > 0.0
     mass = tangent_mass(a, b, mean, c, slope) if concave else power_mass(a, b, c)
-    if first >= PLAIN and mass >= PLAIN:
-        return plain(a, b, c, source, role, step, arm)
+    if first >= DIRECT_IF_BOTH and mass >= DIRECT_IF_BOTH:
+        return direct_draw(a, b, c, source, step, arm)
     if prefix * TO_UNIT_16 >= mass:
-        return LOSES
-    low, v = uniform_pair(words(source, role, step, arm, CHALLENGE + 1))
-    u = (prefix + low) * TO_UNIT_16
-    if u >= mass:
-        return LOSES
-    wins = first < PLAIN and mass > first
-    if wins and u >= tail(a, b, c):
-        return LOSES
-    log_short = tangent_shortfall(a, b, c, slope) if concave and not wins else 0.0
-    attempt = CHALLENGE + 2
-    while True:
-        w, next_v = uniform_pair(words(source, role, step, arm, attempt))
-        if concave:
-            x = min(c - math.log1p(v * math.expm1(-slope * (1.0 - c))) / slope, BELOW_ONE)
-            log_f = (a - 1.0) * math.log(x / c) + (b - 1.0) * math.log((1.0 - x) / (1.0 - c))
-            log_accept = log_short + log_f + slope * (x - c)
-        else:
-            x = min(1.0 - (1.0 - c) * v ** (1.0 / b), BELOW_ONE)
-            log_accept = (a - 1.0) * math.log(x if a >= 1.0 else x / c)
-        if math.log(w) < log_accept:
-            return x
-        if not wins:  # U < mass proposed a draw beyond c; that some are rejected makes the rest exact
-            return LOSES
-        v = next_v
-        attempt += 1
+        return NOT_ABOVE
+    low, v = uniform_pair(words(source, SCORE, step, arm, FIRST_ATTEMPT + 1))
+    if (prefix + low) * TO_UNIT_16 >= mass:
+        return NOT_ABOVE
+    w, _ = uniform_pair(words(source, SCORE, step, arm, FIRST_ATTEMPT + 2))
+    if concave:
+        x = min(c - math.log1p(v * math.expm1(-slope * (1.0 - c))) / slope, BELOW_ONE)
+        log_f = (a - 1.0) * math.log(x / c) + (b - 1.0) * math.log((1.0 - x) / (1.0 - c))
+        log_accept = log_tangent_share(a, b, c, slope) + log_f + slope * (x - c)
+    else:
+        x = min(1.0 - (1.0 - c) * v ** (1.0 / b), BELOW_ONE)
+        log_accept = (a - 1.0) * math.log(x if a >= 1.0 else x / c)
+    return x if math.log(w) < log_accept else NOT_ABOVE
 
 
 @kernel
-def plain(a: float, b: float, c: float, source: Stream, role: int, step: int, arm: int) -> float:
-    """Draw X without more ado."""
-    x = beta(a, b, source, role, step, arm)
-    return x if x >= c else LOSES
+def direct_draw(a: float, b: float, c: float, source: Stream, step: int, arm: int) -> float:
+    """Draw X and compare it with c."""
+    x = beta(a, b, source, SCORE, step, arm)
+    return x if x >= c else NOT_ABOVE
 
 
 @kernel
 def tangent_mass(a: float, b: float, mean: float, c: float, slope: float) -> float:
-    """Bound the integral of g(x) = f(c) exp(-slope (x - c)), for a log-concave f that falls at c.
+    """Bound the integral over (c, 1) of g(x) = f(c) exp(-slope (x - c)), for a log-concave f that falls at c.
 
-    Stirling's formula bounds f(c) from above without a gamma function, and 1 / max(room, 1) the share of the
-    exponential density that lies in (c, 1).
+    Stirling's formula bounds f(c) without a gamma function, and the share of the exponential law in (c, 1) is at most
+    min(slope (1 - c), 1).
     """
     n = a + b
     log_ratio = a * math.log(c / mean) + b * math.log((1.0 - c) / (1.0 - mean))
@@ -142,49 +130,16 @@ def tangent_mass(a: float, b: float, mean: float, c: float, slope: float) -> flo
 
 
 @kernel
-def tangent_shortfall(a: float, b: float, c: float, slope: float) -> float:
+def log_tangent_share(a: float, b: float, c: float, slope: float) -> float:
     """Return the logarithm of the integral of g over its bound `tangent_mass`."""
     n = a + b
-    room = slope * (1.0 - c)
+    width = slope * (1.0 - c)
     error = stirling_error(a) + stirling_error(b) - stirling_error(n) + 1.0 / (12.0 * n)
-    return math.log(-math.expm1(-room) * max(room, 1.0) / room / SAFETY) - error
+    return math.log(-math.expm1(-width) * max(width, 1.0) / width / SAFETY) - error
 
 
 @kernel
 def power_mass(a: float, b: float, c: float) -> float:
-    """Return the integral of g(x) = max(c^(a-1), 1) (1 - x)^(b-1) / B(a, b), for any a and b."""
+    """Return the integral over (c, 1) of g(x) = max(c^(a-1), 1) (1 - x)^(b-1) / B(a, b), for any a and b."""
     log_mass = max((a - 1.0) * math.log(c), 0.0) + b * math.log1p(-c) - math.log(b) - log_beta(a, b)
-    return math.exp(min(log_mass, 1.0))  # any bound above 1 is as good as another
-
-
-@kernel
-def tail(a: float, b: float, c: float) -> float:
-    """Return P(X > c) for X ~ Beta(a, b) with c above the mean, by Lentz's continued fraction.
-
-    Examples
-    --------
-    >>> round(tail(2.0, 2.0, 0.5), 12)
-    0.5
-    """
-    # The regularised incomplete Beta function I_x(p, q) at x = 1 - c, p = b, q = a
-    x, p, q = 1.0 - c, b, a
-    tiny = 1e-300
-    numerator = 1.0
-    denominator = 1.0 - (p + q) * x / (p + 1.0)
-    denominator = 1.0 / (denominator if abs(denominator) > tiny else tiny)
-    fraction = denominator
-    for m in range(1, TAIL_TERMS):
-        for odd in range(2):
-            if odd == 0:
-                term = m * (q - m) * x / ((p + 2.0 * m - 1.0) * (p + 2.0 * m))
-            else:
-                term = -(p + m) * (p + q + m) * x / ((p + 2.0 * m) * (p + 2.0 * m + 1.0))
-            denominator = 1.0 + term * denominator
-            denominator = 1.0 / (denominator if abs(denominator) > tiny else tiny)
-            numerator = 1.0 + term / numerator
-            numerator = numerator if abs(numerator) > tiny else tiny
-            factor = denominator * numerator
-            fraction *= factor
-        if abs(factor - 1.0) < TAIL_PRECISION:
-            break
-    return math.exp(p * math.log(x) + q * math.log1p(-x) - log_beta(p, q)) * fraction / p
+    return math.exp(min(log_mass, 1.0))  # all bounds above 1 are equivalent

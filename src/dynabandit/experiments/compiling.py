@@ -18,12 +18,13 @@ from typing import Any
 import numba
 
 from dynabandit.bandit.serialization import plain
+from dynabandit.core.compilation import is_cached
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.environments.base import path_writer
 from dynabandit.experiments.coverage import compiled_count, count_exceeded
 from dynabandit.experiments.progress import Watcher
 from dynabandit.policies import Policy, policy as make_policy
-from dynabandit.simulation import compile_policy, is_compiled, is_kept
+from dynabandit.simulation import compile_policy, is_compiled
 from dynabandit.simulation.stepper import episodes
 
 __all__ = ["compile_ahead"]
@@ -109,9 +110,9 @@ def _items(policies: Iterable[tuple[Policy, int]], environments: Iterable[Enviro
     items += [
         {"environment": world.name, "parameters": plain(world.parameters)}
         for world in worlds.values()
-        if not is_kept(path_writer(world.kernels))
+        if not is_cached(path_writer(world.kernels))
     ]
-    if coverage and not is_kept(compiled_count()):
+    if coverage and not is_cached(compiled_count()):
         items.append({"coverage": True})
     return items
 

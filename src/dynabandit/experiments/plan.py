@@ -30,6 +30,7 @@ class PlannedRun:
     def run(self, found: Mapping[str, Arrays]) -> Run:
         """Put the batches together."""
         parts = [found[key] for key in self.addresses]
+        correct = np.concatenate([part["correct"] for part in parts])
         return Run(
             experiment=self.experiment.id,
             environment=self.environment.name,
@@ -42,7 +43,8 @@ class PlannedRun:
             seed=self.experiment.seed,
             times=self.experiment.recorded_times(),
             regret=np.concatenate([part["regret"] for part in parts]),
-            correct=np.sum([part["correct"] for part in parts], axis=0) / self.experiment.replications,
+            correct=correct.mean(axis=0),
+            correct_by_replication=correct,
         )
 
 

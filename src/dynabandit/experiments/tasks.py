@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from dynabandit.core.compilation import fingerprint
+from dynabandit.core.fingerprint import fingerprint
 from dynabandit.environments import Environment
 from dynabandit.experiments.coverage import add_exceeded, count_exceeded
 from dynabandit.experiments.spec import CoverageSpec, PathSpec
@@ -23,6 +23,7 @@ Advance = Callable[[float], None]
 # Replications of a unit: seconds of work, and what a kill can cost at most. A GPU needs thousands to be busy
 BATCH = {"cpu": 25, "cuda": 10_000}
 GPU_SPEED = 100.0  # threads that a GPU is worth, roughly, and rather too few: it likes large units
+FORMAT = 2  # of what is stored: since 2, whether a best arm was played is kept for each replication
 STEP_COST = 5.0  # what a step costs beside its arms, in arms; only for the time left
 
 
@@ -113,6 +114,7 @@ class SimulationTask:
             "policy": policy.name,
             "parameters": policy.parameters,
             "code": code,
+            "format": FORMAT,
         }
         if self.backend == "cuda":
             request["precision"] = "single" if in_single(policy, self.precision) else "double"
@@ -146,10 +148,7 @@ class SimulationTask:
             precision=self.precision,
             progress=progress,
         )
-        return {
-            key: {"regret": one.regret, "correct": np.rint(one.correct * self.count).astype(np.int64)}
-            for key, one in found.items()
-        }
+        return {key: {"regret": one.regret, "correct": one.correct_by_replication} for key, one in found.items()}
 
     def cut(self, keys: Sequence[str], most: float) -> list[tuple[Self, list[str]]]:
         least = 1
@@ -175,10 +174,7 @@ class SimulationTask:
             for key, arrays in part.items():
                 by_key.setdefault(key, []).append(arrays)
         return {
-            key: {
-                "regret": np.concatenate([one["regret"] for one in some]),
-                "correct": np.sum([one["correct"] for one in some], axis=0),
-            }
+            key: {name: np.concatenate([one[name] for one in some]) for name in ("regret", "correct")}
             for key, some in by_key.items()
         }
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from dynabandit.errors import extra
 from dynabandit.results import Results, Run
+from dynabandit.stats.rank_tests import critical_difference
 
-__all__ = ["HEADINGS", "Standing", "as_json", "as_markdown", "cells", "critical_difference", "standings"]
+__all__ = ["HEADINGS", "Standing", "as_json", "as_markdown", "cells", "standings"]
 
-LEVEL = 0.05
 HEADINGS = (
     "policy", "mean rank", "regret, times the best", "worst world", "best in", "steps to see a change", "µs a step",
 )  # fmt: skip
@@ -44,25 +44,6 @@ class Standing:
     def ranked(self) -> bool:
         """Whether it takes part in the ranking."""
         return not math.isnan(self.rank)
-
-
-def critical_difference(policies: int, worlds: int) -> float:
-    """Return how far apart two mean ranks must lie to differ by more than chance (Nemenyi's test).
-
-    Examples
-    --------
-    >>> round(critical_difference(policies=10, worlds=30), 2)
-    2.47
-
-    References
-    ----------
-    Demšar (2006), Statistical comparisons of classifiers over multiple data sets. JMLR 7.
-    """
-    if policies < 2 or worlds < 1:
-        return math.nan
-    stats = extra("scipy.stats", "lab")
-    quantile = float(stats.studentized_range.ppf(1.0 - LEVEL, policies, math.inf)) / math.sqrt(2.0)
-    return quantile * math.sqrt(policies * (policies + 1) / (6.0 * worlds))
 
 
 def standings(

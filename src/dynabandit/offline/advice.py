@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dynabandit.errors import extra, number
-from dynabandit.offline.estimates import LEVEL, Estimate, Z
 from dynabandit.offline.log import Log
 from dynabandit.offline.replay import doubly_robust, player
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation.work import Progress, cores
+from dynabandit.stats.intervals import Estimate, Z, t_quantile
 
 __all__ = ["Advice", "Candidate", "advise", "candidates"]
 
@@ -202,7 +202,7 @@ def _compared(
     apart_errors = apart.std(axis=2, ddof=1) * math.sqrt(BLOCKS) / log.rows
     order = sorted(range(count), key=lambda place: -means[place])
     leader, second = order[:2]
-    one, all_pairs = _reach(1), _reach(count * (count - 1) // 2)
+    one, all_pairs = t_quantile(BLOCKS - 1), t_quantile(BLOCKS - 1, count * (count - 1) // 2)
     beaten = means[:, None] - means[None, :] < -all_pairs * apart_errors - 1e-12
     found = tuple(
         Candidate(
@@ -222,11 +222,6 @@ def _compared(
         rows_needed=log.rows * (all_pairs * apart_errors[leader, second] / lead) ** 2 if lead > 0.0 else math.inf,
         accepted=float(accepted[leader]),
     )
-
-
-def _reach(intervals: int) -> float:
-    """Return how many standard errors of a mean of blocks an interval takes, to hold together with others."""
-    return float(extra("scipy.stats", "lab").t.ppf(1.0 - (1.0 - LEVEL) / 2.0 / intervals, BLOCKS - 1))
 
 
 def _interval(value: float, error: float, reach: float) -> Estimate:

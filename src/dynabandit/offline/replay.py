@@ -7,11 +7,12 @@ import numpy as np
 
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED
 from dynabandit.errors import integer, number, unknown
-from dynabandit.offline.estimates import Estimate, Moments
 from dynabandit.offline.log import Log, Logged
 from dynabandit.offline.replay_loop import Played, Player
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation.work import Progress
+from dynabandit.stats.intervals import Estimate
+from dynabandit.stats.ratio_estimator import RatioEstimator
 
 __all__ = ["Replay", "doubly_robust", "player", "replay"]
 
@@ -138,7 +139,7 @@ def replay(
     """
     clip = number("clip", clip, 0.0, 1.0)
     one = player(log, make_policy(policy, **parameters), replications, draws, clock, clip, seed)
-    sums = {name: Moments() for name in (*ESTIMATES, "logged")}
+    sums = {name: RatioEstimator() for name in (*ESTIMATES, "logged")}
     for logged in log.chunks():
         played = one.play(logged)
         ones = np.ones(len(logged.rewards))

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from dynabandit.results import Results, Run
-from dynabandit.stats import intervals
+from dynabandit.stats.bootstrap import smallest_mean
 
 __all__ = [
-    "ADAPTIVE", "ARMS", "CASES", "DISCOUNTS", "FLOORED", "MANY", "MEMORIES", "PAPER", "STEP_SIZES", "WINDOWS",
-    "Missing", "case", "first", "key", "name", "present", "series", "setting", "title",
+    "ADAPTIVE", "ARMS", "CASES", "DISCOUNTS", "FIELD", "FLOORED", "MANY", "MEMORIES", "PAPER", "STEP_SIZES", "WINDOWS",
+    "Missing", "case", "first", "key", "name", "present", "series", "setting", "shown", "title",
 ]  # fmt: skip
 
 PAPER = (
@@ -34,6 +34,9 @@ STEP_SIZES = (0.0001, 0.001, 0.01, "variance-scaled")
 DISCOUNTS = (None, 0.99, 0.8, 0.5)
 WINDOWS = (None, 10, 100, 1000)
 MEMORIES = (5, 10, 100, 1000)
+
+FIELD = ("small-changes", *(f"case-{number}-arms-{arms}" for number in CASES for arms in ARMS))
+"""The experiments in which all policies of the paper are compared."""
 
 FLOORED = "aff-ucb1-floor"  # AFF-UCB1 with a variance floor
 NAMES = {
@@ -115,7 +118,17 @@ def series(results: Results, experiment: str) -> dict[str, Run]:
     for policy, runs in groups.items():
         if len(runs) > 1 and policy != "eps-greedy":
             raise Missing(f"{experiment} holds {policy} in several forms: {', '.join(run.label for run in runs)}")
-    return {policy: runs[intervals.best([run.total_regret for run in runs])] for policy, runs in groups.items()}
+    return {policy: runs[smallest_mean([run.total_regret for run in runs])] for policy, runs in groups.items()}
+
+
+def shown(results: Results) -> list[Run]:
+    """Return the runs for a table: where all policies are compared, eps-greedy appears once, at its best epsilon."""
+    best = {
+        experiment: series(results, experiment)["eps-greedy"]
+        for experiment in FIELD
+        if any(run.experiment == experiment and run.policy == "eps-greedy" for run in results)
+    }
+    return [run for run in results if run.policy != "eps-greedy" or best.get(run.experiment, run) is run]
 
 
 def setting(results: Results, experiment: str, policy: str, parameter: str, value: Any) -> Run:

@@ -1,27 +1,61 @@
-"""Write the report: verdicts, figures and the page that shows both."""
+"""The report on the paper: ``report.html``, ``figures/`` and ``claims.json``."""
 
 import json
+import math
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from dynabandit.paper import verdicts
-from dynabandit.paper.verdicts import judge
-from dynabandit.report import figures, gallery, page
+from dynabandit.paper import figures, lookup, tables, verdicts
+from dynabandit.paper.labels import (
+    DEVIATION,
+    DIFFERENCE,
+    METHODS,
+    ORDER,
+    RATE,
+    RATIO,
+    RELATIVE,
+    SENSITIVITY,
+    SHARE,
+    WORDS,
+)
+from dynabandit.paper.rule_types import Part
+from dynabandit.paper.sections import SECTIONS
+from dynabandit.paper.verdicts import FAILS, HOLDS, NOT_RUN, PARTLY, Verdict
+from dynabandit.report import page
+from dynabandit.report.page import DASH, MINUS
+from dynabandit.report.tables import summary
 from dynabandit.results import Results
 
 __all__ = ["publish"]
 
+TEMPLATES = Path(__file__).parent / "templates"
+REFERENCE = Path(__file__).parent / "reference.json"
+SPLIT = 100  # replications, as many as the paper has
+LOGARITHMIC = (RATIO, DEVIATION, SENSITIVITY, RELATIVE)
+PLURALS = {HOLDS: "hold", PARTLY: "hold in part", FAILS: "do not hold", NOT_RUN: "not run"}
+MARKS = {HOLDS: "✓", PARTLY: "◐", FAILS: "✗", NOT_RUN: DASH}
+EVIDENCE = {"for": "holds", "against": "contradicted", "open": "open"}
 
-def publish(results: Results, folder: str | Path, *, paper: bool) -> Path:
-    """Write the report, the figures and, for the paper, the verdicts.
+
+@dataclass(frozen=True)
+class Column:
+    """The verdicts at one number of replications."""
+
+    heading: str
+    verdicts: dict[int, str]
+    counts: dict[int, str]
+
+
+def publish(results: Results, folder: str | Path) -> Path:
+    """Write the report, the figures and the verdicts.
 
     Parameters
     ----------
     results
-        What was found; claims whose experiments are missing are listed as not run.
+        The paper's experiments, or some of them; claims whose experiments are missing are listed as not run.
     folder
-        Where ``report.html``, ``figures/`` and ``claims.json`` go.
-    paper
-        Whether these are the paper's experiments. For others there are no claims to judge.
+        Where ``report.html``, ``figures/`` and ``claims.json`` are written.
 
     Returns
     -------
@@ -29,12 +63,116 @@ def publish(results: Results, folder: str | Path, *, paper: bool) -> Path:
         The report.
     """
     folder = Path(folder)
-    chosen = figures.of_paper(results) if paper else figures.every(results)
-    drawn = gallery.draw_all(chosen, folder / "figures")
-    judged = judge(results) if paper else None
-    if judged is not None:
-        text = json.dumps(verdicts.as_json(judged, results), indent=2, ensure_ascii=False, allow_nan=False)
-        (folder / "claims.json").write_text(text + "\n", encoding="utf-8")
-    path = folder / "report.html"
-    path.write_text(page.render(results, chosen, drawn, judged), encoding="utf-8")
-    return path
+    drawn = page.draw(figures.make_figures(results), folder, summary(lookup.shown(results)))
+    judged = verdicts.judge(results)
+    text = json.dumps(verdicts.as_json(judged, results), indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / "claims.json").write_text(text + "\n", encoding="utf-8")
+    context = {"figures": {one.figure.id: one for one in drawn}, **_context(results, judged)}
+    style = (TEMPLATES / "paper.css").read_text(encoding="utf-8")
+    return page.render(TEMPLATES / "paper.html", folder, results, context, style)
+
+
+def _context(results: Results, judged: list[Verdict]) -> dict[str, Any]:
+    columns = _columns(results, judged)
+    by_id = {verdict.claim.id: verdict for verdict in judged}
+    return {
+        "sections": SECTIONS,
+        "verdicts": by_id,
+        "counts": {name: sum(verdict.verdict == name for verdict in judged) for name in MARKS},
+        "plurals": PLURALS,
+        "columns": columns,
+        "changed": [
+            identity
+            for identity in by_id
+            if len({(column.verdicts.get(identity), column.counts.get(identity)) for column in columns}) > 1
+        ],
+        "growing": tables.changes(results, "aff-ucb2", "aff-ucb2-growing"),
+        "floor": tables.changes(results, "aff-ucb1", lookup.FLOORED),
+        "words": WORDS,
+        "methods": METHODS,
+        "split": SPLIT,
+        "own": _heading(results),
+        "replications": verdicts.replications(results),
+        "marks": MARKS,
+        "evidence": EVIDENCE,
+        "measured": measured,
+        "glyph": glyph,
+    }
+
+
+def _heading(results: Results) -> str:
+    return f"{verdicts.replications(results):,} replications"
+
+
+def _columns(results: Results, judged: list[Verdict]) -> list[Column]:
+    """Return the verdicts at several numbers of replications, as far as there are any."""
+    columns = [_column(_heading(results), judged)]
+    if verdicts.replications(results) > SPLIT:
+        columns.insert(0, _column(f"first {SPLIT}", verdicts.judge(lookup.first(results, SPLIT))))
+    if REFERENCE.exists():
+        kept = json.loads(REFERENCE.read_text(encoding="utf-8"))
+        found = {int(identity): one for identity, one in kept["verdicts"].items()}
+        columns.append(
+            Column(
+                f"{kept['replications']:,} replications, kept with the program",
+                {identity: one["verdict"] for identity, one in found.items()},
+                {identity: _tally(one["for"], one["against"], one["open"]) for identity, one in found.items()},
+            )
+        )
+    return columns
+
+
+def _column(heading: str, judged: list[Verdict]) -> Column:
+    return Column(
+        heading,
+        {verdict.claim.id: verdict.verdict for verdict in judged},
+        {
+            verdict.claim.id: _tally(*(verdict.count(evidence) for evidence in ("for", "against", "open")))
+            for verdict in judged
+        },
+    )
+
+
+def _tally(shown: int, against: int, undecided: int) -> str:
+    if not shown + against + undecided:
+        return ""
+    parts = [f"{shown} of {shown + against + undecided} parts hold"]
+    parts += [f"{against} contradicted"] if against else []
+    parts += [f"{undecided} open"] if undecided else []
+    return ", ".join(parts)
+
+
+def measured(part: Part) -> str:
+    """Return the effect of a part with its interval, in the unit of its measure."""
+    if part.word.measure in (SHARE, RATE):
+        value, low, high = (f"{100 * one:.3g}" for one in part.effect)
+        return f"{value} % ({low} to {high} %)"
+    if part.word.measure == DIFFERENCE:
+        return page.interval(part.effect)
+    value, low, high = (f"{one:.3f}" if math.isfinite(one) else DASH for one in part.effect)
+    return f"{value} ({low} to {high})".replace("-", MINUS)
+
+
+def glyph(part: Part) -> dict[str, float] | None:
+    """Return where region, interval and value lie on an axis from 0 to 100, for a small picture."""
+    measure, word, effect = part.word.measure, part.word, part.effect
+    if not all(math.isfinite(one) for one in effect) or (measure in LOGARITHMIC and effect.low <= 0.0):
+        return None
+    scale = math.log if measure in LOGARITHMIC else float
+    neutral = 1.0 if measure in (*LOGARITHMIC, ORDER) else 0.0
+    ends = [one for one in (*effect, word.low, word.high, neutral) if math.isfinite(one)]
+    left, right = scale(min(ends)), scale(max(ends))
+    margin = 0.1 * (right - left) or 1.0
+
+    def place(value: float) -> float:
+        if math.isinf(value):
+            return 0.0 if value < 0 else 100.0
+        return round(100.0 * (scale(value) - left + margin) / (right - left + 2.0 * margin), 2)
+
+    return {
+        "low": place(effect.low),
+        "high": place(effect.high),
+        "value": place(effect.value),
+        "from": place(word.low),
+        "to": place(word.high),
+    }

@@ -16,7 +16,7 @@ from dynabandit.paper import lookup
 from dynabandit.paper.labels import BOUNDED, DEVIATION, DIFFERENCE, RATIO, SAME_LEVEL, SAME_ORDER, Word
 from dynabandit.paper.lookup import Missing, name, title
 from dynabandit.results import Results, Run
-from dynabandit.stats import intervals
+from dynabandit.stats import bootstrap, intervals
 from dynabandit.stats.intervals import Estimate
 
 __all__ = [
@@ -80,8 +80,8 @@ def policy_of(runs: dict[str, Run], policy: str, experiment: str) -> Run:
 
 COMPARISONS = {
     DIFFERENCE: intervals.difference,
-    RATIO: intervals.ratio,
-    DEVIATION: intervals.spread_ratio,
+    RATIO: bootstrap.ratio,
+    DEVIATION: bootstrap.spread_ratio,
 }
 
 
@@ -138,11 +138,11 @@ class VersusField:
         runs = [policy_of(found, other, self.experiment) for other in self.others]
         totals = [run.total_regret for run in runs]
         if self.which == "median":
-            effect = intervals.ratio(one.total_regret, np.median(totals, axis=0))
+            effect = bootstrap.ratio(one.total_regret, np.median(totals, axis=0))
             text = f"{name(self.policy)} {self.word.words} the median of the others: {title(self.experiment)}"
             yield Part(text, self.word, effect, sources(one, *runs))
             return
-        chosen = runs[(intervals.best if self.which == "best" else intervals.worst)(totals)]
+        chosen = runs[(bootstrap.smallest_mean if self.which == "best" else bootstrap.largest_mean)(totals)]
         other = name(lookup.key(chosen))
         text = f"{name(self.policy)} {self.word.words} the {self.which} of the others ({other}): "
         yield compare(text + title(self.experiment), self.word, one, chosen, other)
@@ -174,7 +174,8 @@ class Reaction:
         if math.isnan(correct):
             raise Missing("the share of correct selections is kept over all replications only")
         # A window's mean lies in [0, 1], so it varies at most as a single selection does
-        effect = intervals.share(correct * run.replications, run.replications)
+        successes = round(correct * run.replications)
+        effect = Estimate(correct, *intervals.wilson(successes / run.replications, run.replications))
         text = f"{name(self.policy)} {self.word.words} step {self.change}"
         yield Part(text, self.word, effect, sources(run))
 
@@ -205,7 +206,7 @@ class Settings:
 
     def measure(self, results: Results) -> Iterator[Part]:
         runs = self.runs(results)
-        effect = intervals.sensitivity([run.total_regret for run in runs])
+        effect = bootstrap.sensitivity([run.total_regret for run in runs])
         yield Part(self.text, self.word, effect, sources(*runs))
 
 
@@ -224,7 +225,7 @@ class SettingsVersus:
         runs = self.one.runs(results)
         others = [other.runs(results) for other in self.others]
         totals = [[run.total_regret for run in group] for group in others]
-        effect = intervals.relative_sensitivity([run.total_regret for run in runs], totals)
+        effect = bootstrap.relative_sensitivity([run.total_regret for run in runs], totals)
         everything = (run for group in [runs, *others] for run in group)
         yield Part(self.one.text, self.one.word, effect, sources(*everything))
 
@@ -271,9 +272,9 @@ class MoreArms:
         )
         place = f"Case {self.number}"
         for policy, one, two in zip(self.policies, fewer, more, strict=True):
-            effect = intervals.ratio(two.total_regret, one.total_regret, paired=False)
+            effect = bootstrap.ratio(two.total_regret, one.total_regret, paired=False)
             yield Part(f"{name(policy)} {SAME_LEVEL.words}: {place}", SAME_LEVEL, effect, sources(one, two))
-        effect = intervals.order_agreement(*([run.total_regret for run in runs] for runs in (fewer, more)))
+        effect = bootstrap.rank_correlation(*([run.total_regret for run in runs] for runs in (fewer, more)))
         yield Part(f"The policies' {SAME_ORDER.words}: {place}", SAME_ORDER, effect, sources(*fewer, *more))
 
 
@@ -288,5 +289,5 @@ class Bounds:
             raise Missing("bounds was not run")
         for one in results.coverage:
             streams = f"mean {one.mean:g}, step size {one.step_size:g}, {one.observations:,} observations"
-            effect = intervals.share(one.exceeded, one.streams, method="exact")
+            effect = intervals.clopper_pearson(one.exceeded, one.streams)
             yield Part(f"The bound {BOUNDED.words}: {streams}", BOUNDED, effect, (("bounds", streams),))

@@ -11,6 +11,7 @@ from dynabandit.environments import Environment
 from dynabandit.playground.trial import MOST_NUMBERS, TIMES, Trial
 from dynabandit.policies import Policy
 from dynabandit.simulation import Simulation, Trace, compare, compile_policy, is_compiled, trace
+from dynabandit.stats import intervals
 
 __all__ = ["messages"]
 
@@ -19,7 +20,6 @@ CHUNKS = 12
 SHARES = 5  # points that one share of the choices is counted over
 FEW_ARMS, SHOWN_ARMS = 8, 5  # up to the first all arms are drawn, else so many
 PIECE_SECONDS = 0.25
-NORMAL_95 = 1.959963984540054  # the normal quantile of a 95 % interval
 DIGITS = 5
 
 Message = dict[str, Any]
@@ -116,8 +116,9 @@ def _regret(regret: dict[str, np.ndarray], runs: dict[str, Simulation], trial: T
     curves = []
     for rows in regret.values():
         mean = rows.mean(axis=0)
-        spread = rows.std(axis=0, ddof=1) / math.sqrt(len(rows)) * NORMAL_95 if len(rows) > 1 else np.zeros(len(mean))
-        curves.append({"mean": _row(mean), "low": _row(mean - spread), "high": _row(mean + spread)})
+        error = rows.std(axis=0, ddof=1) / math.sqrt(len(rows)) if len(rows) > 1 else np.zeros(len(mean))
+        low, high = intervals.normal(mean, error)
+        curves.append({"mean": _row(mean), "low": _row(low), "high": _row(high)})
     times = next(iter(runs.values())).times
     done = len(next(iter(regret.values())))
     return {"kind": "regret", "done": done, "replications": trial.replications, "times": times.tolist(),

@@ -157,7 +157,7 @@ class AffUCB2Growing(aff_shared.Adaptive):
     References
     ----------
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.2.2, and
-    ``docs/reading-the-paper.md`` for the repair.
+    ``docs/paper-notes.md`` for the repair.
     """
 
     name: ClassVar[str] = "aff-ucb2-growing"

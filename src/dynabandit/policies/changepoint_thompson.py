@@ -23,7 +23,7 @@ SLOTS = ("latest", "particles")  # latest: the count of all rewards when the arm
 LATEST, PARTICLES = range(2)
 HEAD = len(SLOTS)  # then the fresh probability under each rate, then the particles, the longest run first
 # Equally likely at first, where the rate is to be learnt. A run that has lasted long needs little doubt to end; larger
-# rates send idle arms back to their prior so fast that many arms are explored for ever (docs/rivals-that-forget.md).
+# rates send idle arms back to their prior so fast that many arms are explored for ever (docs/baselines-forgetting.md).
 RATES = (1e-3, 1e-4, 1e-5, 1e-6)
 LEARNT = "learnt"
 LARGEST_RATE = 0.5  # of what follows from more changes than steps

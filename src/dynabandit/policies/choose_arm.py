@@ -7,7 +7,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta, not_empty
 from dynabandit.core.lanes import ALONE, Walk
-from dynabandit.core.largest_beta_draw import GROUP, LOSES, challenge, contested, prefixes
+from dynabandit.core.largest_beta_draw import GROUP, NOT_ABOVE, draw_above, may_exceed, uniform_prefixes
 from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, Stream, shifted, uniform
 from dynabandit.policies.argmax_tree import winner
 from dynabandit.policies.base import Kernels, Now
@@ -233,8 +233,8 @@ def make_contest(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
                 if arm == favourite:
                     score[arm] = first
                 elif score[arm] > 0.0:
-                    score[arm] = challenge(
-                        shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm], source, SCORE, now.step, arm
+                    score[arm] = draw_above(
+                        shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm], source, now.step, arm
                     )
                     own_best = max(own_best, score[arm])
                 if optimistic:  # a loser still scores its mean, which can tie with the favourite's
@@ -255,8 +255,8 @@ def make_mark_open(walk: Walk) -> Callable[..., None]:
         for turn in range(turns(0, score.size)):  # from 0 on: such a loop vectorises
             arm = place(0, turn)
             if inside(arm, score.size):
-                open_ = contested(shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm])
-                score[arm] = 1.0 if open_ else LOSES
+                open_ = may_exceed(shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm])
+                score[arm] = 1.0 if open_ else NOT_ABOVE
 
     return mark_open
 
@@ -271,7 +271,7 @@ def make_write_prefixes(walk: Walk) -> Callable[..., None]:
         for turn in range(turns(0, eighths)):
             eighth = place(0, turn)
             if inside(eighth, eighths):
-                eight = prefixes(source, SCORE, step, eighth)
+                eight = uniform_prefixes(source, step, eighth)
                 for i in range(min(8, prefix.size - 8 * eighth)):
                     prefix[8 * eighth + i] = eight[i]
 

@@ -125,7 +125,7 @@ def regret(title: str, series: Sequence[Series]) -> Lines:
     lines = []
     for one in series:
         kept = thinned(len(one.run.times))
-        mean, low, high = intervals.band(one.run.regret[:, kept])
+        mean, low, high = intervals.student_band(one.run.regret[:, kept])
         known = one.run.replications > 1
         lines.append(
             Line(one.name, one.style, one.run.times[kept], mean, low if known else None, high if known else None)

@@ -2,12 +2,12 @@
 
 from dynabandit.simulation.api import Simulation, check_horizon, compare, recorded_times, simulate
 from dynabandit.simulation.backends import BackendError, check_backend, is_large
-from dynabandit.simulation.compiling import compile_policy, is_compiled, is_kept
+from dynabandit.simulation.compiling import compile_policy, is_compiled
 from dynabandit.simulation.trace_run import Trace, trace
 from dynabandit.simulation.version import code_version, device_version, path_version
 
 __all__ = [
     "BackendError", "Simulation", "Trace", "check_backend", "check_horizon", "code_version", "compare",
-    "compile_policy", "device_version", "is_compiled", "is_kept", "is_large", "path_version", "recorded_times",
+    "compile_policy", "device_version", "is_compiled", "is_large", "path_version", "recorded_times",
     "simulate", "trace",
 ]  # fmt: skip

@@ -53,6 +53,8 @@ class Simulation:
     """Cumulative regret, replications x times."""
     correct: np.ndarray = field(repr=False)
     """Share of replications that played a best arm, at each of the times."""
+    correct_by_replication: np.ndarray = field(repr=False)
+    """Whether a best arm was played, replications x times."""
     arms: np.ndarray | None = field(default=None, repr=False)
     """Chosen arms, replications x horizon, where asked for with ``keep``."""
     rewards: np.ndarray | None = field(default=None, repr=False)
@@ -247,6 +249,7 @@ def compare(
             times=marks,
             regret=records[label].regret,
             correct=records[label].correct.mean(axis=0),
+            correct_by_replication=records[label].correct.astype(bool),
             arms=records[label].arms if "arms" in keep else None,
             rewards=records[label].rewards if "rewards" in keep else None,
             first_replication=first_replication,

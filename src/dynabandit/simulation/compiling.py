@@ -1,11 +1,8 @@
 """Compilation ahead of the first step, so that it can be spread over processes."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, cast
-
 import numpy as np
 
+from dynabandit.core.compilation import is_cached
 from dynabandit.core.streams import stream
 from dynabandit.policies import Policy
 from dynabandit.policies.argmax_tree import new_trees
@@ -13,18 +10,12 @@ from dynabandit.policies.choose_arm import SCRATCH_ROWS
 from dynabandit.simulation.stepper import count_switches, empty_record, episodes
 from dynabandit.simulation.work import initial_state
 
-__all__ = ["compile_policy", "is_compiled", "is_kept"]
+__all__ = ["compile_policy", "is_compiled"]
 
 
 def is_compiled(policy: Policy, arms: int) -> bool:
     """Whether the machine code that a simulation of `policy` with so many arms needs is on disk."""
-    return is_kept(episodes(policy.kernels, arms)) and (not policy.needs_tuning or is_kept(count_switches()))
-
-
-def is_kept(function: Callable[..., Any]) -> bool:
-    """Whether machine code of a function that `compiled` returned is on disk, from this process or another."""
-    folder = cast(Any, function).stats.cache_path
-    return folder is not None and any(Path(folder).glob("*.nbc"))
+    return is_cached(episodes(policy.kernels, arms)) and (not policy.needs_tuning or is_cached(count_switches()))
 
 
 def compile_policy(policy: Policy, arms: int) -> None:

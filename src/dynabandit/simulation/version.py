@@ -11,7 +11,7 @@ from importlib.util import find_spec
 import numba
 import numpy as np
 
-from dynabandit.core.compilation import fingerprint
+from dynabandit.core.fingerprint import fingerprint
 from dynabandit.environments import Environment, Kernels as EnvironmentKernels
 from dynabandit.environments.base import make_path_writer
 from dynabandit.policies import Kernels as PolicyKernels, Policy

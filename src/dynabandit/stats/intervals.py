@@ -1,42 +1,64 @@
-"""Estimates with 95 % intervals. The replications are the sample; policies on the same paths are paired."""
+"""Estimates with 95 % confidence intervals."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from dynabandit.errors import extra
 
 __all__ = [
-    "LEVEL",
-    "Estimate",
-    "band",
-    "best",
-    "bootstrap",
-    "difference",
-    "mean",
-    "order_agreement",
-    "ratio",
-    "relative_sensitivity",
-    "sensitivity",
-    "share",
-    "spread_ratio",
-    "worst",
-]
+    "LEVEL", "Z", "Estimate", "agresti_coull", "binomial_total", "clopper_pearson", "difference", "mean", "normal",
+    "paired", "student_band", "t_quantile", "wilson",
+]  # fmt: skip
 
 LEVEL = 0.95
-RESAMPLES = 999  # another seed moves an end by some 2 % of the width of the interval
-BATCH_CELLS = 1 << 20  # of a resampled block, to stay under 10 MB
-SEED = 20_180_101  # the resampling is part of the rule: the same data always get the same verdict
+Z = 1.959963984540054  # normal quantile of (1 + LEVEL) / 2
+
+Number = TypeVar("Number", float, np.ndarray)
 
 
 class Estimate(NamedTuple):
-    """A value with its 95 % interval; the ends are NaN where the data cannot tell."""
+    """A value with its 95 % interval; the ends are NaN where there are too few data.
+
+    Examples
+    --------
+    >>> print(Estimate(0.5, 0.4, 0.6))
+    0.5000 [0.4000, 0.6000]
+    """
 
     value: float
     low: float
     high: float
+
+    def __str__(self) -> str:
+        if math.isnan(self.low):
+            return f"{self.value:.4f} (interval unknown)"
+        return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
+
+
+def normal(value: Number, error: Number) -> tuple[Number, Number]:
+    """Return the ends of the normal interval of a value with this standard error.
+
+    Examples
+    --------
+    >>> [round(end, 2) for end in normal(1.0, 0.5)]
+    [0.02, 1.98]
+    """
+    return value - Z * error, value + Z * error
+
+
+def t_quantile(freedom: int, comparisons: int = 1) -> float:
+    """Return the quantile of Student's interval with `freedom` degrees of freedom.
+
+    With several comparisons, intervals of this width hold for all of them at once (Bonferroni).
+
+    Examples
+    --------
+    >>> round(t_quantile(19), 3), round(t_quantile(19, comparisons=10), 3)
+    (2.093, 3.174)
+    """
+    return float(extra("scipy.stats", "lab").t.ppf(1.0 - (1.0 - LEVEL) / 2.0 / comparisons, freedom))
 
 
 def mean(sample: np.ndarray) -> Estimate:
@@ -50,148 +72,82 @@ def mean(sample: np.ndarray) -> Estimate:
     >>> round(estimate.low, 2), round(estimate.high, 2)
     (-0.48, 4.48)
     """
-    centre, low, high = band(np.asarray(sample, dtype=float)[:, None])
+    centre, low, high = student_band(np.asarray(sample, dtype=float)[:, None])
     return Estimate(float(centre[0]), float(low[0]), float(high[0]))
 
 
-def band(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean, low and high end of Student's interval for each column of replications x times."""
+def student_band(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the mean and the ends of Student's interval for each column of replications x times."""
     stats = extra("scipy.stats", "lab")
     centre = samples.mean(axis=0)
     if len(samples) < 2:
         unknown = np.full_like(centre, math.nan)
         return centre, unknown, unknown
     error = stats.sem(samples, axis=0)
-    # Where all replications agree the interval is a point, which SciPy's t law with scale 0 does not give
+    # Where all replications agree the interval is a point; SciPy returns NaN for a scale of 0
     low, high = stats.t.interval(LEVEL, len(samples) - 1, loc=centre, scale=np.where(error > 0.0, error, 1.0))
     return centre, np.where(error > 0.0, low, centre), np.where(error > 0.0, high, centre)
 
 
 def difference(first: np.ndarray, second: np.ndarray) -> Estimate:
     """Return mean(first - second), paired, with Student's interval."""
-    return mean(_paired(first, second)[0] - second)
+    one, two = paired(first, second)
+    return mean(one - two)
 
 
-def ratio(first: np.ndarray, second: np.ndarray, *, paired: bool = True) -> Estimate:
-    """Return mean(first) / mean(second) with a bootstrap interval.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dynabandit.stats import intervals
-    >>> second = np.array([10.0, 20.0, 30.0, 40.0])
-    >>> intervals.ratio(second / 2, second)
-    Estimate(value=0.5, low=0.5, high=0.5)
-    """
-    if paired:
-        return bootstrap([_paired(first, second)], lambda samples: _divide(*samples[0].mean(axis=-1)))
-    return bootstrap(
-        [np.stack([first]), np.stack([second])],
-        lambda samples: _divide(samples[0][0].mean(axis=-1), samples[1][0].mean(axis=-1)),
-    )
-
-
-def spread_ratio(first: np.ndarray, second: np.ndarray) -> Estimate:
-    """Return the ratio of the standard deviations over replications, paired, with a bootstrap interval."""
-    return bootstrap([_paired(first, second)], lambda samples: _divide(*samples[0].std(axis=-1, ddof=1)))
-
-
-def sensitivity(samples: Sequence[np.ndarray]) -> Estimate:
-    """Return the largest mean over the smallest, paired; the two are chosen first and then resampled.
-
-    Choosing anew in each resample would add noise in one direction only, and the interval would not hold the
-    value it belongs to.
-    """
-    return ratio(*_extremes(samples))
-
-
-def relative_sensitivity(samples: Sequence[np.ndarray], others: Sequence[Sequence[np.ndarray]]) -> Estimate:
-    """Return the sensitivity of `samples` over the largest sensitivity among `others`, all paired."""
-    pairs = [_extremes(other) for other in others]
-    most = pairs[int(np.argmax([_divide(high.mean(), low.mean()) for high, low in pairs]))]
-
-    def statistic(resampled: list[np.ndarray]) -> np.ndarray:
-        high, low, other_high, other_low = resampled[0].mean(axis=-1)
-        return _divide(_divide(high, low), _divide(other_high, other_low))
-
-    return bootstrap([_paired(*_extremes(samples), *most)], statistic)
-
-
-def order_agreement(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> Estimate:
-    """Return Spearman's correlation between the means of `first` and those of `second`, not paired."""
-    rankdata = extra("scipy.stats", "lab").rankdata
-
-    def statistic(samples: list[np.ndarray]) -> np.ndarray:
-        ranks = [rankdata(one.mean(axis=-1), axis=0) for one in samples]
-        left, right = (one - one.mean(axis=0) for one in ranks)
-        return _divide((left * right).sum(axis=0), np.sqrt((left**2).sum(axis=0) * (right**2).sum(axis=0)))
-
-    return bootstrap([_paired(*first), _paired(*second)], statistic)
-
-
-def share(successes: float, trials: int, *, method: str = "wilson") -> Estimate:
-    """Return successes / trials with a binomial interval, of Wilson or (``"exact"``) of Clopper and Pearson.
-
-    A sum of shares, which need not be a whole number, is rounded to the nearest count.
-    """
-    test = extra("scipy.stats", "lab").binomtest(round(successes), trials)
-    low, high = test.proportion_ci(LEVEL, method=method)
-    return Estimate(successes / trials, float(low), float(high))
-
-
-def bootstrap(groups: list[np.ndarray], statistic: Callable[[list[np.ndarray]], Any]) -> Estimate:
-    """Return a statistic of resampled replications with SciPy's percentile interval.
-
-    Parameters
-    ----------
-    groups
-        Arrays (columns, replications). The columns of a group are resampled together: they are paired.
-    statistic
-        Takes the resampled groups, (columns, ..., replications) each, and reduces the first and last axis.
-    """
-    stats = extra("scipy.stats", "lab")
-    value = float(statistic(groups))
-    if min(group.shape[1] for group in groups) < 2:
-        return Estimate(value, math.nan, math.nan)
-    cells = sum(group.size for group in groups)
-    # A ratio is infinite in a resample that picked no regret; SciPy's standard error, not used here, warns of it
-    with np.errstate(invalid="ignore"):
-        found = stats.bootstrap(
-            [np.arange(group.shape[1]) for group in groups],
-            lambda *picks, axis: statistic([group[:, pick] for group, pick in zip(groups, picks, strict=True)]),
-            n_resamples=RESAMPLES,
-            batch=max(1, BATCH_CELLS // cells),
-            vectorized=True,
-            confidence_level=LEVEL,
-            method="percentile",
-            rng=np.random.default_rng(SEED),
-        )
-    low, high = found.confidence_interval
-    return Estimate(value, float(low), float(high))
-
-
-def best(samples: Sequence[np.ndarray]) -> int:
-    """Return the index of the sample with the smallest mean."""
-    return int(np.argmin([sample.mean() for sample in samples]))
-
-
-def worst(samples: Sequence[np.ndarray]) -> int:
-    """Return the index of the sample with the largest mean."""
-    return int(np.argmax([sample.mean() for sample in samples]))
-
-
-def _paired(*samples: np.ndarray) -> np.ndarray:
+def paired(*samples: np.ndarray) -> np.ndarray:
+    """Return samples of equally many replications as one array, (samples, replications)."""
     sizes = {len(sample) for sample in samples}
     if len(sizes) > 1:
         raise ValueError(f"paired samples must have equally many replications, got {sorted(sizes)}")
     return np.stack(samples).astype(float)
 
 
-def _extremes(samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    return samples[worst(samples)], samples[best(samples)]
+def wilson(share: float, size: float) -> tuple[float, float]:
+    """Return the ends of Wilson's interval of a share among `size` observations, which need not be a whole number.
+
+    It is valid for means of values in [0, 1] too: none vary more than zeros and ones with the same mean.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in wilson(0.5, 20)]
+    [0.299, 0.701]
+    """
+    scale = 2.0 * (size + Z**2)
+    centre = (2.0 * size * share + Z**2) / scale
+    half = Z / scale * math.sqrt(4.0 * size * share * (1.0 - share) + Z**2)
+    return 0.0 if share <= 0.0 else centre - half, 1.0 if share >= 1.0 else centre + half
 
 
-def _divide(above: Any, below: Any) -> Any:
-    """Divide; 1 where both are 0, since two policies without regret are equally good."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where((above == 0.0) & (below == 0.0), 1.0, np.divide(above, below))
+def clopper_pearson(successes: int, trials: int) -> Estimate:
+    """Return the share of successes with the exact binomial interval of Clopper and Pearson."""
+    low, high = extra("scipy.stats", "lab").binomtest(successes, trials).proportion_ci(LEVEL, method="exact")
+    return Estimate(successes / trials, float(low), float(high))
+
+
+def agresti_coull(share: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of Agresti and Coull's interval of shares; NaN counts as no observations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> low, high = agresti_coull(np.array([0.5, 0.0]), np.array([100.0, 0.0]))
+    >>> low.round(2).tolist(), high.round(2).tolist()
+    ([0.4, 0.01], [0.6, 0.99])
+    """
+    share, size = np.nan_to_num(share), np.nan_to_num(size)
+    centre = (share * size + 2.0) / (size + 4.0)
+    low, high = normal(centre, np.sqrt(centre * (1.0 - centre) / (size + 4.0)))
+    return np.maximum(low, 0.0), np.minimum(high, 1.0)
+
+
+def binomial_total(
+    total: np.ndarray, variance: np.ndarray, count: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return low end, estimate and high end of the total of `count` future rewards in [0, 1].
+
+    `variance` is that of the estimated total; the rewards themselves add count p (1 - p) at most.
+    """
+    p = np.clip(total / np.maximum(count, 1), 0.0, 1.0)
+    low, high = normal(total, np.sqrt(variance + count * p * (1.0 - p)))
+    return np.maximum(low, 0.0), total, np.minimum(high, count)

@@ -8,14 +8,14 @@ import pytest
 
 from dynabandit.bandit import Bandit
 from dynabandit.service.domain.events import Row
-from dynabandit.service.projections.change_points import FALSE_ALARM, Detector
-from dynabandit.service.projections.history import MOST_ARMS, MOST_POINTS, PLAYS, STEP, TOTAL, History
-from dynabandit.service.projections.log_follower import Watcher
+from dynabandit.service.projections.bandit_history import MAX_TRACKED_ARMS, BanditHistory
+from dynabandit.service.projections.chart_points import MAX_POINTS
+from dynabandit.service.projections.live_page_data import bandit_page_data, overview_entry
+from dynabandit.service.projections.log_follower import LogFollower
 from dynabandit.service.projections.uniform_baseline import Uniform
 from dynabandit.service.stores import open_store
-from dynabandit.service.web.views import bandit_view, overview_entry
-from service.demo import BANNERS, play
 from service.harness import process, running, talking
+from service.web.demo_shop import BANNERS, play
 
 ARMS = ["a", "b", "c"]
 
@@ -47,8 +47,8 @@ class Log:
     def change(self, **body):
         self.add("arm", body=json.dumps(body))
 
-    def history(self, rows=None) -> History:
-        history = History(1, lambda number, before: self.rewards(before))
+    def history(self, rows=None) -> BanditHistory:
+        history = BanditHistory(1, lambda number, before: self.rewards(before))
         for row in self.rows if rows is None else rows:
             history.apply(row)
         return history
@@ -66,18 +66,18 @@ def test_a_history_never_has_more_points_than_fit_and_loses_no_play(dice):
     log = Log()
     log.play([0.2, 0.5, 0.3], 5_000, dice, settled=0.9)
     history = log.history()
-    points, curves = history.series()
-    assert len(points) <= MOST_POINTS
-    assert points[-1, STEP] == 5_000
-    assert np.all(np.diff(points[:, STEP]) > 0)
-    assert curves[:, PLAYS].sum(axis=0).tolist() == [log.bandit.arms[arm].plays for arm in ARMS]
-    assert points[-1, TOTAL] == sum(row.value for row in log.rows if row.value is not None)
+    series = history.series()
+    assert len(series.step) <= MAX_POINTS
+    assert series.step[-1] == 5_000
+    assert np.all(np.diff(series.step) > 0)
+    assert series.plays.sum(axis=0).tolist() == [log.bandit.arms[arm].plays for arm in ARMS]
+    assert series.total[-1] == sum(row.value for row in log.rows if row.value is not None)
 
 
 def test_a_history_believes_what_the_bandit_believes(dice):
     log = Log(policy="aff-ucb2")
     log.play([0.2, 0.5, 0.3], 700, dice)
-    view = bandit_view(log.history(), 0)
+    view = bandit_page_data(log.history(), 0)
     for arm in view["arms"]:
         there = log.bandit.arms[arm["arm"]]
         assert arm["mean"] == pytest.approx(there.mean, rel=1e-4)
@@ -96,7 +96,7 @@ def test_a_history_that_was_saved_goes_on_as_if_it_had_not(dice, back):
     log.add("policy", body=json.dumps({"policy": "ucb", "parameters": {}}))
     cut = len(log.rows) - back
     whole = log.history()
-    saved = History.from_json(1, log.history(log.rows[:cut]).to_json(), lambda n, before: log.rewards(before))
+    saved = BanditHistory.from_json(1, log.history(log.rows[:cut]).to_json(), lambda n, before: log.rewards(before))
     for row in log.rows[cut:]:
         saved.apply(row)
     assert saved.to_json() == whole.to_json()
@@ -113,13 +113,12 @@ def test_rows_that_come_again_change_nothing(dice):
 
 
 def test_many_arms_take_little_room_and_still_count(dice):
-    arms = [f"arm {number}" for number in range(3 * MOST_ARMS)]
+    arms = [f"arm {number}" for number in range(3 * MAX_TRACKED_ARMS)]
     log = Log(arms=arms, policy="uniform")
     log.play([0.5] * len(arms), 2_000, dice)
     history = log.history()
-    view = bandit_view(history, 0)
-    _, curves = history.series()
-    assert curves.shape[2] == MOST_ARMS
+    view = bandit_page_data(history, 0)
+    assert history.series().plays.shape[1] == MAX_TRACKED_ARMS
     low, middle, high = view["uniform"]
     assert middle == pytest.approx(view["total"], rel=0.1)
     assert low < view["total"] < high
@@ -142,28 +141,6 @@ def test_a_change_is_found_where_it_was_and_is_news_for_a_while(dice):
     assert overview_entry(log.history(), 0)["change"] is None
 
 
-@pytest.mark.parametrize("mean", [0.05, 0.5])
-def test_an_arm_that_stays_as_it_is_is_not_said_to_have_changed(mean):
-    # 200 arms with 2,000 rewards each: with a rate of 0.01 more than 8 alarms have probability 0.0002
-    dice = np.random.default_rng(3)
-    alarms = 0
-    for _ in range(200):
-        detector = Detector()
-        alarms += any(detector.add(float(value), step) for step, value in enumerate(dice.random(2_000) < mean))
-    assert alarms <= 8
-    assert FALSE_ALARM == 0.01
-
-
-def test_late_changes_are_found_after_a_long_past():
-    dice = np.random.default_rng(5)
-    detector = Detector()
-    values = np.concatenate([dice.random(50_000) < 0.3, dice.random(400) < 0.1])
-    found = [change for step, value in enumerate(values) if (change := detector.add(float(value), step))]
-    assert len(found) == 1
-    assert abs(found[0].since - 50_000) < 100
-    assert len(detector.to_list()[0]) < 60
-
-
 def test_what_choosing_at_random_would_have_brought_lies_in_its_interval():
     # 40 runs, each against a run of its own that chooses at random. The interval has 95 % at best; the bias
     # that the docstring speaks of leaves it near 90 %. 30 of 40 or fewer have probability 0.005 at 0.9
@@ -175,7 +152,7 @@ def test_what_choosing_at_random_would_have_brought_lies_in_its_interval():
         for means in ([0.1, 0.15, 0.3, 0.12, 0.2], [0.25, 0.15, 0.1, 0.12, 0.2]):
             log.play(means, 1_000, dice)
             rival += float((dice.random(1_000) < np.array(means)[dice.integers(5, size=1_000)]).sum())
-        low, _, high = bandit_view(log.history(), 0)["uniform"]
+        low, _, high = bandit_page_data(log.history(), 0)["uniform"]
         inside += low <= rival <= high
     assert inside > 30
 
@@ -189,7 +166,7 @@ def test_what_choosing_at_random_would_have_brought_follows_a_change_of_an_arm_t
         column = int(step % 20 == 0) if step <= 1_000 else int(step % 20 != 0)
         log.add("decision", step=step, arm=column)
         log.add("reward", settles=step, arm=column, value=worth[column])
-    view = bandit_view(log.history(), 0)
+    view = bandit_page_data(log.history(), 0)
     # At random: half of 1,000 rewards of 1, then nothing; the block of 16 rewards that the change cuts blurs it
     assert view["uniform"][1] == pytest.approx(500, rel=0.15)
 
@@ -215,7 +192,7 @@ def test_a_name_that_was_retired_and_used_again_is_another_arm(dice):
     log.play([0.2, 0.5, 0.3], 100, dice)
     log.change(arm="a", retired=True)
     log.change(arm="a", add=True)
-    view = bandit_view(log.history(), 0)
+    view = bandit_page_data(log.history(), 0)
     assert [(arm["arm"], arm["plays"] == 0) for arm in view["arms"]] == [("b", False), ("c", False), ("a", True)]
 
 
@@ -223,7 +200,7 @@ def test_a_policy_that_was_swapped_is_warm_and_marked(dice):
     log = Log()
     log.play([0.2, 0.5, 0.3], 200, dice)
     log.add("policy", body=json.dumps({"policy": "ts", "parameters": {}}))
-    view = bandit_view(log.history(), 0)
+    view = bandit_page_data(log.history(), 0)
     assert view["policy"] == "ts"
     (mark,) = view["interventions"]
     assert (mark["step"], mark["policy"], mark["arm"]) == (200, "ts", None)
@@ -242,7 +219,7 @@ def test_what_people_did_to_an_arm_is_marked_where_they_did_it_and_what_they_onl
     log.change(arm="d", add=True)
     log.change(arm="b", min_share=0.0, max_share=1.0, paused=True)
     log.change(arm="c", retired=True)
-    view = bandit_view(log.history(), 0)
+    view = bandit_page_data(log.history(), 0)
     told = [
         (one.pop("step"), one.pop("arm"), one.pop("column"), one.pop("wall") > 1e9, one)
         for one in view["interventions"]
@@ -270,7 +247,7 @@ def first_view(http, name: str) -> dict:
         for text in answer.iter_lines():
             if text.startswith("data: "):
                 view = json.loads(text.removeprefix("data: "))
-                if view["sequence"] == view["latest"]:
+                if view["sequence"] == view["last_sequence"]:
                     return view
     raise AssertionError("the stream ended")
 
@@ -342,12 +319,12 @@ def test_a_replica_shows_what_another_one_decided(postgres_url):
 def test_a_history_at_hand_is_not_saved_after_its_bandit_was_erased(store_url):
     with running(open_store(store_url)) as server, talking(server.url) as (client, _):
         client.create("b", arms=ARMS, seed=3)
-        watcher = Watcher(server.service)  # one that has not looked since
+        follower = LogFollower(server.service)  # one that has not read since
         with contextlib.closing(server.service.reader()) as store:
             number = store.find("b")
-            watcher._histories[number] = History(number, server.store.rewards_before)
-            watcher._catch_up(store, number, None)
+            follower._histories[number] = BanditHistory(number, server.store.rewards_before)
+            follower._catch_up(store, number, None)
         client.delete("b", erase=True)
-        watcher._loop = server.service._writer._loop
-        watcher._save([number])
+        follower._loop = server.service._writer._loop
+        follower._save([number])
         assert saved(store_url) == []

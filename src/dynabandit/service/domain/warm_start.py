@@ -7,12 +7,12 @@ from typing import Any
 import structlog
 
 from dynabandit.bandit import Bandit
+from dynabandit.core.compilation import is_cached
 from dynabandit.policies import Policy, compiled, policy as make_policy
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import State
 from dynabandit.service.errors import Refused
 from dynabandit.service.stores import Store
-from dynabandit.simulation import is_kept
 
 __all__ = ["MOST_SHARED", "Warming", "announce", "check_size", "compile_policy", "warmed"]
 
@@ -101,7 +101,7 @@ def compile_policy(name: str, parameters: dict[str, Any]) -> None:
 def announce(policy: Policy, *needed: Callable[..., Any]) -> None:
     """Say in the log that functions of a policy are about to be compiled, unless they were before, here or on disk."""
     functions: list[Any] = [one(policy.kernels) for one in needed]
-    if not all(getattr(one, "signatures", True) or is_kept(one) for one in functions):
+    if not all(getattr(one, "signatures", True) or is_cached(one) for one in functions):
         log.info("compiling, which takes some seconds the first time", policy=policy.name)
 
 

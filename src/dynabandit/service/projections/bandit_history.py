@@ -13,9 +13,9 @@ import numpy as np
 from dynabandit.bandit import Bandit
 from dynabandit.service.domain.bandit_state import RewardsBefore, change_arm
 from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, POLICY, Row
-from dynabandit.service.projections.change_points import Change, Detector
 from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints, Series
 from dynabandit.service.projections.uniform_baseline import Uniform
+from dynabandit.stats.change_detection import Change, ChangeDetector
 
 __all__ = ["MAX_TRACKED_ARMS", "BanditHistory", "Intervention"]
 
@@ -62,7 +62,7 @@ class BanditHistory:
         self.latest_events: deque[Row] = deque(maxlen=MAX_EVENTS)
         self.uniform = Uniform(0)
         self.points = ChartPoints()
-        self._detectors: list[Detector] = []
+        self._detectors: list[ChangeDetector] = []
         # Of the point that is not complete yet: its decisions, and of each tracked arm the lowest forgetting factor and
         # the plays
         self._point_steps = 0
@@ -178,7 +178,7 @@ class BanditHistory:
         self.plays.append(0)
         self.rewards.append(0)
         if len(self.plays) <= MAX_TRACKED_ARMS:
-            self._detectors.append(Detector())
+            self._detectors.append(ChangeDetector())
             self._point_forgetting.append(1.0)
             self._point_plays.append(0)
             self.points.add_arm()
@@ -240,7 +240,7 @@ class BanditHistory:
         history.latest_events.extend(Row(*event) for event in content["latest_events"])
         history.points = ChartPoints.from_json(content["points"])
         history.uniform = Uniform.from_dict(content["uniform"])
-        history._detectors = [Detector.from_list(one) for one in content["detectors"]]
+        history._detectors = [ChangeDetector.from_list(one) for one in content["detectors"]]
         history._bandit = Bandit.from_json(content["bandit"])
         return history
 

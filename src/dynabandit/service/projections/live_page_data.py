@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.service.domain.events import shown
 from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.projections.chart_points import Series
-from dynabandit.service.projections.uniform_baseline import WIDTH, interval
+from dynabandit.stats.intervals import agresti_coull, binomial_total
 
 __all__ = ["bandit_page_data", "overview_entry"]
 
@@ -169,7 +169,7 @@ def _arms(history: BanditHistory, series: Series) -> list[dict[str, Any]]:
     listed = []
     for name, column in sorted(columns, key=lambda one: one[1]):
         arm = history.bandit.belief(column)
-        low, high = _interval(np.array([arm.mean]), np.array([arm.effective_size]))
+        low, high = agresti_coull(np.array([arm.mean]), np.array([arm.effective_size]))
         min_share, max_share = history.bandit.shares(name)
         listed.append(
             {
@@ -199,7 +199,7 @@ def _line(history: BanditHistory, column: int, series: Series) -> dict[str, Any]
     retired = history.columns.get(name) != column
     mean = series.mean[:, column]
     known = ~np.isnan(mean)
-    low, high = _interval(mean, series.effective_size[:, column])
+    low, high = agresti_coull(mean, series.effective_size[:, column])
     return {
         "arm": name,
         "column": column,
@@ -230,21 +230,13 @@ def _shares(series: Series, columns: list[int]) -> np.ndarray:
     return np.asarray(plays / np.maximum(_increase(series.step, span), 1.0))
 
 
-def _interval(mean: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return Agresti and Coull's 95 % interval, with the effective size as the count; its width is never 0."""
-    size = np.nan_to_num(size)
-    middle = (np.nan_to_num(mean) * size + 2.0) / (size + 4.0)
-    half = WIDTH * np.sqrt(middle * (1.0 - middle) / (size + 4.0))
-    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
-
-
 # The whole bandit
 
 
 def _uniform_baseline(history: BanditHistory, series: Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the total reward of uniform choices at each point: lower end, estimate, upper end."""
     mean, variance = history.uniform.along(series.uniform_plays)
-    return interval(mean + series.untracked_mean, variance + series.untracked_variance, series.rewards)
+    return binomial_total(mean + series.untracked_mean, variance + series.untracked_variance, series.rewards)
 
 
 def _shared_series(series: Series, baseline: tuple[np.ndarray, np.ndarray, np.ndarray]) -> dict[str, Any]:

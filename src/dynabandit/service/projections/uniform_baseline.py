@@ -5,20 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.service.projections.change_points import Change
+from dynabandit.stats.change_detection import Change
+from dynabandit.stats.intervals import binomial_total
 
-__all__ = ["WIDTH", "Uniform", "interval"]
+__all__ = ["Uniform"]
 
-WIDTH = 1.959964  # of a normal law, for 95 %
 MOST_ENDED = 50  # stretches of an arm that are kept apart
 Stretch = tuple[float, float, int, float]  # gathered by its start and its end, rewards, their sum
-
-
-def interval(middle: np.ndarray, variance: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the lower end, the middle and the upper end for totals of so many rewards; see `Uniform`."""
-    p = np.clip(middle / np.maximum(count, 1), 0.0, 1.0)
-    half = WIDTH * np.sqrt(variance + count * p * (1.0 - p))
-    return np.maximum(middle - half, 0.0), middle, np.minimum(middle + half, count)
 
 
 class Uniform:
@@ -131,7 +124,7 @@ class Uniform:
     def interval(self) -> tuple[float, float, float]:
         """Return the lower end, the estimate and the upper end of the total now."""
         gathered = np.array([[self.gathered(arm) for arm in range(len(self._counts))]])
-        ends = interval(*self.along(gathered), np.array([self.count]))
+        ends = binomial_total(*self.along(gathered), np.array([self.count]))
         return float(ends[0][0]), float(ends[1][0]), float(ends[2][0])
 
     def to_dict(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numba import cuda
 
-from dynabandit.core.compilation import kernel, own_folder
+from dynabandit.core.compilation import compiled_for_cuda, kernel
 from dynabandit.core.lanes import Walk
 from dynabandit.core.precision import FAST, single
 from dynabandit.core.streams import Stream
@@ -30,7 +30,6 @@ __all__ = [
 LANES = 32
 FULL = 0xFFFFFFFF
 NOTHING = -math.inf
-VERSION = getattr(cuda, "__version__", "")
 MOST_ROUNDS = 8
 THREADS = LANES if numba.config.ENABLE_CUDASIM else 4 * LANES  # of a block: Numba's simulator has no warps
 
@@ -168,32 +167,8 @@ def _shuffled(width: int) -> tuple[Callable[..., Any], ...]:
 
 
 def jit(function: Callable[..., None], *, in_single: bool) -> Any:
-    """Compile for the GPU, in double precision or in fast single precision; the result is kept on disk."""
-    function = single(function) if in_single else function
-    dispatcher = cuda.jit(function, fastmath=FAST if in_single else False)
-    if not numba.config.ENABLE_CUDASIM:
-        _keep_on_disk(dispatcher, function)
-    return dispatcher
-
-
-def _keep_on_disk(dispatcher: Any, function: Callable[..., None]) -> None:
-    """Let compiled code be kept in a folder that belongs to all that the function calls.
-
-    That folder says more than the key which Numba makes of the closure, and which differs from process to process.
-    Where a later numba-cuda keeps its code in another way, nothing is kept.
-    """
-    try:
-        from numba.cuda.core import config
-
-        before = config.CACHE_DIR
-        try:
-            config.CACHE_DIR = str(own_folder(function))
-            dispatcher.enable_caching()
-        finally:
-            config.CACHE_DIR = before
-        dispatcher._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), VERSION)
-    except (AttributeError, ImportError, OSError, RuntimeError):
-        return
+    """Compile for the GPU, in double precision or in fast single precision."""
+    return compiled_for_cuda(single(function), fastmath=FAST) if in_single else compiled_for_cuda(function)
 
 
 def scratch_rows(kernels: Kernels, *, in_single: bool) -> int:
@@ -251,25 +226,23 @@ def path_kernel(kernels: EnvironmentKernels, team: Team, *, in_single: bool) -> 
 def spread_kernel() -> Any:
     """Return the CUDA kernel that gives every replication its copy of a row."""
 
-    @cuda.jit
     def spread(rows, index, copies):  # type: ignore[no-untyped-def]
         cell = cuda.grid(1)
         size = copies.shape[1]
         if cell < copies.shape[0] * size:
             copies[cell // size, cell % size] = rows[index[cell // size], cell % size]
 
-    return spread
+    return compiled_for_cuda(spread)
 
 
 @functools.cache
 def switch_kernel() -> Any:
     """Return the CUDA kernel that counts the switches of the best arm, a thread for each replication."""
 
-    @cuda.jit
     def count(means, best, steps, incumbent, switches):  # type: ignore[no-untyped-def]
         row = cuda.grid(1)
         if row < means.shape[0]:
             end = row + 1
             add_switches(means[row:end], best[row:end], steps, incumbent[row:end], switches[row:end])
 
-    return count
+    return compiled_for_cuda(count)

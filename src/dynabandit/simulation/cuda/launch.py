@@ -44,9 +44,6 @@ def missing() -> str:
 
 def run(work: Work, records: dict[str, Record], replications: int, block: int | None, precision: str) -> None:
     """Run all replications of all policies, those in single precision apart from those in double."""
-    from numba.cuda.core import config
-
-    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # who asks for a small simulation knows that it is small
     halves = [
         {label: policy for label, policy in work.policies.items() if in_single(policy, precision) is single}
         for single in (False, True)

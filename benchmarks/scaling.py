@@ -1,7 +1,7 @@
 """How cost grows: time a step with 2 to 1,000,000 arms, and steps a second with 1 to 100,000 replications.
 
-python benchmarks/growth.py            the numbers
-python benchmarks/growth.py --write    also the pictures, docs/performance.md and docs/measured/growth.json
+python benchmarks/scaling.py            the numbers
+python benchmarks/scaling.py --write    also the pictures, docs/performance.md and docs/measured/scaling.json
 """
 
 import argparse
@@ -140,13 +140,13 @@ def text_of(numbers: dict[str, Any]) -> str:
     many = [[f"`{name}`", *(f"{rate:.3g}" for rate in of.values())] for name, of in rates.items()]
     return "\n\n".join(
         [
-            "`benchmarks/growth.py`, still arms, one thread, microseconds a step after the burn-in:",
+            "`benchmarks/scaling.py`, still arms, one thread, microseconds a step after the burn-in:",
             table(["policy", *heads], rows),
-            "![Time of a step for 2 to 1,000,000 arms](pictures/growth-arms.svg)",
+            "![Time of a step for 2 to 1,000,000 arms](pictures/scaling-arms.svg)",
             GROWTH,
             MANY,
             table(["policy", *(f"{int(count):,}" for count in rates["ucb"])], many),
-            "![Steps a second for 1 to 100,000 replications](pictures/growth-replications.svg)",
+            "![Steps a second for 1 to 100,000 replications](pictures/scaling-replications.svg)",
         ]
     )
 
@@ -171,9 +171,9 @@ def main() -> None:
     numbers = measure(ARMS[:-1], REPLICATIONS[:-2]) if given.quick else measure(ARMS, REPLICATIONS)
     print(text_of(numbers))
     if given.write:
-        plot("growth-arms", numbers["microseconds"], "arms", "microseconds a step")
-        plot("growth-replications", numbers["million_steps_a_second"], "replications", "million steps a second")
-        write("growth", numbers, text_of(numbers))
+        plot("scaling-arms", numbers["microseconds"], "arms", "microseconds a step")
+        plot("scaling-replications", numbers["million_steps_a_second"], "replications", "million steps a second")
+        write("scaling", numbers, text_of(numbers))
 
 
 if __name__ == "__main__":

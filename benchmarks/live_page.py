@@ -1,4 +1,4 @@
-"""How soon the page of a bandit with a long past is there: `python benchmarks/pages.py`.
+"""How soon the page of a bandit with a long past is there: `python benchmarks/live_page.py`.
 
 Makes a SQLite store with a million events, serves it, and opens the page in a real browser: first where nothing was
 read before, then after a restart. "painted" is the browser's first contentful paint, "complete" the moment when the

@@ -1,4 +1,4 @@
-"""Draws docs/pictures/idea-*.svg: the four pictures of docs/idea.md, from the library's own estimators."""
+"""Draw docs/pictures/forgetting-*.svg, the four figures of docs/adaptive-forgetting.md."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def blank(rows: int = 1, **how: object) -> tuple[plt.Figure, list[plt.Axes]]:
 
 
 def save(figure: plt.Figure, name: str) -> None:
-    figure.savefig(HERE / f"idea-{name}.svg", metadata={"Date": None})
+    figure.savefig(HERE / f"forgetting-{name}.svg", metadata={"Date": None})
     plt.close(figure)
 
 
@@ -64,7 +64,7 @@ def draw_forgetting() -> None:
         )
     axes.set_xlabel("rewards of the arm")
     axes.legend(loc="upper left", frameon=False, ncols=2)
-    save(figure, "forgetting")
+    save(figure, "fixed")
 
 
 def draw_adaptive() -> None:

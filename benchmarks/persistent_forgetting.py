@@ -5,9 +5,9 @@ but its estimator knows of no time: with the next reward, all of that data is ba
 discount itself, and the gradient follows it, so that what was forgotten while an arm was idle stays forgotten.
 
 It is a policy of its own, outside the registry, and this file is all of it. Run it to see the table of
-docs/rivals-that-forget.md again, regret beside that of AFF-OTS on the same paths:
+docs/baselines-forgetting.md again, regret beside that of AFF-OTS on the same paths:
 
-    python benchmarks/lasting.py
+    python benchmarks/persistent_forgetting.py
 """
 
 import math

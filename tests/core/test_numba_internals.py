@@ -1,0 +1,89 @@
+"""The undocumented parts of Numba that `core/numba_internals.py` uses are still there and still do the same.
+
+If a test fails here after an upgrade of Numba or numba-cuda, that release changed the part that the test names. Until
+`numba_internals` is adapted, compiled code is not cached.
+"""
+
+import itertools
+import threading
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numba
+import pytest
+from numba.core import bytecode, caching
+
+from dynabandit.core.compilation import compiled, compiled_for_cuda, kernel
+from dynabandit.core.numba_internals import cache_directory, has_symbol_counter
+from laws import INTERPRETED
+
+needs_compiler = pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: there is no compiled code")
+
+
+@kernel
+def increase(x: float) -> float:
+    return x + 1.0
+
+
+def test_function_identity_counts_symbols_with_unique_ids() -> None:
+    assert has_symbol_counter(), "numba.core.bytecode.FunctionIdentity._unique_ids is not an itertools.count any more"
+    first = next(bytecode.FunctionIdentity._unique_ids)
+    identity = bytecode.FunctionIdentity.from_function(increase)
+    assert identity.unique_id == first + 1, "FunctionIdentity.unique_id does not come from _unique_ids any more"
+    assert str(identity.unique_id) in identity.unique_name or identity.unique_id > 2**30
+    assert first > 1000  # starts at random: below with probability 1e-15
+
+
+def test_without_the_symbol_counter_nothing_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bytecode.FunctionIdentity, "_unique_ids", iter(itertools.count(10**6)))
+    assert has_symbol_counter()
+    monkeypatch.setattr(bytecode.FunctionIdentity, "_unique_ids", range(5))
+    assert not has_symbol_counter()
+    if not INTERPRETED:
+        function: Any = compiled(increase)
+        assert function.stats.cache_path is None
+
+
+@needs_compiler
+def test_the_cache_folder_is_read_from_config_when_a_function_is_decorated(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    function = numba.njit(cache=True)(increase)
+    monkeypatch.undo()
+    assert function.stats.cache_path.startswith(str(tmp_path)), "numba.config.CACHE_DIR is not used any more"
+    assert caching.config is numba.config
+
+
+def test_one_thread_at_a_time_changes_the_cache_directory_even_for_different_targets() -> None:
+    cpu, cuda, seen = SimpleNamespace(CACHE_DIR="cpu"), SimpleNamespace(CACHE_DIR="cuda"), []
+
+    def enter() -> None:
+        with cache_directory(cuda, Path("second")):
+            seen.append(cuda.CACHE_DIR)
+
+    other = threading.Thread(target=enter)
+    with suppress(OSError), cache_directory(cpu, Path("first")):
+        other.start()
+        other.join(0.1)
+        assert (cpu.CACHE_DIR, cuda.CACHE_DIR, seen) == ("first", "cuda", [])
+        raise OSError("an error inside of the block")
+    other.join()
+    assert (cpu.CACHE_DIR, cuda.CACHE_DIR, seen) == ("cpu", "cuda", ["second"])
+
+
+@needs_compiler
+def test_the_cache_key_of_a_cuda_kernel_can_be_replaced() -> None:
+    pytest.importorskip("numba_cuda")
+    cache = compiled_for_cuda(increase)._cache
+    assert type(cache).__name__ == "CUDACache", "CUDADispatcher._cache is not a CUDACache any more"
+    key = type(cache)._index_key
+    assert key.__code__.co_varnames[:3] == ("self", "sig", "codegen"), "CUDACache._index_key has other arguments"
+
+    class Codegen:
+        def magic_tuple(self) -> tuple[str]:
+            return ("sm_90",)
+
+    assert cache._index_key("signature", Codegen()) == ("signature", ("sm_90",))
