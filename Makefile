@@ -6,6 +6,7 @@
 # make mutants        mutation testing of the algorithms; takes hours
 # make test-order     run the tests three times in random order
 # make test-faults    run the fault tests of the service (kill -9, power cuts, full disks, lost replicas) for longer
+# make client         generate the synchronous client from the asynchronous one
 # make bench          measure the simulator
 # make bench-peers    compare with other libraries, which it installs, and measure how the cost scales
 # make bench-serve    measure the decision service
@@ -20,7 +21,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit interpreted coverage mutants test-order browser golden test-faults screenshots paper bench bench-peers bench-serve bench-cluster docs dist dist-check clean
+.PHONY: setup test lint unit interpreted coverage mutants test-order browser golden test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs dist dist-check clean
 
 setup: $(READY)
 
@@ -64,7 +65,7 @@ test-order: $(READY) browser
 # The unit tests of the algorithms without compiled code
 interpreted: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 tests/core tests/estimators tests/policies tests/environments \
-	  tests/simulation/test_trace.py tests/bandit/test_bandit.py tests/bandit/test_changes.py
+	  tests/offline/test_replay_oracle.py tests/simulation/test_trace.py tests/bandit/test_bandit.py tests/bandit/test_changes.py
 
 # All golden decisions (see CONTRIBUTING.md): compiled, interpreted and on the CUDA simulator
 golden: $(READY)
@@ -81,6 +82,9 @@ coverage: $(READY)
 	$(BIN)/python mutants/branches.py
 
 # The tests of tests/service with more kills, power cuts, histories and replicas
+client: $(READY)
+	$(BIN)/python scripts/make_sync_client.py
+
 test-faults: $(READY)
 	DYNABANDIT_LONG_FAULTS=1 $(BIN)/pytest -n 2 tests/service --durations=10
 
@@ -89,7 +93,7 @@ screenshots: $(READY) browser
 	DYNABANDIT_SCREENSHOTS=1 $(BIN)/pytest tests/service -k pictures
 
 bench-serve: $(READY)
-	$(BIN)/python benchmarks/service.py
+	$(BIN)/python benchmarks/decision_service.py
 
 bench-cluster: $(READY)
 	$(BIN)/python benchmarks/cluster.py
@@ -107,8 +111,9 @@ bench-peers: $(READY)
 	$(BIN)/python benchmarks/peers.py $(WRITE)
 	$(BIN)/python benchmarks/scaling.py $(WRITE)
 
-# Fails on any warning; the site loads nothing from other hosts
+# Fails on any warning, and if a notebook prints something new; the site loads nothing from other hosts
 docs: $(READY)
+	$(BIN)/python docs/notebooks/execute.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Documentation: site/index.html"
 

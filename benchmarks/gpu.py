@@ -1,6 +1,6 @@
-"""The simulator on a GPU: are its choices those of the processor, and how long does it take?
+"""Check that the simulator makes the same choices on a GPU as on the CPU, and measure its speed.
 
-python benchmarks/gpu.py [--check [--worlds case-1 ...]] [--time] [--policies ucb ...]
+python benchmarks/gpu.py [--check [--environments case-1 ...]] [--time] [--policies ucb ...]
 """
 
 import argparse
@@ -9,7 +9,7 @@ import time
 import dynabandit as db
 
 TIMED = ["best-arm", "aff-ucb2", "ucb", "ts", "aff-ots"]
-WORLDS = {
+ENVIRONMENTS = {
     "case-1": {"arms": 5},
     "case-2": {"arms": 40},
     "case-3": {"arms": 100},
@@ -24,10 +24,10 @@ WORLDS = {
 }
 
 
-def check(worlds: list[str], policies: list[str], horizon: int = 3000, replications: int = 8) -> None:
-    """Compare every policy's choices on both backends, step for step."""
-    for world in worlds:
-        environment = db.environment(world, **WORLDS[world])
+def check(environments: list[str], policies: list[str], horizon: int = 3000, replications: int = 8) -> None:
+    """Compare the choices of each policy on both backends, step by step."""
+    for name in environments:
+        environment = db.environment(name, **ENVIRONMENTS[name])
         runs = {
             backend: db.compare(
                 policies,
@@ -40,31 +40,33 @@ def check(worlds: list[str], policies: list[str], horizon: int = 3000, replicati
             )
             for backend in ("cpu", "cuda")
         }
-        for name in policies:
-            here, there = runs["cpu"][name], runs["cuda"][name]
+        for policy in policies:
+            here, there = runs["cpu"][policy], runs["cuda"][policy]
             assert here.arms is not None
             assert there.arms is not None
             apart = (here.arms != there.arms).any(axis=1).sum()
             off = abs(here.total_regret - there.total_regret).max()
             print(
-                f"check {world:14s} {name:18s} replications apart: {apart} of {replications}, regret {off:.1e}",
+                f"check {name:14s} {policy:18s} different replications: {apart} of {replications}, regret {off:.1e}",
                 flush=True,
             )
 
 
 def measure(arms: int, horizon: int, replications: int, policies: list[str], precision: str) -> None:
-    """Print the seconds of a whole simulation, the path included, once everything is compiled."""
-    world = db.environment("case-3", arms=arms)
+    """Print the seconds of a simulation, including its sample paths, excluding compilation."""
+    environment = db.environment("case-3", arms=arms)
     for name in policies:
         began = time.perf_counter()
-        db.simulate(name, world, horizon=min(horizon, 20 * arms), replications=4, backend="cuda", precision=precision)
+        db.simulate(
+            name, environment, horizon=min(horizon, 20 * arms), replications=4, backend="cuda", precision=precision
+        )
         compilation = time.perf_counter() - began
         best = float("inf")
         for _ in range(2):
             began = time.perf_counter()
             sim = db.simulate(
                 name,
-                world,
+                environment,
                 horizon=horizon,
                 replications=replications,
                 seed=1,
@@ -85,10 +87,10 @@ if __name__ == "__main__":
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--time", action="store_true")
     parser.add_argument("--policies", nargs="*", default=[])
-    parser.add_argument("--worlds", nargs="*", default=list(WORLDS), choices=list(WORLDS))
+    parser.add_argument("--environments", nargs="*", default=list(ENVIRONMENTS), choices=list(ENVIRONMENTS))
     given = parser.parse_args()
     if given.time:
         for precision in ("single", "double"):
             measure(100, 10_000, 10_000, given.policies or TIMED, precision)
     if given.check:
-        check(given.worlds, given.policies or list(db.policies.POLICIES))
+        check(given.environments, given.policies or list(db.policies.POLICIES))

@@ -1,8 +1,7 @@
-"""How soon the page of a bandit with a long past is there: `python benchmarks/live_page.py`.
+"""Measure how long the live page of a bandit with a long log takes to load: `python benchmarks/live_page.py`.
 
-Makes a SQLite store with a million events, serves it, and opens the page in a real browser: first where nothing was
-read before, then after a restart. "painted" is the browser's first contentful paint, "complete" the moment when the
-charts show the whole past.
+Creates a SQLite store with a million events, serves it, and opens the page in a browser: first without a saved history,
+then after a restart. "painted" is the browser's first contentful paint; at "complete", the charts show the whole log.
 """
 
 import argparse
@@ -19,31 +18,31 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from browser import FLAGS, find_browser
-from dynabandit.service.domain.bandit_state import State
+from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.events import CREATE, REWARD
 from dynabandit.service.stores import Snapshot, open_store
 from service.harness import ServerProcess
 
-NUMBER, NAME = 12_345, "long past"
+NUMBER, NAME = 12_345, "long log"
 RATES = [0.1, 0.15, 0.3, 0.12, 0.2]
 BATCH = 20_000  # rows
 
 
 def make(url: str, events: int) -> None:
-    """Write a log as the service would have: decisions, rewards, and means that change ten times."""
+    """Write a log as the service would: decisions and rewards, with means that change ten times."""
     store = open_store(url)
     store.prepare()
-    state, dice, rates = State(NUMBER, store.rewards_before), random.Random(1), list(RATES)
+    state, dice, rates = LoggedState(NUMBER, store.rewards_before), random.Random(1), list(RATES)
     body = {"name": NAME, "arms": list("abcde"), "policy": "aff-ots", "parameters": {}, "seed": 1,
             "reward_window": None, "default_reward": None, "drawn": False}  # fmt: skip
-    rows, created = [state.add(CREATE, 0.0, time.time(), body=json.dumps(body))], [(NUMBER, NAME)]
+    rows, created = [state.append(CREATE, 0.0, time.time(), body=json.dumps(body))], [(NUMBER, NAME)]
     for step in range(events // 2):
         if step % (events // 20) == 0:
             dice.shuffle(rates)
         now = step * 0.1
         decided = state.decide(now, time.time() - events * 0.05 + now)
         value = float(dice.random() < rates[decided.arm or 0])
-        rows += [decided, state.add(REWARD, now, decided.wall, settles=decided.step, arm=decided.arm, value=value)]
+        rows += [decided, state.append(REWARD, now, decided.wall, settles=decided.step, arm=decided.arm, value=value)]
         if len(rows) >= BATCH:
             store.commit(rows, created)
             rows, created = [], []
@@ -53,7 +52,7 @@ def make(url: str, events: int) -> None:
 
 
 def load(browser: Browser, url: str) -> None:
-    """Serve the store, open the page, say how long it took."""
+    """Serve the store, open the page and print the times."""
     server = ServerProcess(url)
     context = browser.new_context()
     page = context.new_page()
@@ -80,7 +79,7 @@ def main() -> None:
         make(url, events)
         print(f"{events:,} events, load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         browser = playwright.chromium.launch(executable_path=find_browser(), args=list(FLAGS))
-        for words in ("never read before", "after a restart", "after a restart"):
+        for words in ("no saved history", "after a restart", "after a restart"):
             print(f"{words:<18}", end=" ")
             load(browser, url)
         browser.close()

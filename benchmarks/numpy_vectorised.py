@@ -1,4 +1,4 @@
-"""What a careful NumPy user would write: every step in one go for many replications. Only benchmarks use it."""
+"""Policies in NumPy, vectorised over replications, as a reference for the benchmarks."""
 
 from collections.abc import Callable
 
@@ -10,10 +10,10 @@ XI = 0.6
 
 
 def play(choose: Callable[..., np.ndarray], learn: Callable[..., None], means: np.ndarray, horizon: int, lanes: int):
-    """Return chosen arms and rewards, horizon x replications; each arm is played once at first where scores need it."""
+    """Return chosen arms and rewards with shape (horizon, replications)."""
     rng = np.random.default_rng(1)
     arms, rewards = np.empty((horizon, lanes), dtype=np.int32), np.empty((horizon, lanes), dtype=np.uint8)
-    rows = np.arange(lanes) * means.size  # the scores are flat, which indexes faster
+    rows = np.arange(lanes) * means.size  # flat indices are faster
     for t in range(horizon):
         arm = choose(t, rng)
         reward = rng.random(lanes) < means[arm]
@@ -23,7 +23,7 @@ def play(choose: Callable[..., np.ndarray], learn: Callable[..., None], means: n
 
 
 class Index:
-    """mean + c_t * width, of which a step changes one arm a replication."""
+    """The index mean + c_t * width; a step changes one arm per replication."""
 
     def __init__(self, arms: int, lanes: int) -> None:
         self.arms, self.lanes = arms, lanes
@@ -53,7 +53,7 @@ class Index:
 
 
 class Discounted(Index):
-    """All arms decay: one scale for all, so that a step changes one arm a replication."""
+    """All arms are discounted through one common scale, so a step changes one arm per replication."""
 
     scale = 1.0
     count = 0.0
@@ -75,7 +75,7 @@ class Discounted(Index):
 
 
 class Windowed(Index):
-    """A ring of the latest rewards: a step takes one in and one out."""
+    """A ring buffer of the latest rewards: a step adds one and removes one."""
 
     def __init__(self, arms: int, lanes: int) -> None:
         super().__init__(arms, lanes)
@@ -90,7 +90,9 @@ class Windowed(Index):
             oldest = self.ring_cell[place]
             self.total[oldest] -= self.ring_reward[place]
             self.plays[oldest] -= 1.0
-            with np.errstate(divide="ignore", invalid="ignore"):  # an arm that left the window scores infinity
+            with np.errstate(
+                divide="ignore", invalid="ignore"
+            ):  # an arm without plays in the window has an infinite score
                 self.refresh(oldest)
             empty = oldest[self.plays[oldest] == 0.0]
             self.mean.reshape(-1)[empty] = np.inf
@@ -100,7 +102,7 @@ class Windowed(Index):
 
 
 class Thompson:
-    """A Beta draw for every arm of every replication, in one call."""
+    """One Beta draw per arm and replication, in one call."""
 
     optimistic = False
 
@@ -126,6 +128,6 @@ POLICIES = {"ucb": Index, "ts": Thompson, "ots": Optimistic, "d-ucb": Discounted
 
 
 def run(name: str, means: np.ndarray, horizon: int, lanes: int):
-    """Play one policy on fixed arms."""
+    """Simulate one policy on arms with constant means."""
     policy = POLICIES[name](means.size, lanes)
     return play(policy.choose, policy.learn, means, horizon, lanes)

@@ -1,12 +1,13 @@
-"""dynabandit beside pymab's Rust loop, NumPy over 100 replications, river and MABWiser: the same work in one run.
+"""Compare dynabandit with pymab's Rust loop, vectorised NumPy, river and MABWiser on the same work in one run.
 
-    python benchmarks/peers.py            the tables
-    python benchmarks/peers.py --write    also into docs/performance.md and docs/measured/peers.json
-    python benchmarks/peers.py --memory   the most memory of 1,000 replications x 1,000,000 steps x 10 arms
+    python benchmarks/peers.py            print the tables
+    python benchmarks/peers.py --write    also write docs/performance.md and docs/measured/peers.json
+    python benchmarks/peers.py --memory   measure the peak memory of 1,000 replications x 1,000,000 steps x 10 arms
 
-Everybody plays the same still Bernoulli arms, with means evenly spaced from 0.1 to 0.9 in a shuffled order, draws the
-rewards itself, and keeps the chosen arm and the reward of every step. Still arms need no path, so none is in the times.
-pymab's Rust loop is called directly, without its `Experiment`, which would spend most of the time around it.
+All libraries play the same Bernoulli arms with constant means, evenly spaced from 0.1 to 0.9 in a shuffled order, draw
+the rewards, and keep the chosen arm and the reward of each step. Constant means need no sample path, so the times
+include none.
+pymab's Rust loop is called directly, without its `Experiment`, which would dominate the time.
 """
 
 import argparse
@@ -30,14 +31,14 @@ from report import Contestant, in_turns, machine, table, write
 
 ARMS = (2, 50, 100)
 HORIZON = 10_000
-LANES = 100  # replications of NumPy, all at once
+LANES = 100  # replications that NumPy vectorises over
 SETTINGS: dict[str, dict[str, Any]] = {
     "d-ucb": {"discount": numpy_vectorised.DISCOUNT},
     "sw-ucb": {"window": numpy_vectorised.WINDOW},
 }
 STANDARD = ("ucb", "ts", "ots", "d-ucb", "sw-ucb")
 ADAPTIVE = tuple(name for name in db.policies.POLICIES if name.startswith("aff-"))
-COUNTERPARTS = {"aff-d-greedy": "eps-greedy"}  # the others bear the name of theirs
+COUNTERPARTS = {"aff-d-greedy": "eps-greedy"}  # the names of the others contain that of their counterpart
 WINDOWS = (10, 100, 1000, 10_000)
 FIRST = "import dynabandit as db; db.simulate('aff-ots', 'case-1', horizon=1000, seed=1)"
 MEMORY = """
@@ -74,7 +75,7 @@ def in_numpy(name: str, arms: int) -> Contestant:
 
 
 def in_rust(name: str, arms: int, window: int = numpy_vectorised.WINDOW) -> Contestant:
-    """Call pymab's compiled loop; optimistic Thompson sampling, which it lacks, is set against its plain one."""
+    """Call pymab's compiled loop; it has no optimistic Thompson sampling, so `ots` is compared with its plain one."""
     from pymab import BanditEnvironment, BernoulliReward, _native, policies
     from pymab._backend import _environment_configuration
 
@@ -96,7 +97,7 @@ def in_rust(name: str, arms: int, window: int = numpy_vectorised.WINDOW) -> Cont
 def one_by_one(
     arms: int, start: Callable[[], tuple[Callable[[], int], Callable[[int, int], object]]]
 ) -> Callable[[], None]:
-    """Return a loop of choices and rewards around a library that has none; `start` gives choose and learn."""
+    """Return a simulation loop around a library that has none; `start` returns its choose and learn functions."""
     means = means_of(arms).tolist()
 
     def play() -> None:
@@ -160,14 +161,14 @@ def contestants(arms: int) -> dict[tuple[str, str], Contestant]:
 
 
 def counterpart(adaptive: str) -> str:
-    """Return the standard policy that an adaptive one is built on: the longest name that its own goes on with."""
+    """Return the standard counterpart of an adaptive policy: the longest policy name that follows `aff-`."""
     rest = adaptive.removeprefix("aff-")
     alike = [name for name in db.policies.POLICIES if rest.startswith(name)]
     return COUNTERPARTS.get(adaptive) or max(alike, key=len)
 
 
 def two_threads() -> float:
-    """Return how many times faster two threads are than one, by the clock."""
+    """Return the speed-up of two threads over one, in wall-clock time."""
     world = db.environment("case-1", arms=50)
     taken: dict[int, list[float]] = {1: [], 2: []}
     for _ in range(5):
@@ -179,7 +180,7 @@ def two_threads() -> float:
 
 
 def first_simulation() -> tuple[float, float]:
-    """Return the seconds from the start of Python to the end of a first small simulation, cold and warm."""
+    """Return the seconds of a Python process with a small simulation, with an empty and a filled cache."""
     with tempfile.TemporaryDirectory() as folder:
         taken = []
         for _ in range(4):
@@ -190,7 +191,7 @@ def first_simulation() -> tuple[float, float]:
 
 
 def most_memory(replications: int, horizon: int) -> tuple[float, float]:
-    """Return the most memory of a simulation in a process of its own, in MB, and its seconds."""
+    """Return the peak memory in MB and the duration in seconds of a simulation in a separate process."""
     command = [sys.executable, "-c", MEMORY, str(replications), str(horizon)]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     megabytes, seconds = map(float, out.split())
@@ -245,22 +246,22 @@ def text_of(numbers: dict[str, Any]) -> str:
     first = numbers["first_simulation"]
     opening = (
         f"{found['processor']}, {found['cores']} cores; Python {found['python']}, NumPy {found['numpy']}, Numba "
-        f"{found['numba']}. Microseconds of processor time a step, one thread, T = {HORIZON:,}:"
+        f"{found['numba']}. CPU time per step in microseconds, one thread, T = {HORIZON:,}:"
     )
     closing = (
         f"Two threads are {numbers['two_threads']:.2f} times as fast as one (AFF-OTS, 50 arms, Case 1). The first "
-        f"simulation of a policy takes {first['cold']:.1f} s on an empty cache of compiled code and "
-        f"{first['warm']:.2f} s on a warm one, both with the start of Python."
+        f"simulation of a policy takes {first['cold']:.1f} s with an empty cache of compiled code and "
+        f"{first['warm']:.2f} s with a filled one, including the start of Python."
     )
     return "\n\n".join(
         [
             opening,
             table(["policy", *heads], rows),
-            "How many times faster dynabandit is:",
-            table(["policy", "than", *heads], ratios),
-            "An adaptive policy's time over that of the standard policy it is built on:",
-            table(["policy", "over", *heads], adaptive),
-            "SW-UCB with 100 arms, by the length of its window:",
+            "Speed-up of dynabandit:",
+            table(["policy", "compared with", *heads], ratios),
+            "Time of an adaptive policy divided by that of its standard counterpart:",
+            table(["policy", "counterpart", *heads], adaptive),
+            "SW-UCB with 100 arms, by window length, microseconds per step:",
             table(["", *(f"{window:,}" for window in WINDOWS)], windows),
             closing,
         ]
@@ -270,16 +271,16 @@ def text_of(numbers: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write the tables into docs/performance.md")
-    parser.add_argument("--turns", type=int, default=7, help="how often each contestant plays, where it is quick")
+    parser.add_argument("--turns", type=int, default=7, help="maximum number of measurements per contestant")
     parser.add_argument("--arms", type=int, nargs="+", default=ARMS, help="numbers of arms")
-    parser.add_argument("--memory", action="store_true", help="measure memory alone: some minutes")
-    parser.add_argument("--replications", type=int, default=1000, help="of --memory")
-    parser.add_argument("--steps", type=int, default=1_000_000, help="of --memory")
+    parser.add_argument("--memory", action="store_true", help="measure only the peak memory; takes some minutes")
+    parser.add_argument("--replications", type=int, default=1000, help="number of replications for --memory")
+    parser.add_argument("--steps", type=int, default=1_000_000, help="number of steps for --memory")
     given = parser.parse_args()
     if given.memory:
         short, seconds = most_memory(16, 20_000)
         expected = seconds * given.replications * given.steps / (16 * 20_000)
-        print(f"16 x 20,000 steps: {short:.0f} MB; the whole will take about {expected:.0f} s", flush=True)
+        print(f"16 x 20,000 steps: {short:.0f} MB; the full measurement takes about {expected:.0f} s", flush=True)
         megabytes, seconds = most_memory(given.replications, given.steps)
         print(f"{given.replications} x {given.steps} steps x 10 arms: {megabytes:.0f} MB, {seconds:.0f} s")
         return

@@ -12,44 +12,56 @@ docs/baselines-forgetting.md again, regret beside that of AFF-OTS on the same pa
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 import dynabandit as db
 from dynabandit.core.compilation import kernel
+from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared, aff_thompson
-from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.beta_posterior import Prior
 
 SLOTS = (*aff_thompson.SLOTS, "latest")  # the count of all rewards when the arm had its latest one
 FORGETTING, M, W, K, M_DOT, W_DOT = range(6)
 LATEST = SLOTS.index("latest")
-ARMS = 6  # behind the parameters of AFF-TS
 CLOCK = 0  # shared: how many rewards there were, of all arms
 
 
-@kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    aff_shared.start(memory, shared, arm, parameters)
-    memory[LATEST, arm] = shared[CLOCK]
+class Params(NamedTuple):
+    estimator: AdaptiveParams
+    prior: Prior
+    arms: float
 
 
 @kernel
-def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
-    return shared[CLOCK]
+def start(state: PolicyState, arm: int, params: Params) -> None:
+    aff_shared.start(state, arm, params)
+    state.memory[LATEST, arm] = state.shared[CLOCK]
 
 
 @kernel
-def posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray) -> tuple[float, float]:
-    return aff_thompson.posterior(memory, arm, now.context - memory[LATEST, arm], now, parameters)
+def common(state: PolicyState, number: int, params: Params) -> float:
+    return state.shared[CLOCK]
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    fade(memory, arm, (shared[CLOCK] - memory[LATEST, arm]) / parameters[ARMS])
+def posterior(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float]:
+    memory = state.memory
+    idle = step.common - memory[LATEST, arm]
+    factor = aff_shared.discount(memory[aff_thompson.LOG_FORGETTING, arm], idle, step.arms)
+    m = memory[M, arm]
+    return params.prior.a + factor * m, params.prior.b + factor * (memory[W, arm] - m)
+
+
+@kernel
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    memory, shared = state.memory, state.shared
+    fade(memory, arm, (shared[CLOCK] - memory[LATEST, arm]) / params.arms)
     shared[CLOCK] += 1.0
     memory[LATEST, arm] = shared[CLOCK]
-    aff_thompson.learn(memory, shared, arm, reward, parameters)
+    aff_thompson.learn(state, arm, reward, params)
 
 
 @kernel
@@ -96,12 +108,12 @@ class AffOTSLasting(aff_thompson.AffTS):
 
     name: ClassVar[str] = "aff-ots-lasting"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(
-        start=start, learn=learn, posterior=posterior, context=context, optimistic=True
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=start, learn=learn, posterior=posterior, common=common, optimistic=True, params=Params
     )
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.append(super().numbers(arms), float(arms))
+    def params(self, arms: int) -> Any:
+        return Params(self._estimator(), Prior(*self.prior), float(arms))
 
 
 WORLDS = ("case-1", "case-2", "case-3", "case-4", "burst", "seasonal", "rotting")

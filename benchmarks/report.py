@@ -1,4 +1,4 @@
-"""What the benchmarks share: timing in turns, the machine, and where results are written."""
+"""Helpers of the benchmarks: alternating measurements, a description of the machine, and writing results."""
 
 import json
 import os
@@ -10,22 +10,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 DOCS = Path(__file__).parent.parent / "docs"
-ENOUGH = 1.5  # seconds for all turns of one contestant
+ENOUGH = 1.5  # seconds for all measurements of one contestant
 
 
 class Contestant(NamedTuple):
-    """Something that plays `steps` steps when it is called."""
+    """A function that simulates `steps` steps."""
 
     steps: int
     play: Callable[[], object]
 
 
 def in_turns(contestants: dict[Any, Contestant], most: int) -> dict[Any, float]:
-    """Return the median processor time a step, in microseconds, of contestants that take turns.
+    """Return the median CPU time per step in microseconds, measured alternately.
 
-    Processor time and turns, so that what else the machine does hits all alike. Each plays twice before: the first
-    time warms it up, the second tells how many turns it gets: `most`, or fewer where one takes long. Whoever takes
-    very long has one turn, the first.
+    CPU time and alternation make the result robust against other load on the machine. Each contestant first runs
+    twice: once to warm up, and once to determine its number of measurements, which is `most` or fewer if it is slow. A
+    very slow contestant runs only once.
     """
     turns: dict[Any, int] = {}
     taken: dict[Any, list[float]] = {}
@@ -41,7 +41,7 @@ def in_turns(contestants: dict[Any, Contestant], most: int) -> dict[Any, float]:
 
 
 def shortest(action: Callable[[], object], tries: int = 3) -> float:
-    """Return the least of some times by the clock, in seconds."""
+    """Return the shortest of several wall-clock times in seconds."""
     taken = []
     for _ in range(tries):
         began = time.perf_counter()
@@ -57,12 +57,12 @@ def _seconds(contestant: Contestant) -> float:
 
 
 def machine() -> dict[str, str]:
-    """Say what was measured on."""
+    """Return a description of the machine and the versions."""
     import numba
     import numpy as np
 
     import dynabandit as db
-    from dynabandit.experiments.machine import processor
+    from dynabandit.experiments.hardware import processor
 
     return {
         "processor": processor(),
@@ -81,7 +81,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def write(name: str, numbers: dict[str, Any], text: str) -> None:
-    """Keep the numbers in docs/measured, and put the text between its markers in docs/performance.md."""
+    """Write the numbers to docs/measured and the text between its markers in docs/performance.md."""
     (DOCS / "measured").mkdir(exist_ok=True)
     (DOCS / "measured" / f"{name}.json").write_text(json.dumps(numbers, indent=1) + "\n")
     page = DOCS / "performance.md"

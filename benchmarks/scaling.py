@@ -1,7 +1,7 @@
-"""How cost grows: time a step with 2 to 1,000,000 arms, and steps a second with 1 to 100,000 replications.
+"""Measure the time per step for 2 to 1,000,000 arms and the steps per second for 1 to 100,000 replications.
 
-python benchmarks/scaling.py            the numbers
-python benchmarks/scaling.py --write    also the pictures, docs/performance.md and docs/measured/scaling.json
+python benchmarks/scaling.py            print the numbers
+python benchmarks/scaling.py --write    also write the figures, docs/performance.md and docs/measured/scaling.json
 """
 
 import argparse
@@ -19,7 +19,7 @@ from report import DOCS, machine, shortest, table, write
 
 ARMS = (2, 10, 100, 1000, 10_000, 100_000, 1_000_000)
 SHOWN = ("ts", "aff-ots", "ucb", "aff-ucb2", "eps-greedy")
-SCANNED = "aff-ucb2, every arm asked"
+SCANNED = "aff-ucb2, all arms scored"
 REPLICATIONS = (1, 10, 100, 1000, 10_000, 100_000)
 THROUGHPUT = ("ucb", "aff-ucb2", "aff-ots")
 STEPS = 1000  # of each replication, where replications are many
@@ -31,18 +31,18 @@ COLOURS = {
 
 
 def policy_of(name: str) -> db.policies.Policy:
-    """Return a policy; the scanned one does not say that its scores stand still, and is asked for every arm."""
+    """Return a policy; the scanned variant does not use the tree of scores and scores all arms at every step."""
     if name != SCANNED:
         return db.policy(name)
     kind = type(db.policy("aff-ucb2"))
-    return type("Scanned", (kind,), {"kernels": kind.kernels._replace(still=False)})()
+    return type("Scanned", (kind,), {"functions": kind.functions._replace(static_index=False)})()
 
 
-def microseconds_a_step(name: str, world: db.environments.Environment) -> float:
-    """Return the time of a step after the burn-in, from the marks that a simulation reports on its way."""
+def microseconds_per_step(name: str, world: db.environments.Environment) -> float:
+    """Return the time per step after the burn-in, measured with the progress reports of a simulation."""
     policy, arms = policy_of(name), world.arms
     burn_in = policy.burn_in * arms
-    slow = arms >= 100_000 and not policy.kernels.still
+    slow = arms >= 100_000 and not policy.functions.static_index
     steps, block = (64, 64) if slow else (4096, 1024)
     while True:
         marks: list[tuple[int, float]] = []
@@ -57,8 +57,8 @@ def microseconds_a_step(name: str, world: db.environments.Environment) -> float:
         steps = min(1_000_000, int(steps * min(100.0, max(2.0, 1.3 * TARGET / max(taken, 1e-9)))))
 
 
-def million_steps_a_second(name: str, replications: int) -> float:
-    """Return the throughput of all cores on 10 still arms, by the clock."""
+def million_steps_per_second(name: str, replications: int) -> float:
+    """Return the throughput of all cores on 10 arms with constant means, in wall-clock time."""
     world = db.environment("fixed", means=np.linspace(0.1, 0.9, 10))
 
     def play() -> object:
@@ -70,20 +70,20 @@ def million_steps_a_second(name: str, replications: int) -> float:
 def measure(every_arms: tuple[int, ...], counts: tuple[int, ...]) -> dict[str, Any]:
     by_arms: dict[str, dict[str, float]] = {name: {} for name in (*SHOWN, SCANNED)}
     for name in by_arms:
-        microseconds_a_step(name, db.environment("fixed", means=[0.2, 0.8]))  # compiles
+        microseconds_per_step(name, db.environment("fixed", means=[0.2, 0.8]))  # compiles
     for arms in every_arms:
         means = np.random.default_rng(7).permutation(np.linspace(0.1, 0.9, arms))
         world = db.environment("fixed", means=means)
         for name in by_arms:
-            by_arms[name][str(arms)] = microseconds_a_step(name, world)
+            by_arms[name][str(arms)] = microseconds_per_step(name, world)
     by_replications = {
-        name: {str(count): million_steps_a_second(name, count) for count in counts} for name in THROUGHPUT
+        name: {str(count): million_steps_per_second(name, count) for count in counts} for name in THROUGHPUT
     }
-    return {"machine": machine(), "microseconds": by_arms, "million_steps_a_second": by_replications}
+    return {"machine": machine(), "microseconds": by_arms, "million_steps_per_second": by_replications}
 
 
 def plot(name: str, lines: dict[str, dict[str, float]], across: str, up: str) -> None:
-    """Draw lines on two logarithmic axes, each with its name at its end; readable on white and on black."""
+    """Draw labelled lines on two logarithmic axes, in colours that are readable on white and on black."""
     grey = "#808891"
     matplotlib.rcParams.update({"svg.fonttype": "path", "font.size": 11, "svg.hashsalt": name})
     figure = Figure(figsize=(8.0, 4.6))
@@ -100,7 +100,7 @@ def plot(name: str, lines: dict[str, dict[str, float]], across: str, up: str) ->
         axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1.0 else f"{value:g}")
         axis.set_minor_formatter(NullFormatter())
     place = -math.inf
-    for y, label, x in sorted(ends):  # names that would overlap move up
+    for y, label, x in sorted(ends):  # move labels up that would overlap
         place = max(math.log10(y), place + 0.055 * (high - low))
         axes.annotate(
             label,
@@ -130,9 +130,9 @@ def plot(name: str, lines: dict[str, dict[str, float]], across: str, up: str) ->
 
 
 def text_of(numbers: dict[str, Any]) -> str:
-    times, rates = numbers["microseconds"], numbers["million_steps_a_second"]
+    times, rates = numbers["microseconds"], numbers["million_steps_per_second"]
     rows = [
-        [f"`{name}`" if name != SCANNED else f"`{name.split(',')[0]}`, every arm asked"]
+        [f"`{name}`" if name != SCANNED else f"`{name.split(',')[0]}`, all arms scored"]
         + [f"{t:.3g}" for t in of.values()]
         for name, of in times.items()
     ]
@@ -140,39 +140,40 @@ def text_of(numbers: dict[str, Any]) -> str:
     many = [[f"`{name}`", *(f"{rate:.3g}" for rate in of.values())] for name, of in rates.items()]
     return "\n\n".join(
         [
-            "`benchmarks/scaling.py`, still arms, one thread, microseconds a step after the burn-in:",
+            "`benchmarks/scaling.py`: arms with constant means, one thread, microseconds per step after the burn-in:",
             table(["policy", *heads], rows),
-            "![Time of a step for 2 to 1,000,000 arms](pictures/scaling-arms.svg)",
+            "![Time per step for 2 to 1,000,000 arms](pictures/scaling-arms.svg)",
             GROWTH,
             MANY,
             table(["policy", *(f"{int(count):,}" for count in rates["ucb"])], many),
-            "![Steps a second for 1 to 100,000 replications](pictures/scaling-replications.svg)",
+            "![Steps per second for 1 to 100,000 replications](pictures/scaling-replications.svg)",
         ]
     )
 
 
 MANY = (
-    "Replications of 1,000 steps on 10 still arms, all cores, million steps a second; with few of them, what a "
-    "simulation does before its first step shows:"
+    "Throughput in million steps per second, all cores, replications of 1,000 steps with 10 arms with constant means. "
+    "With few replications the start-up time of a simulation is visible:"
 )
 GROWTH = (
-    "A score of AFF-UCB2, of a greedy policy or of `uniform` stands still while its arm is not played. The simulator "
-    "keeps such scores in a tree (`policies/argmax_tree.py`), and a step goes from one leaf to the root: log2 K nodes, "
-    "20 for a million arms, with the very choices of a scan. What growth is left with many arms is that of memory "
-    "further away. UCB's scores all move at every step, and Thompson sampling draws anew: they ask every arm."
+    "The scores of AFF-UCB2, of greedy policies and of `uniform` change only when an arm is played. The simulator "
+    "keeps such scores in a tree (`policies/argmax_tree.py`), and a step updates the path from one leaf to the "
+    "root: log2 K nodes, 20 for a million arms, with the same choices as a scan of all arms. The remaining growth "
+    "comes from slower memory accesses. The scores of UCB change at every step, and Thompson sampling draws again "
+    "at every step, so they score all arms."
 )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="write pictures, page and numbers in docs")
+    parser.add_argument("--write", action="store_true", help="update the figures, the page and the numbers in docs")
     parser.add_argument("--quick", action="store_true", help="up to 100,000 arms and 1,000 replications only")
     given = parser.parse_args()
     numbers = measure(ARMS[:-1], REPLICATIONS[:-2]) if given.quick else measure(ARMS, REPLICATIONS)
     print(text_of(numbers))
     if given.write:
-        plot("scaling-arms", numbers["microseconds"], "arms", "microseconds a step")
-        plot("scaling-replications", numbers["million_steps_a_second"], "replications", "million steps a second")
+        plot("scaling-arms", numbers["microseconds"], "arms", "microseconds per step")
+        plot("scaling-replications", numbers["million_steps_per_second"], "replications", "million steps per second")
         write("scaling", numbers, text_of(numbers))
 
 

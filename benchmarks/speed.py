@@ -1,9 +1,9 @@
-"""Microseconds a step on one core, beside a plain NumPy loop in the same run.
+"""Measure the microseconds per step of each policy on one core, next to a plain NumPy loop.
 
     python benchmarks/speed.py [--quick]
 
-Both play the same fixed Bernoulli arms for the same number of steps. Numbers depend on the machine; ratios within a
-run are what to look at.
+Both play the same Bernoulli arms with constant means for the same number of steps. The numbers depend on the machine;
+compare numbers of the same run.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def dynabandit_step(name: str, arms: int, replications: int) -> float:
 
 
 def numpy_step(name: str, arms: int, steps: int) -> float | None:
-    """Time one decision after the other in NumPy, as a textbook would write it."""
+    """Return the time per step of a textbook loop in NumPy, one decision at a time."""
     rng = np.random.default_rng(1)
     mu = np.array(means(arms))
 
@@ -63,7 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer replications")
     quick = parser.parse_args().quick
-    print("microseconds a step, one core, T = 10,000")
+    print("microseconds per step, one core, T = 10,000")
     print(
         f"{'policy':18s}"
         + "".join(f"{f'K={arms}':>9}" for arms in ARMS)

@@ -1,12 +1,13 @@
 """Pages in a real browser: any Chrome or Chromium on this machine, without a window.
 
-The fixture `open_page` opens pages and records their requests and console errors. Without a browser these tests are
+`open_page` and `open_visit` open pages and record their requests and console errors. Without a browser these tests are
 skipped, or fail where CI is set.
 """
 
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -16,7 +17,7 @@ import pytest
 if TYPE_CHECKING:  # every test process imports this file, and few need a browser
     from playwright.sync_api import Browser, Page
 
-__all__ = ["DESKTOP", "FLAGS", "PHONE", "OpenPage", "Visit", "browser", "find_browser", "open_page"]
+__all__ = ["DESKTOP", "FLAGS", "PHONE", "OpenPage", "Visit", "browser", "find_browser", "open_page", "open_visit"]
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MAC_PATHS = (
@@ -69,34 +70,35 @@ def browser() -> "Iterator[Browser]":
         launched.close()
 
 
+@contextmanager
+def open_visit(
+    browser: "Browser",
+    address: str,
+    *,
+    size: tuple[int, int] = DESKTOP,
+    scheme: Literal["light", "dark"] = "light",
+    animations: bool = False,
+) -> Iterator[Visit]:
+    """Open an address in a window of a given size and colour scheme, without animations."""
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme=scheme,
+        reduced_motion="no-preference" if animations else "reduce",
+    )
+    visited = Visit(context.new_page())
+    visited.page.on("request", lambda request: visited.requests.append(request.url))
+    visited.page.on("pageerror", lambda error: visited.errors.append(str(error)))
+    visited.page.on(
+        "console",
+        lambda message: visited.errors.append(message.text) if message.type in ("error", "warning") else None,
+    )
+    visited.page.goto(address)
+    yield visited
+    context.close()
+
+
 @pytest.fixture
 def open_page(browser: "Browser") -> Iterator[OpenPage]:
-    """Return a function that opens an address in a window of a given size and colour scheme, without animations."""
-    contexts = []
-
-    def visit(
-        address: str,
-        *,
-        size: tuple[int, int] = DESKTOP,
-        scheme: Literal["light", "dark"] = "light",
-        animations: bool = False,
-    ) -> Visit:
-        context = browser.new_context(
-            viewport={"width": size[0], "height": size[1]},
-            color_scheme=scheme,
-            reduced_motion="no-preference" if animations else "reduce",
-        )
-        contexts.append(context)
-        visited = Visit(context.new_page())
-        visited.page.on("request", lambda request: visited.requests.append(request.url))
-        visited.page.on("pageerror", lambda error: visited.errors.append(str(error)))
-        visited.page.on(
-            "console",
-            lambda message: visited.errors.append(message.text) if message.type in ("error", "warning") else None,
-        )
-        visited.page.goto(address)
-        return visited
-
-    yield visit
-    for context in contexts:
-        context.close()
+    """Return a function that opens an address, with the options of `open_visit`; its pages close after the test."""
+    with ExitStack() as stack:
+        yield lambda address, **options: stack.enter_context(open_visit(browser, address, **options))

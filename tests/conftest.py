@@ -6,9 +6,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from browser import browser, open_page
-from published import part_published, published, results
 
-__all__ = ["browser", "open_page", "part_published", "published", "results"]
+__all__ = ["browser", "open_page"]
 
 settings.register_profile(
     "fixed",

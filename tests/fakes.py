@@ -1,4 +1,4 @@
-"""Results made by hand: total regrets are given, and everything about them is known."""
+"""Results with given total regrets, so that every verdict on them is known."""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ Key = tuple[str, str, Any]
 def fake_run(
     experiment: str,
     policy: str,
-    totals: Sequence[float],
+    totals: Sequence[float] | np.ndarray,
     *,
     parameters: dict[str, Any] | None = None,
     correct: Callable[[np.ndarray], np.ndarray] = np.ones_like,
@@ -34,20 +34,22 @@ def fake_run(
     label: str = "",
     arms: int = 2,
 ) -> Run:
-    """Make a run whose regret rises evenly to the totals."""
+    """Return a run whose regret rises evenly to the totals."""
     steps = np.linspace(HORIZON // times, HORIZON, times).astype(np.int64)
     given = parameters or {}
     text = ", ".join(f"{name}={value}" for name, value in given.items())
     label = label or (f"{policy}({text})" if text else policy)
+    shares = correct(steps.astype(float))
+    played = np.arange(len(totals))[:, None] < np.round(shares * len(totals))
     return Run(
         experiment, experiment.split("-arms-")[0], arms, {"arms": arms}, label, policy, given,
-        HORIZON, 1, steps, np.outer(totals, steps / HORIZON), correct(steps.astype(float)),
+        HORIZON, 1, steps, np.outer(totals, steps / HORIZON), shares, played,
     )  # fmt: skip
 
 
 @dataclass
-class World:
-    """A paper in numbers: mean total regrets in which all 21 claims hold."""
+class FakePaper:
+    """Mean total regrets of the paper's experiments."""
 
     means: dict[Key, float] = field(default_factory=dict)
     deviations: dict[Key, float] = field(default_factory=dict)
@@ -79,7 +81,7 @@ class World:
         return list(dict.fromkeys(experiment for experiment, policy, _ in self.means if policy == "eps-greedy"))
 
     def _extras(self, experiment: str) -> list[Run]:
-        """Make worse epsilons and the two variants that are not the paper's."""
+        """Return a worse epsilon and the two variants that the paper does not have."""
         best = self.means[experiment, "eps-greedy", None]
         worse = self._totals((experiment, "eps-greedy", 0.2), 1.5 * best)
         growing = self._totals((experiment, "aff-ucb2-growing", None), 700.0)
@@ -122,7 +124,7 @@ class World:
 
 
 def sample_paths() -> list[SamplePath]:
-    """Make a few short paths."""
+    """Return a few short paths."""
     times = np.linspace(1, HORIZON, 50).astype(np.int64)
     paths = []
     for name in ("small-changes", "case-1", "case-2", "case-3", "case-4"):
@@ -133,36 +135,36 @@ def sample_paths() -> list[SamplePath]:
     return paths
 
 
-def holding() -> World:
-    """Make a world in which all claims hold."""
-    world = World(reacting={(policy, change) for policy in ADAPTIVE for change in (3000, 5000)})
-    world.reacting.discard(("aff-ucb2", 3000))
+def fake_paper() -> FakePaper:
+    """Return results in which all claims hold."""
+    paper = FakePaper(reacting={(policy, change) for policy in ADAPTIVE for change in (3000, 5000)})
+    paper.reacting.discard(("aff-ucb2", 3000))
     numbers = {"eps-greedy": 1000.0, "ucb": 800.0, "ts": 1000.0, "ots": 1000.0, "d-ucb": 900.0, "aff-ucb2": 900.0}
-    alike = {"sw-ucb": 420.0, "aff-d-greedy": 410.0, "aff-ucb1": 405.0, "aff-ts": 410.0, "aff-ots": 400.0}
-    world.put("small-changes", {**numbers, **alike})
-    world.put("case-1-arms-2", {**numbers, **alike})
-    world.put("case-2-arms-2", dict.fromkeys(("eps-greedy", *STANDARD, *ADAPTIVE), 500.0))
+    similar = {"sw-ucb": 420.0, "aff-d-greedy": 410.0, "aff-ucb1": 405.0, "aff-ts": 410.0, "aff-ots": 400.0}
+    paper.put("small-changes", {**numbers, **similar})
+    paper.put("case-1-arms-2", {**numbers, **similar})
+    paper.put("case-2-arms-2", dict.fromkeys(("eps-greedy", *STANDARD, *ADAPTIVE), 500.0))
     for policy in ("eps-greedy", *STANDARD, "aff-ucb2"):
-        world.deviations["case-2-arms-2", policy, None] = 0.2 if policy == "aff-ucb2" else 0.1
-    world.put("case-3-arms-2", {**dict.fromkeys(("eps-greedy", *STANDARD), 1000.0), **dict.fromkeys(ADAPTIVE, 500.0)})
-    world.put("case-4-arms-2", {**dict.fromkeys(("eps-greedy", *STANDARD, *ADAPTIVE), 500.0), "ts": 1000.0})
+        paper.deviations["case-2-arms-2", policy, None] = 0.2 if policy == "aff-ucb2" else 0.1
+    paper.put("case-3-arms-2", {**dict.fromkeys(("eps-greedy", *STANDARD), 1000.0), **dict.fromkeys(ADAPTIVE, 500.0)})
+    paper.put("case-4-arms-2", {**dict.fromkeys(("eps-greedy", *STANDARD, *ADAPTIVE), 500.0), "ts": 1000.0})
     many = {
         "eps-greedy": 2600.0, "ucb": 2400.0, "ts": 2200.0, "ots": 2000.0, "d-ucb": 5000.0, "sw-ucb": 4500.0,
         "aff-d-greedy": 1800.0, "aff-ucb1": 1600.0, "aff-ucb2": 1000.0, "aff-ts": 1400.0, "aff-ots": 1200.0,
     }  # fmt: skip
     for number in (1, 2, 3, 4):
         for arms in (50, 100):
-            world.put(f"case-{number}-arms-{arms}", many)
+            paper.put(f"case-{number}-arms-{arms}", many)
     for arms in (2, 50, 100):
         for policy in ADAPTIVE:
-            world.settings(f"step-size-arms-{arms}", policy, STEP_SIZES, [500.0] * 4)
+            paper.settings(f"step-size-arms-{arms}", policy, STEP_SIZES, [500.0] * 4)
         for policy in ("d-ucb", "sw-ucb"):
             values = SETTINGS[policy][1]
-            world.settings(f"discount-window-arms-{arms}", policy, values, [700.0, 600.0, 1200.0, 1400.0])
+            paper.settings(f"discount-window-arms-{arms}", policy, values, [700.0, 600.0, 1200.0, 1400.0])
     for policy, means in (("dts", [450, 500, 900, 1200]), ("aff-dts1", [500] * 4), ("aff-dts2", [510] * 4)):
-        world.settings("memory", policy, SETTINGS[policy][1], [float(mean) for mean in means])
-    world.put("memory", {"aff-ots": 400.0})
-    return world
+        paper.settings("memory", policy, SETTINGS[policy][1], [float(mean) for mean in means])
+    paper.put("memory", {"aff-ots": 400.0})
+    return paper
 
 
 def only(results: Results, *experiments: str) -> Results:

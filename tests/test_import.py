@@ -8,7 +8,7 @@ from typing import Any
 import dynabandit as db
 
 SOURCES = Path(db.__file__).parents[1]
-# What only an extra, a test or a tool may load
+# Modules that `import dynabandit` must not load
 OPTIONAL = [
     "fastapi", "gymnasium", "httpx", "hypothesis", "jinja2", "mabwiser", "matplotlib", "msgspec", "pandas",
     "playwright", "plotly", "polars", "psutil", "pyarrow", "pytest", "rich", "river", "scipy", "sqlalchemy",
@@ -30,10 +30,12 @@ event.register("numba:compile", Recorder())
 event.register("numba:compiler_lock", Recorder())
 before = set(sys.modules)  # Numba loads a part of SciPy where there is one
 import dynabandit
+for name in dynabandit.__all__:
+    if name not in ("AsyncClient", "Client", "ServiceError"):  # they need the extra `serve`
+        getattr(dynabandit, name)
 if len(sys.argv) > 1:
-    from dynabandit.core.compilation import compiled
-    from dynabandit.core.special_functions import exp_negative
-    compiled(exp_negative)(-1.0)
+    from dynabandit.core import compilation, special_functions
+    compilation.compiled(special_functions.exp_negative)(-1.0)
 modules = sorted({name.split(".")[0] for name in set(sys.modules) - before})
 print(json.dumps({"compiled": compiled, "modules": modules}))
 """
@@ -54,6 +56,18 @@ def test_importing_compiles_nothing_and_loads_no_extra(tmp_path: Path) -> None:
     assert not (tmp_path / "cache").exists()
     assert "dynabandit" in seen["modules"]
     assert set(OPTIONAL) & set(seen["modules"]) == set()
+
+
+def test_the_client_loads_no_numerical_package() -> None:
+    lines = (
+        "import sys, dynabandit; before = set(sys.modules)",
+        "assert 'httpx' not in before",
+        "from dynabandit import AsyncClient, Client",
+        "loaded = {name.split('.')[0] for name in set(sys.modules) - before}",
+        "assert 'httpx' in loaded and not loaded & {'numba', 'llvmlite', 'numpy', 'scipy', 'starlette'}, loaded",
+    )
+    settings = {**os.environ, "PYTHONPATH": str(SOURCES)}
+    subprocess.run([sys.executable, "-c", "; ".join(lines)], env=settings, check=True)
 
 
 def test_the_listener_of_this_test_sees_a_compilation(tmp_path: Path) -> None:

@@ -5,10 +5,15 @@ from pathlib import Path
 import numpy as np
 
 import dynabandit as db
-from dynabandit.experiments import Experiment, Named, Spec, run
+from dynabandit.experiments import Experiment, Spec, run
 
 TRIAL = Experiment(
-    id="trial", environment=Named("case-1"), policies=(Named("ucb"), Named("ts")), horizon=60, replications=30, times=5
+    id="trial",
+    environment=db.environment("case-1"),
+    policies=(db.policy("ucb"), db.policy("ts")),
+    horizon=60,
+    replications=30,
+    times=5,
 )
 
 

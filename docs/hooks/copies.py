@@ -1,4 +1,4 @@
-"""Text that is kept elsewhere: what has changed, how to contribute, the leaderboard's table, the notebooks."""
+"""Add pages whose text is stored elsewhere: changelog, contributing, notebooks and the table of the leaderboard."""
 
 import json
 import re
@@ -12,7 +12,7 @@ COPIED = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 LEADERBOARD = ROOT / "docs" / "leaderboard.md"
 MARK = "<!-- leaderboard -->"
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
-COLUMNS = (0, 1, 2, 3, 5)  # policy, mean rank, regret, worst world, steps to see a change
+COLUMNS = (0, 1, 2, 3, 5)  # policy, mean rank, regret, worst environment, steps to detect a change
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -27,7 +27,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def notebook(content: dict[str, Any], name: str) -> str:
-    """Return an executed notebook as a page, with what its cells printed and drew."""
+    """Return an executed notebook as a page, with the output of its cells."""
     parts = []
     for cell in content["cells"]:
         source = "".join(cell["source"])
@@ -36,7 +36,7 @@ def notebook(content: dict[str, Any], name: str) -> str:
             continue
         parts.append(f"```python\n{source}\n```")
         parts += [_output(output) for output in cell["outputs"]]
-    parts.append(f"*Executed from [{name}]({name}), which opens in Jupyter.*")
+    parts.append(f"*This page is the executed notebook [{name}]({name}).*")
     return "\n\n".join(parts) + "\n"
 
 
@@ -44,19 +44,19 @@ def _output(output: dict[str, Any]) -> str:
     if "text" in output:
         return f"```text\n{''.join(output['text']).rstrip()}\n```"
     drawn = "".join(output["data"]["image/svg+xml"])
-    # One line, and nothing before the element: Markdown leaves such HTML alone
+    # Markdown does not change HTML that starts with an element and has a single line
     return '<div class="output">' + " ".join(drawn[drawn.index("<svg") :].split()) + "</div>"
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Link the policies of the leaderboard, and put a narrower form of it where another page asks for it."""
+    """Link the policies of the leaderboard, and insert its main columns into pages with the marker."""
     if page.file.src_uri == LEADERBOARD.name:
         return _linked(markdown)
     return markdown.replace(MARK, narrow_table()) if MARK in markdown else markdown
 
 
 def narrow_table() -> str:
-    """Return the leaderboard with the columns that a decision needs."""
+    """Return the main columns of the leaderboard."""
     lines = [line for line in LEADERBOARD.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
     cells = [line.strip("|").split("|") for line in lines]
     return _linked("\n".join("|" + "|".join(row[column] for column in COLUMNS) + "|" for row in cells))

@@ -1,4 +1,4 @@
-"""Turns what our pages contain into what MkDocs understands: sessions of Python, and equations."""
+"""Convert Python sessions and equations of the pages into a form that MkDocs renders."""
 
 import re
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ INLINE = re.compile(r"\$`([^`]+)`\$")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Rewrite a page before it is rendered."""
-    return "\n".join(_rewritten(markdown.split("\n")))
+    """Convert a page before it is rendered."""
+    return "\n".join(_converted(markdown.split("\n")))
 
 
-def _rewritten(lines: list[str]) -> Iterator[str]:
-    """Yield the lines of a page, with LaTeX as MathML."""
+def _converted(lines: list[str]) -> Iterator[str]:
+    """Yield the lines of a page with LaTeX converted to MathML."""
     rest = iter(lines)
     for line in rest:
         if fence := FENCE.match(line):
@@ -34,7 +34,7 @@ def _fenced(opening: str, ticks: str, rest: Iterator[str]) -> Iterator[str]:
     session = bool(inside) and inside[0].lstrip().startswith(">>> ")
     yield opening.replace("python", "pycon") if session else opening
     while session and inside and not inside[-1].strip():
-        inside.pop()  # a doctest needs an empty line before the fence ends
+        inside.pop()  # doctest needs an empty line at the end of a block
     yield from (*inside, ticks)
 
 
@@ -46,7 +46,7 @@ def _until(rest: Iterator[str], end: str) -> Iterator[str]:
 
 
 def equation(latex: str, display: str) -> str:
-    r"""Return LaTeX as MathML, which browsers draw by themselves.
+    r"""Return LaTeX as MathML, which browsers render without scripts.
 
     >>> equation(r"\sqrt{2}", "inline").count("msqrt")
     2

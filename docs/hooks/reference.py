@@ -1,4 +1,4 @@
-"""A page for each policy and each environment, written from its class and docstring when the site is built."""
+"""Generate a page for each policy and each environment from its docstring when the site is built."""
 
 import inspect
 import re
@@ -15,22 +15,23 @@ from dynabandit.policies import POLICIES
 DOCS = Path(__file__).parents[1]
 KINDS: dict[str, Mapping[str, type]] = {"policies": POLICIES, "environments": ENVIRONMENTS}
 CAPTIONS = {
-    "policies": "Mean regret on [`small-changes`](../environments/small-changes.md), where the best arm changes at "
-    "steps 3,000 and 5,000, in front of all other policies: 100 replications, on the same paths.",
-    "environments": "One path of the means; no more than four of the arms are shown.",
+    "policies": "Mean regret in [`small-changes`](../environments/small-changes.md), where the best arm changes at "
+    "steps 3,000 and 5,000, compared with all other policies: 100 replications on the same paths.",
+    "environments": "One sample path of the means of at most four arms.",
 }
-WORDS = {
-    "policies": "Beliefs about the arms in, the chosen arm out. Each page comes from the docstring of its class, and "
-    "what `help(db.policies.POLICIES[name])` says is the same. [Which one should I use?](../which-policy.md)",
-    "environments": "Time in, the mean reward of each arm out. Each page comes from the docstring of its class.",
+INTRODUCTIONS = {
+    "policies": "A policy chooses an arm from the estimates of all arms. Each page is generated from the docstring of "
+    "the class, which `help(db.policies.POLICIES[name])` also shows. [Which policy should I use?](../which-policy.md)",
+    "environments": "An environment defines the mean reward of each arm at each step. Each page is generated from the "
+    "docstring of the class.",
 }
 SECTION = re.compile(r"^(\w+)\n-{3,}\n", re.MULTILINE)
 MATH = re.compile(r"^\.\. math:: (.+(?:\n    .+)*)", re.MULTILINE)
-COST = re.compile(r"^Cost of a step: (.+(?:\n.+)*)", re.MULTILINE)
+COST = re.compile(r"^Cost (?:per|of a) step: (.+(?:\n.+)*)", re.MULTILINE)
 
 
 def on_config(config: Any) -> Any:
-    """Put every page into the navigation, in the order of the registry."""
+    """Add all pages to the navigation, in the order of the registry."""
     for entry in config.nav:
         for title, kind in [("Policies", "policies"), ("Environments", "environments")]:
             if isinstance(entry, dict) and entry.get(title) == f"{kind}/index.md":
@@ -48,8 +49,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def index(kind: str) -> str:
-    """Return the page that lists all of a kind."""
-    lines = [f"# {kind.capitalize()}", "", WORDS[kind], "", "| name | what it does |", "|---|---|"]
+    """Return the page that lists all policies or environments."""
+    lines = [f"# {kind.capitalize()}", "", INTRODUCTIONS[kind], "", "| name | description |", "|---|---|"]
     for name, one in KINDS[kind].items():
         summary = " ".join(sections(one)["Summary"].partition("\n\n")[0].split())
         lines.append(f"| [`{name}`]({name}.md) | {linked(summary)} |")
@@ -71,22 +72,22 @@ def page(kind: str, name: str) -> str:
     if notes:
         parts += ["## Equations", MATH.sub(_display, linked(notes))]
     parts += ["## Parameters", parameters(one)]
-    parts.append(f'`db.{maker}("{name}", ...)` makes one; the class is `db.{kind}.{one.__name__}`.')
+    parts.append(f'Created by `db.{maker}("{name}", ...)`; the class is `db.{kind}.{one.__name__}`.')
     if cost := COST.search(found.get("Notes", "")):
-        parts += ["## Cost", f"A step: {cost[1]}", *standing(name)]
+        parts += ["## Cost", f"Cost per step: {cost[1]}", *standing(name)]
     parts += ["## Example", f"```pycon\n{found['Examples'].strip()}\n```"]
     parts += ["## References", linked(found["References"])]
     return "\n\n".join(parts) + "\n"
 
 
 def sections(one: type) -> dict[str, str]:
-    """Split a docstring into its parts; what comes first is called Summary."""
+    """Return the sections of a docstring; the part before the first heading is called Summary."""
     first, *rest = SECTION.split(inspect.getdoc(one) or "")
     return {"Summary": first.strip()} | {title: text.strip() for title, text in zip(rest[::2], rest[1::2], strict=True)}
 
 
 def linked(text: str) -> str:
-    """Turn classes in backticks into links to their pages, with the name that users give.
+    """Replace class names in backticks by links to their pages, shown with the registered name.
 
     >>> linked("as in `DUCB`")
     'as in [`d-ucb`](../policies/d-ucb.md)'
@@ -98,17 +99,17 @@ def linked(text: str) -> str:
 
 
 def picture(kind: str, name: str) -> list[str]:
-    """Return the picture of a page with its caption, or nothing where none was drawn yet."""
+    """Return the figure of a page with its caption, if there is one."""
     path = f"pictures/{kind}/{name}.svg"
     return [f"![{name}](../{path})", f"*{CAPTIONS[kind]}*"] if (DOCS / path).exists() else []
 
 
 def parameters(one: type) -> str:
     """Return the parameters as a table."""
-    rows = ["| parameter | default | what it is |", "|---|---|---|"]
+    rows = ["| parameter | default | description |", "|---|---|---|"]
     for field in fields_of(one):
         needed = field.default is None and not _has_default(one, field.name)
-        default = "needed" if needed else f"`{field.default!r}`"
+        default = "required" if needed else f"`{field.default!r}`"
         rows.append(f"| `{field.name}` | {default} | {linked(field.description).replace('|', '&#124;')} |")
     return "\n".join(rows)
 
@@ -118,7 +119,7 @@ def _has_default(one: type, name: str) -> bool:
 
 
 def standing(name: str) -> list[str]:
-    """Return what the leaderboard measured for a policy, where it has a row."""
+    """Return a summary of the row of a policy on the leaderboard, if it has one."""
     table = DOCS / "leaderboard.md"
     row = (
         re.search(rf"^\| `{name}` \|(.*)\|$", table.read_text(encoding="utf-8"), re.MULTILINE)
@@ -128,13 +129,12 @@ def standing(name: str) -> list[str]:
     if row is None:
         return []
     rank, ratio, worst, _, delay, microseconds = (cell.strip() for cell in row[1].split("|"))
-    where = f"mean rank {rank}" if rank != "yardstick" else "a yardstick, not ranked"
-    words = f"On the [leaderboard](../leaderboard.md): {where}, {ratio} times the regret of the best, {worst} in its "
-    words += "worst world"
-    words += (
-        f"; {delay} steps until it sees a change." if delay != "never" else "; it does not see a single change in time."
-    )
-    return [words + (f" {microseconds} microseconds a step with ten arms on one core." if microseconds else "")]
+    parts = [f"mean rank {rank}" if rank[0].isdigit() else "an oracle policy, not ranked"]
+    parts.append(f"{ratio} times the regret of the best policy ({worst} times in its worst environment)")
+    parts.append("does not detect a single change" if delay == "never" else f"{delay} steps to detect a change")
+    if microseconds:
+        parts.append(f"{microseconds} microseconds per step with ten arms on one core")
+    return [f"On the [leaderboard](../leaderboard.md): {'; '.join(parts)}."]
 
 
 def _display(found: re.Match[str]) -> str:

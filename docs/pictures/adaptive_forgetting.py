@@ -7,6 +7,7 @@ import numpy as np
 
 import dynabandit as db
 from dynabandit.estimators import AdaptiveForgetting, Estimator, FixedForgetting, SampleMean
+from dynabandit.simulation.step_by_step import StepByStep
 
 HERE = Path(__file__).parent
 STEPS, CHANGE, SEED = 1200, 600, 3
@@ -79,28 +80,27 @@ def draw_adaptive() -> None:
 
 
 def draw_idle() -> None:
-    """The 95 % range of draws for an arm that is played 60 times, with a change half way, and then waits."""
+    """Draw the central 95 % of the draws of an arm with 60 rewards and a change half way, by its idle time."""
     figure, (axes,) = blank()
     waits = np.arange(0, 401, 20)
-    for name, label, colour in (("ts", "Thompson sampling", GREY), ("aff-ts", "with fading data (AFF-TS)", ORANGE)):
+    for name, label, colour in (("ts", "Thompson sampling", GREY), ("aff-ts", "with discounted data (AFF-TS)", ORANGE)):
         low, high = zip(*(draws_after(name, wait) for wait in waits), strict=True)
         axes.fill_between(waits, low, high, color=colour, alpha=0.35, label=label, linewidth=0)
-    axes.set(xlabel="steps that the arm has been idle", ylabel="what it may draw", ylim=(0, 1.2), xlim=(0, waits[-1]))
+    axes.set(xlabel="idle steps of the arm", ylabel="central 95 % of draws", ylim=(0, 1.2), xlim=(0, waits[-1]))
     axes.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0])
     axes.legend(loc="upper left", frameon=False, ncols=2)
     save(figure, "idle")
 
 
 def draws_after(name: str, wait: int) -> tuple[float, float]:
-    """Return between which values 95 % of the draws of an arm lie that has waited so many steps."""
+    """Return the limits of the central 95 % of the draws after some idle steps."""
     policy = db.policy(name)
-    memory, shared = np.zeros((policy.memory_size(), 2)), np.zeros(policy.shared_size())
-    numbers = policy.numbers(2)
-    policy.kernels.start(memory, shared, 0, numbers)
-    for reward in np.random.default_rng(SEED).random(60) < np.where(np.arange(60) < 30, 0.6, 0.1):
-        policy.kernels.learn(memory, shared, 0, float(reward), numbers)
-    now = db.policies.Now(step=61 + wait, arms=2, context=0.0)
-    a, b = policy.kernels.posterior(memory, 0, wait, now, numbers)
+    run = StepByStep(policy, arms=2, horizon=60)
+    rewards = np.random.default_rng(SEED).random(60) < np.where(np.arange(60) < 30, 0.6, 0.1)
+    for number, reward in enumerate(rewards, start=1):
+        run.learn(0, number, float(reward))
+    step = db.policies.Step(61 + wait, 2, 0.0, run.space.features, run.space.table, run.random)
+    a, b = policy.functions.posterior(run.state, 0, step, run.params)
     draws = np.random.default_rng(SEED).beta(a, b, size=20_000)
     return tuple(np.quantile(draws, [0.025, 0.975]))
 

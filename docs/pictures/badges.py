@@ -1,4 +1,4 @@
-"""Draws the badges of README.md from pyproject.toml and the version: ``python docs/pictures/badges.py``."""
+"""Draw the badges of README.md from pyproject.toml and the version: ``python docs/pictures/badges.py``."""
 
 import re
 import tomllib
@@ -24,7 +24,7 @@ TEMPLATE = """\
 
 
 def facts() -> dict[str, tuple[str, str]]:
-    """Return what each badge says: a label and a value."""
+    """Return the label and the value of each badge."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     source = (ROOT / "src" / "dynabandit" / "__init__.py").read_text(encoding="utf-8")
     (version,) = re.findall(r'^__version__ = "(.+)"$', source, re.MULTILINE)

@@ -1,6 +1,6 @@
-"""Draws docs/pictures/policies/ and docs/pictures/environments/: a small picture for the page of each.
+"""Draw docs/pictures/policies/ and docs/pictures/environments/, a small figure for the page of each.
 
-A policy is drawn on one world, `small-changes`, in front of all others; an environment by one of its paths.
+The figure of a policy shows its regret in `small-changes`, that of an environment one sample path.
 """
 
 import re
@@ -15,7 +15,7 @@ from dynabandit.report.drawing import DASHES
 from dynabandit.report.style import ARM_STYLES, style
 
 HERE = Path(__file__).parent
-WORLD, HORIZON, REPLICATIONS, POINTS, SEED = "small-changes", 10_000, 100, 25, 1
+ENVIRONMENT, HORIZON, REPLICATIONS, POINTS, SEED = "small-changes", 10_000, 100, 25, 1
 EXAMPLES = {
     "fixed": {"means": [0.3, 0.5, 0.7]},
     "piecewise": {"starts": [1, 4001, 7001], "means": [[0.3, 0.6], [0.8, 0.6], [0.1, 0.2]]},
@@ -29,7 +29,7 @@ EXAMPLES = {
 
 
 def save(figure: plt.Figure, path: Path) -> None:
-    """Write a figure with one decimal a number, which is finer than any screen and a third of the bytes."""
+    """Write a figure with one decimal per number, which is precise enough and makes the file three times smaller."""
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
@@ -47,8 +47,8 @@ def blank(ylabel: str) -> tuple[plt.Figure, plt.Axes]:
 
 
 def draw_policies() -> None:
-    world = db.environment(WORLD)
-    runs = db.compare(list(POLICIES), world, horizon=HORIZON, replications=REPLICATIONS, seed=SEED, times=POINTS)
+    environment = db.environment(ENVIRONMENT)
+    runs = db.compare(list(POLICIES), environment, horizon=HORIZON, replications=REPLICATIONS, seed=SEED, times=POINTS)
     curves = {name: np.r_[0.0, run.regret.mean(axis=0)] for name, run in runs.items()}
     times = np.r_[0, next(iter(runs.values())).times]
     for name, curve in curves.items():
@@ -65,8 +65,7 @@ def draw_policies() -> None:
 
 def draw_environments() -> None:
     for name in db.environments.ENVIRONMENTS:
-        world = db.environment(name, **EXAMPLES.get(name, {}))
-        path = world.path(HORIZON, seed=SEED)
+        path = db.environment(name, **EXAMPLES.get(name, {})).path(HORIZON, seed=SEED)
         figure, axes = blank("mean reward")
         shown = np.unique(np.r_[0 : HORIZON : HORIZON // 250, HORIZON - 1])
         steps = name not in ("path", "seasonal", "rotting", "reflected-walk", "logistic-walk", "case-3", "case-4")

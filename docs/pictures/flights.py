@@ -1,4 +1,4 @@
-"""Draws docs/pictures/flights.svg, and prints the table of docs/flights.md: who would have picked punctual carriers?"""
+"""Draw docs/pictures/flights.svg and print the table of docs/flights.md."""
 
 import datetime
 from pathlib import Path
@@ -28,20 +28,20 @@ SEED = 1
 
 
 def on_time(run: db.Simulation, year: offline.Flights) -> np.ndarray:
-    """Return the share of choices that were on time, one number a replication."""
+    """Return the share of choices that were on time, per replication."""
     return year.rates.max(axis=1).mean() - run.total_regret / run.horizon
 
 
 def table(year: offline.Flights) -> dict[int, dict[str, db.Simulation]]:
-    """Print the shares with intervals, the best of the middle column first."""
+    """Print the shares with intervals, sorted by the middle column."""
     found = {}
     for per_day in PER_DAY:
-        world = year.environment(per_day)
+        environment = year.environment(per_day)
         found[per_day] = db.compare(
-            list(POLICIES), world, horizon=world.longest, replications=REPLICATIONS, seed=SEED, times=365
+            list(POLICIES), environment, horizon=environment.longest, replications=REPLICATIONS, seed=SEED, times=365
         )
     order = sorted(POLICIES, key=lambda name: -on_time(found[24][name], year).mean())
-    print("| policy | " + " | ".join(f"{count} a day" for count in PER_DAY) + " |")
+    print("| policy | " + " | ".join(f"{count} per day" for count in PER_DAY) + " |")
     print("|---|" + "---|" * len(PER_DAY))
     for name in order:
         cells = []
@@ -75,7 +75,7 @@ def draw(year: offline.Flights, runs: dict[str, db.Simulation]) -> None:
 
 
 def draw_gains(axes: plt.Axes, days: np.ndarray, year: offline.Flights, runs: dict[str, db.Simulation]) -> None:
-    """What each would have gained over a carrier picked at random, with 24 choices a day."""
+    """Draw the gain of each policy over a random carrier, with 24 choices per day."""
     at_random = np.cumsum(24 * year.rates.mean(axis=1))
     best = np.cumsum(24 * year.rates.max(axis=1))
     for name, (label, colour, dash) in DRAWN.items():

@@ -1,7 +1,7 @@
-"""Draws docs/pictures/imports.svg: which part of the package imports which, read off the code itself.
+"""Draw docs/pictures/imports.svg, the imports between the parts of the package, from the code.
 
-The rows are the layers that import-linter checks, from pyproject.toml. An import that follows from others is left out,
-and so is the front door, `__init__.py`, which imports what it hands out.
+The rows are the layers of import-linter in pyproject.toml. Imports that follow from others are not drawn, nor is the
+public API, `__init__.py`.
 """
 
 import functools
@@ -17,31 +17,31 @@ import grimp
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "dynabandit"
-WITHIN = {"__main__": "cli", "arms": "bandit", "shares": "bandit", "saving": "bandit"}  # drawn as one with another part
+MERGED = {"__main__": "cli"}  # drawn as a part of another one
 
 Imports = Mapping[str, frozenset[str]]
 
 
 def layers() -> list[list[str]]:
-    """Return the parts of the package row by row, those above import those below."""
+    """Return the parts of the package in rows; a part only imports parts of lower rows."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contract = next(one for one in settings["tool"]["importlinter"]["contracts"] if one["type"] == "layers")
     rows = [[name.strip().removeprefix(f"{PACKAGE}.") for name in row.split("|")] for row in contract["layers"]]
-    return [kept for row in rows if (kept := [name for name in row if name not in WITHIN])]
+    return [kept for row in rows if (kept := [name for name in row if name not in MERGED])]
 
 
 def part_of(module: str) -> str:
-    """Return the part that a module belongs to; the front door belongs to none.
+    """Return the part that a module belongs to; the public API belongs to none.
 
     >>> part_of("dynabandit.service.stores.base"), part_of("dynabandit.bandit.arms"), part_of("dynabandit")
     ('service', 'bandit', '')
     """
     name = f"{module}.".split(".")[1]
-    return WITHIN.get(name, name)
+    return MERGED.get(name, name)
 
 
 def imports() -> Imports:
-    """Return which other parts each part imports directly, anywhere in its modules."""
+    """Return the parts that each part imports directly."""
     graph = grimp.build_graph(PACKAGE, cache_dir=None)
     pairs = {
         (part_of(importer), part_of(imported))
@@ -53,7 +53,7 @@ def imports() -> Imports:
 
 
 def reduced(found: Imports) -> Imports:
-    """Leave out what follows from the rest.
+    """Remove the imports that follow from others.
 
     >>> [sorted(below) for below in reduced({"a": {"b", "c"}, "b": {"c"}, "c": frozenset()}).values()]
     [['b'], ['c'], []]
@@ -66,11 +66,11 @@ def reduced(found: Imports) -> Imports:
     return {part: below - frozenset(itertools.chain(*map(reached, below))) for part, below in found.items()}
 
 
-# Where everything goes. A line that passes a row has a place of its own there, so that it runs into no part
+# Layout. A line that passes a row has its own place there, so that it does not cross a part
 
 
 class Place(NamedTuple):
-    """A part in its row, or where the line between two parts passes a row."""
+    """A part in its row, or the point where the line between two parts passes a row."""
 
     row: int
     part: str
@@ -81,7 +81,7 @@ Line = tuple[Place, ...]
 
 
 def lines_of(rows: Sequence[Sequence[str]], found: Imports) -> list[Line]:
-    """Return each import as the places that its line goes through, one a row."""
+    """Return each import as the places of its line, one per row."""
     row_of = {part: number for number, row in enumerate(rows) for part in row}
     lines = []
     for part in row_of:
@@ -102,7 +102,7 @@ def neighbours_of(lines: Iterable[Line]) -> dict[Place, list[Place]]:
 def ordered(
     rows: Sequence[Sequence[str]], lines: Sequence[Line], tries: int = 30, sweeps: int = 6
 ) -> list[list[Place]]:
-    """Return the places of each row from left to right, so that few lines cross: the best of some tries."""
+    """Return the places of each row from left to right with few crossings: the best of several attempts."""
     passing = {place for line in lines for place in line if place.towards}
     neighbours, luck = neighbours_of(lines), random.Random(1)
     found = []
@@ -122,7 +122,7 @@ def ordered(
 
 
 def untangled(places: list[list[Place]], lines: Sequence[Line]) -> list[list[Place]]:
-    """Swap neighbours for as long as that makes fewer lines cross."""
+    """Swap neighbours as long as that reduces the number of crossings."""
     fewest, before = crossings(places, lines), -1
     while fewest != before:
         before = fewest
@@ -137,7 +137,7 @@ def untangled(places: list[list[Place]], lines: Sequence[Line]) -> list[list[Pla
 
 
 def crossings(places: Sequence[Sequence[Place]], lines: Iterable[Line]) -> int:
-    """Count how often lines cross."""
+    """Return the number of crossings."""
     spot = {place: index for row in places for index, place in enumerate(row)}
     pairs = [pair for line in lines for pair in itertools.pairwise(line)]
     return sum(
@@ -147,10 +147,10 @@ def crossings(places: Sequence[Sequence[Place]], lines: Iterable[Line]) -> int:
 
 
 def spread(row: Sequence[Place], wanted: Sequence[float]) -> list[float]:
-    """Return where the places of a row go, in their order and apart, as near as can be to where they are wanted."""
+    """Return positions in the given order without overlap, as close as possible to the wanted ones."""
     gaps = [(width(one) + width(two)) / 2 + GAP for one, two in itertools.pairwise(row)]
     offsets = list(itertools.accumulate(gaps, initial=0.0))
-    blocks: list[list[float]] = []  # those that touch move together
+    blocks: list[list[float]] = []  # places that touch move together
     for value, offset in zip(wanted, offsets, strict=True):
         blocks.append([value - offset])
         while len(blocks) > 1 and _mean(blocks[-2]) >= _mean(blocks[-1]):
@@ -160,7 +160,7 @@ def spread(row: Sequence[Place], wanted: Sequence[float]) -> list[float]:
 
 
 def positions(places: Sequence[Sequence[Place]], lines: Sequence[Line], passes: int = 60) -> dict[Place, float]:
-    """Return how far to the right each place is."""
+    """Return the horizontal position of each place."""
     at = {place: x for row in places for place, x in zip(row, spread(row, [0.0] * len(row)), strict=True)}
     neighbours = neighbours_of(lines)
     for turn in range(passes):
@@ -174,30 +174,24 @@ def positions(places: Sequence[Sequence[Place]], lines: Sequence[Line], passes: 
 _mean = statistics.fmean
 
 
-# The picture
+# Drawing
 
-MARGIN, GAP, BOX, STEP = 16, 18, 34, 66  # pixels; a step is from one row to the next
+MARGIN, GAP, BOX, STEP = 16, 18, 34, 66  # pixels; STEP is the distance between rows
 LETTER, PASSING = 8.2, 6
 STYLE = """
   text { font: 14px "DejaVu Sans", Verdana, sans-serif; fill: #1b2330; text-anchor: middle; }
-  .within { font-size: 10px; fill: #55606e; }
   rect.part { fill: #eaf0f8; stroke: #4a6fa5; stroke-width: 1.2; }
   path.import { fill: none; stroke: #7b8794; stroke-width: 1.3; marker-end: url(#head); }
 """
 
 
-def within(part: str) -> str:
-    """Return the modules that are drawn as one with a part."""
-    return ", ".join(name for name, whole in WITHIN.items() if whole == part and name != "__main__")
-
-
 def width(place: Place) -> float:
-    """Return how much of a row a place takes."""
-    return PASSING if place.towards else max(LETTER * len(place.part), 0.75 * LETTER * len(within(place.part))) + 22
+    """Return the width of a place."""
+    return PASSING if place.towards else LETTER * len(place.part) + 22
 
 
 def draw() -> str:
-    """Return the picture."""
+    """Return the diagram as SVG."""
     rows, found = layers(), reduced(imports())
     lines = lines_of(rows, found)
     places = ordered(rows, lines)
@@ -208,7 +202,7 @@ def draw() -> str:
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:.0f} {high}" width="{wide:.0f}" role="img">',
-            "<title>Which part of dynabandit imports which</title>",
+            "<title>Imports between the parts of dynabandit</title>",
             f"<style>{STYLE}</style>",
             f'<defs>{head}<path d="M0 0L8 4L0 8Z" fill="#7b8794"/></marker></defs>',
             '<rect width="100%" height="100%" fill="#ffffff"/>',
@@ -224,7 +218,7 @@ def _top(row: int) -> int:
 
 
 def _curve(line: Line, at: Mapping[Place, float]) -> str:
-    """Return a line that leaves every row straight down."""
+    """Return a line that leaves each row vertically."""
     drawn = f"M{at[line[0]]:.0f} {_top(line[0].row) + BOX}"
     for one, two in itertools.pairwise(line):
         start, end = _top(one.row) + BOX, _top(two.row)
@@ -235,11 +229,9 @@ def _curve(line: Line, at: Mapping[Place, float]) -> str:
 
 
 def _box(place: Place, x: float) -> Iterator[str]:
-    top, wide, more = _top(place.row), width(place), within(place.part)
+    top, wide = _top(place.row), width(place)
     yield f'<rect class="part" x="{x - wide / 2:.0f}" y="{top}" width="{wide:.0f}" height="{BOX}" rx="6"/>'
-    yield f'<text x="{x:.0f}" y="{top + (15 if more else 22)}">{place.part}</text>'
-    if more:
-        yield f'<text class="within" x="{x:.0f}" y="{top + 28}">{more}</text>'
+    yield f'<text x="{x:.0f}" y="{top + 22}">{place.part}</text>'
 
 
 if __name__ == "__main__":

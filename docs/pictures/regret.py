@@ -1,4 +1,4 @@
-"""Draws docs/pictures/regret.svg: what forgetting is worth when the best arm changes."""
+"""Draw docs/pictures/regret.svg, the regret of Thompson sampling with and without adaptive forgetting."""
 
 from pathlib import Path
 
@@ -13,12 +13,12 @@ PAIRS = {
 
 
 def main() -> None:
-    world = db.environment("small-changes")
-    runs = db.compare(list(PAIRS), world, horizon=10_000, replications=200, seed=1, times=500)
+    environment = db.environment("small-changes")
+    runs = db.compare(list(PAIRS), environment, horizon=10_000, replications=200, seed=1, times=500)
     figure, (top, bottom) = plt.subplots(
         2, 1, figsize=(7.2, 4.6), sharex=True, height_ratios=[1, 2], layout="constrained"
     )
-    path = world.path(10_000, seed=1)
+    path = environment.path(10_000, seed=1)
     for arm, colour in enumerate(("#E69F00", "#56B4E9", "#009E73")):
         top.plot(path[:, arm], color=colour, label=f"arm {arm + 1}")
     top.set(ylabel="mean reward", ylim=(0, 1))

@@ -1,7 +1,7 @@
-"""Prints docs/paper-verdicts.md from what `dynabandit paper` found; its argument is the folder, such as out/paper.
+"""Print docs/paper-verdicts.md from the output folder of `dynabandit paper`, such as out/paper.
 
-With --reference before the folder it prints what src/dynabandit/analysis/reference.json keeps of a large run, such as
-`dynabandit paper --backend cuda --replications 5000`: the report shows its verdicts beside those of a smaller one.
+With --reference before the folder it prints src/dynabandit/paper/reference.json for a large run, such as `dynabandit
+paper --backend cuda --replications 5000`: the report shows its verdicts next to those of a smaller run.
 """
 
 import json
@@ -11,22 +11,22 @@ from pathlib import Path
 import dynabandit as db
 from dynabandit.paper.verdicts import reference
 
-SAID = {  # of one claim, and of more
+VERBS = {  # singular and plural
     "holds": ("holds", "hold"),
     "holds in part": ("holds in part", "hold in part"),
     "does not hold": ("does not hold", "do not hold"),
     "not run": ("was not run", "were not run"),
 }
-HEAD = """# The paper's verdicts
+HEAD = """# Results for the paper's claims
 
-What *On Adaptive Estimation for Dynamic Bernoulli Bandits* claims, and what came out when its experiments were run
-again by `dynabandit paper`: {replications} replications, seed {seed}. The [rules](paper-claims.md) were fixed before
-the data. `python docs/pictures/verdicts.py out/paper` prints this page.
+The claims of *On Adaptive Estimation for Dynamic Bernoulli Bandits* and the results of its experiments, run by
+`dynabandit paper` with {replications} replications and seed {seed}. The [rules](paper-claims.md) were fixed before the
+data were seen. `python docs/pictures/verdicts.py out/paper` prints this page.
 
 {counts}
 
-A claim holds in part where some of its comparisons hold and others do not, or could not be shown. The report of
-`dynabandit paper` has each comparison with its interval.
+A claim holds in part if some of its comparisons hold and others do not or are inconclusive. The report of `dynabandit
+paper` has all comparisons with their intervals.
 
 | | claim | verdict | comparisons that hold |
 |--:|---|---|--:|
@@ -34,8 +34,8 @@ A claim holds in part where some of its comparisons hold and others do not, or c
 
 
 def page(found: dict) -> str:
-    counts = ", ".join(f"{count} {SAID[verdict][count > 1]}" for verdict, count in found["counts"].items() if count)
-    counts = f"{len(found['claims'])} claims were judged: {counts}."
+    counts = ", ".join(f"{count} {VERBS[verdict][count > 1]}" for verdict, count in found["counts"].items() if count)
+    counts = f"{len(found['claims'])} claims were checked: {counts}."
     head = HEAD.format(replications=found["replications"], seed=found["seed"], counts=counts)
     rows = []
     for claim in found["claims"]:

@@ -1,38 +1,46 @@
 """Bandits for rewards that change over time.
 
-What is public is in `__all__`, here and in the packages that it names, and the clients of the service beside them.
+The public API is in `__all__`, here and in the packages that it names. It is imported when it is first used, so that
+`from dynabandit import Client` does not import Numba.
 """
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dynabandit import checks, environments, estimators, policies
-from dynabandit.bandit import Bandit
-from dynabandit.environments import Environment, environment
-from dynabandit.policies import Policy, policy
-from dynabandit.results import Results, Run
-from dynabandit.simulation import Simulation, compare, simulate
-
-if TYPE_CHECKING:  # what `__getattr__` gives, for those who check types
-    from dynabandit.client import AsyncClient as AsyncClient, Client as Client, ServiceError as ServiceError
+if TYPE_CHECKING:  # what `__getattr__` returns
+    from dynabandit import checks, environments, estimators, integrations, offline, policies
+    from dynabandit.bandit import Bandit
+    from dynabandit.client import AsyncClient, Client, ServiceError
+    from dynabandit.environments import Environment, environment
+    from dynabandit.policies import Policy, policy
+    from dynabandit.results import Results, Run
+    from dynabandit.simulation import Simulation, compare, simulate
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Bandit", "Environment", "Policy", "Results", "Run", "Simulation",
+    "AsyncClient", "Bandit", "Client", "Environment", "Policy", "Results", "Run", "ServiceError", "Simulation",
     "checks", "compare", "environment", "environments", "estimators", "integrations", "offline", "policies", "policy",
     "simulate",
 ]  # fmt: skip
 
-_CLIENTS = ("AsyncClient", "Client", "ServiceError")  # not in __all__, for they need the extra `serve`
+_MODULES = {
+    "AsyncClient": "client", "Bandit": "bandit", "Client": "client", "Environment": "environments",
+    "Policy": "policies", "Results": "results", "Run": "results", "ServiceError": "client",
+    "Simulation": "simulation", "compare": "simulation", "environment": "environments", "policy": "policies",
+    "simulate": "simulation",
+}  # fmt: skip
 
 
-def __getattr__(name: str) -> object:
-    """Import what not everyone needs when it is asked for."""
-    if name in ("integrations", "offline"):
-        return importlib.import_module(f"dynabandit.{name}")
-    if name in _CLIENTS:
-        from dynabandit import client
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name not in __all__:
+        raise AttributeError(f"module 'dynabandit' has no attribute {name!r}")
+    module = importlib.import_module(f"dynabandit.{_MODULES.get(name, name)}")
+    value = getattr(module, name) if name in _MODULES else module
+    globals()[name] = value
+    return value
 
-        return getattr(client, name)
-    raise AttributeError(f"module 'dynabandit' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

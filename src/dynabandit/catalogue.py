@@ -1,4 +1,4 @@
-"""What there is to choose from, read off the classes and their docstrings."""
+"""Descriptions of policies and environments and of their parameters, from classes and docstrings."""
 
 import ast
 import doctest
@@ -13,7 +13,7 @@ __all__ = ["Entry", "Field", "Parameter", "entries", "example", "fields_of"]
 
 
 class Parameter(NamedTuple):
-    """A parameter with its default, or several that are described together."""
+    """A parameter with its default, or several that share a description."""
 
     name: str  # such as "window = None", or "step_size = 0.001, floor = 0.0"
     description: str
@@ -44,7 +44,7 @@ def entries(registry: Mapping[str, type]) -> list[Entry]:
 
 
 def example(kind: Any) -> dict[str, Any]:
-    """Return the parameters that a docstring's example makes an environment or a policy with, where there is one.
+    """Return the parameters in the docstring example of an environment or a policy; empty if there are none.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def example(kind: Any) -> dict[str, Any]:
 
 
 class Field(NamedTuple):
-    """One parameter as a form asks for it; `default` is None where there is none."""
+    """A parameter as a form field; `default` is None if the parameter has none."""
 
     name: str
     default: Any
@@ -68,7 +68,7 @@ class Field(NamedTuple):
 
 
 def fields_of(kind: Any) -> list[Field]:
-    """Return a field for each parameter of a policy or an environment.
+    """Return a form field for each parameter of a policy or an environment.
 
     Examples
     --------
@@ -78,44 +78,46 @@ def fields_of(kind: Any) -> list[Field]:
     >>> fields_of(db.policies.POLICIES["aff-ots"])[1].description
     "The smallest forgetting factor that is allowed, in [0, 1]. The paper uses 0; Bodenham & Adams' package uses 0.6."
     """
-    left = {field.name: field for field in fields(kind) if field.init}
-    described = [
-        (left.pop(name), description)
-        for names, description in _descriptions(inspect.getdoc(kind) or "", whole=True)
-        for name in names
-        if name in left
-    ]
-    described += [(field, "") for field in left.values()]
     return [
-        Field(one.name, None if one.default is MISSING else one.default, _followed(one.name, text))
-        for one, text in described
+        Field(one.name, None if one.default is MISSING else one.default, _resolve_reference(one.name, text))
+        for group, text in _documented_fields(kind)
+        for one in group
     ]
 
 
-def _followed(name: str, text: str) -> str:
-    """Return what is said elsewhere about a parameter, where its description only says where."""
+def _resolve_reference(name: str, text: str) -> str:
+    """Return the description of a parameter, from elsewhere if `text` only refers to it."""
     found = re.search(r"see `([\w.]+)\.(\w+)`", text)
     if found is None:
         return text
     there = inspect.getdoc(getattr(importlib.import_module(found[1]), found[2])) or ""
-    return next((words for names, words in _descriptions(there, whole=True) if name in names), text)
+    return next((description for names, description in _descriptions(there) if name in names), text)
 
 
 def _parameters(kind: Any) -> list[Parameter]:
-    left = {field.name: field for field in fields(kind) if field.init}
-    found = []
-    for names, description in _descriptions(inspect.getdoc(kind) or ""):
-        known = [_with_default(left.pop(name)) for name in names if name in left]
-        found += [Parameter(", ".join(known), description)] if known else []
-    return found + [Parameter(_with_default(field), "") for field in left.values()]
+    return [
+        Parameter(", ".join(map(_with_default, group)), text.partition(". ")[0].rstrip("."))
+        for group, text in _documented_fields(kind)
+    ]
 
 
 def _with_default(field: Any) -> str:
     return f"{field.name} (needed)" if field.default is MISSING else f"{field.name} = {field.default!r}"
 
 
-def _descriptions(text: str, whole: bool = False) -> list[tuple[list[str], str]]:
-    """Read the section ``Parameters`` of a docstring: names, and the first sentence about them or all of it."""
+def _documented_fields(kind: Any) -> list[tuple[list[Any], str]]:
+    """Return the fields of a dataclass with their descriptions; several may share one."""
+    left = {field.name: field for field in fields(kind) if field.init}
+    found = []
+    for names, description in _descriptions(inspect.getdoc(kind) or ""):
+        if known := [left.pop(name) for name in names if name in left]:
+            found.append((known, description))
+    return found + [([field], "") for field in left.values()]
+
+
+def _descriptions(text: str) -> list[tuple[list[str], str]]:
+    """Read the section ``Parameters`` of a docstring: names and their description."""
+    # Not docstring-parser: it would be a dependency of three extras, for these lines
     section = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
     found: list[tuple[list[str], list[str]]] = []
     for line in section.splitlines():
@@ -123,5 +125,4 @@ def _descriptions(text: str, whole: bool = False) -> list[tuple[list[str], str]]
             found[-1][1].append(line.strip())
         else:
             found.append(([name.strip() for name in line.split(",")], []))
-    joined = [(names, " ".join(lines)) for names, lines in found]
-    return joined if whole else [(names, text.partition(". ")[0].rstrip(".")) for names, text in joined]
+    return [(names, " ".join(lines)) for names, lines in found]

@@ -8,8 +8,6 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 __all__ = ["Needed", "arguments", "extra", "integer", "keep", "listed", "nearest", "number", "reward", "unknown"]
 
 
@@ -55,7 +53,7 @@ def listed(names: Iterable[object]) -> str:
 def number(argument: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
     """Return `value` as a float in [low, high] (or (low, high]), or raise an error that says so."""
     valid = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
-    if isinstance(value, (bool, np.bool_, str)) or not hasattr(value, "__float__"):  # NumPy's strings have it
+    if _is_bool(value) or isinstance(value, str) or not hasattr(value, "__float__"):  # NumPy's strings have it
         raise TypeError(f"{argument} must be {valid}, got {value!r}")
     try:
         result = float(value)
@@ -67,6 +65,11 @@ def number(argument: str, value: Any, low: float, high: float, *, open_low: bool
     if not inside or math.isinf(result):
         raise ValueError(f"{argument} must be {valid}, got {value!r}")
     return result
+
+
+def _is_bool(value: Any) -> bool:
+    """Whether a value is true or false, of Python or NumPy, without importing NumPy, which clients do not need."""
+    return isinstance(value, bool) or (type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"))
 
 
 def integer(argument: str, value: Any, low: int, high: int | None = None) -> int:
@@ -87,7 +90,7 @@ def integer(argument: str, value: Any, low: int, high: int | None = None) -> int
 
 def reward(value: Any) -> float:
     """Return a reward in [0, 1]; yes and no are 1 and 0, for Python and NumPy alike."""
-    return number("reward", int(value) if isinstance(value, (bool, np.bool_)) else value, 0.0, 1.0)
+    return number("reward", int(value) if _is_bool(value) else value, 0.0, 1.0)
 
 
 def keep(owner: object, **checked: Any) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynabandit import frames
 from dynabandit.errors import arguments, extra
 
 if TYPE_CHECKING:
@@ -200,7 +199,7 @@ class Results:
             "regret": (("run", "replication", "step"), np.stack([run.regret for run in self.runs])),
             "correct": (("run", "step"), np.stack([run.correct for run in self.runs])),
         }
-        return frames.dataset(variables, coordinates, {})
+        return extra("xarray", "frames").Dataset(variables, coords=coordinates)
 
     def save(self, folder: str | Path) -> None:
         """Write the results into a folder: Parquet files and the metadata."""

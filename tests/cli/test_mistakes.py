@@ -76,7 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             connection.execute(f"PRAGMA user_version = {version}")
         connection.close()
     store = open_store(f"sqlite:///{here}/good.db")
-    store.prepare_tables()
+    store.create_tables()
     store.close()
     return here
 

@@ -86,7 +86,7 @@ def test_advise_prints_the_candidates_and_a_verdict(path: Path) -> None:
     arguments = ["advise", path, *COLUMNS, "--policy", "ts", "--policy", "uniform"]
     done = inside(*arguments)
     assert done.exit_code == 0, done.output
-    for words in ("behind the leader by", "may be the best", "The largest estimate is that of ts.", "as logged"):
+    for words in ("behind the leader by", "may be the best", "ts has the largest estimate.", "as logged"):
         assert words in done.stdout
     found = json.loads(inside(*arguments, "--json").stdout)
     assert (found["leader"], found["sure"]) == ("ts", True)

@@ -6,8 +6,8 @@ from distribution.archives import build
 
 
 @pytest.fixture(scope="session")
-def dist(tmp_path_factory) -> Path:
-    """What `make dist` builds."""
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the archives of `make dist`."""
     folder = tmp_path_factory.mktemp("dist")
     build(folder)
     return folder

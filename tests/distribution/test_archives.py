@@ -1,57 +1,60 @@
-"""The archives that are published: built for real, and looked into."""
+"""The contents of the archives that `make dist` builds."""
 
 import shutil
 import zipfile
+from pathlib import Path
 
 import pytest
 
-from distribution.archives import LARGEST, build, found, main, problems_of_sources, problems_of_wheel, wanted
+from distribution.archives import MAX_WHEEL_BYTES, build, found, main, package_files, source_problems, wheel_problems
 
 
-def copied(wheel, folder, leave_out=(), add=()):
-    """Return a wheel that differs from another one."""
+def changed_copy(
+    wheel: Path, folder: Path, leave_out: tuple[str, ...] = (), add: tuple[tuple[str, bytes], ...] = ()
+) -> Path:
+    """Return a copy of a wheel without some files and with some others."""
     changed = folder / wheel.name
     with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(changed, "w") as target:
         for name in source.namelist():
-            if not name.endswith(tuple(leave_out) or "\0"):
+            if not name.endswith(leave_out or ("\0",)):
                 target.writestr(name, source.read(name))
         for name, content in add:
             target.writestr(name, content)
     return changed
 
 
-def test_the_archives_hold_the_package_and_nothing_else(dist):
+def test_the_archives_contain_the_package_and_nothing_else(dist: Path) -> None:
     wheel, sources = found(dist)
-    assert problems_of_wheel(wheel) == []
-    assert problems_of_sources(sources) == []
+    assert wheel_problems(wheel) == []
+    assert source_problems(sources) == []
     main(dist)
 
 
-def test_what_pages_and_reports_are_made_of_counts_as_the_package():
-    kinds = {name.rpartition(".")[2] for name in wanted()}
+def test_templates_scripts_specs_and_data_are_files_of_the_package() -> None:
+    kinds = {name.rpartition(".")[2] for name in package_files()}
     assert {"py", "html", "css", "js", "svg", "json", "toml", "typed"} <= kinds
 
 
-def test_the_wheel_from_the_source_archive_is_the_wheel_from_the_tree(dist, tmp_path):
+def test_the_wheel_from_the_source_archive_is_the_wheel_from_the_tree(dist: Path, tmp_path: Path) -> None:
     build(tmp_path, "--wheel")
     wheel, _ = found(dist)
     assert (tmp_path / wheel.name).read_bytes() == wheel.read_bytes()
 
 
 @pytest.mark.parametrize("name", ["report.css", "playground.js", "reference.json", "memory.toml", "licenses/LICENSE"])
-def test_a_wheel_that_lacks_a_file_is_refused(dist, tmp_path, name):
-    (problem,) = problems_of_wheel(copied(found(dist)[0], tmp_path, leave_out=[name]))
+def test_a_missing_file_in_a_wheel_is_reported(dist: Path, tmp_path: Path, name: str) -> None:
+    (problem,) = wheel_problems(changed_copy(found(dist)[0], tmp_path, leave_out=(name,)))
     assert name in problem or "LICENSE" in problem
 
 
-def test_a_wheel_with_tests_in_it_is_refused(dist, tmp_path):
-    wheel = copied(found(dist)[0], tmp_path, add=[("tests/test_a.py", "")])
-    assert problems_of_wheel(wheel) == [f"{wheel.name} holds tests/test_a.py, which is no part of the package"]
+def test_a_wheel_with_tests_is_reported(dist: Path, tmp_path: Path) -> None:
+    wheel = changed_copy(found(dist)[0], tmp_path, add=(("tests/test_a.py", b""),))
+    assert wheel_problems(wheel) == [f"{wheel.name} contains tests/test_a.py, which is not part of the package"]
 
 
-def test_a_wheel_that_is_too_large_is_refused_by_make(dist, tmp_path):
+def test_make_dist_fails_for_a_wheel_that_is_too_large(dist: Path, tmp_path: Path) -> None:
     wheel, sources = found(dist)
-    copied(wheel, tmp_path, add=[("dynabandit/py.typed~", bytes(LARGEST))])
+    changed_copy(wheel, tmp_path, add=(("dynabandit/py.typed~", bytes(MAX_WHEEL_BYTES)),))
     shutil.copy(sources, tmp_path)
-    with pytest.raises(SystemExit, match=r"bytes, and must have less than 3,000,000"):
+    with pytest.raises(SystemExit, match=r"bytes and must have fewer than 3,000,000"):
         main(tmp_path)

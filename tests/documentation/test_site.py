@@ -1,10 +1,12 @@
-"""The site builds without a warning, and needs nothing from elsewhere."""
+"""The site builds without warnings and loads nothing from other hosts."""
 
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,13 +15,16 @@ from browser import PHONE
 from dynabandit.catalogue import fields_of
 
 ROOT = Path(__file__).parents[2]
-REGISTRIES = {"policies": db.policies.POLICIES, "environments": db.environments.ENVIRONMENTS}
-LARGEST_PICTURE = 30_000  # bytes
-ELSEWHERE = re.compile(r"""<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href)=["']?(?:https?:)?//[^>]*>""")
+REGISTRIES: dict[str, Mapping[str, type]] = {
+    "policies": db.policies.POLICIES,
+    "environments": db.environments.ENVIRONMENTS,
+}
+MAX_PICTURE_BYTES = 30_000
+OTHER_HOST = re.compile(r"""<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href)=["']?(?:https?:)?//[^>]*>""")
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
@@ -32,21 +37,21 @@ def site(tmp_path_factory):
     return folder
 
 
-def test_no_page_loads_anything_from_elsewhere(site):
+def test_no_page_loads_anything_from_other_hosts(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 15
     for page in pages:
-        assert not ELSEWHERE.findall(page.read_text(encoding="utf-8")), page.name
+        assert not OTHER_HOST.findall(page.read_text(encoding="utf-8")), page.name
 
 
-def test_examples_outside_of_fences_become_code(site):
+def test_python_sessions_are_rendered_as_code(site: Path) -> None:
     text = (site / "offline.html").read_text(encoding="utf-8")
     assert "<blockquote>" not in text
     assert "language-pycon" in text
 
 
 @pytest.mark.parametrize("kind", REGISTRIES)
-def test_every_class_of_a_registry_has_its_page(site, kind):
+def test_every_registered_class_has_a_page_with_its_parameters(site: Path, kind: str) -> None:
     index = (site / kind / "index.html").read_text(encoding="utf-8")
     for name, one in REGISTRIES[kind].items():
         text = (site / kind / f"{name}.html").read_text(encoding="utf-8")
@@ -54,42 +59,42 @@ def test_every_class_of_a_registry_has_its_page(site, kind):
         assert one.__name__ in text
         assert "References" in text
         for parameter in fields_of(one):
-            assert f"<code>{parameter.name}</code>" in text, f"{name} does not tell of {parameter.name}"
+            assert f"<code>{parameter.name}</code>" in text, f"{name} does not document {parameter.name}"
 
 
 @pytest.mark.parametrize("kind", REGISTRIES)
-def test_every_page_has_a_small_picture(kind):
+def test_every_page_has_a_small_picture(kind: str) -> None:
     for name in REGISTRIES[kind]:
         picture = ROOT / "docs" / "pictures" / kind / f"{name}.svg"
         assert picture.exists(), "run: python docs/pictures/catalogue.py"
-        assert picture.stat().st_size < LARGEST_PICTURE
+        assert picture.stat().st_size < MAX_PICTURE_BYTES
 
 
-def test_every_policy_says_what_a_step_costs(site):
+def test_every_policy_states_its_cost_per_step(site: Path) -> None:
     for name in db.policies.POLICIES:
-        assert "A step: O(" in (site / "policies" / f"{name}.html").read_text(encoding="utf-8"), name
+        assert "Cost per step: O(" in (site / "policies" / f"{name}.html").read_text(encoding="utf-8"), name
 
 
-def test_equations_are_drawn_by_the_browser_alone(site):
+def test_equations_are_mathml(site: Path) -> None:
     text = (site / "policies" / "ucb.html").read_text(encoding="utf-8")
     assert "<msqrt>" in text
     assert "math::" not in text
 
 
-def test_the_leaderboard_is_copied_into_the_guide(site):
+def test_the_leaderboard_is_copied_into_the_guide(site: Path) -> None:
     text = (site / "which-policy.html").read_text(encoding="utf-8")
     assert text.count("<tr>") > 15
 
 
-def test_the_notebooks_show_what_they_found(site):
+def test_the_notebooks_are_shown_with_their_output(site: Path) -> None:
     for name in ("paper", "flights"):
         text = (site / "notebooks" / f"{name}.html").read_text(encoding="utf-8")
         assert text.count('<div class="output"><svg') >= 2
         assert (site / "notebooks" / f"{name}.ipynb").exists()
 
 
-@pytest.mark.parametrize("page", ["index", "which-policy", "policies/glr-kl-ucb", "notebooks/flights"])
-def test_a_page_opens_on_a_phone_without_a_network(site, open_page, page):
+@pytest.mark.parametrize("page", ["which-policy", "policies/glr-kl-ucb", "notebooks/flights"])
+def test_a_page_opens_on_a_phone_without_network_access(site: Path, open_page: Any, page: str) -> None:
     visit = open_page((site / f"{page}.html").as_uri(), size=PHONE)
     assert not visit.errors
     assert all(address.startswith(("file:", "data:")) for address in visit.requests), visit.requests

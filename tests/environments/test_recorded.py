@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from cudasim import cudasim
 
 RATES = [[0.0, 1.0, 0.5], [1.0, 0.0, 0.25]]
 
@@ -40,21 +39,3 @@ def test_records_that_are_none_are_refused(arguments: dict[str, object], message
 def test_there_is_no_step_after_the_last_period() -> None:
     with pytest.raises(ValueError, match="horizon must be at most 6, where environment 'recorded' ends, got 7"):
         db.simulate("ts", db.environment("recorded", rates=RATES, period=3), horizon=7)
-
-
-ON_A_GPU = """
-import dynabandit as db
-
-world = db.environment("recorded", rates=[[0.0, 1.0, 0.5], [1.0, 0.0, 0.25]], period=4)
-common = dict(horizon=8, replications=2, seed=3, keep=("arms", "rewards"), times=4)
-here, there = (db.simulate("ts", world, backend=backend, **common) for backend in ("cpu", "cuda"))
-for part in ("arms", "rewards", "regret", "correct"):
-    assert (getattr(here, part) == getattr(there, part)).all(), part
-print("agree")
-"""
-
-
-def test_a_gpu_plays_the_same_record() -> None:
-    """With Numba's simulator of one, which runs the same kernels."""
-    done = cudasim("-c", ON_A_GPU)
-    assert done.stdout == "agree\n", done.stderr

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 import dynabandit as db
-from dynabandit.experiments import Watcher, compiling
+from dynabandit.experiments import ProgressReporter, compiling
 from dynabandit.experiments.compiling import compile_ahead
 
 POLICIES = ("d-ucb", "ucb", "uniform")
 COMPILE = """
 import dynabandit as db
-from dynabandit.experiments import Watcher
+from dynabandit.experiments import ProgressReporter
 from dynabandit.experiments.compiling import compile_ahead
 policies = [(db.policy(name), arms) for name in ("d-ucb", "ucb") for arms in (2, 50)]
-compile_ahead(policies, [db.environment("case-3")], False, jobs=2, watcher=Watcher())
+compile_ahead(policies, [db.environment("case-3")], False, jobs=2, reporter=ProgressReporter())
 """
 SIMULATE = """
 import dynabandit as db
@@ -43,7 +43,7 @@ def test_a_simulation_runs_with_what_several_processes_compiled_ahead_and_nothin
     assert capfd.readouterr().out == together
 
 
-class Recorder(Watcher):
+class Recorder(ProgressReporter):
     def __init__(self):
         self.titles = []
 
@@ -53,9 +53,9 @@ class Recorder(Watcher):
 
 def test_what_is_on_disk_is_not_compiled_again():
     db.simulate("ucb", "case-3", horizon=10)
-    watcher = Recorder()
-    compile_ahead([(db.policy("ucb"), 2)], [db.environment("case-3", arms=7)], False, jobs=2, watcher=watcher)
-    assert watcher.titles == []
+    reporter = Recorder()
+    compile_ahead([(db.policy("ucb"), 2)], [db.environment("case-3", arms=7)], False, jobs=2, reporter=reporter)
+    assert reporter.titles == []
 
 
 def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch):
@@ -64,7 +64,7 @@ def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch):
     monkeypatch.setattr(compiling, "compile_item", done.append)
     monkeypatch.setattr(sys, "executable", "/bin/false")
     policies = [(db.policy(name), 2) for name in POLICIES]
-    compile_ahead(policies, [], False, jobs=2, watcher=Recorder())
+    compile_ahead(policies, [], False, jobs=2, reporter=Recorder())
     assert len(done) >= len(policies) - 1  # one may have gone to the worker; it is compiled when it is needed
 
 
@@ -83,7 +83,7 @@ def test_workers_end_when_this_process_is_interrupted(monkeypatch):
     monkeypatch.setattr(compiling, "is_compiled", lambda policy, arms: False)
     monkeypatch.setattr(compiling, "compile_item", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        compile_ahead([(db.policy(name), 2) for name in POLICIES], [], False, jobs=3, watcher=Recorder())
+        compile_ahead([(db.policy(name), 2) for name in POLICIES], [], False, jobs=3, reporter=Recorder())
     assert len(workers) == 2
     assert all(worker.process.returncode is not None for worker in workers)
 
@@ -103,11 +103,11 @@ def test_ctrl_c_inside_of_llvm_is_not_lost(monkeypatch, usual):
     try:
         policies = [(db.policy(name), 2) for name in POLICIES]
         if usual is signal.SIG_IGN:  # as for a command in the background: it stays deaf
-            compile_ahead(policies, [], False, jobs=1, watcher=Recorder())
+            compile_ahead(policies, [], False, jobs=1, reporter=Recorder())
             assert len(begun) == len(POLICIES)
         else:
             with pytest.raises(KeyboardInterrupt):
-                compile_ahead(policies, [], False, jobs=1, watcher=Recorder())
+                compile_ahead(policies, [], False, jobs=1, reporter=Recorder())
             assert len(begun) == 1
         assert signal.getsignal(signal.SIGINT) is usual
     finally:

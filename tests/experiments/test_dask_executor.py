@@ -1,233 +1,182 @@
-"""Runs on a real cluster: a scheduler and workers, processes of their own, on loopback."""
+"""Runs on real clusters: a scheduler and workers on loopback."""
 
-import json
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
 import pytest
 
 import dynabandit as db
+from dask_cluster import SOURCE, ProcessCluster, kill, stored, thread_cluster
 from dynabandit.experiments import (
     ClusterError,
     CoverageSpec,
     Experiment,
-    Named,
     PathSpec,
+    ProgressReporter,
     Spec,
-    Watcher,
     dask_executor,
     run,
     tasks,
 )
-from dynabandit.experiments.identity import identity
-from dynabandit.experiments.pieces import Gathered, bundles
+from dynabandit.experiments.dask_executor import DaskExecutor
+from dynabandit.experiments.machine_fingerprint import machine_fingerprint
 from dynabandit.experiments.plan import make_plan
+from dynabandit.experiments.store import Store
+from dynabandit.experiments.task_parts import PartCollector, group_parts
+from dynabandit.experiments.tasks import PendingTask
 
-SMALL = {"horizon": 500, "seed": 3, "times": 4}
-WORLD = Named("case-1", {"arms": 3})
-FIRST = Experiment(id="first", environment=WORLD, policies=(Named("ucb"), Named("d-ucb")), replications=60, **SMALL)
-SECOND = Experiment(id="second", environment=Named("case-3"), policies=(Named("aff-ots"),), replications=130, **SMALL)
-PATHS = PathSpec(environment=WORLD, figure="paths", replications=2, horizon=40, seed=3, points=20)
+SMALL: dict[str, Any] = {"horizon": 500, "seed": 3, "times": 4}
+ENVIRONMENT = db.environment("case-1", arms=3)
+FIRST = Experiment(
+    id="first", environment=ENVIRONMENT, policies=(db.policy("ucb"), db.policy("ts")), replications=60, **SMALL
+)
+SECOND = Experiment(
+    id="second", environment=db.environment("case-1"), policies=(db.policy("ucb"),), replications=130, **SMALL
+)
+PATHS = PathSpec(environment=ENVIRONMENT, figure="paths", replications=2, horizon=40, seed=3, points=20)
 BOUND = CoverageSpec(figure="bound", means=(0.3, 0.5), step_sizes=(0.01,), observations=(2, 20), streams=400)
 SPEC = Spec(title="Small", experiments=(FIRST, SECOND), sample_paths=(PATHS,), coverage=(BOUND,))
-SOURCE = Path(db.__file__).parents[1]
 
 
-class Hook(Watcher):
-    """Does something once, when enough has been stored."""
+class Hook(ProgressReporter):
+    """Calls a function once, when enough has been stored."""
 
-    def __init__(self, out, action, stored=1):
-        self.out, self.action, self.stored = out, action, stored
-        self.left, self.notes, self.acted = 0.0, [], False
+    def __init__(self, out: Path, action: Callable[[], object], count: int = 1) -> None:
+        self.out, self.action, self.count = out, action, count
+        self.left, self.called = 0.0, False
+        self.notes: list[str] = []
 
-    def begin(self, work, figures):
-        self.left = work
+    def begin(self, cost: float, figures: int) -> None:
+        self.left = cost
 
-    def advance(self, work):
-        self.left -= work
-        if not self.acted and self.left > 0.5 and len(kept(self.out)) >= self.stored:
-            self.acted = True
+    def advance(self, cost: float) -> None:
+        self.left -= cost
+        if not self.called and self.left > 0.5 and len(stored(self.out)) >= self.count:
+            self.called = True
             self.action()
 
-    def note(self, message):
+    def note(self, message: str) -> None:
         self.notes.append(message)
 
 
-def kept(out):
-    return {path.name: path.read_bytes() for path in (out / "store").glob("*.result")}
-
-
-def left_behind(out):
+def incomplete(out: Path) -> list[str]:
     return [path.name for path in (out / "store").iterdir() if path.suffix != ".result"]
 
 
-def python(*arguments, source=SOURCE, **options):
-    """Start a process that outlives no test."""
-    environment = {**os.environ, "PYTHONPATH": str(source)}
-    return subprocess.Popen(
-        [sys.executable, *map(str, arguments)],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        **options,
-    )
-
-
-def wait_until(event, process):
-    """Wait for something that can be seen from outside, while the process runs."""
-    while not event():
-        try:
-            process.wait(timeout=0.005)
-        except subprocess.TimeoutExpired:
-            continue
-        pytest.fail(f"the process ended early with {process.returncode}")
-
-
-class Loopback:
-    """A scheduler and its workers."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.workers = []
-        self.scheduler = python(
-            "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
-            "--scheduler-file", folder / "scheduler.json",
-        )  # fmt: skip
-        wait_until(self._has_address, self.scheduler)
-
-    def _has_address(self):
-        try:
-            self.address = json.loads((self.folder / "scheduler.json").read_text(encoding="utf-8"))["address"]
-        except (FileNotFoundError, json.JSONDecodeError):
-            return False
-        return True
-
-    def add(self, source=SOURCE):
-        """Start a worker; the cluster waits for the first one by itself."""
-        worker = python(
-            "-m", "distributed.cli.dask_worker", self.address, "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny",
-            "--no-dashboard", "--local-directory", self.folder, source=source,
-        )  # fmt: skip
-        self.workers.append(worker)
-        return worker
-
-    def wait_for(self, count):
-        from distributed import Client
-
-        with Client(self.address, set_as_default=False) as client:
-            client.wait_for_workers(count, timeout=120)
-
-    def stop(self):
-        for process in (*self.workers, self.scheduler):
-            process.kill()
-            process.wait()
-
-
-@contextmanager
-def loopback(folder, workers):
-    made = Loopback(folder)
-    try:
-        for _ in range(workers):
-            made.add()
-        if workers:
-            made.wait_for(workers)
-        yield made
-    finally:
-        made.stop()
+def pending_tasks(spec: Spec = SPEC) -> list[PendingTask]:
+    return [PendingTask(task, list(task.requests)) for task in make_plan(spec).tasks]
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """What this machine alone finds."""
+def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The results of this machine alone."""
     out = tmp_path_factory.mktemp("alone")
     run(SPEC, out)
-    return kept(out)
+    return stored(out)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
+    """A scheduler whose workers are processes that a test may kill; a test says how many it needs."""
+    made = ProcessCluster(tmp_path_factory.mktemp("cluster"))
+    yield made
+    made.stop()
 
 
 @pytest.fixture
-def small_tasks(monkeypatch):
-    """Tasks so small that there are dozens of them."""
-    monkeypatch.setattr(dask_executor, "SMALLEST", 1e4)
-    monkeypatch.setattr(dask_executor, "LARGEST", 3e4)
-    monkeypatch.setattr(dask_executor, "SCHEDULED", 1.0)
+def _small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups so small that there are dozens of them."""
+    monkeypatch.setattr(dask_executor, "SMALLEST_COST", 1e4)
+    monkeypatch.setattr(dask_executor, "LARGEST_COST", 3e4)
+    monkeypatch.setattr(dask_executor, "LARGEST_COST_PER_THREAD", 1.0)
 
 
-def test_a_cluster_finds_what_one_machine_finds_bit_for_bit(tmp_path, alone, small_tasks):
-    with loopback(tmp_path, workers=2) as there:
-        results = run(SPEC, tmp_path / "out", cluster=there.address)
-    assert kept(tmp_path / "out") == alone
-    assert (results.metadata["cluster"], results.metadata["workers"]) == (there.address, 2)
-    expected = db.compare(["ucb", "d-ucb"], db.environment("case-1", arms=3), replications=60, **SMALL)
+@pytest.mark.usefixtures("_small_groups")
+def test_a_cluster_gives_the_results_of_one_machine_bit_for_bit_though_a_worker_is_killed(
+    tmp_path: Path, alone: dict[str, bytes], cluster: ProcessCluster
+) -> None:
+    first, _ = cluster.prepare(2)
+    reporter = Hook(tmp_path / "out", first.kill)
+    results = run(SPEC, tmp_path / "out", cluster=cluster.address, reporter=reporter)
+    assert reporter.called
+    assert first.wait() == -signal.SIGKILL
+    assert stored(tmp_path / "out") == alone
+    assert (results.metadata["cluster"], results.metadata["workers"]) == (cluster.address, 2)
+    expected = db.compare(["ucb", "ts"], ENVIRONMENT, replications=60, **SMALL)
     for label, simulation in expected.items():
         np.testing.assert_array_equal(results.one(experiment="first", label=label).regret, simulation.regret)
 
 
-def test_a_worker_killed_in_the_middle_costs_nothing_but_time(tmp_path, alone, small_tasks):
-    with loopback(tmp_path, workers=2) as there:
-        watcher = Hook(tmp_path / "out", there.workers[0].kill)
-        run(SPEC, tmp_path / "out", cluster=there.address, watcher=watcher)
-        assert watcher.acted
-        assert there.workers[0].wait() == -signal.SIGKILL
-    assert kept(tmp_path / "out") == alone
-
-
-def test_a_run_whose_last_worker_died_says_so_and_goes_on_with_the_next(tmp_path, alone, small_tasks, monkeypatch):
-    monkeypatch.setattr(dask_executor, "LOOK", 0.05)
+@pytest.mark.usefixtures("_small_groups")
+def test_a_run_whose_last_worker_died_reports_it_and_continues_with_the_next(
+    tmp_path: Path, alone: dict[str, bytes], cluster: ProcessCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_executor, "POLL_SECONDS", 0.05)
 
     class Replacing(Hook):
-        def note(self, message):
+        def note(self, message: str) -> None:
             super().note(message)
-            there.add()
+            cluster.add()
 
-    with loopback(tmp_path, workers=1) as there:
-        watcher = Replacing(tmp_path / "out", there.workers[0].kill)
-        run(SPEC, tmp_path / "out", cluster=there.address, watcher=watcher)
-    assert watcher.notes == [f"no worker is left at {there.address}; waiting for one to come"]
-    assert kept(tmp_path / "out") == alone
+    (only,) = cluster.prepare(1)
+    reporter = Replacing(tmp_path / "out", only.kill)
+    run(SPEC, tmp_path / "out", cluster=cluster.address, reporter=reporter)
+    assert reporter.notes == [f"the scheduler at {cluster.address} has no workers any more; waiting for one"]
+    assert stored(tmp_path / "out") == alone
 
 
-def test_a_scheduler_killed_in_the_middle_is_said_and_the_run_resumes(tmp_path, alone, small_tasks, monkeypatch):
-    with loopback(tmp_path, workers=2) as there:
-        watcher = Hook(tmp_path / "out", there.scheduler.kill, stored=2)
-        with pytest.raises(ClusterError, match=f"the scheduler at {there.address} is gone"):
-            run(SPEC, tmp_path / "out", cluster=there.address, watcher=watcher)
-    stored = kept(tmp_path / "out")
-    assert 2 <= len(stored) < len(alone)
-    assert stored.items() <= alone.items()
-    assert not left_behind(tmp_path / "out")
-    computed = []
+@pytest.mark.usefixtures("_small_groups")
+def test_a_scheduler_killed_during_a_run_is_reported_and_the_run_resumes_without_it(
+    tmp_path: Path, alone: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = ProcessCluster(tmp_path)
+    try:
+        cluster.prepare(1)
+        reporter = Hook(tmp_path / "out", cluster.scheduler.kill, count=2)
+        with pytest.raises(ClusterError, match=f"the connection to the scheduler at {cluster.address} is lost"):
+            run(SPEC, tmp_path / "out", cluster=cluster.address, reporter=reporter)
+    finally:
+        cluster.stop()
+    before = stored(tmp_path / "out")
+    assert 2 <= len(before) < len(alone)
+    assert before.items() <= alone.items()
+    assert not incomplete(tmp_path / "out")
+    computed: list[str] = []
 
-    def spy(policies, environment, **arguments):
+    def spy(policies: dict[str, db.Policy], environment: db.Environment, **arguments: Any) -> dict[str, db.Simulation]:
         computed.extend(policies)
         return db.compare(policies, environment, **arguments)
 
     monkeypatch.setattr(tasks, "compare", spy)
     run(SPEC, tmp_path / "out")
-    assert kept(tmp_path / "out") == alone
-    assert not {f"{key}.result" for key in computed} & set(stored)
+    assert stored(tmp_path / "out") == alone
+    assert not {f"{key}.result" for key in computed} & set(before)
 
 
-def test_a_local_cluster_finds_the_same_and_leaves_no_process_behind(tmp_path, alone):
-    run(SPEC, tmp_path / "out", cluster="local", jobs=2)
-    assert kept(tmp_path / "out") == alone
-    assert not [child for child in psutil.Process().children() if "spawn_main" in " ".join(child.cmdline())]
+def test_a_local_cluster_gives_the_same_and_leaves_no_process_behind(tmp_path: Path, alone: dict[str, bytes]) -> None:
+    before = psutil.Process().children()
+    run(SPEC, tmp_path / "out", cluster="local", jobs=1)
+    assert stored(tmp_path / "out") == alone
+    left = [child for child in psutil.Process().children() if child not in before]
+    assert not [child for child in left if "spawn_main" in " ".join(child.cmdline())]
 
 
-def hear_ctrl_c():
-    """A process that a shell started in the background would be deaf to it, and so would its children."""
+def accept_ctrl_c() -> None:
+    """Undo that a shell lets background processes ignore Ctrl-C, which their children inherit."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_ctrl_c_in_a_terminal_stops_a_local_cluster_and_leaves_the_store_whole(tmp_path):
-    command = ["compare", "--env", "case-1", "ucb", "--replications", "1000", "--horizon", "60000", "--jobs", "2"]
+def test_ctrl_c_in_a_terminal_stops_a_local_cluster_and_leaves_the_store_complete(tmp_path: Path) -> None:
+    command = ["compare", "--env", "case-1", "ucb", "--replications", "1000", "--horizon", "60000", "--jobs", "1"]
     process = subprocess.Popen(
         [sys.executable, "-m", "dynabandit", *command, "--cluster", "local", "--out", str(tmp_path / "out")],
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
@@ -235,73 +184,111 @@ def test_ctrl_c_in_a_terminal_stops_a_local_cluster_and_leaves_the_store_whole(t
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=hear_ctrl_c,
+        preexec_fn=accept_ctrl_c,
     )
-    wait_until(lambda: kept(tmp_path / "out"), process)
+    while not stored(tmp_path / "out"):
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.005)
     children = psutil.Process(process.pid).children(recursive=True)
-    os.killpg(process.pid, signal.SIGINT)  # a terminal tells all of its processes
+    os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to all processes of the session
     output, errors = process.communicate()
     assert process.returncode == 130, errors
     *stages, last = errors.splitlines()
-    assert stages == ["compiling where that is needed", "simulating 40 units of work on 2 workers"]
-    assert last.startswith("dynabandit: stopped. What is done is kept in ")
+    assert stages == ["compiling on the workers, where that is needed", "simulating 40 tasks on 1 worker"]
+    assert last.startswith("dynabandit: stopped. Finished results are stored in ")
     assert output == ""
     assert children
     assert not psutil.wait_procs(children, timeout=60)[1]
-    assert not left_behind(tmp_path / "out")
+    assert not incomplete(tmp_path / "out")
     experiment = Experiment(
-        id="case-1-arms-2", environment=Named("case-1"), policies=(Named("ucb"),), horizon=60_000, replications=1000
+        id="case-1-arms-2",
+        environment=db.environment("case-1"),
+        policies=(db.policy("ucb"),),
+        horizon=60_000,
+        replications=1000,
     )
-    plan = make_plan(Spec(title="The same", experiments=(experiment,)))
-    from dynabandit.experiments.store import Store
-
     store = Store(tmp_path / "out" / "store")
-    whole = {key for task in plan.tasks for key in task.requests if store.load(key) is not None}
-    assert {f"{key}.result" for key in whole} == set(kept(tmp_path / "out"))
+    keys = [key for one in pending_tasks(Spec(title="The same", experiments=(experiment,))) for key in one.keys]
+    assert {f"{key}.result" for key in keys if store.load(key) is not None} == set(stored(tmp_path / "out"))
     assert not store.damaged
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "message"),
-    [
-        ("__init__.py", f'"{db.__version__}"', '"9.9"', f"it has dynabandit 9.9, not {db.__version__}"),
-        ("policies/ucb.py", "\n", "\n\n", "its copy of dynabandit has other code under the same version"),
-        ("experiments/identity.py", "def identity", "def renamed", "it says .*cannot import name"),
-    ],
-)
-def test_a_worker_with_other_code_is_refused_before_any_work(tmp_path, file, old, new, message):
+def test_a_worker_with_other_code_is_refused_before_any_task(tmp_path: Path, cluster: ProcessCluster) -> None:
     other = tmp_path / "other"
     shutil.copytree(SOURCE / "dynabandit", other / "dynabandit", ignore=shutil.ignore_patterns("__pycache__"))
-    path = other / "dynabandit" / file
-    path.write_text(path.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
-    with loopback(tmp_path, workers=1) as there:
-        there.add(source=other)
-        there.wait_for(2)
-        with pytest.raises(
-            ClusterError, match=f"worker tcp://.* would not give the results of this machine: {message}"
-        ):
-            run(SPEC, tmp_path / "out", cluster=there.address)
+    with open(other / "dynabandit" / "policies" / "ucb.py", "a", encoding="utf-8") as file:
+        file.write("\n")
+    cluster.prepare(0)
+    worker = cluster.add(source=other)
+    cluster.wait_for(1)
+    with pytest.raises(ClusterError, match=r"worker tcp://.*: its copy of dynabandit has other code under the same"):
+        run(SPEC, tmp_path / "out", cluster=cluster.address)
+    kill(worker)
     assert not (tmp_path / "out").exists()
 
 
+class FakeClient:
+    """Reports versions and fingerprints as the client of a cluster with one worker does."""
+
+    def __init__(self, scheduler: dict[str, str], versions: dict[str, str], fingerprint: Any) -> None:
+        same = {name: machine_fingerprint()[name] for name in ("python", "dynabandit", "numba", "numpy")}
+        self.versions = {
+            "scheduler": {"packages": {**same, **scheduler}},
+            "workers": {"tcp://there:1": {"packages": {**same, **versions}}},
+        }
+        self.fingerprint = fingerprint
+
+    def wait_for_workers(self, count: int, timeout: float) -> None:
+        pass
+
+    def get_versions(self, packages: list[str]) -> Any:
+        return self.versions
+
+    def run(self, function: Any, on_error: str) -> Any:
+        return {"tcp://there:1": self.fingerprint}
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "versions", "fingerprint", "message"),
+    [
+        ({"python": "2.7.1"}, {}, {}, r"the scheduler would not give .*: it has python 2\.7, not"),
+        ({}, {"dynabandit": "9.9"}, {}, rf"worker tcp://there:1 .*: it has dynabandit 9\.9, not {db.__version__}"),
+        ({}, {"numba": None}, {}, "worker tcp://there:1 .*: it has no numba"),
+        ({}, {}, {"arithmetic": "x"}, "worker tcp://there:1 .*: its C library or processor gives other last digits"),
+        ({}, {}, ImportError("cannot import it"), "worker tcp://there:1 .*: it reports cannot import it"),
+    ],
+)
+def test_whatever_differs_from_this_machine_is_refused(
+    scheduler: dict[str, str], versions: dict[str, str], fingerprint: Any, message: str
+) -> None:
+    with pytest.raises(ClusterError, match=message):
+        DaskExecutor(FakeClient(scheduler, versions, fingerprint), "tcp://there:8786").check_workers()
+
+
 @pytest.mark.parametrize("name", ["python", "numba", "numpy", "arithmetic"])
-def test_a_worker_that_joins_later_is_looked_at_when_it_is_asked(name, monkeypatch):
-    monkeypatch.setattr(dask_executor, "_own_address", lambda: "tcp://there:1")
-    with pytest.raises(ClusterError, match="worker tcp://there:1, which came later, would not give the results"):
-        dask_executor.answer_here([], {**identity(), name: "another"})
+def test_a_worker_that_joins_later_is_checked_when_it_gets_its_first_task(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_executor, "_worker_address", lambda: "tcp://there:1")
+    with pytest.raises(ClusterError, match="worker tcp://there:1, which joined later, would not give the results"):
+        dask_executor.compute_on_worker([], {**machine_fingerprint(), name: "another"})
 
 
-def test_no_workers_is_an_error_that_says_what_to_start(tmp_path, monkeypatch):
-    monkeypatch.setattr(dask_executor, "PATIENCE", 0.5)
-    with loopback(tmp_path, workers=0) as there:
-        with pytest.raises(ClusterError, match=f"has no workers; start some with: dask worker {there.address}"):
-            run(SPEC, tmp_path / "out", cluster=there.address)
+def test_a_cluster_without_workers_is_an_error_that_says_what_to_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_executor, "CONNECT_SECONDS", 0.5)
+    with thread_cluster(workers=0) as address:
+        with pytest.raises(ClusterError, match=f"has no workers; start some with: dask worker {address}"):
+            run(SPEC, tmp_path / "out", cluster=address)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("listening", [False, True])
-def test_an_address_that_does_not_answer_is_an_error_within_a_bounded_time(tmp_path, monkeypatch, listening):
-    monkeypatch.setattr(dask_executor, "PATIENCE", 0.5)
+def test_an_address_that_does_not_answer_is_an_error_within_a_bounded_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listening: bool
+) -> None:
+    monkeypatch.setattr(dask_executor, "CONNECT_SECONDS", 0.5)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         if listening:
@@ -323,31 +310,31 @@ def test_an_address_that_does_not_answer_is_an_error_within_a_bounded_time(tmp_p
         ({"cluster": "local", "backend": "cuda"}, "cluster 'local' needs backend='cpu', got backend='cuda'"),
     ],
 )
-def test_what_makes_no_sense_on_a_cluster_is_refused(tmp_path, wrong, message):
+def test_options_that_do_not_fit_a_cluster_are_refused(tmp_path: Path, wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         run(SPEC, tmp_path / "out", **wrong)
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("most", [1.0, 1e4, 1e5, 1e9])
-def test_work_cut_into_any_pieces_and_put_together_is_the_same(most, alone):
-    work = [(task, list(task.requests)) for task in make_plan(SPEC).tasks]
-    gathered = Gathered(work)
-    whole = []
-    for bundle in bundles(work, most):
-        for piece in reversed(bundle):
-            whole += gathered.add(piece, piece.task.compute(piece.keys, 1, lambda work: None))
-    assert {id(task) for task, _ in whole} == {id(task) for task, _ in work}
-    for task, answers in whole:
-        computed = task.compute(list(task.requests), 1, lambda work: None)
+@pytest.mark.parametrize("cost", [1.0, 1e4, 1e5, 1e9])
+def test_tasks_split_into_any_parts_and_joined_give_the_same_results(cost: float) -> None:
+    pending = pending_tasks()
+    collector = PartCollector(pending)
+    joined = []
+    for group in group_parts(pending, cost):
+        for part in reversed(group):
+            task, keys = part.pending
+            joined += collector.add(part, task.compute(keys, 1, lambda cost: None))
+    assert {id(task) for task, _ in joined} == {id(task) for task, _ in pending}
+    for task, results in joined:
+        computed = task.compute(list(task.requests), 1, lambda cost: None)
         for key, arrays in computed.items():
             for name, array in arrays.items():
-                assert answers[key][name].dtype == array.dtype
-                np.testing.assert_array_equal(answers[key][name], array)
+                assert results[key][name].dtype == array.dtype
+                np.testing.assert_array_equal(results[key][name], array)
 
 
-def test_bundles_are_neither_much_larger_nor_much_smaller_than_wished():
-    work = [(task, list(task.requests)) for task in make_plan(SPEC).tasks]
-    made = list(bundles(work, 5e4))
-    costs = [sum(piece.cost for piece in bundle) for bundle in made]
+def test_groups_of_parts_have_about_the_wanted_cost() -> None:
+    groups = list(group_parts(pending_tasks(), 5e4))
+    costs = [sum(part.pending.cost for part in group) for group in groups]
     assert all(5e4 <= cost <= 1e5 for cost in costs[:-1])

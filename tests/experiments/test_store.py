@@ -4,11 +4,11 @@ import os
 import numpy as np
 import pytest
 
-from dynabandit.experiments.store import StorageError, Store, address, plain
+from dynabandit.experiments.store import StorageError, Store, plain, request_key
 
 ARRAYS = {"regret": np.arange(6.0).reshape(2, 3), "correct": np.array([1, 2, 3])}
 REQUEST = {"policy": "ucb", "parameters": {"prior": (2.0, 2.0)}}
-KEY = address(REQUEST)
+KEY = request_key(REQUEST)
 
 
 @pytest.fixture
@@ -41,12 +41,12 @@ def test_what_was_never_saved_is_not_there(store):
 
 
 def test_an_address_depends_on_what_is_asked_and_not_on_how_it_is_written():
-    assert address({"a": 1, "b": [2.0, 3]}) == address({"b": (2, np.float64(3.0)), "a": 1.0})
-    assert address({"times": np.arange(3)}) == address({"times": [0, 1, 2]})
-    assert address({"a": 1}) != address({"a": 1.5})
-    assert address({"a": "1"}) != address({"a": 1})
-    assert address({"a": True}) != address({"a": 1})
-    assert address({"a": None}) != address({})
+    assert request_key({"a": 1, "b": [2.0, 3]}) == request_key({"b": (2, np.float64(3.0)), "a": 1.0})
+    assert request_key({"times": np.arange(3)}) == request_key({"times": [0, 1, 2]})
+    assert request_key({"a": 1}) != request_key({"a": 1.5})
+    assert request_key({"a": "1"}) != request_key({"a": 1})
+    assert request_key({"a": True}) != request_key({"a": 1})
+    assert request_key({"a": None}) != request_key({})
 
 
 def test_plain_values_are_those_of_json():
@@ -109,7 +109,7 @@ def test_what_a_killed_process_left_behind_is_dropped_once_it_is_old(store):
 
 def test_forgetting_deletes_only_what_is_named(store):
     store.save("3" * 64, ARRAYS, REQUEST)
-    store.forget(["3" * 64, "4" * 64])
+    store.delete(["3" * 64, "4" * 64])
     assert names(store) == [f"{KEY}.result"]
 
 

@@ -1,9 +1,10 @@
-"""The door to Gymnasium, through its own checker."""
+"""Our environments in Gymnasium, with its own checker."""
 
 import copy
 import subprocess
 import sys
 import warnings
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -14,7 +15,7 @@ import dynabandit as db
 import dynabandit.integrations.gymnasium
 from dynabandit.integrations.gymnasium import BanditEnv
 
-NEEDED: dict[str, dict[str, object]] = {
+NEEDED: dict[str, dict[str, Any]] = {
     "Fixed": {"means": [0.2, 0.8]},
     "Piecewise": {"starts": [1, 5], "means": [[0.2, 0.8], [0.8, 0.2]]},
     "Path": {"means": np.full((30, 3), 0.5)},
@@ -36,7 +37,7 @@ def test_every_environment_of_the_registry_is_registered() -> None:
         assert f"dynabandit/{kind.__name__}-v0" in gymnasium.registry
 
 
-def test_gymnasium_can_import_the_adapter_by_itself() -> None:
+def test_gymnasium_can_import_the_module_itself() -> None:
     code = (
         "import gymnasium; print(gymnasium.make('dynabandit.integrations.gymnasium:dynabandit/Case1-v0').action_space)"
     )
@@ -61,7 +62,7 @@ def test_the_episodes_of_a_seed_are_the_replications_of_a_simulation() -> None:
         env.reset()
 
 
-def test_a_copy_goes_on_by_itself() -> None:
+def test_a_copy_continues_independently() -> None:
     env = gymnasium.make("dynabandit/Case3-v0", horizon=20)
     env.reset(seed=1)
     other = copy.deepcopy(env)

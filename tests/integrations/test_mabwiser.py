@@ -1,11 +1,13 @@
-"""The door to MABWiser: the same script runs with either bandit."""
+"""Our policies in MABWiser's interface: the same script runs with either library."""
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas
 import pytest
-from mabwiser import mab as theirs
+from mabwiser import mab as theirs  # type: ignore[import-untyped]
 
 import dynabandit as db
 from dynabandit.integrations.mabwiser import MAB
@@ -19,7 +21,7 @@ MAKERS = {
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
 @pytest.mark.parametrize("kind", [list, np.array, pandas.Series])
-def test_a_script_for_mabwiser_runs_with_either(make, kind) -> None:  # type: ignore[no-untyped-def]
+def test_a_script_for_mabwiser_runs_with_either(make: Callable[[], Any], kind: Callable[[list[Any]], Any]) -> None:
     mab = make()
     mab.fit(decisions=kind(["red", "green", "blue"] * 30), rewards=kind([0, 0, 1] * 30))
     assert [mab.predict() for _ in range(20)].count("blue") > 10
@@ -43,10 +45,10 @@ def test_the_arguments_have_the_names_of_mabwisers(method: str) -> None:
     assert own == other
 
 
-def test_a_history_that_is_fitted_has_its_own_clock() -> None:
+def test_idle_times_in_a_fitted_history_are_numbers_of_decisions() -> None:
     mab = MAB(["a", "b"], "ucb")
     mab.fit(["a"] + ["b"] * 9, [1] * 10)
-    known = mab._seat.bandit.arms
+    known = mab._adapter.bandit.arms
     assert (known["0"].idle, known["1"].idle) == (9, 0)
     assert (known["0"].plays, known["1"].plays) == (1, 9)
 
@@ -58,10 +60,10 @@ def test_a_prediction_and_its_reward_are_one_step() -> None:
         assert arm == bare.choose()
         mab.partial_fit([arm], [step % 2])
         bare.reward(arm, step % 2)
-    assert mab._seat.bandit.step == 100
+    assert mab._adapter.bandit.step == 100
 
 
-def test_fitting_anew_forgets() -> None:
+def test_fit_starts_again() -> None:
     mab = MAB(["a", "b"], "ts")
     mab.fit(["a", "b"], [1, 0])
     mab.fit(["b"], [1])
@@ -79,6 +81,6 @@ def test_wrong_use_is_named_and_nothing_is_learned_from_it() -> None:
             mab.partial_fit(decisions, rewards)
     with pytest.raises(ValueError, match="contexts must be None"):
         mab.fit(["a"], [1], contexts=[[1]])  # type: ignore[arg-type]
-    assert mab._seat.bandit.step == 0
+    assert mab._adapter.bandit.step == 0
     with pytest.raises(ValueError, match="at least 2 different arms"):
         MAB(["a", "a"])

@@ -1,4 +1,4 @@
-"""The door to Open Bandit Pipeline, through the loop of its own simulator, taken from its wheel."""
+"""Our policies in Open Bandit Pipeline's simulator, whose source is taken from its wheel."""
 
 import ast
 import enum
@@ -17,7 +17,7 @@ __all__ = ["obp"]
 
 @pytest.fixture
 def simulator(obp: Path) -> dict[str, Any]:
-    """The simulator's function, in its own words; the package itself would need PyTorch."""
+    """The simulator's function; importing the package itself would need PyTorch."""
     scope: dict[str, Any] = {"np": np, "enum": enum, "tqdm": lambda rows, total: rows}
     scope.update({"BanditFeedback": Any, "BanditPolicy": Any, "Optional": typing.Optional})
     functions(obp / "policy" / "policy_type.py", {"PolicyType"}, scope)
@@ -61,7 +61,7 @@ def test_its_simulator_shows_lists_of_different_arms(simulator: dict[str, Any]) 
     assert (chosen.sum(axis=2) <= 1.0).all()
 
 
-def test_it_has_what_its_base_class_promises(obp: Path) -> None:
+def test_it_has_the_interface_of_the_base_class(obp: Path) -> None:
     tree = ast.parse((obp / "policy" / "base.py").read_text(encoding="utf-8"))
     (base,) = (node for node in tree.body if getattr(node, "name", "") == "BaseContextFreePolicy")
     assert isinstance(base, ast.ClassDef)
@@ -73,27 +73,27 @@ def test_it_has_what_its_base_class_promises(obp: Path) -> None:
     assert [argument.arg for argument in methods["update_params"].args.args] == ["self", "action", "reward"]
 
 
-def test_a_batch_is_learned_at_once() -> None:
+def test_a_batch_is_learned_together() -> None:
     policy = Policy(n_actions=2, policy="ucb", batch_size=3, random_state=1)
     for _ in range(2):
         policy.update_params(action=0, reward=1.0)
-        assert np.isnan(policy._seat.means()[0])
+        assert np.isnan(policy._adapter.means()[0])
     policy.update_params(action=0, reward=1.0)
-    assert policy._seat.means()[0] == 1.0
+    assert policy._adapter.means()[0] == 1.0
     policy.initialize()
     assert policy.n_trial == 0
-    assert np.isnan(policy._seat.means()[0])
+    assert np.isnan(policy._adapter.means()[0])
 
 
 @pytest.mark.parametrize(
     "wrong", [{"n_actions": 1}, {"n_actions": 3, "len_list": 4}, {"n_actions": 3, "batch_size": 0}]
 )
-def test_wrong_arguments_are_named(wrong: dict[str, int]) -> None:
+def test_wrong_arguments_are_named(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"{list(wrong)[-1]} must be a whole number"):
         Policy(**wrong)
 
 
-def test_a_wrong_reward_is_refused_at_once_and_leaves_no_trace() -> None:
+def test_a_wrong_reward_is_refused_and_changes_nothing() -> None:
     policy = Policy(n_actions=3, policy="ucb", batch_size=2)
     policy.update_params(0, 1.0)
     with pytest.raises(ValueError, match="reward"):

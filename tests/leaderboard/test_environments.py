@@ -3,7 +3,8 @@
 import pytest
 
 from dynabandit.environments import ENVIRONMENTS
-from dynabandit.leaderboard.environments import SIZED, WORLDS, leaderboard, time_steps
+from dynabandit.leaderboard.environments import ANY_SIZE, FIXED_SIZE, leaderboard_spec
+from dynabandit.leaderboard.step_times import time_steps
 from dynabandit.policies import POLICIES
 
 ELSEWHERE = {
@@ -18,19 +19,19 @@ ELSEWHERE = {
 
 
 def test_every_environment_has_its_place_or_a_reason_to_be_elsewhere() -> None:
-    assert sorted((*SIZED, *WORLDS, *ELSEWHERE)) == sorted(ENVIRONMENTS)
+    assert sorted((*ANY_SIZE, *FIXED_SIZE, *ELSEWHERE)) == sorted(ENVIRONMENTS)
 
 
 def test_every_policy_of_the_registry_has_a_row() -> None:
-    spec = leaderboard(replications=1)
+    spec = leaderboard_spec(replications=1)
     for experiment in spec.experiments:
         assert [one.name for one in experiment.policies] == list(POLICIES)
-    assert len(spec.experiments) == 4 * len(SIZED) + len(WORLDS) + 1
+    assert len(spec.experiments) == 4 * len(ANY_SIZE) + len(FIXED_SIZE) + 1
 
 
 def test_one_change_makes_the_worst_arm_the_best_halfway() -> None:
-    change = leaderboard(replications=1, horizon=100, policies=["ucb"], environments=["pb-1"]).experiments[-1]
-    path = change.environment.make_environment().path(100, seed=1)
+    change = leaderboard_spec(replications=1, horizon=100, policies=["ucb"], environments=["pb-1"]).experiments[-1]
+    path = change.environment.path(100, seed=1)
     assert path[:50].argmin(axis=1).tolist() == [9] * 50
     assert path[50:].argmax(axis=1).tolist() == [9] * 50
     assert change.recorded_times().tolist() == list(range(50, 101))
@@ -46,7 +47,7 @@ def test_one_change_makes_the_worst_arm_the_best_halfway() -> None:
 )
 def test_unknown_names_are_refused(wrong: dict[str, list[str]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        leaderboard(**wrong)  # type: ignore[arg-type]
+        leaderboard_spec(**wrong)  # type: ignore[arg-type]
 
 
 def test_a_step_takes_some_time() -> None:

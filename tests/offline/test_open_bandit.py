@@ -1,4 +1,4 @@
-"""Open Bandit logs, read as they are, give the tables of the docs."""
+"""Open Bandit logs, read unchanged, give the tables of the docs."""
 
 import re
 import shlex

@@ -18,7 +18,7 @@ import pytest
 import dynabandit
 from dynabandit import offline
 
-ROLES = {"arm": "shown", "reward": "clicked", "time": "at", "propensity": "p"}
+ROLES: dict[str, Any] = {"arm": "shown", "reward": "clicked", "time": "at", "propensity": "p"}
 HEADER = "at,shown,p,clicked"
 GOOD = ["1,red,0.5,1", "2,blue,0.25,0", "2,red,0.5,0.5", "3,blue,1,1"]
 

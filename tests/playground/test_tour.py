@@ -7,7 +7,7 @@ import pytest
 
 import dynabandit as db
 from dynabandit.playground import read
-from dynabandit.playground.running import messages
+from dynabandit.playground.message_stream import messages
 from dynabandit.playground.tour import STEPS
 
 KEEP = ("arms", "rewards")
@@ -21,8 +21,8 @@ def played(place, changes=()):
         assert old in link
         link = link.replace(old, new)
     trial = read(link)
-    policies = [one.make_policy() for one in trial.policies]
-    world = trial.world.make_environment()
+    policies = list(trial.policies)
+    world = trial.environment
     rest = {"horizon": trial.horizon, "seed": trial.seed}
     runs = db.compare(policies, world, replications=trial.replications, times=80, **rest)
     first = db.compare(policies, world, keep=KEEP, **rest)

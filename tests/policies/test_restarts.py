@@ -1,15 +1,12 @@
 """Policies that detect changes: they find them, they find no others, and every arm is looked at."""
 
 import math
-import os
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dynabandit as db
-from cudasim import cudasim
 from driver import Driver
 from dynabandit.policies import glr_kl_ucb, m_ucb
 from dynabandit.service.domain import warm_start
@@ -109,9 +106,9 @@ def test_forced_exploration_plays_every_arm_equally_often_the_last_one_too(
     driver, forced = Driver(policy, arms=4), []
     history = []
     for step, arm in enumerate(run.arms[0].tolist(), start=1):
-        context = policy.kernels.context(driver.shared, step, driver.numbers)
-        if context < 0.0:
-            forced.append(int(-context) - 1)
+        common = driver.common(step)
+        if common < 0.0:
+            forced.append(int(-common) - 1)
             assert arm == forced[-1]
         driver.feed(arm, float(arm == 0))
         history.append(arm)
@@ -132,7 +129,7 @@ def test_the_share_of_forced_exploration_grows_with_the_root_of_the_number_of_re
     factor = restarts + 1 if schedule == "growing" else 5
     share = math.sqrt(factor * 2 * math.log(1000) / 1000)
     for step in range(1, 200):
-        turn = policy.kernels.context(driver.shared, step, driver.numbers)
+        turn = driver.common(step)
         expected = upper_bounds.in_turn(step, 2, share)
         assert (None if turn > 0.0 else int(-turn) - 1) == expected
 
@@ -149,8 +146,8 @@ def test_diminishing_exploration_grows_rare_and_begins_anew_with_a_restart() -> 
     driver = Driver(policy, arms=2)
     begins = []
     for step in range(1, 600):
-        context = policy.kernels.context(driver.shared, step, driver.numbers)
-        if context == -1.0:
+        common = driver.common(step)
+        if common == -1.0:
             begins.append(step)
         driver.feed(0, float(step % 2 if step < 300 else 1))
     restarted = int(driver.shared[glr_kl_ucb.LATEST])
@@ -161,7 +158,7 @@ def test_diminishing_exploration_grows_rare_and_begins_anew_with_a_restart() -> 
     ]
 
 
-def test_the_yardstick_forgets_the_arm_that_changed_and_no_other() -> None:
+def test_the_oracle_policy_forgets_the_arm_that_changed_and_no_other() -> None:
     driver = Driver(db.policy("oracle-restart"), arms=2)
     means = [[0.3, 0.6]] * 20 + [[0.9, 0.6]] * 5
     chosen = [arm for _, arm in driver.play(np.tile([0.0, 1.0], (25, 1)), means)]
@@ -169,11 +166,11 @@ def test_the_yardstick_forgets_the_arm_that_changed_and_no_other() -> None:
     assert driver.slot("plays").tolist() == [chosen[20:].count(0), chosen.count(1)]
 
 
-def test_the_yardstick_lets_small_moves_pass_but_not_their_sum() -> None:
+def test_the_oracle_policy_lets_small_moves_pass_but_not_their_sum() -> None:
     driver = Driver(db.policy("oracle-restart", tolerance=0.1), arms=2).feed(0, 1.0)
     ages = []
     for step in range(12):
-        driver.policy.kernels.reveal(driver.memory, 0, 0.5 + 0.03 * step)
+        driver.functions.reveal(driver.state, 0, 0.5 + 0.03 * step)
         ages.append(driver.slot("age")[0])
     assert ages == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]
 
@@ -310,28 +307,3 @@ def test_an_arm_that_is_added_counts_its_time_from_then_on() -> None:
     bandit.add_arm("c")
     assert bandit.choose() == "c" or bandit.choose() == "c"
     assert bandit._memory[glr_kl_ucb.STARTED].tolist() == [0.0, 0.0, 50.0]
-
-
-# --- On a GPU, where restarts happen -------------------------------------------------------------------------
-
-SCRIPT = """
-import dynabandit as db
-from ready import READY
-names = ["glr-kl-ucb", "glr-kl-ucb-diminishing", "cusum-ucb", "m-ucb"]
-policies = {name: db.policy(name, **READY[name]) for name in names}
-policies["oracle-restart"] = db.policy("oracle-restart")
-world = db.environment("piecewise", starts=[1, 21], means=[[0.0, 1.0], [1.0, 0.0]])
-common = dict(horizon=40, seed=3, keep=("arms", "rewards"))
-here = db.compare(policies, world, **common)
-there = db.compare(policies, world, backend="cuda", **common)
-for name in policies:
-    assert (here[name].arms == there[name].arms).all(), name
-    assert (here[name].arms[0, -5:] == 0).mean() > 0.5, name  # it noticed
-print("agree", len(policies))
-"""
-
-
-@pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: minutes, and Numba's simulator compiles nothing anyway")
-def test_cuda_kernels_restart_as_the_processor_does() -> None:
-    done = cudasim("-W", "error", "-c", SCRIPT, PYTHONPATH=os.pathsep.join(sys.path))
-    assert done.stdout.strip() == "agree 5", done.stderr

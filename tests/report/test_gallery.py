@@ -1,107 +1,103 @@
+"""A folder of figures is drawn once, and again only where something changed."""
+
+import hashlib
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from dynabandit.report import drawing, gallery
-from dynabandit.report.figures import make_figures
+from dynabandit.report.figures import Figure, make_figures
 from dynabandit.report.gallery import RECORD, draw_all
 from dynabandit.results import Results
 from fakes import fake_run
 
+BOTH = ["01-first", "02-second"]
 
-def make(last=4.0):
+
+def make(last: float = 4.0) -> list[Figure]:
     runs = [fake_run("first", "ucb", [1.0, 2.0, 4.0]), fake_run("second", "ucb", [1.0, 2.0, last])]
-    return [replace(figure, id=run.experiment) for figure, run in zip(make_figures(Results(runs)), runs, strict=True)]
+    return make_figures(Results(runs))
 
 
 @pytest.fixture
-def figures():
-    return make()
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    """The stems of the figures that are drawn, which they still are."""
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The stems of the figures that are drawn; instead of pictures, their titles are written."""
     stems = []
-    draw = drawing.draw
 
-    def spy(figure, folder):
+    def draw(figure: Figure, folder: Path) -> tuple[Path, Path]:
         stems.append(figure.stem)
-        return draw(figure, folder)
+        svg, png = (folder / f"{figure.stem}.{kind}" for kind in ("svg", "png"))
+        for path in (svg, png):
+            path.write_text(f"{path.name}: {figure.title}", encoding="utf-8")
+        return svg, png
 
-    monkeypatch.setattr(drawing, "draw", spy)
+    monkeypatch.setattr(drawing, "draw", draw)
     return stems
 
 
-def content(folder):
+@pytest.fixture
+def folder(drawn: list[str], tmp_path: Path) -> Path:
+    """A folder with both figures."""
+    draw_all(make(), tmp_path)
+    assert drawn == BOTH
+    drawn.clear()
+    return tmp_path
+
+
+def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_a_second_time_draws_nothing_and_changes_nothing(figures, drawn, tmp_path):
-    pictures = draw_all(figures, tmp_path)
-    assert drawn == ["01-first", "02-second"]
-    assert pictures == {stem: tmp_path / f"{stem}.png" for stem in drawn}
-    before = content(tmp_path)
-    drawn.clear()
-    assert draw_all(figures, tmp_path) == pictures
+def test_a_second_call_draws_nothing_and_changes_nothing(folder: Path, drawn: list[str]) -> None:
+    before = content(folder)
+    assert draw_all(make(), folder) == {stem: folder / f"{stem}.png" for stem in BOTH}
     assert drawn == []
-    assert content(tmp_path) == before
+    assert content(folder) == before
 
 
-def test_only_figures_whose_numbers_changed_are_drawn(figures, drawn, tmp_path):
-    draw_all(figures, tmp_path)
-    drawn.clear()
-    draw_all(make(last=4.5), tmp_path)
+def test_only_figures_whose_numbers_or_titles_changed_are_drawn(folder: Path, drawn: list[str]) -> None:
+    first, second = make(last=4.5)
+    draw_all([first, second], folder)
     assert drawn == ["02-second"]
+    draw_all([replace(first, title="Another"), second], folder)
+    assert drawn == ["02-second", "01-first"]
 
 
-def test_another_title_is_another_figure(figures, drawn, tmp_path):
-    draw_all(figures, tmp_path)
-    drawn.clear()
-    draw_all([replace(figures[0], title="Another"), figures[1]], tmp_path)
-    assert drawn == ["01-first"]
-
-
-def test_other_drawing_code_draws_all(figures, drawn, tmp_path, monkeypatch):
-    draw_all(figures, tmp_path)
-    drawn.clear()
+def test_other_drawing_code_draws_all(folder: Path, drawn: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "__file__", __file__)
-    draw_all(figures, tmp_path)
-    assert drawn == ["01-first", "02-second"]
+    draw_all(make(), folder)
+    assert drawn == BOTH
 
 
-@pytest.mark.parametrize("change", [lambda path: path.unlink(), lambda path: path.write_bytes(b"cut short")])
+@pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_bytes(b"cut short")])
 @pytest.mark.parametrize("suffix", ["svg", "png"])
-def test_a_file_that_is_gone_or_changed_is_drawn_again(figures, drawn, tmp_path, suffix, change):
-    draw_all(figures, tmp_path)
-    before = content(tmp_path)
-    drawn.clear()
-    change(tmp_path / f"02-second.{suffix}")
-    draw_all(figures, tmp_path)
+def test_a_file_that_is_missing_or_changed_is_drawn_again(
+    folder: Path, drawn: list[str], suffix: str, change: Callable[[Path], object]
+) -> None:
+    before = content(folder)
+    change(folder / f"02-second.{suffix}")
+    draw_all(make(), folder)
     assert drawn == ["02-second"]
-    assert content(tmp_path) == before
+    assert content(folder) == before
 
 
 @pytest.mark.parametrize("record", ["", "[]", "{"])
-def test_a_record_that_cannot_be_read_counts_for_nothing(figures, drawn, tmp_path, record):
-    draw_all(figures, tmp_path)
-    drawn.clear()
-    (tmp_path / RECORD).write_text(record, encoding="utf-8")
-    draw_all(figures, tmp_path)
-    assert drawn == ["01-first", "02-second"]
+def test_an_unreadable_record_is_ignored(folder: Path, drawn: list[str], record: str) -> None:
+    (folder / RECORD).write_text(record, encoding="utf-8")
+    draw_all(make(), folder)
+    assert drawn == BOTH
 
 
-def test_figures_that_are_not_asked_for_any_more_go_and_files_of_others_stay(figures, drawn, tmp_path):
-    draw_all(figures, tmp_path)
-    (tmp_path / "mine.png").write_bytes(b"mine")
-    draw_all(figures[1:], tmp_path)
-    assert sorted(content(tmp_path)) == ["02-second.png", "02-second.svg", RECORD, "mine.png"]
+def test_figures_that_are_no_longer_wanted_are_removed_and_other_files_kept(folder: Path, drawn: list[str]) -> None:
+    (folder / "mine.png").write_bytes(b"mine")
+    draw_all(make()[1:], folder)
+    assert sorted(content(folder)) == ["02-second.png", "02-second.svg", RECORD, "mine.png"]
 
 
-def test_numbers_that_read_alike_are_told_apart():
-    def digest(value):
-        import hashlib
-
+def test_values_with_the_same_text_have_different_hashes() -> None:
+    def digest(value: object) -> str:
         found = hashlib.sha256()
         gallery._add(found, value)
         return found.hexdigest()

@@ -17,7 +17,8 @@ import psutil
 
 from dynabandit.client import Client
 from dynabandit.service.clock import Clock
-from dynabandit.service.http.server import MOST_CONNECTIONS, make_server
+from dynabandit.service.http.limits import MAX_CONNECTIONS
+from dynabandit.service.http.server import make_server
 from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, Store, open_store
 from dynabandit.service.verify import verify
@@ -77,10 +78,10 @@ class ManualClock(Clock):
 class Running:
     """A service in a thread of this process, on a real port."""
 
-    def __init__(self, store: Store, most_connections: int = MOST_CONNECTIONS, port: int = 0, **options: Any) -> None:
+    def __init__(self, store: Store, max_connections: int = MAX_CONNECTIONS, port: int = 0, **options: Any) -> None:
         self.store = store
         self.service = Service(store, **options)
-        self._server = make_server(self.service, port=port, most_connections=most_connections)
+        self._server = make_server(self.service, port=port, max_connections=max_connections)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
         self._thread.start()
         while not self._server.started:

@@ -9,10 +9,10 @@ import pytest
 import typer.main
 
 from dynabandit import Client
-from dynabandit.service import api_types, export
+from dynabandit.service import admission, api_types, export
 from dynabandit.service.commands import app
-from dynabandit.service.domain import bandit_state, names, operations, warm_start
-from dynabandit.service.http import limits, server
+from dynabandit.service.domain import bandit_state, decisions, names, unit_of_work, warm_start
+from dynabandit.service.http import limits
 from dynabandit.service.http.routes import ENDPOINTS
 from dynabandit.service.keys import ROLES
 from dynabandit.service.metrics import Metrics
@@ -45,10 +45,10 @@ def test_the_page_names_every_command_option_role_and_metric():
 
 
 def test_the_page_states_the_limits():
-    for limit in (api_types.MOST_ARMS, api_types.MOST_DECISIONS, api_types.MOST_REWARDS, names.LONGEST_NAME,
-                  operations.SNAPSHOT_EVERY, operations.MOST_DRAWS, export.MOST_DRAWS, warm_start.MOST_SHARED,
-                  bandit_state.MOST_OPEN, limits.MOST_WAITING, limits.FEW_WAITING, limits.MOST_EVENTS_WAITING,
-                  server.MOST_CONNECTIONS):  # fmt: skip
+    for limit in (api_types.MAX_ARMS, api_types.MAX_DECISIONS, api_types.MAX_REWARDS, names.MAX_NAME,
+                  unit_of_work.SNAPSHOT_EVERY, decisions.MAX_DRAWS, export.MAX_DRAWS, warm_start.MAX_MEMORY,
+                  bandit_state.MAX_OPEN, admission.MAX_WAITING, admission.ALWAYS_ADMITTED,
+                  admission.MAX_EVENTS_WAITING, limits.MAX_CONNECTIONS):  # fmt: skip
         assert f"{limit:,}" in PAGE
 
 

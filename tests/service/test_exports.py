@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from dynabandit.service import export
-from dynabandit.service.errors import Interrupted
+from dynabandit.service.errors import StreamInterruptedError
 from dynabandit.service.keys import new_key
 from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, open_store
@@ -132,7 +132,7 @@ def test_an_export_in_many_pieces_is_the_export_in_one(log, monkeypatch):
 def test_an_export_that_nobody_wants_ends_before_the_next_event_and_the_next_reward(log):
     for asked in range(61 + 20):  # 61 events, and 20 rewards that the swap learns
         answers = iter([True] * asked)
-        with pytest.raises(Interrupted):
+        with pytest.raises(StreamInterruptedError):
             list(export.decisions(*log, 10, lambda answers=answers: next(answers, False)))
 
 
@@ -140,7 +140,7 @@ def test_an_export_that_nobody_wants_ends_before_the_next_event_and_the_next_rew
 def test_a_download_ends_when_its_key_is_revoked_and_does_not_look_whole(sqlite_url, monkeypatch, path):
     key, row = new_key("admin")
     store = open_store(sqlite_url)
-    store.prepare_tables()
+    store.create_tables()
     store.add_key(row)
     held = threading.Event()
 

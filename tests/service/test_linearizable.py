@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from dynabandit.client import Client, ServiceError
-from dynabandit.service.domain.bandit_state import State
+from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.stores import open_store
 from service.harness import ManualClock, Running, assert_replay_agrees
 
@@ -201,7 +201,7 @@ def check_hashes(url: str, history: list[Done]) -> None:
         return
     store = open_store(url)
     number = store.find(next(iter(seen.values())).name)
-    state = State(number, store.rewards_before)
+    state = LoggedState(number, store.rewards_before)
     for row in store.log(number):
         state.apply(row)
         if row.sequence in seen:

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from dynabandit.client import Client
 from dynabandit.service.commands import app
 from dynabandit.service.domain.events import KINDS
-from dynabandit.service.errors import StoreFailed
+from dynabandit.service.errors import StoreError
 from dynabandit.service.keys import new_key
-from dynabandit.service.metrics import MOST_ARMS_SHOWN
+from dynabandit.service.metrics import MAX_ARMS_SHOWN
 from dynabandit.service.service import Service
 from dynabandit.service.stores import open_store
 from service.harness import assert_replay_agrees, process, running, talking, wait_for
@@ -70,7 +70,7 @@ def test_reading_keys_of_a_wrong_name_makes_no_empty_store(tmp_path):
 
 def test_a_store_of_a_later_release_is_left_alone(sqlite_url):
     store = open_store(sqlite_url)
-    store.prepare_tables()
+    store.create_tables()
     store.write([("PRAGMA user_version = 99", ())])
     store.close()
     for command in (["serve", "--port", "0"], ["verify"], ["keys", "list"]):
@@ -113,11 +113,11 @@ def test_a_key_is_rotated_without_a_gap(sqlite_url):
 def test_a_key_is_revoked_however_many_wait_for_the_store(sqlite_url):
     key, row = new_key("read")
     store = open_store(sqlite_url)
-    store.prepare_tables()
+    store.create_tables()
     store.add_key(row)
     held = threading.Event()
     with running(store, needs_keys=True) as server, talking(server.url, key) as (_, http):
-        loop = server.service._writer._loop
+        loop = server.service.writer._loop
         waiting = [asyncio.run_coroutine_threadsafe(server.service.read(lambda _: held.wait(60)), loop)
                    for _ in range(40)]  # fmt: skip
         assert http.get("/metrics").status_code == 200
@@ -209,7 +209,7 @@ def test_what_changes_nothing_is_no_event_and_no_line_of_the_log(sqlite_url):
 def test_metrics_show_where_traffic_goes_and_what_it_brings(server):
     with talking(server.url) as (client, http):
         client.create('b"\n', ARMS, seed=1)
-        client.create("many", [str(number) for number in range(MOST_ARMS_SHOWN + 1)])
+        client.create("many", [str(number) for number in range(MAX_ARMS_SHOWN + 1)])
         for decision in client.decide_many('b"\n', 3):
             client.reward(decision.decision, 0.5)
         client.decide_many("many", 5)
@@ -254,7 +254,7 @@ def test_changes_can_be_found_among_many_events(server):
 def test_changes_are_found_without_reading_what_lies_between_them(sqlite_url):
     asked = []
     with contextlib.closing(open_store(sqlite_url)) as store:
-        store.prepare_tables()
+        store.create_tables()
         rows = store.rows
         store.rows = lambda *statement: asked.append(statement) or rows(*statement)
         store.events(1, 0, 10, KINDS["change"])
@@ -353,17 +353,17 @@ def test_a_store_that_is_away_is_two_lines_in_the_log_however_long(sqlite_url, m
 
     monkeypatch.setattr("dynabandit.service.writer.log", Log())
     with contextlib.closing(open_store(sqlite_url)) as store:
-        writer = Service(store)._writer
+        writer = Service(store).writer
         whole = store.save_time
         for problem in (None, "gone", "gone", "full", None, None, "gone"):
             store.save_time = whole if problem is None else Failing(problem)
             writer._next_save = 0.0
-            writer._keep_house()
+            writer._maintain()
     assert said == [
-        ("error", "housekeeping failed", "gone"),
-        ("error", "housekeeping failed", "full"),
-        ("info", "housekeeping goes on", None),
-        ("error", "housekeeping failed", "gone"),
+        ("error", "maintenance failed", "gone"),
+        ("error", "maintenance failed", "full"),
+        ("info", "maintenance works again", None),
+        ("error", "maintenance failed", "gone"),
     ]
 
 
@@ -374,4 +374,4 @@ class Failing:
         self.problem = problem
 
     def __call__(self, time):
-        raise StoreFailed(self.problem)
+        raise StoreError(self.problem)

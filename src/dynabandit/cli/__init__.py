@@ -1,4 +1,4 @@
-"""The command line: parses, calls one function, prints."""
+"""The command line: each command parses its arguments, calls one function and prints the result."""
 
 import contextlib
 import io
@@ -9,7 +9,7 @@ from dynabandit import __version__
 
 __all__ = ["SERVICE", "main", "missing"]
 
-SERVICE = ("serve", "keys", "verify")  # the commands that the extra `serve` brings
+SERVICE = ("serve", "keys", "verify")  # commands that need the extra `serve`
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
     try:
         from dynabandit.cli.commands import app
     except ModuleNotFoundError as error:
-        if sys.argv[1:] == ["--version"]:  # there is a version without any extra, too
+        if sys.argv[1:] == ["--version"]:  # works without any extra
             sys.stdout.write(f"dynabandit {__version__}\n")
             return
         sys.exit(f"dynabandit: {missing(error, 'serve' if sys.argv[1:2] and sys.argv[1] in SERVICE else 'lab')}")
@@ -28,17 +28,17 @@ def main() -> None:
         try:
             app(prog_name="dynabandit")
         finally:
-            sys.stdout.flush()  # now, while somebody can be told that it failed
-    except BrokenPipeError:  # whoever read it has seen enough
-        _give_up_output()
+            sys.stdout.flush()  # now, so that a failure can still be reported
+    except BrokenPipeError:  # the reader has closed the pipe, such as head
+        _discard_output()
         sys.exit(1)
     except OSError as error:
-        _give_up_output()
+        _discard_output()
         sys.exit(f"dynabandit: cannot write to the standard output: {error.strerror or error}")
 
 
 def missing(error: ModuleNotFoundError, extra: str = "lab") -> str:
-    """Say what to install; a module of our own that is missing is no matter of installation."""
+    """Return a message that says what to install; a missing module of dynabandit itself is raised as an error."""
     module = (error.name or "dynabandit").partition(".")[0]
     if module == "dynabandit":
         raise error
@@ -46,14 +46,14 @@ def missing(error: ModuleNotFoundError, extra: str = "lab") -> str:
 
 
 def _prepare_output() -> None:
-    """Let nothing fail because a terminal or a file cannot show a letter, or because there is no output at all."""
+    """Let no command fail because a character cannot be encoded, or because standard output is closed."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - it stays open until the end
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _give_up_output() -> None:
-    """Send what is still to be written nowhere: Python would try once more at its end, and complain."""
+def _discard_output() -> None:
+    """Discard what is still buffered: Python would try to write it once more when it exits, and report the failure."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,11 +1,11 @@
-"""The commands; each parses, calls one function and prints."""
+"""The commands; each parses its arguments, calls one function and prints the result."""
 
 import functools
 import shlex
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, TypedDict
 
 import typer
 
@@ -13,28 +13,24 @@ import dynabandit
 from dynabandit import experiments
 from dynabandit.catalogue import entries
 from dynabandit.cli import SERVICE, display, missing, offline
-from dynabandit.cli.exit_codes import (
-    BAD_INPUT,
-    FAILED,
-    INTERRUPTED,
-    bad_input as _bad_input,
-    no_memory as _no_memory,
-    stop as _stop,
-)
+from dynabandit.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED, bad_input, no_memory, stop
 from dynabandit.environments import ENVIRONMENTS
 from dynabandit.errors import extra
-from dynabandit.experiments import Experiment, Named, Spec, Watcher, missing_parameters, one_line_syntax
-from dynabandit.leaderboard import environments as leaderboard_environments
+from dynabandit.experiments import Experiment, ProgressReporter, Spec
+from dynabandit.experiments.one_line_syntax import write_one_line
+from dynabandit.experiments.spec_reader import read_environment, read_policy
+from dynabandit.leaderboard.environments import leaderboard_spec
 from dynabandit.paper.specs import paper as paper_spec
 from dynabandit.policies import POLICIES
 from dynabandit.results import Results
 
 __all__ = ["app"]
 
-Publish = Callable[[Results, Path, Watcher], Callable[[], None]]  # writes files, and returns what prints the rest
+# Writes a report of results into a folder, and returns a function that prints the rest
+Publish = Callable[[Results, Path, ProgressReporter], Callable[[], None]]
 
 QUICK = 10  # replications
-REPORTING = ("pyarrow", "scipy", "matplotlib", "jinja2", "plotly")  # what a report is written with
+REPORTING = ("pyarrow", "scipy", "matplotlib", "jinja2", "plotly")  # the packages that a report needs
 ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = typer.Typer(
@@ -45,19 +41,22 @@ app = typer.Typer(
     help="Bandits for rewards that change over time.",
 )
 
-Replications = Annotated[int | None, typer.Option(help="How many replications, instead of the spec's.")]
-Only = Annotated[list[str] | None, typer.Option(metavar="FIGURE", help="Only this figure; give it again for more.")]
-Seed = Annotated[int | None, typer.Option(help="The seed of all randomness, instead of the spec's.")]
-Jobs = Annotated[int | None, typer.Option(help="How many threads; by default one for each core.")]
-Quick = Annotated[bool, typer.Option("--quick", help=f"{QUICK} replications, for a first look.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Forget what is kept of this and compute it again.")]
+Replications = Annotated[int | None, typer.Option(help="Number of replications, instead of the spec's.")]
+Only = Annotated[list[str] | None, typer.Option(metavar="FIGURE", help="Only this figure; repeat for several.")]
+SeedOverride = Annotated[int | None, typer.Option(help="Random seed, instead of the spec's.")]
+Seed = Annotated[int, typer.Option(help="Random seed.")]
+Jobs = Annotated[int | None, typer.Option(help="Number of threads; by default one per core.")]
+Out = Annotated[Path, typer.Option(help="Folder for all output.")]
+Quick = Annotated[bool, typer.Option("--quick", help=f"Run {QUICK} replications, for a first look.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Compute everything again, also what is stored.")]
 Backend = Annotated[
-    str, typer.Option(help="cpu; cuda for an NVIDIA GPU; or auto for the GPU where there is one and the work is large.")
+    str,
+    typer.Option(help="cpu; cuda for an NVIDIA GPU; auto for the GPU if there is one and the experiment is large."),
 ]
 Precision = Annotated[
     str,
     typer.Option(
-        help="double; on a GPU also single, faster, with choices that agree in law; or mixed: single where it is safe."
+        help="double; with cuda also single (faster, results equal in distribution) or mixed (single where possible)."
     ),
 ]
 Cluster = Annotated[
@@ -66,11 +65,11 @@ Cluster = Annotated[
         metavar="ADDRESS", help="A Dask scheduler such as tcp://scheduler:8786, or local for worker processes."
     ),
 ]
-Horizon = Annotated[int | None, typer.Option(help="How many steps, instead of the spec's.")]
+Horizon = Annotated[int | None, typer.Option(help="Number of steps, instead of the spec's.")]
 
 
-class How(NamedTuple):
-    """How a spec is run, as `experiments.run` takes it."""
+class RunOptions(TypedDict):
+    """The options that every command passes on to `experiments.run`."""
 
     jobs: int | None
     fresh: bool
@@ -96,11 +95,12 @@ def _main(
 
 @app.command()
 def paper(
+    *,
     replications: Replications = None,
     only: Only = None,
-    seed: Seed = None,
+    seed: SeedOverride = None,
     jobs: Jobs = None,
-    out: Annotated[Path, typer.Option(help="The folder for everything.")] = Path("out/paper"),
+    out: Out = Path("out/paper"),
     quick: Quick = False,
     fresh: Fresh = False,
     backend: Backend = "cpu",
@@ -108,21 +108,23 @@ def paper(
     cluster: Cluster = None,
     horizon: Horizon = None,
 ) -> None:
-    """Run the whole paper: all figures, and verdicts on all claims."""
-    with _bad_input("--only"):
+    """Reproduce the paper: all figures, and a verdict on each claim."""
+    with bad_input("--only"):
         spec = paper_spec().only(only or [])
-    spec = _changed(spec, replications, quick, seed, jobs, horizon)
-    _run(spec, out, How(jobs, fresh, backend, precision, cluster), functools.partial(_report, paper=True))
+    spec = _override(spec, _replications(quick, replications), seed, horizon)
+    options = RunOptions(jobs=jobs, fresh=fresh, backend=backend, precision=precision, cluster=cluster)
+    _run(spec, out, options, functools.partial(_publish_report, paper=True))
 
 
 @app.command()
 def run(
-    file: Annotated[Path, typer.Argument(metavar="SPEC", help="A TOML file; docs/specs.md says how to write it.")],
+    file: Annotated[Path, typer.Argument(metavar="SPEC", help="A TOML file; docs/specs.md describes it.")],
+    *,
     replications: Replications = None,
     only: Only = None,
-    seed: Seed = None,
+    seed: SeedOverride = None,
     jobs: Jobs = None,
-    out: Annotated[Path | None, typer.Option(help="The folder for everything; by default out/NAME.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for all output; by default out/NAME.")] = None,
     quick: Quick = False,
     fresh: Fresh = False,
     backend: Backend = "cpu",
@@ -130,57 +132,56 @@ def run(
     cluster: Cluster = None,
     horizon: Horizon = None,
 ) -> None:
-    """Run your own experiments, to the same kind of report."""
-    with _bad_input():
+    """Run the experiments of a spec file, and write a report."""
+    with bad_input():
         spec = experiments.load(file)
-    with _bad_input(f"{file}: --only"):
+    with bad_input(f"{file}: --only"):
         spec = spec.only(only or [])
-    spec = _changed(spec, replications, quick, seed, jobs, horizon)
-    _run(spec, out or Path("out") / file.stem, How(jobs, fresh, backend, precision, cluster), _report)
+    spec = _override(spec, _replications(quick, replications), seed, horizon)
+    options = RunOptions(jobs=jobs, fresh=fresh, backend=backend, precision=precision, cluster=cluster)
+    _run(spec, out or Path("out") / file.stem, options, _publish_report)
 
 
 @app.command()
 def compare(
     policies: Annotated[list[str], typer.Argument(metavar="POLICY...", help="Such as ucb or aff-ots:step_size=0.01.")],
+    *,
     env: Annotated[str, typer.Option("--env", "--environment", help="Such as case-3 or reflected-walk:variance=0.01.")],
-    arms: Annotated[int | None, typer.Option(help="How many arms; by default the environment's.")] = None,
-    horizon: Annotated[int, typer.Option(help="How many steps.")] = 10_000,
-    replications: Annotated[int, typer.Option(help="How many replications.")] = 100,
-    seed: Annotated[int, typer.Option(help="The seed of all randomness.")] = 1,
+    arms: Annotated[int | None, typer.Option(help="Number of arms; by default the environment's.")] = None,
+    horizon: Annotated[int, typer.Option(help="Number of steps.")] = 10_000,
+    replications: Annotated[int, typer.Option(help="Number of replications.")] = 100,
+    seed: Seed = 1,
     jobs: Jobs = None,
-    out: Annotated[Path, typer.Option(help="The folder for everything.")] = Path("out/compare"),
+    out: Out = Path("out/compare"),
     fresh: Fresh = False,
     backend: Backend = "cpu",
     precision: Precision = "double",
     cluster: Cluster = None,
 ) -> None:
-    """Compare some policies on one environment, without a file."""
-    with _bad_input("--env"):
-        named = one_line_syntax.named(env)
-        named = Named(named.name, {**named.parameters, **({} if arms is None else {"arms": arms})})
-        world = missing_parameters.try_environment(named, _as_option)
+    """Compare policies on one environment, without a spec file."""
+    with bad_input("--env"):
+        environment = read_environment(env, arms, _as_option)
     chosen = []
     for text in policies:
-        with _bad_input(text):
-            chosen.append(one_line_syntax.named(text))
-            chosen[-1].make_policy()
-    with _bad_input():
+        with bad_input(text):
+            chosen.append(read_policy(text))
+    with bad_input():
         experiment = Experiment(
-            id=f"{world.name}-arms-{world.arms}",
-            environment=named,
+            id=f"{environment.name}-arms-{environment.arms}",
+            environment=environment,
             policies=tuple(chosen),
-            title=f"{world.name} with {world.arms} arms",
+            title=f"{environment.name} with {environment.arms} arms",
             horizon=horizon,
             replications=replications,
             seed=seed,
         )
         spec = Spec(title=experiment.title, experiments=(experiment,))
-    _check_jobs(jobs)
-    _run(spec, out, How(jobs, fresh, backend, precision, cluster), _report)
+    options = RunOptions(jobs=jobs, fresh=fresh, backend=backend, precision=precision, cluster=cluster)
+    _run(spec, out, options, _publish_report)
 
 
 def _as_option(name: str, parameters: Mapping[str, Any]) -> str:
-    return shlex.join(["--env", one_line_syntax.written(name, parameters)])
+    return shlex.join(["--env", write_one_line(name, parameters)])
 
 
 @app.command(name="list")
@@ -192,54 +193,58 @@ def list_() -> None:
 
 @app.command()
 def leaderboard(
-    policy: Annotated[list[str] | None, typer.Option(help="Only this policy; give it again for more.")] = None,
+    *,
+    policy: Annotated[list[str] | None, typer.Option(help="Only this policy; repeat for several.")] = None,
     environment: Annotated[
-        list[str] | None, typer.Option("--environment", "--env", help="Only this world; give it again for more.")
+        list[str] | None, typer.Option("--environment", "--env", help="Only this environment; repeat for several.")
     ] = None,
-    replications: Annotated[int, typer.Option(help="How many replications.")] = 1000,
-    seed: Annotated[int, typer.Option(help="The seed of all randomness.")] = 1,
+    replications: Annotated[int, typer.Option(help="Number of replications.")] = 1000,
+    seed: Seed = 1,
     jobs: Jobs = None,
-    out: Annotated[Path, typer.Option(help="The folder for everything.")] = Path("out/leaderboard"),
+    out: Out = Path("out/leaderboard"),
     fresh: Fresh = False,
     backend: Backend = "cpu",
     precision: Precision = "double",
     cluster: Cluster = None,
-    timing: Annotated[bool, typer.Option(help="Whether to time a step of each policy.")] = True,
-    horizon: Annotated[int, typer.Option(help="How many steps.")] = 10_000,
+    timing: Annotated[bool, typer.Option(help="Measure the time per step of each policy.")] = True,
+    horizon: Annotated[int, typer.Option(help="Number of steps.")] = 10_000,
 ) -> None:
-    """Rank all policies over the paper's worlds and benchmarks. Those of any size come with 2, 10, 50 and 100 arms."""
-    _check_jobs(jobs)
-    with _bad_input():
-        spec = leaderboard_environments.leaderboard(replications, seed, horizon, policy or (), environment or ())
-    publish = functools.partial(_report_leaderboard, timed=timing)
-    _run(spec, out, How(jobs, fresh, backend, precision, cluster), publish)
+    """Rank all policies on the paper's and other environments.
+
+    Environments that take any number of arms are run with 2, 10, 50 and 100.
+    """
+    with bad_input():
+        spec = leaderboard_spec(replications, seed, horizon, policy or (), environment or ())
+    options = RunOptions(jobs=jobs, fresh=fresh, backend=backend, precision=precision, cluster=cluster)
+    _run(spec, out, options, functools.partial(_publish_leaderboard, timed=timing))
 
 
-def _report(results: Results, out: Path, watcher: Watcher, *, paper: bool = False) -> Callable[[], None]:
+def _publish_report(
+    results: Results, out: Path, reporter: ProgressReporter, *, paper: bool = False
+) -> Callable[[], None]:
     from dynabandit.paper import lookup, publish
     from dynabandit.report import page, tables
 
-    watcher.running("drawing the report")
+    reporter.running("writing the report")
     report = publish.publish(results, out) if paper else page.publish(results, out)
 
     def show() -> None:
-        display.print_summary(tables.summary(lookup.shown(results) if paper else results))
+        display.print_summary(tables.summary(lookup.shown_runs(results) if paper else results))
         typer.echo(f"Report: {report}")
 
     return show
 
 
-def _report_leaderboard(results: Results, out: Path, watcher: Watcher, *, timed: bool) -> Callable[[], None]:
+def _publish_leaderboard(results: Results, out: Path, reporter: ProgressReporter, *, timed: bool) -> Callable[[], None]:
     from dynabandit.leaderboard import standings
+    from dynabandit.leaderboard.step_times import time_steps
 
     names = sorted({run.policy for run in results})
     if timed:
-        watcher.running("timing a step of each policy")
-    times = leaderboard_environments.time_steps(names) if timed else {}
-    rows = standings.standings(results, [name for name in names if POLICIES[name].informed], times)
-    table = out / "leaderboard.md"
-    table.write_text(standings.as_markdown(rows, results), encoding="utf-8")
-    (out / "leaderboard.json").write_text(standings.as_json(rows, results), encoding="utf-8")
+        reporter.running("measuring the time per step of each policy")
+    oracles = [name for name in names if POLICIES[name].informed]
+    rows = standings.standings(results, oracles, time_steps(names) if timed else {})
+    table = standings.write(rows, results, out)
 
     def show() -> None:
         display.print_standings(standings.HEADINGS, [standings.cells(row) for row in rows])
@@ -248,59 +253,57 @@ def _report_leaderboard(results: Results, out: Path, watcher: Watcher, *, timed:
     return show
 
 
-def _changed(
-    spec: Spec, replications: int | None, quick: bool, seed: int | None, jobs: int | None, horizon: int | None
-) -> Spec:
-    """Return the spec as the options want it."""
+def _replications(quick: bool, replications: int | None) -> int | None:
     if quick and replications is not None:
-        _stop(f"--quick means {QUICK} replications: leave out --replications or --quick", BAD_INPUT)
-    _check_jobs(jobs)
-    with _bad_input():
-        return spec.override(replications=QUICK if quick else replications, horizon=horizon, seed=seed)
+        stop(f"--quick means {QUICK} replications: leave out --replications or --quick", BAD_INPUT)
+    return QUICK if quick else replications
 
 
-def _check_jobs(jobs: int | None) -> None:
+def _override(spec: Spec, replications: int | None, seed: int | None, horizon: int | None) -> Spec:
+    with bad_input():
+        return spec.override(replications=replications, horizon=horizon, seed=seed)
+
+
+def _run(spec: Spec, out: Path, options: RunOptions, publish: Publish) -> None:
+    """Run a spec, publish and print its results; an interrupted run says how to continue."""
+    jobs = options["jobs"]
     if jobs is not None and jobs < 1:
-        _stop(f"--jobs must be a whole number of at least 1, got {jobs}", BAD_INPUT)
-
-
-def _run(spec: Spec, out: Path, how: How, publish: Publish) -> None:
-    """Run a spec, write and print what it found; say how to go on where that ends early."""
-    with _bad_input():
-        experiments.check(spec, how.backend, how.precision, how.cluster, how.jobs)
+        stop(f"--jobs must be a whole number of at least 1, got {jobs}", BAD_INPUT)
+    with bad_input():
+        experiments.check_options(spec, options["backend"], options["precision"], options["cluster"], jobs)
     try:
         for module in REPORTING:
             extra(module, "lab")  # now, rather than after hours of simulation
-        with display.display(sys.stderr) as watcher:
-            results = experiments.run(spec, out, watcher=watcher, **how._asdict())
-            show = publish(results, out, watcher)
+        with display.progress_display(sys.stderr) as reporter:
+            results = experiments.run(spec, out, reporter=reporter, **options)
+            show = publish(results, out, reporter)
     except KeyboardInterrupt:
         again = shlex.join(["dynabandit", *(word for word in sys.argv[1:] if word != "--fresh")])
-        _stop(f"stopped. What is done is kept in {out / experiments.STORE}; go on with: {again}", INTERRUPTED)
+        stop(f"stopped. Finished results are stored in {out / experiments.STORE}; continue with: {again}", INTERRUPTED)
     except ModuleNotFoundError as error:
-        _stop(missing(error, "cluster" if error.name == "distributed" else "lab"), FAILED)
+        stop(missing(error, "cluster" if error.name == "distributed" else "lab"), FAILED)
     except experiments.BackendError as error:
-        _stop(str(error), FAILED)
+        stop(str(error), FAILED)
     except MemoryError as error:
-        _no_memory(error)
+        no_memory(error)
     except BrokenPipeError:
         raise
     except OSError as error:
-        _stop(f"{error}. Earlier results are intact; mend this and run the same command again", FAILED)
+        stop(f"{error}. Earlier results are intact; fix this and run the same command again", FAILED)
     show()
 
 
-def _mount_service() -> None:
-    """Add the commands of the service, or in their place what to install for them."""
+def _add_service_commands() -> None:
+    """Add the commands of the service, or commands that say what to install for them."""
     try:
         from dynabandit.service.commands import app as service
     except ModuleNotFoundError as error:
         message = missing(error, "serve")
         for name in SERVICE:
-            app.command(name, help="Decisions over HTTP.", context_settings=ANYTHING)(lambda: _stop(message, FAILED))
+            app.command(name, help="Decisions over HTTP.", context_settings=ANYTHING)(lambda: stop(message, FAILED))
     else:
         app.add_typer(service)
 
 
 app.add_typer(offline.app)
-_mount_service()
+_add_service_commands()

@@ -1,4 +1,4 @@
-"""What people see: progress while it runs, a table at the end."""
+"""Shows the progress of a run, and prints tables."""
 
 import math
 import sys
@@ -13,29 +13,29 @@ from rich.table import Table
 from rich.text import Text
 
 from dynabandit.catalogue import Entry
-from dynabandit.experiments import Watcher
+from dynabandit.experiments import ProgressReporter
 
-__all__ = ["Display", "console", "display", "print_catalogue", "print_standings", "print_summary"]
+__all__ = ["console", "print_catalogue", "print_standings", "print_summary", "progress_display"]
 
-PLAIN_WIDTH = 160  # of text that goes to a file
-MOST_ROWS = 40  # of a table; a longer one is cut down to the best of each experiment
+FILE_WIDTH = 160  # characters per line of text that goes to a file
+MOST_ROWS = 40  # of the summary; a longer one shows only the best policies of each experiment
 BEST = 3
 
 
 def console(stream: TextIO) -> Console:
-    """Return a console that writes control characters to a terminal only, whatever the environment says."""
+    """Return a console that writes control characters only to a terminal, whatever the environment variables say."""
     terminal = stream.isatty()
     return Console(
         file=stream,
         force_terminal=terminal,
-        width=None if terminal else PLAIN_WIDTH,
+        width=None if terminal else FILE_WIDTH,
         highlight=False,
         markup=False,
     )
 
 
-class Display(Watcher):
-    """Progress as it is wanted when nobody watches: a line for each stage and each finished figure."""
+class LineProgress(ProgressReporter):
+    """Progress in a file or a pipe: one line for each stage and each finished figure."""
 
     def __init__(self, stream: TextIO) -> None:
         self.console = console(stream)
@@ -50,7 +50,7 @@ class Display(Watcher):
     ) -> None:
         return None
 
-    def begin(self, work: float, figures: int) -> None:
+    def begin(self, cost: float, figures: int) -> None:
         self.figures = figures
 
     def stage(self, title: str) -> None:
@@ -64,8 +64,8 @@ class Display(Watcher):
         self.console.print(message, soft_wrap=True)
 
 
-class _Left(ProgressColumn):
-    """The time left, and nothing as long as nobody can know it."""
+class _TimeLeft(ProgressColumn):
+    """The remaining time, or nothing as long as it is unknown."""
 
     def render(self, task: Task) -> Text:
         if task.time_remaining is None or not task.total:
@@ -74,8 +74,8 @@ class _Left(ProgressColumn):
         return Text(f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d} left,", style="progress.remaining")
 
 
-class Bar(Display):
-    """Progress in a terminal: what is running, how much is done, how long it will take."""
+class BarProgress(LineProgress):
+    """Progress in a terminal: a bar, the remaining time, and what is running."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
@@ -83,12 +83,12 @@ class Bar(Display):
             SpinnerColumn(),
             BarColumn(),
             TaskProgressColumn(),
-            _Left(),
+            _TimeLeft(),
             TextColumn("{task.description}", markup=False),
             console=self.console,
             transient=True,
         )
-        self.task = self.progress.add_task("looking at what is kept", total=None)
+        self.task = self.progress.add_task("reading stored results", total=None)
 
     def __enter__(self) -> Self:
         self.progress.start()
@@ -99,9 +99,9 @@ class Bar(Display):
     ) -> None:
         self.progress.stop()
 
-    def begin(self, work: float, figures: int) -> None:
-        super().begin(work, figures)
-        self.progress.update(self.task, total=max(work, 1.0), completed=0.0 if work else 1.0)
+    def begin(self, cost: float, figures: int) -> None:
+        super().begin(cost, figures)
+        self.progress.update(self.task, total=max(cost, 1.0), completed=0.0 if cost else 1.0)
 
     def stage(self, title: str) -> None:
         self.running(title)
@@ -109,17 +109,17 @@ class Bar(Display):
     def running(self, title: str) -> None:
         self.progress.update(self.task, description=title)
 
-    def advance(self, work: float) -> None:
-        self.progress.advance(self.task, work)
+    def advance(self, cost: float) -> None:
+        self.progress.advance(self.task, cost)
 
 
-def display(stream: TextIO) -> Display:
-    """Return what suits the stream."""
-    return Bar(stream) if stream.isatty() else Display(stream)
+def progress_display(stream: TextIO) -> LineProgress:
+    """Return a progress bar for a terminal, and lines for any other stream."""
+    return BarProgress(stream) if stream.isatty() else LineProgress(stream)
 
 
 def print_summary(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print the mean total regret of each policy; of many, the best of each experiment."""
+    """Print the mean total regret of each policy; if there are many rows, only the best of each experiment."""
     shown = rows
     title = "Mean total regret, with a 95 % interval"
     if len(rows) > MOST_ROWS:
@@ -133,8 +133,7 @@ def print_summary(rows: Sequence[Mapping[str, Any]]) -> None:
     for row in shown:
         numbers = (f"{row[name]:.1f}" for name in ("mean", "low", "high"))
         table.add_row(str(row["experiment"]), str(row["arms"]), str(row["policy"]), *numbers)
-    out = console(sys.stdout)
-    out.print(title, table, sep="\n")
+    console(sys.stdout).print(title, table, sep="\n")
 
 
 def _best(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -146,7 +145,7 @@ def _best(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def print_standings(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print the leaderboard's rows, the best first."""
+    """Print the rows of the leaderboard."""
     table = Table(box=SIMPLE)
     for place, heading in enumerate(headings):
         table.add_column(heading, justify="right" if place else "left", no_wrap=place == 0)

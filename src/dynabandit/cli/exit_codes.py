@@ -1,4 +1,4 @@
-"""How a command ends early: a message to standard error, and an exit code."""
+"""Ends a command early, with a message on standard error and an exit code."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +10,12 @@ __all__ = ["BAD_INPUT", "FAILED", "INTERRUPTED", "bad_input", "no_memory", "stop
 
 BAD_INPUT = 2
 FAILED = 1
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 @contextmanager
 def bad_input(where: str = "") -> Iterator[None]:
-    """Turn an error about what the user gave into a message and an exit code."""
+    """Turn an error about the user's input into a message and an exit code."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -23,11 +23,11 @@ def bad_input(where: str = "") -> Iterator[None]:
 
 
 def no_memory(error: MemoryError) -> NoReturn:
-    """Say that memory is short; of what takes it, Python need not say anything."""
+    """Report too little memory; the text of a `MemoryError` may be empty."""
     stop(": ".join(filter(None, ("this takes more memory than there is", str(error)))), FAILED)
 
 
 def stop(message: str, code: int) -> NoReturn:
-    """Say why, and end."""
+    """Print a message and end with an exit code."""
     typer.echo(f"dynabandit: {message}", err=True)
     raise typer.Exit(code)

@@ -1,4 +1,4 @@
-"""The commands for logs; each parses, calls one function and prints."""
+"""The commands for logged decisions; each parses its arguments, calls one function and prints the result."""
 
 import dataclasses
 import json
@@ -17,7 +17,7 @@ from rich.table import Table
 from dynabandit import offline
 from dynabandit.cli import display, missing
 from dynabandit.cli.exit_codes import FAILED, INTERRUPTED, bad_input, no_memory, stop
-from dynabandit.experiments import one_line_syntax
+from dynabandit.experiments.spec_reader import read_policy
 from dynabandit.offline import Advice, Estimate, Log, Replay
 from dynabandit.policies import Policy
 
@@ -25,32 +25,33 @@ __all__ = ["app"]
 
 app = typer.Typer()
 
-File = Annotated[Path, typer.Argument(metavar="LOG", help="A CSV file with a line of column names, or a Parquet file.")]
-Arm = Annotated[str, typer.Option(metavar="COLUMN", help="The column with the arm that was chosen.")]
-Reward = Annotated[str, typer.Option(metavar="COLUMN", help="The column with its reward, in [0, 1].")]
-Time = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The column with the time; rows must be sorted by it.")
+File = Annotated[
+    Path, typer.Argument(metavar="LOG", help="A CSV file whose first line names the columns, or a Parquet file.")
 ]
+Arm = Annotated[str, typer.Option(metavar="COLUMN", help="Column with the chosen arm.")]
+Reward = Annotated[str, typer.Option(metavar="COLUMN", help="Column with the reward, in [0, 1].")]
+Time = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with the time; rows must be sorted by it.")]
 Propensity = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The column with the probability that the arm was chosen with.")
+    str | None, typer.Option(metavar="COLUMN", help="Column with the probability with which the arm was chosen.")
 ]
 SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", help="Leave out rows that cannot be used, and show the first few.")
+    bool, typer.Option("--skip-bad", help="Skip rows that cannot be used, and show the first few of them.")
 ]
-Encoding = Annotated[str, typer.Option(help="Of a CSV file.")]
-Separator = Annotated[str, typer.Option(help="Between the values of a CSV file.")]
-Replications = Annotated[int, typer.Option(help="How often to replay the log, with other luck of the policy.")]
-Draws = Annotated[int, typer.Option(help="From how many draws to estimate the policy's probabilities at each row.")]
-Clip = Annotated[float, typer.Option(help="Take smaller propensities for this one.")]
-Seed = Annotated[int, typer.Option(help="The seed of all randomness.")]
+Encoding = Annotated[str, typer.Option(help="Encoding of a CSV file.")]
+Separator = Annotated[str, typer.Option(help="Separator of the values in a CSV file.")]
+Replications = Annotated[int, typer.Option(help="Number of replays of the log, each with other random numbers.")]
+Draws = Annotated[int, typer.Option(help="Number of draws that estimate the policy's probabilities at each row.")]
+Clip = Annotated[float, typer.Option(help="Replace smaller propensities by this value.")]
+Seed = Annotated[int, typer.Option(help="Random seed.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 @app.command()
 def replay(
     file: File,
+    *,
     policy: Annotated[
-        list[str], typer.Option(metavar="POLICY", help="Such as aff-ots:step_size=0.01; give it again for more.")
+        list[str], typer.Option(metavar="POLICY", help="Such as aff-ots:step_size=0.01; repeat for several.")
     ],
     arm: Arm = "arm",
     reward: Reward = "reward",
@@ -61,7 +62,7 @@ def replay(
     separator: Separator = ",",
     replications: Replications = 10,
     draws: Draws = 20,
-    clock: Annotated[str, typer.Option(help="log: every row is a step; accepted: accepted rows are.")] = "log",
+    clock: Annotated[str, typer.Option(help="log: every row is a step; accepted: only accepted rows are.")] = "log",
     clip: Clip = 0.0,
     seed: Seed = 1,
     as_json: Json = False,
@@ -95,9 +96,10 @@ def replay(
 @app.command()
 def advise(
     file: File,
+    *,
     policy: Annotated[
         list[str] | None,
-        typer.Option(metavar="POLICY", help="Compare these; by default some twenty."),
+        typer.Option(metavar="POLICY", help="A policy to compare; repeat for several; by default about twenty."),
     ] = None,
     arm: Arm = "arm",
     reward: Reward = "reward",
@@ -112,7 +114,7 @@ def advise(
     seed: Seed = 1,
     as_json: Json = False,
 ) -> None:
-    """Say which policy suits a log, and how sure one can be."""
+    """Recommend a policy for a log, and say how certain that is."""
     with _ending():
         chosen = _policies(policy) if policy else None
         with bad_input():
@@ -135,17 +137,17 @@ def _policies(texts: list[str]) -> list[Policy]:
     chosen = []
     for text in texts:
         with bad_input(text):
-            chosen.append(one_line_syntax.named(text).make_policy())
+            chosen.append(read_policy(text))
     return chosen
 
 
 @contextmanager
 def _ending() -> Iterator[None]:
-    """End as every command does, whatever goes wrong."""
+    """Turn any failure into a message and an exit code."""
     try:
         yield
     except KeyboardInterrupt:
-        stop("stopped; a replay keeps nothing, so run the same command again", INTERRUPTED)
+        stop("stopped; nothing is stored, so run the same command again", INTERRUPTED)
     except ModuleNotFoundError as error:
         stop(missing(error), FAILED)
     except BrokenPipeError:
@@ -158,14 +160,14 @@ def _ending() -> Iterator[None]:
 
 @contextmanager
 def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show in a terminal how many rows are done; elsewhere nothing."""
+    """Show in a terminal how many rows are done."""
     with Progress(console=display.console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _warn(log: Log) -> None:
-    """Say on standard error what was left out, and what speaks against the estimates."""
+    """Report on standard error which rows were left out, and reasons to doubt the estimates."""
     if log.bad.count:
         typer.echo(f"dynabandit: left out {log.bad.count} of {log.rows + log.bad.count} rows:\n{log.bad}", err=True)
     _doubt(log.doubts)

@@ -1,28 +1,31 @@
-"""What both clients share: how a call is sent, how its answer is read, and when it is sent again."""
+"""What both clients share: how a request is made, how its response is read, and when it is sent again."""
 
 import math
 import random
 import re
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeVar
+from urllib.parse import quote
 
 import httpx
 import msgspec
 
-from dynabandit.client.calls import Call, Found
 from dynabandit.errors import integer, number
 from dynabandit.service import api_types
 
-__all__ = ["DAMAGED", "Base", "ServiceError", "erased"]
+__all__ = ["DAMAGED", "BaseClient", "Call", "FoundBandit", "ServiceError", "bandit_path", "erased"]
 
 Result = TypeVar("Result")
-TRY_AGAIN = frozenset({429, 502, 503, 504})
-DAMAGED = 500  # also what a bandit answers whose log and replay disagree
-FIRST_PAUSE = 0.05  # seconds; doubled at each try, with as much again at random
-LONGEST_PAUSE = 2.0
+FoundBandit = api_types.BanditState | api_types.BanditSummary
+RETRY_STATUSES = frozenset({429, 502, 503, 504})
+DAMAGED = 500  # also the status of a bandit whose log and replay disagree
+FIRST_PAUSE = 0.05  # seconds; doubled at each try, plus up to as much again at random
+MAX_PAUSE = 2.0
 
 
 class ServiceError(Exception):
-    """An answer other than 2xx; `status` is 0 where none came, and `problem` says why.
+    """A response other than 2xx; `status` is 0 if none came, and `problem` says why.
 
     Examples
     --------
@@ -41,8 +44,33 @@ class ServiceError(Exception):
         self.problem = problem
 
 
-class Base:
-    """All of a client but the waiting."""
+class Call(NamedTuple, Generic[Result]):
+    """A request, and the type of its result."""
+
+    method: str
+    path: str
+    result: type[Result]
+    body: Any = None
+    headers: Mapping[str, str] = MappingProxyType({})
+    query: Mapping[str, str] = MappingProxyType({})
+
+    def to_httpx(self) -> dict[str, Any]:
+        """Return the arguments of httpx's `request`."""
+        headers, content = dict(self.headers), None
+        if self.body is not None:
+            headers["Content-Type"] = "application/json"
+            content = msgspec.json.encode(self.body)
+        return {"method": self.method, "url": self.path, "headers": headers, "content": content, "params": self.query}
+
+
+def bandit_path(*names: str) -> str:
+    """Return the path of a bandit, or of something below it."""
+    # Dots are encoded, too: "." and ".." in a path mean something else
+    return "/".join(["/v1/bandits", *(quote(name, safe="").replace(".", "%2E") for name in names)])
+
+
+class BaseClient:
+    """The part of a client that does not wait for anything."""
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 10.0, tries: int = 6) -> None:
         if not isinstance(url, str) or not re.match("https?://.", url):
@@ -54,49 +82,35 @@ class Base:
         }
         self._tries = integer("tries", tries, 1)
 
-    @staticmethod
-    def _request(call: Call[Any]) -> dict[str, Any]:
-        headers, content = dict(call.headers), None
-        if call.body is not None:
-            headers["Content-Type"] = "application/json"
-            content = msgspec.json.encode(call.body)
-        return {
-            "method": call.method,
-            "url": call.path,
-            "headers": headers,
-            "content": content,
-            "params": call.query,
-        }
-
     def _read(self, call: Call[Result], answer: httpx.Response | httpx.TransportError, attempt: int) -> Result | None:
-        """Return the result, or None to try once more."""
-        last, asked = attempt == self._tries - 1, f"{call.method} {call.path}"
+        """Return the result, or None to try again."""
+        is_last, asked = attempt == self._tries - 1, f"{call.method} {call.path}"
         if isinstance(answer, httpx.TransportError):
-            if last:
+            if is_last:
                 where, why = self._settings["base_url"], str(answer) or type(answer).__name__
                 raise ServiceError(0, f"no answer to {asked} from {where} in {self._tries} tries: {why}") from answer
             return None
         if answer.is_success:
             try:
-                return msgspec.json.decode(answer.content, type=call.answer)
+                return msgspec.json.decode(answer.content, type=call.result)
             except msgspec.DecodeError as error:
                 raise ServiceError(answer.status_code, f"the answer to {asked} is not dynabandit's: {error}") from None
-        if answer.status_code in TRY_AGAIN and not last:
+        if answer.status_code in RETRY_STATUSES and not is_last:
             return None
         try:
             problem = msgspec.json.decode(answer.content, type=api_types.Problem).problem
         except msgspec.DecodeError:
             problem = answer.text[:200]
-        tries = f" (in {self._tries} tries)" if answer.status_code in TRY_AGAIN else ""
+        tries = f" (in {self._tries} tries)" if answer.status_code in RETRY_STATUSES else ""
         raise ServiceError(answer.status_code, f"{problem}{tries}")
 
     @staticmethod
     def _pause(attempt: int) -> float:
-        return min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt) * random.uniform(1.0, 2.0)
+        return min(MAX_PAUSE, FIRST_PAUSE * 2**attempt) * random.uniform(1.0, 2.0)
 
 
-def erased(bandit: Found, erase: bool, error: ServiceError) -> api_types.Deleted:
-    """Return that a bandit that was there is gone without a trace, where that was asked for."""
+def erased(bandit: FoundBandit, erase: bool, error: ServiceError) -> api_types.Deleted:
+    """Return that a bandit was erased: a lost response and another try give 404."""
     if error.status != 404 or not erase:
         raise error
     return api_types.Deleted(bandit.name, bandit.id, log_kept=False)

@@ -1,4 +1,4 @@
-"""The largest of some numbers, where it is and how many others equal it, in one quick pass or two."""
+"""The largest of an array of numbers, its index and the number of ties."""
 
 import math
 
@@ -8,12 +8,12 @@ from dynabandit.core.compilation import kernel
 
 __all__ = ["top"]
 
-MANY = 16  # from so many numbers on, two passes without a branch are faster than one whose branches are guessed
+MANY = 16  # from this size on, two passes without branches are faster than one with branches
 
 
 @kernel
 def top(numbers: np.ndarray) -> tuple[float, int, int]:
-    """Return the largest number, the place of the first that has this value, and how many have it.
+    """Return the largest number, the index of its first occurrence and the number of occurrences.
 
     Examples
     --------
@@ -24,19 +24,19 @@ def top(numbers: np.ndarray) -> tuple[float, int, int]:
     first = 0
     ties = 0
     if numbers.size < MANY:
-        for place in range(numbers.size):
-            if numbers[place] > best:
-                best = numbers[place]
-                first = place
+        for index in range(numbers.size):
+            if numbers[index] > best:
+                best = numbers[index]
+                first = index
                 ties = 1
-            elif numbers[place] == best:
+            elif numbers[index] == best:
                 ties += 1
         return float(best), first, ties
     best = maximum(numbers)
-    for place in range(numbers.size):
-        same = 1 if numbers[place] == best else 0
+    for index in range(numbers.size):
+        same = 1 if numbers[index] == best else 0
         ties += same
-        first += same * place
+        first += same * index
     if ties > 1:
         first = 0
         while numbers[first] != best:
@@ -46,7 +46,7 @@ def top(numbers: np.ndarray) -> tuple[float, int, int]:
 
 @kernel
 def maximum(numbers: np.ndarray) -> float:
-    """Return the largest number; eight chains of comparisons, of which none waits for another."""
+    """Return the largest number, with eight independent chains of comparisons for instruction-level parallelism."""
     m0 = m1 = m2 = m3 = m4 = m5 = m6 = m7 = -math.inf
     whole = numbers.size // 8 * 8
     for i in range(0, whole, 8):
@@ -65,5 +65,5 @@ def maximum(numbers: np.ndarray) -> float:
 
 @kernel
 def larger(best: float, other: float) -> float:
-    """Return the larger one, and `best` where the other is NaN."""
+    """Return the larger number, or `best` if the other is NaN."""
     return other if other > best else best

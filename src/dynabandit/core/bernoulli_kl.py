@@ -1,4 +1,4 @@
-"""The Kullback-Leibler divergence of Bernoulli laws, and the upper bound that it gives."""
+"""The Kullback-Leibler divergence of Bernoulli laws and the upper confidence bound of KL-UCB."""
 
 import math
 
@@ -6,11 +6,11 @@ from dynabandit.core.compilation import kernel
 
 __all__ = ["kl", "negentropy", "upper_bound"]
 
-SMALLEST_LEVEL = 1e-30  # the bound is within the root of half of this from p
-LARGEST_LEVEL = 1000.0  # any p below 1 has its bound at 1 long before
-NEAR_ONE = 0.5  # below, the other bounds are close enough
-ROUNDING = 1e-12  # below such a level the excess is rounding alone, and the start is close enough
-ROUNDS = 2  # from the start below, two leave an error of rounding alone (tests/core/test_bernoulli_kl.py)
+SMALLEST_LEVEL = 1e-30  # below, the bound is p: it is at most sqrt(level / 2) larger
+LARGEST_LEVEL = 1000.0  # at this level the bound of every p is 1
+NEAR_ONE = 0.5  # below, the exponential start value is not needed
+ROUNDING = 1e-12  # below this level the excess is rounding error, and the start value is accurate enough
+ROUNDS = 2  # enough for full precision (tests/core/test_bernoulli_kl.py)
 
 
 @kernel
@@ -47,11 +47,11 @@ def kl(p: float, q: float) -> float:
 
 @kernel
 def upper_bound(p: float, negentropy: float, level: float) -> float:
-    """Return the largest q in [p, 1] with kl(p, q) <= level; `negentropy` is that of p.
+    """Return the largest q in [p, 1] with kl(p, q) <= level; `negentropy` is `negentropy(p)`.
 
-    kl(p, .) is convex and rises from p on. Bernstein's, Pinsker's and, near 1, an exponential bound of it each give
-    a q that is too large; from the smallest one two rounds of Householder's method of order 3 lead to the root. The
-    result follows from the arguments alone, so that arms with equal data have equal bounds, to the last bit.
+    kl(p, .) is convex and increases from p on. Lower bounds of it (Bernstein's, Pinsker's and, near 1, an exponential
+    one) each give a q that is too large. From the smallest of these, two rounds of Householder's method of order 3 find
+    the root. The number of rounds is fixed, so that arms with equal data have bounds that are equal to the last bit.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Gamma and Beta draws from counter-based streams, safe for shapes from 1e-3 to 1e6 and beyond.
+"""Gamma and Beta draws from counter-based streams, for all positive shapes.
 
 References
 ----------
@@ -13,14 +13,14 @@ from dynabandit.core.streams import Stream, normal_pair, uniform_pair, words
 
 __all__ = ["BELOW_ONE", "beta", "gamma", "not_empty"]
 
-SMALLEST_SHAPE = 1e-12  # stands for 0: a Beta posterior whose data was forgotten is then a fair coin
-BELOW_ONE = 1.0 - 2.0**-53  # the largest draw: 1 itself would have no tail beyond it
-BOOST = 255  # the attempt that is kept for the boost of small shapes
+SMALLEST_SHAPE = 1e-12  # replaces 0: a draw from Beta(0, 0), a posterior without data, is then 0 or 1 with equal chance
+BELOW_ONE = 1.0 - 2.0**-53  # the largest draw; the pruned argmax needs draws below 1
+BOOST = 255  # the attempt number that is reserved for the boost of small shapes
 
 
 @kernel
 def gamma(shape: float, source: Stream, role: int, step: int, arm: int) -> float:
-    """Draw from the gamma law with this shape and scale 1.
+    """Draw from the gamma law with shape `shape` and scale 1.
 
     Examples
     --------
@@ -39,8 +39,7 @@ def gamma(shape: float, source: Stream, role: int, step: int, arm: int) -> float
 def beta(a: float, b: float, source: Stream, role: int, step: int, arm: int) -> float:
     """Draw from the Beta(a, b) law as x / (x + y) with gamma draws x and y.
 
-    Where a shape is below 1 the ratio is taken between logarithms: both gamma draws may be too small for a
-    double, but their ratio is not, and 0 / 0 never arises.
+    If a shape is below 1, both gamma draws may underflow, so the ratio is computed from their logarithms.
 
     Examples
     --------
@@ -61,13 +60,13 @@ def beta(a: float, b: float, source: Stream, role: int, step: int, arm: int) -> 
 
 @kernel
 def not_empty(shapes: tuple[float, float]) -> tuple[float, float]:
-    """Return shapes of a Beta law that exists: a posterior that forgot everything, Beta(0, 0), is a fair coin."""
+    """Return the shapes of a Beta posterior, with 0 (no data) replaced by a small positive number."""
     return max(shapes[0], SMALLEST_SHAPE), max(shapes[1], SMALLEST_SHAPE)
 
 
 @kernel
 def gamma_pair(a: float, b: float, source: Stream, role: int, step: int, arm: int) -> tuple[float, float]:
-    """Draw two gamma numbers at once; a shape below 1 is raised by 1 and needs its `boosts`."""
+    """Draw two gamma numbers at once; a shape below 1 is increased by 1, and `boosts` corrects the draw."""
     a = a if a >= 1.0 else a + 1.0
     b = b if b >= 1.0 else b + 1.0
     x = -1.0
@@ -89,7 +88,7 @@ def gamma_pair(a: float, b: float, source: Stream, role: int, step: int, arm: in
 def more_words(
     four: tuple[int, int, int, int], source: Stream, role: int, step: int, arm: int, attempt: int
 ) -> tuple[int, int, int, int]:
-    """Return four words beside those from which the normal numbers of an attempt were made."""
+    """Return four more words for an attempt whose normal numbers were made of `four`."""
     return words(source, role, step, arm, attempt)
 
 
@@ -97,7 +96,7 @@ def more_words(
 def spare_words(
     four: tuple[int, int, int, int], source: Stream, role: int, step: int, arm: int, attempt: int
 ) -> tuple[int, int, int, int]:
-    """Return two words that `normal_pair` has no use for in a float32, whose 24 bits take one word, and zeros."""
+    """Return two words that `normal_pair` does not need for a float32, which has 24 bits, and zeros."""
     return four[1], word(0), four[3], word(0)
 
 
@@ -106,7 +105,7 @@ more_words.in_single = spare_words  # type: ignore[attr-defined]
 
 @kernel
 def gamma_attempt(shape: float, normal: float, uniform: float) -> float:
-    """Return one candidate of Marsaglia & Tsang's method for shape >= 1, or -1 where it is rejected."""
+    """Return one proposal of Marsaglia & Tsang's method for shape >= 1, or -1 if it is rejected."""
     d = shape - 1.0 / 3.0
     cube_root = 1.0 + normal / math.sqrt(9.0 * d)
     if cube_root <= 0.0:
@@ -122,7 +121,7 @@ def gamma_attempt(shape: float, normal: float, uniform: float) -> float:
 
 @kernel
 def boosts(a: float, b: float, source: Stream, role: int, step: int, arm: int) -> tuple[float, float]:
-    """Return log(u)/shape for each shape below 1, else 0: gamma(shape) = gamma(shape + 1) u^(1/shape)."""
+    """Return log(u) / shape for each shape below 1, else 0: gamma(shape) = gamma(shape + 1) u^(1 / shape)."""
     u, v = uniform_pair(words(source, role, step, arm, BOOST))
     boost_a = 0.0 if a >= 1.0 else math.log(u) / max(a, SMALLEST_SHAPE)
     boost_b = 0.0 if b >= 1.0 else math.log(v) / max(b, SMALLEST_SHAPE)

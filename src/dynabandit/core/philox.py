@@ -1,7 +1,7 @@
-"""Philox4x32-10, the counter-based generator behind every random number.
+"""Philox4x32-10, the counter-based random number generator.
 
-A counter-based generator is a function of a key and a counter, with no state to carry. Any draw can be made
-at any time, in any order, on any backend, and is always the same.
+A counter-based generator is a pure function of a key and a counter. Draws can be made in any order and on any backend
+with the same result.
 
 References
 ----------
@@ -24,7 +24,7 @@ ROUNDS = 10
 
 
 def word(x: int) -> int:
-    """Return the lowest 32 bits; compiled, as a number of 32 bits, which a GPU turns into a float much faster."""
+    """Return the lowest 32 bits; in compiled code as a uint32, which a GPU converts to a float much faster."""
     return x & MASK
 
 
@@ -33,15 +33,15 @@ def _word(x):  # type: ignore[no-untyped-def]  # Numba compares the signatures, 
     return lambda x: np.uint32(x)
 
 
-word.compiled_as = _word  # type: ignore[attr-defined]  # so that a fingerprint sees it
+word.compiled_as = _word  # type: ignore[attr-defined]  # included in fingerprints
 
 
 @kernel
 def philox(c0: int, c1: int, c2: int, c3: int, k0: int, k1: int) -> tuple[int, int, int, int]:
     """Return four 32-bit words for a counter of four words and a key of two.
 
-    All words are Python integers, of which the lowest 32 bits count. Products of two words may pass the sign bit of
-    a compiled 64-bit integer; the masks that follow make the result the same as with unbounded integers.
+    Of each argument the lowest 32 bits are used. In compiled code a product of two words may overflow a signed 64-bit
+    integer; the masks make the result the same as with Python's unbounded integers.
 
     Examples
     --------

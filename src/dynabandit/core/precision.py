@@ -1,9 +1,8 @@
-"""Single precision from the same source: a kernel with every floating-point number in it made a float32.
+"""Single precision from the same source: kernels whose floating-point constants are float32.
 
-A Python number is a double to Numba, and one double makes a whole expression double. `single` rebuilds a kernel and all
-kernels that it calls with float32 constants, so that code for a GPU can be single precision throughout without a second
-copy of any algorithm. A function that makes more bits than a float32 can hold may name another one as its `in_single`,
-which then stands in its place.
+Numba treats a Python float as a double, and one double makes a whole expression double. `single` rebuilds a kernel and
+all kernels that it calls with float32 constants, so that GPU code can use single precision throughout without a second
+copy of any algorithm. The attribute `in_single` of a function names another function that replaces it there.
 """
 
 import builtins
@@ -18,14 +17,14 @@ from dynabandit.core.philox import word
 
 __all__ = ["FAST", "single"]
 
-FAST = {"afn", "arcp", "contract", "nsz", "reassoc"}  # not "nnan" or "ninf": an unseen arm scores infinity
+FAST = {"afn", "arcp", "contract", "nsz", "reassoc"}  # not "nnan" or "ninf": an arm without plays scores infinity
 
 FOREIGN = ("math", "numpy", "numba", "numba_cuda", "builtins")
 _rebuilt: dict[FunctionType, Any] = {}
 
 
 def single(function: Any) -> Any:
-    """Return a kernel in fast single precision; what it calls through globals, closures and modules is rebuilt too.
+    """Return a kernel, and all kernels that it calls, in fast single precision.
 
     Examples
     --------
@@ -55,7 +54,7 @@ def _single_code(code: CodeType) -> CodeType:
 
 
 def _names(code: CodeType) -> tuple[set[str], set[str]]:
-    """Return the globals and the attributes that the code mentions."""
+    """Return the names of the globals and of the attributes in the code."""
     mentioned: set[str] = set()
     attributes: set[str] = set()
     for instruction in dis.get_instructions(code):
@@ -67,7 +66,7 @@ def _names(code: CodeType) -> tuple[set[str], set[str]]:
 
 
 def _single(value: Any, attributes: set[str]) -> Any:
-    """Return what code refers to in single precision; of a module, the attributes that the code mentions."""
+    """Return a value that code refers to in single precision; of a module, the attributes that the code uses."""
     if value is word:
         return value
     if isinstance(value, FunctionType) and value.__module__.split(".")[0] not in FOREIGN:

@@ -1,4 +1,4 @@
-"""Elementary functions in plain arithmetic, where a library call would stop a loop from being vectorised."""
+"""Exponential functions in plain arithmetic, which the compiler can vectorise, and log Gamma and log Beta."""
 
 import math
 
@@ -13,9 +13,8 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 def exp_negative(x: float) -> float:
     """Return exp(x) for x <= 0, as (1 + y + y^2/2 + ...)^1024 with y = x/1024.
 
-    The relative error is below 1e-11 for x > -4 and below 1e-6 for x > -40, and never negative but for rounding: a
-    partial sum of the exponential series that ends with an even power is too large for y < 0. So the result bounds
-    exp(x) from above.
+    The result is an upper bound of exp(x), up to rounding: for y < 0 a partial sum of the exponential series that ends
+    with an even power is too large. The relative error is below 1e-11 for x > -4 and below 1e-6 for x > -40.
 
     Examples
     --------
@@ -27,7 +26,7 @@ def exp_negative(x: float) -> float:
 
 @kernel
 def exp_positive(x: float) -> float:
-    """Return exp(x) for 0 <= x <= 50, in the same way; the relative error is below 1e-11 for x < 4.
+    """Return exp(x) for 0 <= x <= 50 by the same formula; the relative error is below 1e-11 for x < 4.
 
     Examples
     --------
@@ -39,7 +38,7 @@ def exp_positive(x: float) -> float:
 
 @kernel
 def exp_1024(y: float) -> float:
-    """Return the partial sum of exp(y), to the power of 1024."""
+    """Return the fourth partial sum of exp(y) to the power of 1024."""
     e = 1.0 + y * (1.0 + y * (0.5 + y * (1.0 / 6.0 + y * (1.0 / 24.0))))
     e = e * e
     e = e * e
@@ -55,15 +54,15 @@ def exp_1024(y: float) -> float:
 
 @kernel
 def stirling(x: float) -> float:
-    """Return Stirling's approximation of log Gamma(x) from below, (x - 1/2) log x - x + log(2 pi)/2."""
+    """Return Stirling's lower bound of log Gamma(x), (x - 1/2) log x - x + log(2 pi) / 2."""
     return (x - 0.5) * math.log(x) - x + HALF_LOG_TWO_PI
 
 
 @kernel
 def stirling_error(x: float) -> float:
-    """Return log Gamma(x) - stirling(x) for x >= 1, which is in (0, 1 / 12 x).
+    """Return log Gamma(x) - stirling(x) for x >= 1, which is in (0, 1 / (12 x)).
 
-    The asymptotic series is accurate to 1e-13 past 8; smaller arguments are shifted there.
+    The asymptotic series is accurate to 1e-13 for x >= 8; smaller arguments are shifted to that range.
 
     Examples
     --------

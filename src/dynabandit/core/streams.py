@@ -1,7 +1,6 @@
-"""Random streams: what a draw is for decides its value, nothing else does.
+"""Random streams: every draw is a function of its key (seed, replication, role, step, arm).
 
-Every draw is keyed by (seed, replication, role, step, arm). Results therefore do not depend on the number of
-threads, on the size of a block of work, or on which other policies run beside.
+Results therefore do not depend on the number of threads, on the block size or on other policies of the same run.
 """
 
 import math
@@ -17,28 +16,28 @@ __all__ = [
     "words",
 ]  # fmt: skip
 
-# Roles. A role's number is part of every result: never reuse or renumber one.
+# Roles: what a draw is for. Their numbers are part of every result: never reuse or renumber one.
 START = 1  # the environment at time 0
-PATH = 2  # the environment's changes
+PATH = 2  # changes of the environment
 REWARD = 3  # the reward of the chosen arm
 SCORE = 4  # a policy's draw for an arm
-TIE = 5  # which of several best arms
-EXPLORE = 6  # whether to leave the best arm
-EXPLORED_ARM = 7  # and for which arm
-SECOND = 8  # another draw for an arm, of a policy whose score needs two
-SHARE = 64  # whether a least share takes the decision, of a Bandit alone
-REPLAY = 65  # whether a replay takes a row whose arm was more likely than others
+TIE = 5  # which of several arms with the largest score
+EXPLORE = 6  # whether to explore
+EXPLORED_ARM = 7  # which arm to explore
+SECOND = 8  # a second draw for an arm, for policies whose score needs two
+SHARE = 64  # in a Bandit: whether a minimum traffic share decides
+REPLAY = 65  # whether a replay accepts a row whose arm was logged with a higher probability than others
 
-LARGEST_STEP = MASK  # a step is one word of a key, and so is a replication
+LARGEST_STEP = MASK  # a step, like a replication, is one word of the key
 LARGEST_REPLICATION = MASK
-LARGEST_SEED = 2**64 - 1  # two words
+LARGEST_SEED = 2**64 - 1  # a seed is two words
 TO_UNIT_52 = 2.0**-52
 TO_HIGH_20 = 2.0**20
 TO_ANGLE_32 = 2.0 * math.pi * 2.0**-32
 
 
 class Stream(NamedTuple):
-    """The part of the key that one replication shares: a 64-bit seed in two words, and its number."""
+    """The part of the key that all draws of a replication share: the 64-bit seed in two words, and its number."""
 
     seed_low: int
     seed_high: int
@@ -59,7 +58,7 @@ def stream(seed: int, replication: int = 0) -> Stream:
 
 @kernel
 def shifted(source: Stream, by: int) -> Stream:
-    """Return the stream of the replication that comes so many after this one.
+    """Return the stream of the replication whose number is larger by `by`.
 
     Examples
     --------
@@ -71,8 +70,8 @@ def shifted(source: Stream, by: int) -> Stream:
 
 @kernel
 def words(source: Stream, role: int, step: int, arm: int, attempt: int) -> tuple[int, int, int, int]:
-    """Return the four words of one key; `attempt` counts the tries of a rejection sampler."""
-    # int() because a scalar of NumPy would warn of the products that Philox lets overflow
+    """Return the four words of one key; `attempt` counts the proposals of a rejection sampler."""
+    # int() because NumPy's scalars warn when a product overflows, as it may in Philox
     return philox(
         int(step), int(arm), int(source.replication), role + (attempt << 8), int(source.seed_low), int(source.seed_high)
     )
@@ -80,7 +79,7 @@ def words(source: Stream, role: int, step: int, arm: int, attempt: int) -> tuple
 
 @kernel
 def uniform(source: Stream, role: int, step: int, arm: int) -> float:
-    """Return a uniform number in the open interval (0, 1), on a grid of 2**-52 shifted by half a cell.
+    """Return a uniform number in the open interval (0, 1): a multiple of 2**-52 plus 2**-53.
 
     Examples
     --------
@@ -93,7 +92,7 @@ def uniform(source: Stream, role: int, step: int, arm: int) -> float:
 
 @kernel
 def unit(high: int, low: int) -> float:
-    """Turn two words into a number in (0, 1); 52 bits and the half are exact in a double."""
+    """Turn two words into a number in (0, 1) with 52 random bits, which a double represents exactly."""
     return (float(high) * TO_HIGH_20 + float(low >> 12) + 0.5) * TO_UNIT_52
 
 
@@ -107,7 +106,7 @@ def uniform_pair(four: tuple[int, int, int, int]) -> tuple[float, float]:
 def normal_pair(four: tuple[int, int, int, int]) -> tuple[float, float]:
     """Return two independent standard normal numbers (Box & Muller, 1958).
 
-    The radius has 52 bits, so that the tail reaches past 8 standard deviations; the angle has 32.
+    The radius has 52 random bits, so that values beyond 8 standard deviations are possible; the angle has 32.
     """
     radius = math.sqrt(-2.0 * math.log(unit(four[0], four[1])))
     angle = (float(four[2]) + 0.5) * TO_ANGLE_32

@@ -2,22 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import LARGEST_STEP, Stream
-from dynabandit.environments.base import Environment, Kernels
+from dynabandit.core.streams import LARGEST_STEP
+from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.environments.scheduled import mean_rewards, start
 from dynabandit.errors import integer, keep
 
 __all__ = ["Recorded"]
 
 
+class Params(NamedTuple):
+    """How many steps a period lasts."""
+
+    period: np.ndarray
+
+
 @kernel
-def advance(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> float:
-    return table[(step - 1) // int(parameters[0, arm]), arm]
+def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
+    return step.table[(step.number - 1) // int(params.period[arm]), arm]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,7 +51,7 @@ class Recorded(Environment):
 
     name: ClassVar[str] = "recorded"
     slots: ClassVar[tuple[str, ...]] = ("unused",)
-    kernels: ClassVar[Kernels] = Kernels(start, advance)
+    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
 
     arms: int = field(default=0, init=False)
     rates: Sequence[Sequence[float]] | np.ndarray = field(repr=False)
@@ -56,13 +62,13 @@ class Recorded(Environment):
         rates.setflags(write=False)
         keep(self, rates=rates, arms=rates.shape[1], period=integer("period", self.period, 1, LARGEST_STEP))
 
-    def numbers(self) -> np.ndarray:
-        return np.full((1, self.arms), float(self.period))
+    def params(self) -> Params:
+        return Params(*self.per_arm(float(self.period)))
 
     def table(self) -> np.ndarray:
         return np.asarray(self.rates)
 
-    def still_until(self, step: int) -> int:
+    def constant_until(self, step: int) -> int:
         return ((step - 1) // self.period + 1) * self.period
 
     @property

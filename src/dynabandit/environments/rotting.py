@@ -2,34 +2,42 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import START, Stream, uniform_pair, words
-from dynabandit.environments.base import Environment, Kernels
+from dynabandit.core.streams import START, uniform_pair, words
+from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.errors import keep, number
 
 __all__ = ["Rotting"]
 
 INITIAL, RATE = range(2)
-LOW, HIGH, FASTEST, SLOWEST = range(4)
+
+
+class Params(NamedTuple):
+    """The bounds of each arm's first mean and of its half-life."""
+
+    low: np.ndarray
+    high: np.ndarray
+    fastest: np.ndarray
+    slowest: np.ndarray
 
 
 @kernel
-def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> None:
-    level, speed = uniform_pair(words(source, START, 0, arm, 0))
-    low = parameters[LOW, arm]
-    state[INITIAL, arm] = low + (parameters[HIGH, arm] - low) * level
+def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> None:
+    level, speed = uniform_pair(words(step.random, START, 0, arm, 0))
+    low = params.low[arm]
+    state[INITIAL, arm] = low + (params.high[arm] - low) * level
     # A half-life that is log-uniform: the fastest one, times a uniform power of slowest / fastest
-    fastest = parameters[FASTEST, arm]
-    state[RATE, arm] = math.log(2.0) / (fastest * (parameters[SLOWEST, arm] / fastest) ** speed)
+    fastest = params.fastest[arm]
+    state[RATE, arm] = math.log(2.0) / (fastest * (params.slowest[arm] / fastest) ** speed)
 
 
 @kernel
-def advance(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> float:
-    return state[INITIAL, arm] * math.exp(-state[RATE, arm] * (step - 1))
+def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
+    return state[INITIAL, arm] * math.exp(-state[RATE, arm] * (step.number - 1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +70,7 @@ class Rotting(Environment):
 
     name: ClassVar[str] = "rotting"
     slots: ClassVar[tuple[str, ...]] = ("initial", "rate")
-    kernels: ClassVar[Kernels] = Kernels(start, advance)
+    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
 
     low: float = 0.5
     high: float = 1.0
@@ -80,5 +88,5 @@ class Rotting(Environment):
                     f"{least} must not be above {most}, got {getattr(self, least)!r} and {getattr(self, most)!r}"
                 )
 
-    def numbers(self) -> np.ndarray:
-        return np.repeat([[self.low], [self.high], [self.fastest], [self.slowest]], self.arms, axis=1)
+    def params(self) -> Params:
+        return Params(*self.per_arm(self.low, self.high, self.fastest, self.slowest))

@@ -1,17 +1,20 @@
-"""Compilation spread over processes: Numba compiles one function at a time in each.
+"""Compiles in several processes before a run: within a process Numba compiles one function at a time.
 
-A worker reads one item a line, compiles it into the cache on disk, and answers with a line. It ends when its
-input does, so it outlives no parent.
+A worker process reads one item per line from its input, compiles it into the cache on disk and answers with a line. It
+ends at the end of its input, so it does not outlive its parent.
+
+`concurrent.futures.ProcessPoolExecutor` is no replacement: with "spawn" it imports the user's script again in every
+worker, and with "fork" it copies a process that has threads.
 """
 
 import json
-import queue
 import signal
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -20,12 +23,13 @@ import numba
 from dynabandit.bandit.serialization import plain
 from dynabandit.core.compilation import is_cached
 from dynabandit.environments import Environment, environment as make_environment
-from dynabandit.environments.base import path_writer
-from dynabandit.experiments.coverage import compiled_count, count_exceeded
-from dynabandit.experiments.progress import Watcher
+from dynabandit.environments.base import compiled_write_paths
+from dynabandit.experiments.bound_coverage import compiled_count, count_exceeded
+from dynabandit.experiments.progress import ProgressReporter, counted
+from dynabandit.experiments.spec import CoverageSpec
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import compile_policy, is_compiled
-from dynabandit.simulation.stepper import episodes
+from dynabandit.simulation.compiled import play
 
 __all__ = ["compile_ahead"]
 
@@ -40,29 +44,27 @@ def compile_ahead(
     environments: Iterable[Environment],
     coverage: bool,
     jobs: int,
-    watcher: Watcher,
+    reporter: ProgressReporter,
 ) -> None:
-    """Compile what is not on disk yet, in up to `jobs` processes, this one included.
+    """Compile what is not on disk yet, in up to `jobs` processes including this one.
 
-    A policy comes with a number of arms: some decide in another way where arms are many.
+    Each policy comes with a number of arms: with many arms Thompson policies need other code than with few.
     """
     if numba.config.DISABLE_JIT:
         return
     items = _items(policies, environments, coverage)
     if not items:
         return
-    watcher.stage(f"compiling {len(items)} algorithm{'' if len(items) == 1 else 's'}, which happens once")
-    todo: queue.SimpleQueue[Item] = queue.SimpleQueue()
-    for item in items:
-        todo.put(item)
+    reporter.stage(f"compiling {counted(len(items), 'algorithm')}, which happens once")
+    todo = deque(items)
     workers: list[_Worker] = []
     try:
         while len(workers) < min(jobs, MOST_WORKERS, len(items)) - 1:
             workers.append(_Worker(todo))
-        with _interrupts_kept() as look:
+        with _deferred_interrupts() as raise_interrupt:
             for item in _take(todo):
                 compile_item(item)
-                look()
+                raise_interrupt()
         for worker in workers:
             worker.join()
     finally:
@@ -71,37 +73,37 @@ def compile_ahead(
 
 
 @contextmanager
-def _interrupts_kept() -> Iterator[Callable[[], None]]:
-    """Keep a Ctrl-C until the function that is given is called, which raises it; a second one is raised at once.
+def _deferred_interrupts() -> Iterator[Callable[[], None]]:
+    """Defer a first Ctrl-C until the function that this yields is called; a second one is raised at once.
 
-    LLVM calls back into Python when it has compiled, and that is where a Ctrl-C would be raised, printed and lost.
+    LLVM calls back into Python, and a KeyboardInterrupt that is raised there is printed and lost.
     """
-    usual = signal.getsignal(signal.SIGINT)
-    if usual is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+    original = signal.getsignal(signal.SIGINT)
+    if original is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
         yield lambda: None
         return
-    kept = []
+    received = []
 
-    def keep(number: int, frame: FrameType | None) -> None:
-        kept.append(number)
-        if len(kept) > 1:
+    def handle(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        if len(received) > 1:
             raise KeyboardInterrupt
 
-    def look() -> None:
-        if kept:
+    def raise_interrupt() -> None:
+        if received:
             raise KeyboardInterrupt
 
-    signal.signal(signal.SIGINT, keep)
+    signal.signal(signal.SIGINT, handle)
     try:
-        yield look
+        yield raise_interrupt
     finally:
-        signal.signal(signal.SIGINT, usual)
+        signal.signal(signal.SIGINT, original)
 
 
 def _items(policies: Iterable[tuple[Policy, int]], environments: Iterable[Environment], coverage: bool) -> list[Item]:
-    """List what is to be compiled, each algorithm once whatever its parameters."""
-    algorithms = {episodes(policy.kernels, arms): (policy, arms) for policy, arms in policies}
-    worlds = {environment.kernels: environment for environment in environments}
+    """List what has to be compiled: each algorithm once, whatever its parameters."""
+    algorithms = {play(policy.functions, arms): (policy, arms) for policy, arms in policies}
+    worlds = {environment.functions: environment for environment in environments}
     items = [
         {"policy": policy.name, "parameters": plain(policy.parameters), "arms": arms}
         for policy, arms in algorithms.values()
@@ -110,7 +112,7 @@ def _items(policies: Iterable[tuple[Policy, int]], environments: Iterable[Enviro
     items += [
         {"environment": world.name, "parameters": plain(world.parameters)}
         for world in worlds.values()
-        if not is_cached(path_writer(world.kernels))
+        if not is_cached(compiled_write_paths(world.functions))
     ]
     if coverage and not is_cached(compiled_count()):
         items.append({"coverage": True})
@@ -124,61 +126,59 @@ def compile_item(item: Item) -> None:
     elif "environment" in item:
         make_environment(item["environment"], **item["parameters"]).path(horizon=1, seed=0)
     else:
-        count_exceeded(0.5, 0.001, (1,), streams=1, number=0, seed=0)
+        smallest = CoverageSpec(figure="bound", means=(0.5,), step_sizes=(0.001,), observations=(1,), streams=1)
+        count_exceeded(smallest, 0, 0.001)
 
 
 def serve() -> None:
-    """Be a worker."""
+    """Compile the items of standard input: the main function of a worker process."""
     for line in sys.stdin:
         compile_item(json.loads(line))
         sys.stdout.write("done\n")
         sys.stdout.flush()
 
 
-def _take(todo: "queue.SimpleQueue[Item]") -> Iterable[Item]:
-    while True:
-        try:
-            yield todo.get_nowait()
-        except queue.Empty:
-            return
+def _take(todo: deque[Item]) -> Iterator[Item]:
+    """Remove one item after the other; several threads may do so at once."""
+    with suppress(IndexError):
+        while True:
+            yield todo.popleft()
 
 
 class _Worker:
-    """A process that compiles, and a thread that hands it one item after the other.
+    """A process that compiles, and a thread that sends it one item after the other.
 
-    Should the process fail, what it was given is compiled when it is first needed.
+    If the process fails, its item is compiled when it is first needed.
     """
 
-    def __init__(self, todo: "queue.SimpleQueue[Item]") -> None:
+    def __init__(self, todo: deque[Item]) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-c", WORKER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            start_new_session=True,  # a Ctrl-C in the terminal is for the parent, which then stops the worker
+            start_new_session=True,  # Ctrl-C in the terminal goes to the parent alone, which stops the worker
         )
-        self.thread = threading.Thread(target=self._feed, args=(todo,), daemon=True)
+        self.thread = threading.Thread(target=self._send, args=(todo,), daemon=True)
         self.thread.start()
 
-    def _feed(self, todo: "queue.SimpleQueue[Item]") -> None:
+    def _send(self, todo: deque[Item]) -> None:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        try:
+        with suppress(OSError):  # the process has ended
             for item in _take(todo):
                 self.process.stdin.write(json.dumps(item) + "\n")
                 self.process.stdin.flush()
                 if not self.process.stdout.readline():
                     return
-        except OSError:  # the process is gone
-            return
 
     def join(self) -> None:
-        """Wait until nothing is left to hand over and the last item is done."""
+        """Wait until all items are taken and the last one of this worker is compiled."""
         self.thread.join()
 
     def stop(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process."""
         self.process.kill()
         self.thread.join()
         self.process.communicate()

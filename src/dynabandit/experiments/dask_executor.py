@@ -1,8 +1,8 @@
-"""Units of work on a Dask cluster: cut into tasks of some seconds, put together as they come back.
+"""Computes tasks on a Dask cluster: parts of some seconds are sent to the workers and joined as they come back.
 
-A worker answers exactly as this machine would, or not at all: it must run the same code on the same versions, with
-arithmetic that agrees to the last bit. What it answers depends on no other worker, so that one that dies costs
-nothing but time. Only this side writes anything.
+A worker must run the same code on the same versions, with arithmetic that is equal to the last bit; others are
+refused. Results do not depend on which worker computes them, so a worker that dies costs only time. Only this process
+writes to the store.
 """
 
 import itertools
@@ -19,189 +19,189 @@ from typing import Any
 
 from dynabandit.environments import Environment
 from dynabandit.errors import extra
-from dynabandit.experiments.backends import Gpu, look_for_gpu
+from dynabandit.experiments.backend_choice import Gpu, find_gpu
 from dynabandit.experiments.compiling import compile_ahead
-from dynabandit.experiments.executors import Work, to_compile
-from dynabandit.experiments.identity import PACKAGES, difference, identity
-from dynabandit.experiments.pieces import Gathered, Piece, bundles
-from dynabandit.experiments.progress import Watcher
-from dynabandit.experiments.store import Arrays
-from dynabandit.experiments.tasks import Task
+from dynabandit.experiments.executors import to_compile
+from dynabandit.experiments.machine_fingerprint import PACKAGES, describe_difference, machine_fingerprint
+from dynabandit.experiments.progress import ProgressReporter, counted
+from dynabandit.experiments.task_parts import PartCollector, TaskPart, group_parts
+from dynabandit.experiments.tasks import PendingTask, Task, TaskResults
 from dynabandit.policies import Policy
-from dynabandit.simulation.work import cores
+from dynabandit.simulation.backends import cores
 
-__all__ = ["Cluster", "ClusterError", "connect"]
+__all__ = ["ClusterError", "DaskExecutor", "connect"]
 
-Done = queue.SimpleQueue[Any]  # futures that have ended, in whatever way
-Answers = list[dict[str, Arrays]]
+Futures = queue.SimpleQueue[Any]  # that have ended, with a result or an error
 
-PATIENCE = 10.0  # seconds for a scheduler to answer, and for a first worker to show up
-LOOK = 5.0  # seconds without an answer after which to see whether anybody is left
-LARGEST = 2e8  # updates of an arm in a task: some seconds
-SCHEDULED = 2e6  # and more with more than a hundred threads, lest the scheduler should become the slowest part
-SMALLEST = 1e7  # below about a tenth of a second, a task would cost more than it brings
-EACH = 4  # tasks for each thread where there is enough work, so that all end at about the same time
-LOGS = ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio")
+CONNECT_SECONDS = 10.0  # for a scheduler to answer, and for a first worker to appear
+POLL_SECONDS = 5.0  # without a result, after which to check whether there are workers
+LARGEST_COST = 2e8  # of a group of parts, in updates of an arm: some seconds
+LARGEST_COST_PER_THREAD = 2e6  # more with over a hundred threads, so that the scheduler does not become the bottleneck
+SMALLEST_COST = 1e7  # about a tenth of a second: smaller groups would cost more to send than to compute
+GROUPS_PER_THREAD = 4  # where there are enough tasks, so that all threads end at about the same time
+LOGGERS = ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio")
 
 
 class ClusterError(OSError):
-    """A cluster that does not answer, is gone, or has a worker that may not take part."""
+    """A cluster that does not answer, has gone away, or has a worker that gives other results."""
 
 
 @contextmanager
-def connect(address: str, jobs: int | None) -> Iterator["Cluster"]:
-    """Reach a cluster and check that its workers may take part, within a bounded time.
+def connect(address: str, jobs: int | None) -> Iterator["DaskExecutor"]:
+    """Connect to a cluster and check its workers, within a bounded time.
 
     Parameters
     ----------
     address
         Of a scheduler, such as ``tcp://scheduler:8786``; ``local`` starts workers on this machine.
     jobs
-        How many workers to start here, by default one for each core.
+        How many workers to start on this machine, by default one per core.
     """
     distributed = extra("distributed", "cluster")
-    with _quiet(), ExitStack() as stack:
-        at = stack.enter_context(_start_here(distributed, jobs)) if address == "local" else address
-        client = _reach(distributed, at, address)
-        stack.callback(client.close, timeout=PATIENCE)
-        cluster = Cluster(client, address)
-        cluster.check()
-        yield cluster
+    with _silenced_loggers(), ExitStack() as stack:
+        at = stack.enter_context(_start_local_cluster(distributed, jobs)) if address == "local" else address
+        client = _connect_client(distributed, at, address)
+        stack.callback(client.close, timeout=CONNECT_SECONDS)
+        executor = DaskExecutor(client, address)
+        executor.check_workers()
+        yield executor
 
 
-class Cluster:
-    """The workers of a Dask cluster, a `Crew`."""
+class DaskExecutor:
+    """The workers of a Dask cluster, an `Executor`."""
 
     def __init__(self, client: Any, address: str) -> None:
         self.client, self.address = client, address
-        self.about: dict[str, Any] = {"cluster": address}
-        self._numbers = itertools.count()
-        self._looked, self._threads = -math.inf, 0
-        self._deserted = False
+        self.metadata: dict[str, Any] = {"cluster": address}
+        self._task_numbers = itertools.count()
+        self._threads, self._threads_counted = 0, -math.inf
+        self._without_workers = False
 
-    def check(self) -> None:
-        """Raise an error unless there are workers, and all of them may take part."""
+    def check_workers(self) -> None:
+        """Raise an error unless there are workers, and all of them give the results of this machine."""
         with self._connection():
             try:
-                self.client.wait_for_workers(1, timeout=PATIENCE)
+                self.client.wait_for_workers(1, timeout=CONNECT_SECONDS)
             except TimeoutError:
                 raise ClusterError(
                     f"the scheduler at {self.address} has no workers; start some with: dask worker {self.address}"
                 ) from None
-            said = self.client.get_versions(packages=list(PACKAGES))
-            _admit("the scheduler", _versions(said["scheduler"]))
-            for worker, versions in said["workers"].items():
-                _admit(f"worker {worker}", _versions(versions))
-            for worker, found in self.client.run(identity, on_error="return").items():
-                _admit(f"worker {worker}", found)
-        self.about["workers"] = len(said["workers"])
+            versions = self.client.get_versions(packages=list(PACKAGES))
+            _check_fingerprint("the scheduler", _versions(versions["scheduler"]))
+            for worker, of_worker in versions["workers"].items():
+                _check_fingerprint(f"worker {worker}", _versions(of_worker))
+            for worker, found in self.client.run(machine_fingerprint, on_error="return").items():
+                _check_fingerprint(f"worker {worker}", found)
+        self.metadata["workers"] = len(versions["workers"])
 
-    def gpus(self) -> Sequence[Gpu]:
-        """Ask every worker for its GPU."""
+    def find_gpus(self) -> Sequence[Gpu]:
+        """Return the GPU of every worker."""
         with self._connection():
-            found = self.client.run(look_for_gpu)
-        return [Gpu(gpu.missing, gpu.free, where) for where, gpu in found.items()]
+            found = self.client.run(find_gpu)
+        return [Gpu(gpu.missing, gpu.free, worker) for worker, gpu in found.items()]
 
-    def compute(self, work: Work, watcher: Watcher) -> Iterator[tuple[Task, dict[str, Arrays]]]:
-        """Answer all units, each as soon as all of its pieces are there."""
-        if not work:
+    def compute(self, pending: Sequence[PendingTask], reporter: ProgressReporter) -> Iterator[tuple[Task, TaskResults]]:
+        """Yield each task with its results as soon as all of its parts are computed."""
+        if not pending:
             return
-        self._compile(work, watcher)
-        watcher.stage(f"simulating {len(work)} units of work on {self.about['workers']} workers")
-        gathered = Gathered(work)
-        threads = max(1, self._room())
-        share = sum(task.cost(keys) for task, keys in work) / (EACH * threads)
-        size = min(max(LARGEST, SCHEDULED * threads), max(SMALLEST, share))
-        for bundle, answers in self._answers(bundles(work, size), watcher):
-            for piece, answer in zip(bundle, answers, strict=True):
-                watcher.advance(piece.cost)
-                yield from gathered.add(piece, answer)
+        self._compile(pending, reporter)
+        workers = counted(self.metadata["workers"], "worker")
+        reporter.stage(f"simulating {counted(len(pending), 'task')} on {workers}")
+        collector = PartCollector(pending)
+        threads = max(1, self._count_threads())
+        share = sum(one.cost for one in pending) / (GROUPS_PER_THREAD * threads)
+        cost = min(max(LARGEST_COST, LARGEST_COST_PER_THREAD * threads), max(SMALLEST_COST, share))
+        for group, results in self._compute_groups(group_parts(pending, cost), reporter):
+            for part, result in zip(group, results, strict=True):
+                reporter.advance(part.pending.cost)
+                yield from collector.add(part, result)
 
-    def _answers(self, todo: Iterator[list[Piece]], watcher: Watcher) -> Iterator[tuple[list[Piece], Answers]]:
-        """Keep every worker busy, with few more tasks on the cluster than that takes."""
-        running: dict[str, tuple[Any, list[Piece]]] = {}
-        done: Done = queue.SimpleQueue()
+    def _compute_groups(
+        self, groups: Iterator[list[TaskPart]], reporter: ProgressReporter
+    ) -> Iterator[tuple[list[TaskPart], list[TaskResults]]]:
+        """Keep every worker busy, with few more groups on the cluster than that takes."""
+        running: dict[str, tuple[Any, list[TaskPart]]] = {}
+        ended: Futures = queue.SimpleQueue()
         try:
             while True:
-                for bundle in itertools.islice(todo, max(0, 2 * self._room() + 2 - len(running))):
-                    asked = [(piece.task, piece.keys) for piece in bundle]
-                    future = self._submit(done, answer_here, asked, identity())
-                    running[future.key] = future, bundle
+                for group in itertools.islice(groups, max(0, 2 * self._count_threads() + 2 - len(running))):
+                    parts = [part.pending for part in group]
+                    future = self._submit(ended, compute_on_worker, parts, machine_fingerprint())
+                    running[future.key] = future, group
                 if not running:
                     return
-                future = self._wait(done, watcher)
-                answers = self._result(future, watcher)
-                yield running.pop(future.key)[1], answers
+                future = self._wait(ended, reporter)
+                results = self._result(future, reporter)
+                yield running.pop(future.key)[1], results
         finally:
-            with suppress(Exception):  # the cluster may be gone
+            with suppress(Exception):  # the cluster may have gone away
                 self.client.cancel([future for future, _ in running.values()])
 
-    def _compile(self, work: Work, watcher: Watcher) -> None:
+    def _compile(self, pending: Sequence[PendingTask], reporter: ProgressReporter) -> None:
         """Compile ahead on each machine; one that joins later compiles what it needs when it needs it."""
-        needed = to_compile(work)
+        needed = to_compile(pending)
         if not any(needed):
             return
-        watcher.stage("compiling where that is needed")
+        reporter.stage("compiling on the workers, where that is needed")
         with self._connection():
             workers = self.client.scheduler_info(n_workers=-1)["workers"]
         hosts: dict[str, list[str]] = defaultdict(list)
-        for address, about in workers.items():
-            hosts[about["host"]].append(address)
-        done: Done = queue.SimpleQueue()
+        for address, info in workers.items():
+            hosts[info["host"]].append(address)
+        ended: Futures = queue.SimpleQueue()
         futures = [
-            self._submit(done, compile_here, *needed, len(there), workers=there, allow_other_workers=True)
+            self._submit(ended, compile_on_worker, *needed, len(there), workers=there, allow_other_workers=True)
             for there in hosts.values()
         ]
         for _ in futures:
-            self._result(self._wait(done, watcher), watcher)
+            self._result(self._wait(ended, reporter), reporter)
 
-    def _submit(self, done: Done, function: Any, *arguments: Any, **where: Any) -> Any:
-        key = f"dynabandit-{self.client.id}-{next(self._numbers)}"
+    def _submit(self, ended: Futures, function: Any, *arguments: Any, **options: Any) -> Any:
+        key = f"dynabandit-{self.client.id}-{next(self._task_numbers)}"
         with self._connection():
-            future = self.client.submit(function, *arguments, key=key, pure=False, **where)
-            future.add_done_callback(done.put)
+            future = self.client.submit(function, *arguments, key=key, pure=False, **options)
+            future.add_done_callback(ended.put)
         return future
 
-    def _wait(self, done: Done, watcher: Watcher) -> Any:
-        """Return a task that has ended, in whatever way."""
+    def _wait(self, ended: Futures, reporter: ProgressReporter) -> Any:
+        """Return a future that has ended, with a result or an error."""
         while True:
             try:
-                return done.get(timeout=LOOK)
+                return ended.get(timeout=POLL_SECONDS)
             except queue.Empty:
-                self._look(watcher)
+                self._report_missing_workers(reporter)
 
-    def _result(self, future: Any, watcher: Watcher) -> Any:
-        """Return what a task answered; where it died with its worker, after another one has answered too."""
+    def _result(self, future: Any, reporter: ProgressReporter) -> Any:
+        """Return the result of a future; if its worker died before it was read, wait until another computes it."""
         while future.status != "error":
             with self._connection():
                 try:
-                    return future.result(timeout=LOOK)
+                    return future.result(timeout=POLL_SECONDS)
                 except TimeoutError:
-                    self._look(watcher)
+                    self._report_missing_workers(reporter)
         with self._connection() as distributed:
             error = future.exception()
         if isinstance(error, distributed.KilledWorker):
-            raise ClusterError(f"one task took down several workers at {self.address}; their logs may say why")
+            raise ClusterError(f"several workers at {self.address} died from the same task; their logs may say why")
         raise error
 
-    def _look(self, watcher: Watcher) -> None:
-        """Say so where nobody is left to work."""
-        deserted = self._room() == 0
-        if deserted and not self._deserted:
-            watcher.note(f"no worker is left at {self.address}; waiting for one to come")
-        self._deserted = deserted
+    def _report_missing_workers(self, reporter: ProgressReporter) -> None:
+        without_workers = self._count_threads() == 0
+        if without_workers and not self._without_workers:
+            reporter.note(f"the scheduler at {self.address} has no workers any more; waiting for one")
+        self._without_workers = without_workers
 
-    def _room(self) -> int:
-        """Return how many threads the workers have; asked again now and then, since workers come and go."""
-        if time.monotonic() - self._looked > 1.0:
+    def _count_threads(self) -> int:
+        """Return how many threads the workers have, at most a second ago: workers come and go."""
+        if time.monotonic() - self._threads_counted > 1.0:
             with self._connection():
                 self._threads = sum(self.client.nthreads().values())
-            self._looked = time.monotonic()
+            self._threads_counted = time.monotonic()
         return self._threads
 
     @contextmanager
     def _connection(self) -> Iterator[Any]:
-        """Turn the many ways to say that a connection is lost into one."""
+        """Raise a `ClusterError` for any error that says that the connection is lost."""
         distributed = extra("distributed", "cluster")
         lost = (OSError, distributed.client.CancelledError, distributed.client.ClosedClientError)
         try:
@@ -209,63 +209,70 @@ class Cluster:
         except ClusterError:
             raise
         except lost as error:
-            raise ClusterError(f"the scheduler at {self.address} is gone") from error
+            raise ClusterError(f"the connection to the scheduler at {self.address} is lost") from error
 
 
-def _own_address() -> str:
-    """Return the address of the worker that this runs on."""
+def _worker_address() -> str:
+    """Return the address of the worker that runs this."""
     from distributed import get_worker
 
     return str(get_worker().address)
 
 
-def answer_here(asked: Sequence[tuple[Task, list[str]]], here: Mapping[str, str]) -> Answers:
-    """Answer a bundle, on a worker; one that joined after the others were looked at is looked at now."""
-    _admit(f"worker {_own_address()}, which came later,", identity(), here)
-    return [task.compute(keys, 1, lambda work: None) for task, keys in asked]
+def compute_on_worker(parts: Sequence[PendingTask], expected: Mapping[str, str]) -> list[TaskResults]:
+    """Compute a group of parts on a worker; one that joined during the run is checked here."""
+    _check_fingerprint(f"worker {_worker_address()}, which joined later,", machine_fingerprint(), expected)
+    return [task.compute(keys, 1, lambda cost: None) for task, keys in parts]
 
 
-def compile_here(policies: list[tuple[Policy, int]], worlds: list[Environment], coverage: bool, jobs: int) -> None:
-    """Compile for all workers of this machine."""
-    compile_ahead(policies, worlds, coverage, jobs, Watcher())
+def compile_on_worker(
+    policies: list[tuple[Policy, int]], environments: list[Environment], coverage: bool, jobs: int
+) -> None:
+    """Compile for all workers of a machine."""
+    compile_ahead(policies, environments, coverage, jobs, ProgressReporter())
 
 
-def _admit(who: str, found: Mapping[str, str | None] | Exception, expected: Mapping[str, str] | None = None) -> None:
-    """Raise an error where somebody differs from what is expected, or cannot even say what it is."""
-    differs = f"it says {found}" if isinstance(found, Exception) else difference(expected or identity(), found)
-    if differs:
-        raise ClusterError(f"{who} would not give the results of this machine: {differs}")
+def _check_fingerprint(
+    who: str, found: Mapping[str, str | None] | Exception, expected: Mapping[str, str] | None = None
+) -> None:
+    """Raise an error if a worker differs from this machine, or cannot tell."""
+    if isinstance(found, Exception):
+        difference = f"it reports {found}"
+    else:
+        difference = describe_difference(expected or machine_fingerprint(), found)
+    if difference:
+        raise ClusterError(f"{who} would not give the results of this machine: {difference}")
 
 
-def _versions(said: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return what Dask says of another machine in the words of `identity`."""
-    packages = said["packages"]
+def _versions(reported: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the versions that Dask reports in the form of `machine_fingerprint`."""
+    packages = reported["packages"]
     return {"python": ".".join(packages["python"].split(".")[:2]), **{name: packages[name] for name in PACKAGES}}
 
 
-def _reach(distributed: Any, at: Any, address: str) -> Any:
-    """Connect in a thread of its own: Dask would wait for ever for a peer that listens and says nothing."""
-    # What failed to connect would try to say goodbye to the scheduler when it is collected
+def _connect_client(distributed: Any, at: Any, address: str) -> Any:
+    """Connect in a thread: Dask would wait forever for a server that accepts the connection and sends nothing."""
+    # A client that failed to connect would try to contact the scheduler when it is garbage-collected
     kind = type("Client", (distributed.Client,), {"__del__": lambda self: None})
-    answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    outcome: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
-    def reach() -> None:
+    def connect_client() -> None:
         try:
-            answers.put(kind(at, timeout=PATIENCE, set_as_default=False))
-        except Exception as error:  # whatever is there may say anything
-            answers.put(error)
+            outcome.put(kind(at, timeout=CONNECT_SECONDS, set_as_default=False))
+        except Exception as error:  # whatever listens there may answer anything
+            outcome.put(error)
 
-    threading.Thread(target=reach, daemon=True).start()
+    threading.Thread(target=connect_client, daemon=True).start()
     client: Any = None
     with suppress(queue.Empty):
-        client = answers.get(timeout=PATIENCE)
+        client = outcome.get(timeout=CONNECT_SECONDS)
     if not isinstance(client, distributed.Client):
-        raise ClusterError(f"no Dask scheduler answers at {address} within {PATIENCE:g} seconds") from client
+        raise ClusterError(f"no Dask scheduler answers at {address} within {CONNECT_SECONDS:g} seconds") from client
     return client
 
 
-def _start_here(distributed: Any, jobs: int | None) -> Any:
-    """Start a scheduler in this process, and worker processes with a thread each."""
+def _start_local_cluster(distributed: Any, jobs: int | None) -> Any:
+    """Start a scheduler in this process, and worker processes with one thread each."""
     return distributed.LocalCluster(
         n_workers=jobs or cores(),
         threads_per_worker=1,
@@ -278,15 +285,15 @@ def _start_here(distributed: Any, jobs: int | None) -> Any:
 
 
 def dask_setup(worker: Any) -> None:
-    """Prepare a worker that this process started: Ctrl-C in the terminal is for the parent, which stops its workers."""
+    """Let a local worker ignore Ctrl-C: the parent process handles it and stops its workers. Dask calls this."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Dask's log off the terminal: what matters of it comes as an error."""
-    before = {name: logging.getLogger(name).level for name in LOGS}
-    for name in LOGS:
+def _silenced_loggers() -> Iterator[None]:
+    """Keep Dask's log off the terminal: what matters is raised as an error."""
+    before = {name: logging.getLogger(name).level for name in LOGGERS}
+    for name in LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Policies and environments as people write them on one line: on a command line, in a link."""
+"""A policy or an environment on one line, as on the command line and in links: ``dts:memory=5,prior=[1, 3]``."""
 
 import json
 import re
@@ -6,50 +6,46 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from dynabandit.experiments.spec import Named
-
-__all__ = ["named", "written"]
+__all__ = ["read_one_line", "write_one_line"]
 
 PARAMETER = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(.*?)\s*", re.DOTALL)
 
 
-def named(text: str) -> Named:
+def read_one_line(text: str) -> tuple[str, dict[str, Any]]:
     """Read ``name`` or ``name:parameter=value,parameter=value``; values as in TOML, quotes may be left out.
 
     Examples
     --------
-    >>> named("aff-ots:step_size=variance-scaled,prior=[1, 3]")
-    Named(name='aff-ots', parameters={'step_size': 'variance-scaled', 'prior': (1, 3)})
-    >>> named("piecewise:starts=[1,3],means=[[0.1,0.9],[0.9,0.1]]").make_environment().arms
-    2
+    >>> read_one_line("aff-ots:step_size=variance-scaled,prior=[1, 3]")
+    ('aff-ots', {'step_size': 'variance-scaled', 'prior': [1, 3]})
     """
     name, colon, rest = text.partition(":")
     parameters: dict[str, Any] = {}
-    for part in _parts(rest) if colon else ():
+    for part in _split_at_commas(rest) if colon else ():
         match = PARAMETER.fullmatch(part)
         if match is None:
             raise ValueError(f"must be name:parameter=value,parameter=value such as dts:memory=5, got {text!r}")
         key, value = match.groups()
         if key in parameters:
             raise ValueError(f"every parameter must be given once, got {key!r} twice in {text!r}")
-        parameters[key] = _value(value)
-    return Named(name.strip(), parameters)
+        parameters[key] = _read_value(value)
+    return name.strip(), parameters
 
 
-def written(name: str, parameters: Mapping[str, Any]) -> str:
-    """Write what `named` reads.
+def write_one_line(name: str, parameters: Mapping[str, Any]) -> str:
+    """Write what `read_one_line` reads.
 
     Examples
     --------
-    >>> written("piecewise", {"starts": [1, 3], "means": [[0.1, 0.9], [0.9, 0.1]]})
+    >>> write_one_line("piecewise", {"starts": [1, 3], "means": [[0.1, 0.9], [0.9, 0.1]]})
     'piecewise:starts=[1,3],means=[[0.1,0.9],[0.9,0.1]]'
     """
     values = ",".join(f"{key}={json.dumps(value, separators=(',', ':'))}" for key, value in parameters.items())
     return f"{name}:{values}" if values else name
 
 
-def _parts(text: str) -> list[str]:
-    """Cut at the commas that stand in no brackets."""
+def _split_at_commas(text: str) -> list[str]:
+    """Split at the commas outside brackets."""
     parts, depth = [""], 0
     for character in text:
         depth += (character == "[") - (character == "]")
@@ -60,10 +56,10 @@ def _parts(text: str) -> list[str]:
     return parts
 
 
-def _value(text: str) -> Any:
+def _read_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except ValueError:  # no TOML, or more digits than Python reads
+    except ValueError:  # not TOML, or more digits than Python reads
         return text
     except RecursionError:
         raise ValueError(f"lists must be nested less deeply, got {text[:40]}...") from None

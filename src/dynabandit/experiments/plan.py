@@ -1,4 +1,4 @@
-"""From a spec to units of work, and from their answers to results."""
+"""Plans a run: the tasks of a spec, and how their results become `Results`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynabandit.bandit.serialization import plain
-from dynabandit.environments import Environment
 from dynabandit.experiments.spec import Experiment, Spec
-from dynabandit.experiments.store import Arrays, address
+from dynabandit.experiments.store import Arrays, request_key
 from dynabandit.experiments.tasks import CoverageTask, PathTask, SimulationTask, Task, batches
 from dynabandit.policies import Policy
 from dynabandit.results import Coverage, Run, SamplePath
@@ -19,30 +18,30 @@ __all__ = ["Plan", "PlannedRun", "make_plan"]
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One policy of one experiment, and the addresses of its batches."""
+    """One policy of one experiment, and the keys of the results of its batches."""
 
     experiment: Experiment
-    environment: Environment
     policy: Policy
-    addresses: tuple[str, ...]
+    keys: tuple[str, ...]
     code: str
 
-    def run(self, found: Mapping[str, Arrays]) -> Run:
-        """Put the batches together."""
-        parts = [found[key] for key in self.addresses]
-        correct = np.concatenate([part["correct"] for part in parts])
+    def join_batches(self, results: Mapping[str, Arrays]) -> Run:
+        """Return the run of all batches."""
+        batch_results = [results[key] for key in self.keys]
+        correct = np.concatenate([one["correct"] for one in batch_results])
+        environment = self.experiment.environment
         return Run(
             experiment=self.experiment.id,
-            environment=self.environment.name,
-            arms=self.environment.arms,
-            environment_parameters=plain(self.environment.parameters),
+            environment=environment.name,
+            arms=environment.arms,
+            environment_parameters=plain(environment.parameters),
             label=self.policy.label,
             policy=self.policy.name,
             parameters=plain(self.policy.parameters),
             horizon=self.experiment.horizon,
             seed=self.experiment.seed,
             times=self.experiment.recorded_times(),
-            regret=np.concatenate([part["regret"] for part in parts]),
+            regret=np.concatenate([one["regret"] for one in batch_results]),
             correct=correct.mean(axis=0),
             correct_by_replication=correct,
         )
@@ -50,7 +49,7 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """The units of work of a spec, and how to read their answers."""
+    """The tasks of a spec, and what to make of their results."""
 
     simulations: tuple[SimulationTask, ...]
     paths: tuple[PathTask, ...]
@@ -60,24 +59,24 @@ class Plan:
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """All units of work."""
+        """All tasks."""
         return (*self.simulations, *self.paths, *self.coverage)
 
-    def sample_paths(self, found: Mapping[str, Arrays]) -> list[SamplePath]:
+    def make_sample_paths(self, results: Mapping[str, Arrays]) -> list[SamplePath]:
         """Return the sample paths."""
         return [
             SamplePath(
-                environment=task.environment.name,
-                arms=task.environment.arms,
+                environment=task.spec.environment.name,
+                arms=task.spec.environment.arms,
                 replication=replication,
                 times=task.times,
-                means=found[key]["means"],
+                means=results[key]["means"],
             )
             for task in self.paths
             for key, replication in task.replications.items()
         ]
 
-    def coverages(self, found: Mapping[str, Arrays]) -> list[Coverage]:
+    def make_coverage(self, results: Mapping[str, Arrays]) -> list[Coverage]:
         """Return the coverage of the bound."""
         return [
             Coverage(
@@ -89,45 +88,46 @@ class Plan:
             )
             for task in self.coverage
             for key, (index, step_size) in task.points.items()
-            for count, exceeded in zip(task.spec.observations, found[key]["exceeded"], strict=True)
+            for count, exceeded in zip(task.spec.observations, results[key]["exceeded"], strict=True)
         ]
 
 
-def make_plan(spec: Spec, places: Mapping[str, str] | None = None, precision: str = "double") -> Plan:
-    """Cut a spec into units; experiments on the same paths share them, whatever figure they belong to.
+def make_plan(spec: Spec, backends: Mapping[str, str] | None = None, precision: str = "double") -> Plan:
+    """Split a spec into tasks; experiments on the same paths share them, whatever figure they belong to.
 
-    `places` is the backend of each experiment by its id, the processor where left out.
+    `backends` is the backend of each experiment by its id, by default the CPU.
     """
-    shared: dict[str, SimulationTask] = {}
+    tasks_by_key: dict[str, SimulationTask] = {}
     runs: list[PlannedRun] = []
     for experiment in spec.experiments:
-        environment = experiment.environment.make_environment()
-        backend = (places or {}).get(experiment.id, "cpu")
-        tasks = [
-            _shared(shared, task, experiment.figure) for task in _tasks(experiment, environment, backend, precision)
-        ]
-        for named in experiment.policies:
-            policy = named.make_policy()
-            code = code_version(policy, environment, experiment.horizon)
+        backend = (backends or {}).get(experiment.id, "cpu")
+        tasks = []
+        for task in _make_tasks(experiment, backend, precision):
+            shared = tasks_by_key.setdefault(request_key(task.common_request), task)
+            shared.figures.add(experiment.figure)
+            tasks.append(shared)
+        for policy in experiment.policies:
+            code = code_version(policy, experiment.environment, experiment.horizon)
             keys = tuple(task.add(policy, code) for task in tasks)
-            runs.append(PlannedRun(experiment, environment, policy, keys, code))
+            runs.append(PlannedRun(experiment, policy, keys, code))
     return Plan(
-        simulations=tuple(shared.values()),
-        paths=tuple(PathTask(one, one.environment.make_environment(), {one.figure}) for one in spec.sample_paths),
+        simulations=tuple(tasks_by_key.values()),
+        paths=tuple(PathTask(one, {one.figure}) for one in spec.sample_paths),
         coverage=tuple(CoverageTask(one, {one.figure}) for one in spec.coverage),
         runs=tuple(runs),
         figures=spec.figures,
     )
 
 
-def _tasks(experiment: Experiment, environment: Environment, backend: str, precision: str) -> Iterator[SimulationTask]:
-    times = experiment.recorded_times()
+def _make_tasks(experiment: Experiment, backend: str, precision: str) -> Iterator[SimulationTask]:
     for first, count in batches(experiment.replications, backend):
-        yield SimulationTask(environment, experiment.horizon, experiment.seed, times, first, count, backend, precision)
-
-
-def _shared(shared: dict[str, SimulationTask], task: SimulationTask, figure: str) -> SimulationTask:
-    """Return the unit with the same question, this one where it is the first."""
-    same = shared.setdefault(address(task.question), task)
-    same.figures.add(figure)
-    return same
+        yield SimulationTask(
+            environment=experiment.environment,
+            horizon=experiment.horizon,
+            seed=experiment.seed,
+            times=experiment.recorded_times(),
+            first=first,
+            count=count,
+            backend=backend,
+            precision=precision,
+        )

@@ -1,30 +1,34 @@
-"""Who is told of what a run does."""
+"""Reports the progress of a run."""
 
-__all__ = ["Watcher"]
+__all__ = ["ProgressReporter", "counted"]
 
 
-class Watcher:
-    """Hears of a run's progress and keeps quiet; a subclass may show it.
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, such as ``1 task`` or ``40 tasks``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
-    `advance` may be called from any thread, by one at a time or several; the rest comes from the thread
-    that runs.
+
+class ProgressReporter:
+    """Receives the progress of a run and shows nothing; a subclass may show it.
+
+    `advance` may be called from several threads at once; all other methods are called by the thread that runs.
     """
 
-    def begin(self, work: float, figures: int) -> None:
-        """There is so much work ahead, for so many figures."""
+    def begin(self, cost: float, figures: int) -> None:
+        """The run begins: this is the total cost of its tasks, and the number of its figures."""
 
     def stage(self, title: str) -> None:
-        """What may take minutes begins: compilation, or the simulation of all units."""
+        """A stage that may take minutes begins, such as compilation or simulation."""
         self.running(title)
 
     def running(self, title: str) -> None:
-        """Work on a unit begins; the title says what it is."""
+        """A task begins."""
 
-    def advance(self, work: float) -> None:
-        """So much more of the work is done."""
+    def advance(self, cost: float) -> None:
+        """So much more of the total cost is done."""
 
     def finished(self, figure: str) -> None:
-        """All that a figure needs is there."""
+        """Everything that a figure needs is computed."""
 
     def note(self, message: str) -> None:
-        """Something that the user should know."""
+        """A message for the user."""

@@ -1,4 +1,4 @@
-"""Runs a spec: what is kept is read, what is missing is computed and kept."""
+"""Runs a spec: plans its tasks, loads the results that are stored, computes and stores the others."""
 
 import platform
 import shutil
@@ -9,14 +9,14 @@ from typing import Any
 
 from dynabandit.bandit.serialization import plain
 from dynabandit.errors import extra, integer
-from dynabandit.experiments.backends import check, place
-from dynabandit.experiments.executors import Crew, hire
-from dynabandit.experiments.machine import hardware
+from dynabandit.experiments.backend_choice import check_options, choose_backends
+from dynabandit.experiments.executors import Executor, make_executor
+from dynabandit.experiments.hardware import describe_hardware
 from dynabandit.experiments.plan import Plan, make_plan
-from dynabandit.experiments.progress import Watcher
+from dynabandit.experiments.progress import ProgressReporter
 from dynabandit.experiments.spec import Spec
 from dynabandit.experiments.store import Arrays, Store, writing
-from dynabandit.experiments.tasks import Task
+from dynabandit.experiments.tasks import PendingTask
 from dynabandit.results import Results
 
 __all__ = ["RESULTS", "STORE", "run"]
@@ -34,12 +34,12 @@ def run(
     backend: str = "cpu",
     precision: str = "double",
     cluster: str | None = None,
-    watcher: Watcher | None = None,
+    reporter: ProgressReporter | None = None,
 ) -> Results:
     """Run a spec and write its results.
 
-    Every finished unit of work is kept in ``out/store`` under a hash of what was asked and of the code that
-    answers it. A run that was stopped, in whatever way, goes on from there when it is started again.
+    Every result is stored in ``out/store`` under a hash of its request and of the code that computes it. A run that
+    was stopped in any way continues from there when it is started again.
 
     Parameters
     ----------
@@ -48,16 +48,16 @@ def run(
     out
         The folder for everything that is written.
     jobs
-        How many threads, by default one for each core; the workers of a local cluster.
+        How many threads, by default one per core; with a local cluster, how many workers.
     fresh
-        Forget what is kept of this spec, and compute all of it.
+        Delete the stored results of this spec, and compute all of them.
     backend, precision
-        As for `dynabandit.compare`; ``"auto"`` decides for each experiment.
+        As for `dynabandit.compare`; ``"auto"`` chooses for each experiment.
     cluster
         The address of a Dask scheduler such as ``tcp://scheduler:8786``, or ``local`` for worker processes on this
-        machine: the results are those of this process, bit for bit.
-    watcher
-        Told of what is going on.
+        machine. The results are equal bit for bit to those of this process.
+    reporter
+        Receives the progress of the run.
 
     Returns
     -------
@@ -67,86 +67,88 @@ def run(
     Examples
     --------
     >>> import tempfile
-    >>> from dynabandit.experiments import Experiment, Named, Spec, run
+    >>> import dynabandit as db
+    >>> from dynabandit.experiments import Experiment, Spec, run
     >>> trial = Experiment(
-    ...     id="trial", environment=Named("case-1"), policies=(Named("ucb"),), horizon=50, replications=2
+    ...     id="trial", environment=db.environment("case-1"), policies=(db.policy("ucb"),), horizon=50, replications=2
     ... )
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run(Spec(title="A trial", experiments=(trial,)), folder)
     Results(1 runs of 1 experiments)
     """
     jobs = None if jobs is None else integer("jobs", jobs, 1)
-    watcher = watcher or Watcher()
+    reporter = reporter or ProgressReporter()
     began = time.monotonic()
     out = Path(out)
-    check(spec, backend, precision, cluster, jobs)
-    _note_stillness(spec, watcher)
+    check_options(spec, backend, precision, cluster, jobs)
+    _note_constant_environments(spec, reporter)
     extra("pyarrow", "lab")  # writes the results: now, rather than after hours
-    with hire(cluster, jobs) as crew:
-        places = place(spec, backend, precision, crew.gpus)
-        plan, store = make_plan(spec, places, precision), Store(out / STORE)
+    with make_executor(cluster, jobs) as executor:
+        backends = choose_backends(spec, backend, precision, executor.find_gpus)
+        plan, store = make_plan(spec, backends, precision), Store(out / STORE)
         store.prepare()
         if fresh:
-            store.forget(key for task in plan.tasks for key in task.requests)
-        found = _answer(plan, store, crew, watcher)
+            store.delete(key for task in plan.tasks for key in task.requests)
+        computed = _compute(plan, store, executor, reporter)
     results = Results(
-        (one.run(found) for one in plan.runs),
+        (planned.join_batches(computed) for planned in plan.runs),
         metadata=_metadata(spec, plan, time.monotonic() - began)
-        | {"backends": places, "precision": precision, **crew.about},
-        paths=plan.sample_paths(found),
-        coverage=plan.coverages(found),
+        | {"backends": backends, "precision": precision, **executor.metadata},
+        paths=plan.make_sample_paths(computed),
+        coverage=plan.make_coverage(computed),
     )
     _write(results, out)
     return results
 
 
-def _note_stillness(spec: Spec, watcher: Watcher) -> None:
-    """Tell of environments that are meant to change, but not before the horizon ends."""
+def _note_constant_environments(spec: Spec, reporter: ProgressReporter) -> None:
+    """Report environments that change over time, but not before the horizon ends."""
     notes = {}
     for one in spec.experiments:
-        world = one.environment.make_environment()
-        until = world.still_until(1)
-        if one.horizon <= until < world.longest:
-            notes[world.name, one.horizon] = until + 1
+        until = one.environment.constant_until(1)
+        if one.horizon <= until < one.environment.longest:
+            notes[one.environment.name, one.horizon] = until + 1
     for (name, horizon), change in notes.items():
-        watcher.note(
-            f"environment {name!r} cannot change before step {change}, and the horizon is {horizon}: it stands still"
+        reporter.note(
+            f"environment {name!r} does not change before step {change}, but the horizon is {horizon}: "
+            "its means are constant in this run"
         )
 
 
-def _answer(plan: Plan, store: Store, crew: Crew, watcher: Watcher) -> dict[str, Arrays]:
-    """Return the answers to all requests, computing those that are not kept."""
-    found: dict[str, Arrays] = {}
-    missing: list[tuple[Task, list[str]]] = []
+def _compute(plan: Plan, store: Store, executor: Executor, reporter: ProgressReporter) -> dict[str, Arrays]:
+    """Return all results by key, computing those that are not stored."""
+    results: dict[str, Arrays] = {}
+    pending: list[PendingTask] = []
     for task in plan.tasks:
-        kept = {key: store.load(key) for key in task.requests}
-        found.update({key: arrays for key, arrays in kept.items() if arrays is not None})
-        missing.append((task, [key for key, arrays in kept.items() if arrays is None]))
+        stored = {key: store.load(key) for key in task.requests}
+        results.update({key: arrays for key, arrays in stored.items() if arrays is not None})
+        missing = [key for key, arrays in stored.items() if arrays is None]
+        if missing:
+            pending.append(PendingTask(task, missing))
     for path in store.damaged:
-        watcher.note(f"{path} is damaged; it was set aside under this name and is computed again")
-    work = [(task, keys) for task, keys in missing if keys]
-    waiting = {figure: sum(figure in task.figures for task, _ in work) for figure in plan.figures}
-    watcher.begin(sum(task.cost(keys) for task, keys in work), len(waiting))
-    _finish(waiting, watcher)
-    for task, answers in crew.compute(work, watcher):
-        for key, arrays in answers.items():
+        reporter.note(f"a stored result is damaged and is computed again; the damaged file is kept as {path}")
+    waiting = {figure: sum(figure in task.figures for task, _ in pending) for figure in plan.figures}
+    reporter.begin(sum(one.cost for one in pending), len(waiting))
+    _report_finished(waiting, reporter)
+    for task, computed in executor.compute(pending, reporter):
+        for key, arrays in computed.items():
             store.save(key, arrays, task.requests[key])
-            found[key] = arrays
+            results[key] = arrays
         for figure in task.figures:
             waiting[figure] -= 1
-        _finish(waiting, watcher)
-    return found
+        _report_finished(waiting, reporter)
+    return results
 
 
-def _finish(waiting: dict[str, int], watcher: Watcher) -> None:
-    """Tell of the figures that wait for nothing any more."""
+def _report_finished(waiting: dict[str, int], reporter: ProgressReporter) -> None:
+    """Report the figures that wait for no task any more."""
     for figure in [figure for figure, count in waiting.items() if count == 0]:
         del waiting[figure]
-        watcher.finished(figure)
+        reporter.finished(figure)
 
 
 def _write(results: Results, out: Path) -> None:
-    """Write the results beside the old ones, then take their place: a stop in between leaves no mixture."""
+    """Write the results beside the old ones, then replace those: a stop in between leaves no mixture."""
     new, old = out / f"{RESULTS}.new", out / f"{RESULTS}.old"
     with writing(out):
         for leftover in (new, old):
@@ -163,11 +165,11 @@ def _write(results: Results, out: Path) -> None:
 
 
 def _metadata(spec: Spec, plan: Plan, seconds: float) -> dict[str, Any]:
-    """What it takes to make the results again, and what it took; no Parquet file holds any of it."""
+    """Return what is needed to compute the results again, and what it took; no Parquet file depends on it."""
     seeds = sorted({part.seed for part in spec.parts})
     code: dict[str, dict[str, str]] = {}
-    for one in plan.runs:
-        code.setdefault(one.experiment.id, {})[one.policy.label] = one.code
+    for planned in plan.runs:
+        code.setdefault(planned.experiment.id, {})[planned.policy.label] = planned.code
     return {
         "title": spec.title,
         "spec": plain(spec.as_dict()),
@@ -175,6 +177,6 @@ def _metadata(spec: Spec, plan: Plan, seconds: float) -> dict[str, Any]:
         "code_versions": code,
         "versions": {name: import_module(name).__version__ for name in ("dynabandit", "numpy", "numba")}
         | {"python": platform.python_version()},
-        "hardware": hardware(),
+        "hardware": describe_hardware(),
         "wall_seconds": round(seconds, 3),
     }

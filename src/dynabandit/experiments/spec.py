@@ -1,8 +1,8 @@
-"""Experiments as data: what to run, checked in full before anything runs."""
+"""Specs: what to simulate, as data that is checked in full before anything runs."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,48 +13,20 @@ from dynabandit.errors import integer, keep, number, unknown
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import check_horizon, recorded_times
 
-__all__ = ["CoverageSpec", "Experiment", "Named", "Part", "PathSpec", "Spec"]
+__all__ = ["CoverageSpec", "Experiment", "Part", "PathSpec", "Spec", "parameters_to_write"]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # an id is also the name of files
 
 
-@dataclass(frozen=True)
-class Named:
-    """A policy or an environment: its name, and the parameters that are not left at their defaults.
-
-    A parameter that is None counts as left out, since TOML cannot write it.
-
-    Examples
-    --------
-    >>> Named("aff-ots", {"prior": [1, 3]}).make_policy().label
-    'aff-ots(prior=(1, 3))'
-    """
-
-    name: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        frozen = {key: _freeze(value) for key, value in self.parameters.items() if value is not None}
-        keep(self, parameters=frozen)
-
-    def make_policy(self) -> Policy:
-        """Return the policy itself."""
-        return make_policy(_text("policy", self.name), **self.parameters)
-
-    def make_environment(self) -> Environment:
-        """Return the environment itself."""
-        return make_environment(_text("environment", self.name), **self.parameters)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """What all parts of a spec have: a figure that they belong to, and a seed."""
+    """What all parts of a spec have in common: the figure they belong to, and a seed."""
 
     figure: str
     seed: int = 1
 
     def __post_init__(self) -> None:
-        _name("figure", self.figure)
+        _check_name("figure", self.figure)
         stream(self.seed)
 
 
@@ -67,26 +39,27 @@ class Experiment(Part):
     id
         A name made of letters, digits, dots, dashes and underscores.
     title
-        What to call it in a report; the id where left out.
+        The title in a report, by default the id.
     figure
-        The figure that it belongs to, a name like an id; the id where left out.
+        The figure it belongs to, a name like an id; by default the id.
     environment
-        The environment, with its number of arms among the parameters.
+        The environment, or its name.
     policies
-        At least one; all see the same paths.
+        At least one policy, or the names of policies; all of them see the same paths.
     horizon, replications, seed, times
         As for `dynabandit.compare`.
 
     Examples
     --------
-    >>> trial = Experiment(id="trial", environment=Named("case-3", {"arms": 5}), policies=(Named("ucb"),))
+    >>> import dynabandit as db
+    >>> trial = Experiment(id="trial", environment=db.environment("case-3", arms=5), policies=(db.policy("ucb"),))
     >>> trial.horizon, trial.replications, trial.figure
     (10000, 100, 'trial')
     """
 
     id: str
-    environment: Named
-    policies: tuple[Named, ...]
+    environment: Environment
+    policies: tuple[Policy, ...]
     title: str = ""
     figure: str = ""
     horizon: int = 10_000
@@ -94,21 +67,25 @@ class Experiment(Part):
     times: int | tuple[int, ...] = 100
 
     def __post_init__(self) -> None:
-        _name("id", self.id)
-        keep(self, title=_text("title", self.title) or self.id, figure=self.figure or self.id)
-        keep(self, policies=tuple(self.policies), times=_freeze(self.times))
+        _check_name("id", self.id)
+        keep(self, title=_check_text("title", self.title) or self.id, figure=self.figure or self.id)
+        keep(self, environment=make_environment(self.environment), times=_frozen(self.times))
+        keep(self, policies=tuple(make_policy(one) for one in self.policies))
         super().__post_init__()
         integer("replications", self.replications, 1, LARGEST_REPLICATION)
-        policies = [one.make_policy() for one in self.policies]
-        if not policies:
+        if not self.policies:
             raise ValueError("policies must hold at least one policy, got none")
-        labels = [one.label for one in policies]
+        labels = [policy.label for policy in self.policies]
         for label in labels:
             if labels.count(label) > 1:
                 raise ValueError(f"policies must be different, got {label!r} twice")
-        world = self.environment.make_environment()
-        check_horizon(self.horizon, world, dict(zip(labels, policies, strict=True)))
+        check_horizon(self.horizon, self.environment, self.policies_by_label)
         self.recorded_times()
+
+    @property
+    def policies_by_label(self) -> dict[str, Policy]:
+        """The policies by label, in their order."""
+        return {policy.label: policy for policy in self.policies}
 
     def recorded_times(self) -> np.ndarray:
         """Return the steps after which the regret is recorded."""
@@ -117,23 +94,24 @@ class Experiment(Part):
 
 @dataclass(frozen=True, kw_only=True)
 class PathSpec(Part):
-    """Trajectories of an environment's means to look at, thinned to about `points` steps."""
+    """Sample paths of an environment's means, thinned to about `points` steps."""
 
-    environment: Named
+    environment: Environment
     replications: int = 3
     horizon: int = 10_000
     points: int = 1000
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        keep(self, environment=make_environment(self.environment))
         integer("replications", self.replications, 1, LARGEST_REPLICATION)
         integer("points", self.points, 1)
-        self.environment.make_environment().check_horizon(self.horizon)
+        self.environment.check_horizon(self.horizon)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CoverageSpec(Part):
-    """How often a mean lies above the adaptive mean plus the bonus of the appendix, on still streams.
+    """How often a constant mean lies above the adaptive mean plus the bonus of the paper's appendix.
 
     Parameters
     ----------
@@ -142,7 +120,7 @@ class CoverageSpec(Part):
     step_sizes
         The step sizes of the adaptive estimator.
     observations
-        After how many observations to look, in rising order.
+        The numbers of observations after which to compare, increasing.
     streams
         How many streams for each mean and step size.
     """
@@ -155,7 +133,7 @@ class CoverageSpec(Part):
     def __post_init__(self) -> None:
         super().__post_init__()
         for key in ("means", "step_sizes", "observations"):
-            keep(self, **{key: _freeze(getattr(self, key))})
+            keep(self, **{key: _frozen(getattr(self, key))})
             if not isinstance(getattr(self, key), tuple) or not getattr(self, key):
                 raise ValueError(f"{key} must be a list of at least one number, got {getattr(self, key)!r}")
         for index, mean in enumerate(self.means):
@@ -182,7 +160,7 @@ class Spec:
     coverage: tuple[CoverageSpec, ...] = ()
 
     def __post_init__(self) -> None:
-        _text("title", self.title)
+        _check_text("title", self.title)
         ids = [experiment.id for experiment in self.experiments]
         for one in ids:
             if ids.count(one) > 1:
@@ -192,7 +170,7 @@ class Spec:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Everything that there is to run."""
+        """All experiments, sample paths and coverage."""
         return (*self.experiments, *self.sample_paths, *self.coverage)
 
     @property
@@ -201,87 +179,105 @@ class Spec:
         return tuple(dict.fromkeys(part.figure for part in self.parts))
 
     def only(self, figures: Sequence[str]) -> "Spec":
-        """Return the part that belongs to some figures; all of it where none is named."""
+        """Return the parts that belong to some figures; all parts if no figure is named."""
         for figure in figures:
             if figure not in self.figures:
                 raise unknown("figure", figure, self.figures)
+        wanted = figures or self.figures
         return replace(
             self,
-            experiments=_of(figures or self.figures, self.experiments),
-            sample_paths=_of(figures or self.figures, self.sample_paths),
-            coverage=_of(figures or self.figures, self.coverage),
+            experiments=_of_figures(wanted, self.experiments),
+            sample_paths=_of_figures(wanted, self.sample_paths),
+            coverage=_of_figures(wanted, self.coverage),
         )
 
     def override(
         self, *, replications: int | None = None, horizon: int | None = None, seed: int | None = None
     ) -> "Spec":
-        """Return the spec with other numbers of replications and steps, or another seed."""
+        """Return the spec with another number of replications or steps, or another seed."""
         seeds: dict[str, Any] = {} if seed is None else {"seed": seed}
         lengths: dict[str, Any] = {} if horizon is None else {"horizon": horizon}
         counts: dict[str, Any] = {} if replications is None else {"replications": replications}
         return replace(
             self,
             experiments=tuple(
-                _changed(one, **counts, **lengths, **seeds, times=_cut(one.times, horizon)) for one in self.experiments
+                _replaced(one, **counts, **lengths, **seeds, times=_times_until(one.times, horizon))
+                for one in self.experiments
             ),
             sample_paths=tuple(replace(one, **lengths, **seeds) for one in self.sample_paths),
             coverage=tuple(replace(one, **seeds) for one in self.coverage),
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values: what `dynabandit.experiments.toml` writes and metadata keeps."""
-        parts = ("experiments", "sample_paths", "coverage")
+        """Return the tables of a spec file, as `dynabandit.experiments.dumps` writes them and metadata keeps them."""
+        kinds = ("experiments", "sample_paths", "coverage")
         return {"title": self.title} | {
-            part: [_plain(one) for one in getattr(self, part)] for part in parts if getattr(self, part)
+            kind: [_table(part) for part in getattr(self, kind)] for kind in kinds if getattr(self, kind)
         }
 
 
-def _plain(part: Part) -> dict[str, Any]:
-    values = asdict(part)
+def parameters_to_write(one: Policy | Environment) -> dict[str, Any]:
+    """Return what to write after a name: of a policy the parameters that differ from their defaults, else all.
+
+    Parameters that are None are left out, since TOML cannot write them; None is always a default.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> parameters_to_write(db.policy("dts", memory=5)), parameters_to_write(db.environment("case-1"))
+    ({'memory': 5.0}, {'arms': 2})
+    """
+    defaults = {field.name: field.default for field in fields(one)} if isinstance(one, Policy) else {}
+    written = {name: _frozen(value) for name, value in one.parameters.items() if value is not None}
+    return {name: value for name, value in written.items() if name not in defaults or value != defaults[name]}
+
+
+def _table(part: Part) -> dict[str, Any]:
+    values = {field.name: getattr(part, field.name) for field in fields(part)}
     if isinstance(part, (Experiment, PathSpec)):
-        values["environment"] = _flat(part.environment)
+        values["environment"] = _named(part.environment)
     if isinstance(part, Experiment):
-        values["policies"] = [_flat(one) for one in part.policies]
+        values["policies"] = [_named(policy) for policy in part.policies]
     return values
 
 
-def _flat(named: Named) -> dict[str, Any]:
-    return {"name": named.name, **named.parameters}
+def _named(one: Policy | Environment) -> dict[str, Any]:
+    return {"name": one.name, **parameters_to_write(one)}
 
 
-def _of(figures: Iterable[str], parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
+def _of_figures(figures: Iterable[str], parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
     return tuple(part for part in parts if part.figure in figures)
 
 
-def _changed(experiment: Experiment, **values: Any) -> Experiment:
+def _replaced(experiment: Experiment, **values: Any) -> Experiment:
     try:
         return replace(experiment, **values)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{experiment.id}: {error}") from None
 
 
-def _cut(times: int | tuple[int, ...], horizon: int | None) -> int | tuple[int, ...]:
-    """Return the times up to another horizon."""
+def _times_until(times: int | tuple[int, ...], horizon: int | None) -> int | tuple[int, ...]:
+    """Return the recorded times for another horizon."""
     if isinstance(times, int) or horizon is None:
         return times
     return (*(time for time in times if time < horizon), horizon)
 
 
-def _freeze(value: Any) -> Any:
-    """Return lists and arrays as tuples, however deep."""
+def _frozen(value: Any) -> Any:
+    """Return lists and arrays as tuples, at any depth."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
-    return tuple(_freeze(one) for one in value) if isinstance(value, (list, tuple)) else value
+    return tuple(_frozen(one) for one in value) if isinstance(value, (list, tuple)) else value
 
 
-def _text(argument: str, value: Any) -> str:
+def _check_text(argument: str, value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{argument} must be text, got {value!r}")
     return value
 
 
-def _name(argument: str, value: Any) -> None:
-    if not NAME.fullmatch(_text(argument, value)):
+def _check_name(argument: str, value: Any) -> None:
+    if not NAME.fullmatch(_check_text(argument, value)):
         raise ValueError(
             f"{argument} must be made of letters, digits, dots, dashes and underscores and start with a letter "
             f"or digit, got {value!r}"

@@ -1,4 +1,4 @@
-"""Results on disk, each under a hash of what was asked; a file that is not whole never counts."""
+"""Stored results of tasks: one file for each, named by a hash of its request. Incomplete files are never read."""
 
 import errno
 import hashlib
@@ -17,7 +17,7 @@ import numpy as np
 
 from dynabandit.bandit.serialization import plain
 
-__all__ = ["Arrays", "StorageError", "Store", "address", "writing"]
+__all__ = ["Arrays", "StorageError", "Store", "request_key", "writing"]
 
 Arrays = dict[str, np.ndarray]
 
@@ -32,12 +32,12 @@ class StorageError(OSError):
     """A folder that cannot be written; the message says which and why."""
 
 
-def address(request: Mapping[str, Any]) -> str:
-    """Return the hash under which the answer to a request is kept; 10 and 10.0 ask for the same.
+def request_key(request: Mapping[str, Any]) -> str:
+    """Return the key of the result of a request, a hash; 10 and 10.0 give the same.
 
     Examples
     --------
-    >>> address({"memory": 10, "seed": 1}) == address({"seed": 1, "memory": 10.0})
+    >>> request_key({"memory": 10, "seed": 1}) == request_key({"seed": 1, "memory": 10.0})
     True
     """
     text = json.dumps(_numbers(plain(request)), sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -53,12 +53,12 @@ def _numbers(value: Any) -> Any:
 
 
 class Store:
-    """A folder of results, one file each.
+    """A folder with one file per result.
 
     Parameters
     ----------
     folder
-        Where the files are. It is made when the first result is saved, or by `prepare`.
+        Where the files are. It is created when the first result is saved, or by `prepare`.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -67,11 +67,11 @@ class Store:
         """Files that failed their checksum and were set aside."""
 
     def path(self, key: str) -> Path:
-        """Return where the result with this address is kept."""
+        """Return the file of the result with this key."""
         return self.folder / f"{key}{SUFFIX}"
 
     def prepare(self) -> None:
-        """Make the folder, check that it can be written, and drop what a killed process left behind."""
+        """Create the folder, check that it can be written, and delete what a killed process left behind."""
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             oldest = time.time() - LEFT_BEHIND
@@ -81,7 +81,7 @@ class Store:
             tempfile.TemporaryFile(dir=self.folder).close()
 
     def load(self, key: str) -> Arrays | None:
-        """Return a result, or None where there is none; a damaged file is renamed and counts as none."""
+        """Return a result, or None if there is none; a damaged file is renamed and ignored."""
         path = self.path(key)
         try:
             content = path.read_bytes()
@@ -97,11 +97,11 @@ class Store:
             return None
 
     def save(self, key: str, arrays: Arrays, request: Mapping[str, Any]) -> None:
-        """Keep a result; it is there in full, even after a crash of the machine, or not at all."""
+        """Store a result: after a crash of the machine it is there completely or not at all."""
         content = _encode(arrays, key, request)
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            # Named before it is made, so that Ctrl-C at any moment finds the name and leaves no file behind
+            # Named before it is created, so that Ctrl-C at any moment can delete it
             name = self.folder / f"{key[:16]}-{secrets.token_hex(4)}{PARTIAL}"
             try:
                 with open(name, "xb") as file:
@@ -114,7 +114,7 @@ class Store:
                 raise
             _sync(self.folder)
 
-    def forget(self, keys: Iterable[str]) -> None:
+    def delete(self, keys: Iterable[str]) -> None:
         """Delete some results."""
         with writing(self.folder):
             for key in keys:
@@ -123,7 +123,7 @@ class Store:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Turn what the system says about a failed write into a message that names the folder."""
+    """Turn an error of the system about a failed write into a message that names the folder."""
     try:
         yield
     except StorageError:
@@ -136,10 +136,10 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def _encode(arrays: Arrays, key: str, request: Mapping[str, Any]) -> bytes:
-    """A line with the checksum of all that follows, a line that says what it is, then the arrays."""
+    """Return a line with the checksum of the rest, a line that describes the result, then the arrays."""
     body = io.BytesIO()
-    about = {"address": key, "arrays": list(arrays), "request": plain(request)}
-    body.write(json.dumps(about, sort_keys=True).encode() + b"\n")
+    description = {"address": key, "arrays": list(arrays), "request": plain(request)}
+    body.write(json.dumps(description, sort_keys=True).encode() + b"\n")
     for array in arrays.values():
         np.save(body, array, allow_pickle=False)
     content = body.getvalue()
@@ -149,16 +149,16 @@ def _encode(arrays: Arrays, key: str, request: Mapping[str, Any]) -> bytes:
 def _decode(content: bytes, key: str) -> Arrays:
     head, _, rest = content.partition(b"\n")
     if head != f"{MAGIC} {hashlib.sha256(rest).hexdigest()}".encode():
-        raise ValueError("the checksum does not fit")
+        raise ValueError("the checksum does not match")
     body = io.BytesIO(rest)
-    about = json.loads(body.readline())
-    if about["address"] != key:
-        raise ValueError("the file holds another result than its name says")
-    return {name: np.load(body, allow_pickle=False) for name in about["arrays"]}
+    description = json.loads(body.readline())
+    if description["address"] != key:
+        raise ValueError("the file is named after another result than the one that it holds")
+    return {name: np.load(body, allow_pickle=False) for name in description["arrays"]}
 
 
 def _sync(folder: Path) -> None:
-    """Make a rename last; only POSIX systems can open a folder for that."""
+    """Make a rename durable; only POSIX systems can open a folder for that."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:

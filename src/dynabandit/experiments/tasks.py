@@ -1,57 +1,73 @@
-"""The units that the work is cut into; each answers several requests, so that they share what they can."""
+"""Tasks: what a run computes at once. A task computes several results, so that they can share paths.
+
+The request of a result says everything that the result depends on. Its hash is the key of the result in the store.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from dynabandit.core.fingerprint import fingerprint
 from dynabandit.environments import Environment
-from dynabandit.experiments.coverage import add_exceeded, count_exceeded
+from dynabandit.experiments.bound_coverage import add_exceeded, count_exceeded
 from dynabandit.experiments.spec import CoverageSpec, PathSpec
-from dynabandit.experiments.store import Arrays, address
+from dynabandit.experiments.store import Arrays, request_key
 from dynabandit.policies import Policy
 from dynabandit.simulation import compare, device_version, path_version, recorded_times
 from dynabandit.simulation.backends import in_single
 
-__all__ = ["BATCH", "CoverageTask", "PathTask", "SimulationTask", "Task", "batches"]
+__all__ = ["BATCH", "CoverageTask", "PathTask", "PendingTask", "SimulationTask", "Task", "TaskResults", "batches"]
 
 Advance = Callable[[float], None]
+TaskResults = dict[str, Arrays]  # by key
 
-# Replications of a unit: seconds of work, and what a kill can cost at most. A GPU needs thousands to be busy
+# Replications of a task: some seconds, which is the most that a kill can cost. A GPU needs thousands to be busy
 BATCH = {"cpu": 25, "cuda": 10_000}
-GPU_SPEED = 100.0  # threads that a GPU is worth, roughly, and rather too few: it likes large units
-FORMAT = 2  # of what is stored: since 2, whether a best arm was played is kept for each replication
-STEP_COST = 5.0  # what a step costs beside its arms, in arms; only for the time left
+GPU_SPEED = 100.0  # a low estimate of how many threads a GPU replaces; it is fastest with large tasks
+STORED_FORMAT = 2  # 2: whether a best arm was played is stored for each replication
+STEP_COST = 5.0  # cost of a step besides its arms, in arms; only used to estimate the remaining time
 
 
 class Task(Protocol):
-    """A unit of work. A request is what an address is the hash of."""
+    """What is computed at once."""
 
     figures: set[str]
-    """The figures that wait for it."""
+    """The figures that need it."""
 
     @property
     def title(self) -> str:
-        """What to say while it runs."""
+        """What to show while it runs."""
 
     @property
     def requests(self) -> dict[str, dict[str, Any]]:
-        """From address to request."""
+        """The requests of its results, by key."""
 
     def cost(self, keys: Sequence[str]) -> float:
-        """Return about how much work some of the requests are, in updates of an arm."""
+        """Return the approximate cost of some results, in updates of an arm."""
 
-    def compute(self, keys: Sequence[str], threads: int, advance: Advance) -> dict[str, Arrays]:
-        """Answer some of the requests; `advance` is told of the work done in between."""
+    def compute(self, keys: Sequence[str], threads: int, advance: Advance) -> TaskResults:
+        """Compute some results; `advance` is called with the cost that was done meanwhile."""
 
-    def cut(self, keys: Sequence[str], most: float) -> list[tuple[Self, list[str]]]:
-        """Return units that are about `most` work or less, as far as it can be cut; `join` makes the answers whole."""
+    def split(self, keys: Sequence[str], most_cost: float) -> list[tuple[Self, list[str]]]:
+        """Split into tasks of about `most_cost` or less, as far as possible; `join` joins their results."""
 
-    def join(self, parts: Sequence[dict[str, Arrays]]) -> dict[str, Arrays]:
-        """Return what `compute` would, from what the units of `cut` computed, in their order."""
+    def join(self, parts: Sequence[TaskResults]) -> TaskResults:
+        """Return what `compute` would, from the results of the tasks of `split`, in their order."""
+
+
+class PendingTask(NamedTuple):
+    """A task, and the keys of its results that are not stored yet."""
+
+    task: Task
+    keys: list[str]
+
+    @property
+    def cost(self) -> float:
+        """The approximate cost, in updates of an arm."""
+        return self.task.cost(self.keys)
 
 
 def batches(replications: int, backend: str = "cpu") -> Iterator[tuple[int, int]]:
@@ -69,7 +85,7 @@ def batches(replications: int, backend: str = "cpu") -> Iterator[tuple[int, int]
 
 @dataclass
 class SimulationTask:
-    """A batch of replications of all policies that want the same paths."""
+    """A batch of replications of all policies that need the same paths."""
 
     environment: Environment
     horizon: int
@@ -89,8 +105,8 @@ class SimulationTask:
         return f"{self.environment.name}, {self.environment.arms} arms, replications {self.first + 1} to {last}"
 
     @property
-    def question(self) -> dict[str, Any]:
-        """What all requests of this unit have in common."""
+    def common_request(self) -> dict[str, Any]:
+        """What all requests of this task have in common."""
         common = {
             "environment": self.environment.name,
             "environment_parameters": self.environment.parameters,
@@ -100,25 +116,25 @@ class SimulationTask:
             "first_replication": self.first,
             "replications": self.count,
         }
-        if self.backend == "cuda":  # its choices are the processor's, the last bits of its sums are not
+        if self.backend == "cuda":  # the same choices as on the CPU, but the last bits of sums may differ
             common |= {"backend": "cuda", "device_code": device_version()}
         return common
 
     def add(self, policy: Policy, code: str) -> str:
-        """Take in a policy, unless it is there already, and return the address of its result.
+        """Add a policy, unless it is there already, and return the key of its result.
 
-        `code` is the `code_version` of the policy, which takes a while to find and is that of all batches.
+        `code` is the `code_version` of the policy: slow to compute, and the same for all batches.
         """
         request = {
-            **self.question,
+            **self.common_request,
             "policy": policy.name,
             "parameters": policy.parameters,
             "code": code,
-            "format": FORMAT,
+            "format": STORED_FORMAT,
         }
         if self.backend == "cuda":
             request["precision"] = "single" if in_single(policy, self.precision) else "double"
-        key = address(request)
+        key = request_key(request)
         self.policies[key] = policy
         self.requests[key] = request
         return key
@@ -126,7 +142,7 @@ class SimulationTask:
     def cost(self, keys: Sequence[str]) -> float:
         return self.count * self.horizon * (self.environment.arms + STEP_COST) * len(keys)
 
-    def compute(self, keys: Sequence[str], threads: int, advance: Advance) -> dict[str, Arrays]:
+    def compute(self, keys: Sequence[str], threads: int, advance: Advance) -> TaskResults:
         total, before = self.cost(keys), 0.0
 
         def progress(done: int, steps: int) -> None:
@@ -135,7 +151,7 @@ class SimulationTask:
             advance(now - before)
             before = now
 
-        found = compare(
+        runs = compare(
             {key: self.policies[key] for key in keys},
             self.environment,
             horizon=self.horizon,
@@ -148,27 +164,29 @@ class SimulationTask:
             precision=self.precision,
             progress=progress,
         )
-        return {key: {"regret": one.regret, "correct": one.correct_by_replication} for key, one in found.items()}
+        return {key: {"regret": run.regret, "correct": run.correct_by_replication} for key, run in runs.items()}
 
-    def cut(self, keys: Sequence[str], most: float) -> list[tuple[Self, list[str]]]:
-        least = 1
+    def split(self, keys: Sequence[str], most_cost: float) -> list[tuple[Self, list[str]]]:
+        fewest = 1
         if self.backend == "cuda":
-            least, most = self.count, most * GPU_SPEED
-        group = max(1, int(len(keys) * most * self.count / (self.cost(keys) * least)))
+            fewest, most_cost = self.count, most_cost * GPU_SPEED
+        group = max(1, int(len(keys) * most_cost * self.count / (self.cost(keys) * fewest)))
         return [
             part
             for start in range(0, len(keys), group)
-            for part in self._replications(keys[start : start + group], most, least)
+            for part in self._split_replications(keys[start : start + group], most_cost, fewest)
         ]
 
-    def _replications(self, keys: Sequence[str], most: float, least: int) -> Iterator[tuple[Self, list[str]]]:
-        """Yield runs of at least so many replications."""
-        asked = replace(self, policies={key: self.policies[key] for key in keys}, requests={})
-        size = max(least, int(self.count * most / self.cost(keys)))
+    def _split_replications(
+        self, keys: Sequence[str], most_cost: float, fewest: int
+    ) -> Iterator[tuple[Self, list[str]]]:
+        """Yield tasks of at least `fewest` replications."""
+        whole = replace(self, policies={key: self.policies[key] for key in keys}, requests={})
+        size = max(fewest, int(self.count * most_cost / self.cost(keys)))
         for low in range(0, self.count, size):
-            yield replace(asked, first=self.first + low, count=min(size, self.count - low)), list(keys)
+            yield replace(whole, first=self.first + low, count=min(size, self.count - low)), list(keys)
 
-    def join(self, parts: Sequence[dict[str, Arrays]]) -> dict[str, Arrays]:
+    def join(self, parts: Sequence[TaskResults]) -> TaskResults:
         by_key: dict[str, list[Arrays]] = {}
         for part in parts:
             for key, arrays in part.items():
@@ -179,38 +197,38 @@ class SimulationTask:
         }
 
 
-class _Separable:
-    """A unit whose requests have nothing in common: it is cut into one piece for each."""
+class _IndependentResults:
+    """A task whose results share nothing: it is split into one task per result."""
 
-    def cut(self, keys: Sequence[str], most: float) -> list[tuple[Self, list[str]]]:
+    def split(self, keys: Sequence[str], most_cost: float) -> list[tuple[Self, list[str]]]:
         return [(self, [key]) for key in keys]
 
-    def join(self, parts: Sequence[dict[str, Arrays]]) -> dict[str, Arrays]:
+    def join(self, parts: Sequence[TaskResults]) -> TaskResults:
         return {key: arrays for part in parts for key, arrays in part.items()}
 
 
 @dataclass
-class PathTask(_Separable):
+class PathTask(_IndependentResults):
     """The sample paths of one environment."""
 
     spec: PathSpec
-    environment: Environment
     figures: set[str]
     replications: dict[str, int] = field(default_factory=dict)
     requests: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        environment = self.spec.environment
         for replication in range(self.spec.replications):
             request = {
-                "environment": self.environment.name,
-                "environment_parameters": self.environment.parameters,
+                "environment": environment.name,
+                "environment_parameters": environment.parameters,
                 "horizon": self.spec.horizon,
                 "seed": self.spec.seed,
                 "times": self.times,
                 "replication": replication,
-                "code": path_version(self.environment),
+                "code": path_version(environment),
             }
-            key = address(request)
+            key = request_key(request)
             self.replications[key] = replication
             self.requests[key] = request
 
@@ -220,27 +238,27 @@ class PathTask(_Separable):
 
     @property
     def title(self) -> str:
-        return f"{self.environment.name}, {self.environment.arms} arms, sample paths"
+        return f"{self.spec.environment.name}, {self.spec.environment.arms} arms, sample paths"
 
     def cost(self, keys: Sequence[str]) -> float:
-        return float(self.spec.horizon * self.environment.arms * len(keys))
+        return float(self.spec.horizon * self.spec.environment.arms * len(keys))
 
-    def compute(self, keys: Sequence[str], threads: int, advance: Advance) -> dict[str, Arrays]:
-        found = {}
+    def compute(self, keys: Sequence[str], threads: int, advance: Advance) -> TaskResults:
+        results = {}
         for key in keys:
-            path = self.environment.path(self.spec.horizon, self.spec.seed, self.replications[key])
-            found[key] = {"means": path[self.times - 1]}
+            path = self.spec.environment.path(self.spec.horizon, self.spec.seed, self.replications[key])
+            results[key] = {"means": path[self.times - 1]}
             advance(self.cost([key]))
-        return found
+        return results
 
 
 @dataclass
-class CoverageTask(_Separable):
+class CoverageTask(_IndependentResults):
     """The coverage of the bound, for every mean and step size."""
 
     spec: CoverageSpec
     figures: set[str]
-    points: dict[str, tuple[int, float]] = field(default_factory=dict)
+    points: dict[str, tuple[int, float]] = field(default_factory=dict)  # index of the mean, and step size
     requests: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -256,7 +274,7 @@ class CoverageTask(_Separable):
                     "seed": self.spec.seed,
                     "code": code,
                 }
-                key = address(request)
+                key = request_key(request)
                 self.points[key] = (index, step_size)
                 self.requests[key] = request
 
@@ -267,13 +285,10 @@ class CoverageTask(_Separable):
     def cost(self, keys: Sequence[str]) -> float:
         return float(self.spec.streams * self.spec.observations[-1] * len(keys))
 
-    def compute(self, keys: Sequence[str], threads: int, advance: Advance) -> dict[str, Arrays]:
-        spec = self.spec
-
+    def compute(self, keys: Sequence[str], threads: int, advance: Advance) -> TaskResults:
         def count(key: str) -> Arrays:
             index, step_size = self.points[key]
-            arguments = (spec.means[index], step_size, spec.observations, spec.streams, index, spec.seed)
-            exceeded = count_exceeded(*arguments)
+            exceeded = count_exceeded(self.spec, index, step_size)
             advance(self.cost([key]))
             return {"exceeded": exceeded}
 

@@ -1,6 +1,6 @@
-"""Doors to the tools that people already use: river, Gymnasium, Open Bandit Pipeline and MABWiser.
+"""Adapters for river, Gymnasium, Open Bandit Pipeline and MABWiser.
 
-Each module is imported by itself, so that none needs the tools of the others.
+Import each module by itself; none needs the libraries of the others.
 """
 
 __all__ = ["gymnasium", "mabwiser", "obp", "river"]

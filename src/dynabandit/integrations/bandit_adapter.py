@@ -1,4 +1,4 @@
-"""What the adapters share: a bandit whose arms have names of any kind, and come and go as the caller likes."""
+"""A bandit whose arms are any hashable objects and may differ from call to call; used by all integrations."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
@@ -7,25 +7,25 @@ from dynabandit.bandit import Bandit
 from dynabandit.errors import listed
 from dynabandit.policies import Policy
 
-__all__ = ["Seat"]
+__all__ = ["BanditAdapter"]
 
 
 class _Bandit(Bandit):
-    """A bandit that can be told of decisions that others made."""
+    """A bandit that can record decisions made elsewhere."""
 
-    def note(self, column: int) -> None:
-        """Count a step at which someone else chose this arm."""
+    def record(self, column: int) -> None:
+        """Count a step at which this arm was chosen elsewhere."""
         self._step += 1
-        self._roster.play(column, self._step)
+        self._arms.play(column, self._step)
 
 
-class Seat:
-    """A bandit in the place of another tool's: arms are what that tool calls them.
+class BanditAdapter:
+    """A bandit with the arm names of another library.
 
     Examples
     --------
-    >>> seat = Seat("ucb", [0, 1, "two"], seed=1)
-    >>> [seat.choose() for _ in range(3)], seat.choose(among=[1])
+    >>> adapter = BanditAdapter("ucb", [0, 1, "two"], seed=1)
+    >>> [adapter.choose() for _ in range(3)], adapter.choose(among=[1])
     ([0, 1, 'two'], 1)
     """
 
@@ -38,7 +38,7 @@ class Seat:
         self._offered: Sequence[Hashable] = tuple(self.arms)
 
     def add(self, arm: Hashable) -> None:
-        """Add an arm that nothing is known about."""
+        """Add a new arm."""
         if arm in self._columns:
             raise ValueError(f"arms must be different, got {arm!r} twice")
         self.bandit.add_arm(str(len(self.arms)))
@@ -46,26 +46,26 @@ class Seat:
         self.arms.append(arm)
 
     def remove(self, arm: Hashable) -> None:
-        """Remove an arm for good."""
+        """Remove an arm permanently."""
         self.bandit.remove_arm(str(self.column(arm)))
         del self._columns[arm]
 
     @property
     def active(self) -> list[Hashable]:
-        """The arms that were not removed."""
+        """The arms that have not been removed."""
         return list(self._columns)
 
     def __contains__(self, arm: Hashable) -> bool:
         return arm in self._columns
 
     def column(self, arm: Hashable) -> int:
-        """Return the column of an arm, or raise an error that lists those there are."""
+        """Return the column of an arm, or raise an error that lists the known arms."""
         if arm not in self._columns:
             raise ValueError(f"unknown arm {arm!r}. Arms: {listed(self._columns)}")
         return self._columns[arm]
 
     def choose(self, among: Iterable[Hashable] | None = None) -> Any:
-        """Return the arm to play now; of those `among` only, where given."""
+        """Return the arm to play now, one of `among` where given."""
         self._offer(tuple(self._columns) if among is None else tuple(among))
         return self.arms[self.bandit.choose_column()]
 
@@ -85,14 +85,14 @@ class Seat:
         self._offered = arms
 
     def reward(self, arm: Hashable, value: float) -> None:
-        """Take in a reward of an arm that was chosen."""
+        """Learn from the reward of a chosen arm."""
         self.bandit.reward(str(self.column(arm)), value)
 
-    def note(self, arm: Hashable) -> None:
-        """Count a step at which someone else chose this arm."""
-        self.bandit.note(self.column(arm))
+    def record(self, arm: Hashable) -> None:
+        """Count a step at which this arm was chosen elsewhere."""
+        self.bandit.record(self.column(arm))
 
     def means(self) -> dict[Any, float]:
-        """Return the mean reward that is expected of each arm; NaN where nothing is known."""
+        """Return the estimated mean reward of each arm; NaN without rewards."""
         known = self.bandit.arms
         return {arm: known[str(column)].mean for arm, column in self._columns.items()}

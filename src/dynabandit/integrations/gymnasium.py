@@ -1,4 +1,4 @@
-"""Environments of dynabandit as Gymnasium's; importing this registers them."""
+"""The environments as Gymnasium environments; importing this module registers them."""
 
 from typing import Any
 
@@ -17,19 +17,19 @@ DEFAULT_HORIZON = 10_000
 
 
 class BanditEnv(gymnasium.Env[np.int64, np.int64]):
-    """An environment as a `gymnasium.Env`: an action is an arm, and there is nothing to observe.
+    """An environment as a `gymnasium.Env`: an action is an arm, and the observation is always 0.
 
-    The episodes that follow ``reset(seed=7)`` are the replications of ``simulate(..., seed=7)``: the same means, and
-    for the same choices the same rewards. `info` tells the mean of the chosen arm, and its regret.
+    The episodes after ``reset(seed=7)`` are the replications of ``simulate(..., seed=7)``, with the same means and, for
+    the same choices, the same rewards. `info` holds the mean of the chosen arm and its regret.
 
     Parameters
     ----------
     environment
         An environment or its name.
     horizon
-        After how many steps an episode is truncated; by default 10,000, or where the environment ends.
+        Number of steps after which an episode is truncated; by default 10,000, or the end of the environment.
     parameters
-        Of the environment, where it is given by name.
+        Parameters of the environment, if it is given by name.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.int64, dict[str, Any]]:
-        """Start the next episode, or with a seed the first one of that seed."""
+        """Start the next episode, or with a seed the first episode of that seed."""
         super().reset(seed=seed)
         if seed is not None or self._seed is None:
             self._seed = int(self.np_random.integers(2**63)) if seed is None else seed
@@ -90,7 +90,7 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
 
 
 def register() -> None:
-    """Register every environment under dynabandit/Name-v0; those that need parameters take them from `make`.
+    """Register every environment as dynabandit/Name-v0; `gymnasium.make` takes its parameters.
 
     Examples
     --------

@@ -1,31 +1,31 @@
-"""A policy of dynabandit in the calling convention of MABWiser."""
+"""A policy with the interface of MABWiser."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
 from dynabandit.errors import reward as checked_reward
-from dynabandit.integrations.bandit_adapter import Seat
+from dynabandit.integrations.bandit_adapter import BanditAdapter
 from dynabandit.policies import Policy, policy as make_policy
 
 __all__ = ["MAB"]
 
 
 class MAB:
-    """A bandit with `fit`, `partial_fit` and `predict`, as MABWiser's `MAB` has them.
+    """A bandit with the methods `fit`, `partial_fit` and `predict` of MABWiser's `MAB`.
 
-    Every decision is a step. One that `predict` made counts when it is made, and `partial_fit` brings its reward; any
-    other that `fit` and `partial_fit` tell of counts when they do, in the order in which they tell. So a history that
-    is fitted has its own clock: an arm that was not chosen lately has been idle as long as there were decisions since.
+    Every decision is a step. A decision of `predict` counts when it is made, and `partial_fit` adds its reward. All
+    other decisions count when they are passed to `fit` or `partial_fit`, in the given order, so idle times in a fitted
+    history are numbers of decisions.
 
     Parameters
     ----------
     arms
-        At least two, of any kind that can be a key of a dictionary.
+        At least two hashable objects.
     learning_policy
-        A policy of dynabandit or its name.
+        A policy or its name.
     seed
-        Of all randomness.
+        Seed of the random numbers.
 
     Examples
     --------
@@ -39,27 +39,27 @@ class MAB:
     def __init__(self, arms: Sequence[Hashable], learning_policy: Policy | str = "aff-ots", seed: int = 123456) -> None:
         self.learning_policy = make_policy(learning_policy)
         self.seed = seed
-        self._seat = Seat(self.learning_policy, arms, seed=seed)
+        self._adapter = BanditAdapter(self.learning_policy, arms, seed=seed)
         self._predicted: Counter[Hashable] = Counter()
 
     @property
     def arms(self) -> list[Any]:
         """The arms that can be chosen."""
-        return self._seat.active
+        return self._adapter.active
 
     def add_arm(self, arm: Hashable) -> None:
-        """Add an arm that nothing is known about."""
-        self._seat.add(arm)
+        """Add a new arm."""
+        self._adapter.add(arm)
 
     def remove_arm(self, arm: Hashable) -> None:
-        """Remove an arm for good."""
-        self._seat.remove(arm)
+        """Remove an arm permanently."""
+        self._adapter.remove(arm)
         del self._predicted[arm]
 
     def fit(self, decisions: Sequence[Any], rewards: Sequence[float], contexts: None = None) -> None:
-        """Forget everything, then learn from decisions and their rewards."""
+        """Start again, and learn from decisions and their rewards."""
         _check(decisions, rewards, contexts)
-        self._seat = Seat(self.learning_policy, self.arms, seed=self.seed)
+        self._adapter = BanditAdapter(self.learning_policy, self.arms, seed=self.seed)
         self._predicted.clear()
         self.partial_fit(decisions, rewards)
 
@@ -69,30 +69,30 @@ class MAB:
         arms = [decision.item() if hasattr(decision, "item") else decision for decision in decisions]
         pairs = [(arm, checked_reward(value)) for arm, value in zip(arms, rewards, strict=True)]
         for arm in arms:
-            self._seat.column(arm)
-        for arm, value in pairs:  # all of them are fine, so that none is learned from twice
+            self._adapter.column(arm)
+        for arm, value in pairs:  # all were checked first, so an error leaves the bandit unchanged
             if self._predicted[arm] > 0:
                 self._predicted[arm] -= 1
             else:
-                self._seat.note(arm)
-            self._seat.reward(arm, value)
+                self._adapter.record(arm)
+            self._adapter.reward(arm, value)
 
     def predict(self, contexts: Sequence[Any] | None = None) -> Any:
-        """Return the arm to play now, or for a list of contexts, which are not looked at, as many arms."""
+        """Return the arm to play now, or one arm per context; contexts are ignored."""
         if contexts is None:
-            arm = self._seat.choose()
+            arm = self._adapter.choose()
             self._predicted[arm] += 1
             return arm
         return [self.predict() for _ in contexts]
 
     def predict_expectations(self) -> dict[Any, float]:
-        """Return the mean reward that is expected of each arm; NaN where nothing is known."""
-        return self._seat.means()
+        """Return the estimated mean reward of each arm; NaN without rewards."""
+        return self._adapter.means()
 
 
 def _check(decisions: Sequence[Any], rewards: Sequence[float], contexts: object) -> None:
     if contexts is not None:
-        raise ValueError("contexts must be None: no policy of dynabandit looks at them")
+        raise ValueError("contexts must be None: no policy of dynabandit uses them")
     if len(decisions) != len(rewards):
         raise ValueError(
             f"decisions and rewards must be equally many, got {len(decisions)} decisions and {len(rewards)} rewards"

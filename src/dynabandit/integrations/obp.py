@@ -1,9 +1,9 @@
-"""A policy of dynabandit in the calling convention of Open Bandit Pipeline."""
+"""A policy with the interface of Open Bandit Pipeline."""
 
 import numpy as np
 
 from dynabandit.errors import integer, reward as check_reward
-from dynabandit.integrations.bandit_adapter import Seat
+from dynabandit.integrations.bandit_adapter import BanditAdapter
 from dynabandit.policies import Policy as OwnPolicy
 
 __all__ = ["Policy"]
@@ -22,23 +22,23 @@ class _ContextFree:
 
 
 class Policy:
-    """A context-free policy with `select_action` and `update_params`, as Open Bandit Pipeline's simulator calls them.
+    """A context-free policy with the methods `select_action` and `update_params` of Open Bandit Pipeline.
 
-    A simulator that replays a log selects at every round, so that every round is a step. Here a selected arm counts
-    as played whether or not its reward comes; `dynabandit.offline.replay` counts only the rounds it agrees with.
+    Its simulator selects an action in every round of a log, so every round is a step, and a selected arm counts as
+    played with or without a reward. `dynabandit.offline.replay` counts only the rows that it accepts.
 
     Parameters
     ----------
     n_actions
-        How many arms.
+        Number of arms.
     policy
         A policy or its name.
     len_list
-        How many different arms to select at a time, each by a decision among those that are left.
+        Number of different arms to select per round; each is chosen among the remaining ones.
     batch_size
-        After how many rewards to learn, from all of them at once.
+        Number of rewards that are learned from together.
     random_state
-        The seed; by default an unpredictable one.
+        Seed of the random numbers; random by default.
 
     Examples
     --------
@@ -70,31 +70,31 @@ class Policy:
 
     @property
     def policy_name(self) -> str:
-        """The name under which results are shown."""
-        return self._seat.bandit.policy.label
+        """The name shown in results."""
+        return self._adapter.bandit.policy.label
 
     def initialize(self) -> None:
-        """Forget everything."""
-        self._seat = Seat(self.policy, range(self.n_actions), seed=self.random_state)
-        self._waiting: list[tuple[int, float]] = []
+        """Return to the initial state."""
+        self._adapter = BanditAdapter(self.policy, range(self.n_actions), seed=self.random_state)
+        self._pending: list[tuple[int, float]] = []
         self.n_trial = 0
         self.action_counts = np.zeros(self.n_actions, dtype=int)
 
     def select_action(self) -> np.ndarray:
-        """Return the arms to show, the first position first."""
+        """Return the arms to show, in the order of positions."""
         selected: list[int] = []
         for _ in range(self.len_list):
             left = [arm for arm in range(self.n_actions) if arm not in selected]
-            selected.append(self._seat.choose(among=left))
+            selected.append(self._adapter.choose(among=left))
         return np.array(selected)
 
     def update_params(self, action: int, reward: float) -> None:
-        """Take in a reward in [0, 1]."""
+        """Add a reward in [0, 1]."""
         checked = check_reward(reward)
         self.n_trial += 1
         self.action_counts[action] += 1
-        self._waiting.append((int(action), checked))
+        self._pending.append((int(action), checked))
         if self.n_trial % self.batch_size == 0:
-            for arm, value in self._waiting:
-                self._seat.reward(arm, value)
-            self._waiting.clear()
+            for arm, value in self._pending:
+                self._adapter.reward(arm, value)
+            self._pending.clear()

@@ -1,10 +1,10 @@
-"""A policy of dynabandit as one of river's."""
+"""A policy as a river policy."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from dynabandit.errors import extra
-from dynabandit.integrations.bandit_adapter import Seat
+from dynabandit.integrations.bandit_adapter import BanditAdapter
 from dynabandit.policies import Policy as OwnPolicy, policy as make_policy
 
 extra("river", "river")
@@ -14,14 +14,14 @@ __all__ = ["Policy"]
 
 
 class Policy(bandit.base.Policy):
-    """A `river.bandit.base.Policy` that decides as a dynabandit policy does.
+    """A `river.bandit.base.Policy` that makes the choices of a dynabandit policy.
 
     Parameters
     ----------
     policy
         A policy or its name.
     seed
-        Of all randomness; by default an unpredictable one.
+        Seed of the random numbers; random by default.
 
     Examples
     --------
@@ -39,20 +39,20 @@ class Policy(bandit.base.Policy):
         make_policy(policy)
         self.policy = policy
         self.seed = seed
-        self._seat: Seat | None = None
+        self._adapter: BanditAdapter | None = None
 
     def _pull(self, arm_ids: Sequence[Any]) -> Any:
         offered = list(arm_ids)
-        if self._seat is None:
-            self._seat = Seat(self.policy, offered, seed=self.seed)
+        if self._adapter is None:
+            self._adapter = BanditAdapter(self.policy, offered, seed=self.seed)
         for arm in offered:
-            if arm not in self._seat:
-                self._seat.add(arm)
-        return self._seat.choose(among=offered)
+            if arm not in self._adapter:
+                self._adapter.add(arm)
+        return self._adapter.choose(among=offered)
 
     def update(self, arm_id: Any, *reward_args: Any, **reward_kwargs: Any) -> None:
-        """Take in a reward in [0, 1] of an arm that was pulled."""
-        if self._seat is None:
+        """Learn from a reward in [0, 1] of an arm that was pulled."""
+        if self._adapter is None:
             raise ValueError(f"arm_id must be one that was pulled before, got {arm_id!r}")
-        self._seat.reward(arm_id, *reward_args, **reward_kwargs)
+        self._adapter.reward(arm_id, *reward_args, **reward_kwargs)
         super().update(arm_id, *reward_args, **reward_kwargs)  # type: ignore[no-untyped-call]

@@ -1,26 +1,23 @@
-"""The leaderboard as data: every policy in every world, and one change to time."""
+"""The environments of the leaderboard, and its spec: every policy on every environment, and one change to detect."""
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from dynabandit.environments import environment as make_environment
+from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.errors import unknown
-from dynabandit.experiments.spec import Experiment, Named, Spec
-from dynabandit.policies import POLICIES
-from dynabandit.simulation import compare
+from dynabandit.experiments.spec import Experiment, Spec
+from dynabandit.policies import POLICIES, policy as make_policy
 
-__all__ = ["leaderboard", "time_steps"]
+__all__ = ["ANY_SIZE", "FIXED_SIZE", "ONE_CHANGE", "leaderboard_spec"]
 
 ARMS = (2, 10, 50, 100)
 HORIZON = 10_000
-SIZED = ("case-1", "case-2", "case-3", "case-4", "seasonal", "rotting", "burst")  # worlds with any number of arms
-WORLDS = ("small-changes", "pb-1", "pb-2", "needle")  # worlds with a number of arms of their own
+ANY_SIZE = ("case-1", "case-2", "case-3", "case-4", "seasonal", "rotting", "burst")  # with any number of arms
+FIXED_SIZE = ("small-changes", "pb-1", "pb-2", "needle")  # with a number of arms of their own
+ONE_CHANGE = "one-change"
 
 
-def leaderboard(
+def leaderboard_spec(
     replications: int = 1000,
     seed: int = 1,
     horizon: int = HORIZON,
@@ -35,15 +32,15 @@ def leaderboard(
     replications, seed, horizon
         As for an `Experiment`.
     policies
-        Names of the registry; all of it where left out.
+        Names of policies, by default all.
     environments
-        Names of the leaderboard's worlds; all of them where left out.
+        Names of the leaderboard's environments, by default all.
     arms
-        How many arms the worlds have that can have any number.
+        The numbers of arms of the environments that take any number.
 
     Examples
     --------
-    >>> spec = leaderboard(replications=10, policies=["ucb", "aff-ots"], environments=["case-3"])
+    >>> spec = leaderboard_spec(replications=10, policies=["ucb", "aff-ots"], environments=["case-3"])
     >>> [experiment.id for experiment in spec.experiments]
     ['case-3-2', 'case-3-10', 'case-3-50', 'case-3-100', 'one-change']
     """
@@ -53,42 +50,32 @@ def leaderboard(
     if policies and all(POLICIES[name].informed for name in policies):
         raise ValueError(f"policies must hold at least one that does not know the true means, got {list(policies)!r}")
     for name in environments:
-        if name not in (*SIZED, *WORLDS):
-            raise unknown("environment of the leaderboard", name, (*SIZED, *WORLDS))
+        if name not in (*ANY_SIZE, *FIXED_SIZE):
+            raise unknown("environment of the leaderboard", name, (*ANY_SIZE, *FIXED_SIZE))
     common: dict[str, Any] = {
-        "policies": tuple(Named(name) for name in policies or POLICIES),
+        "policies": tuple(make_policy(name) for name in policies or POLICIES),
         "horizon": horizon,
         "replications": replications,
         "seed": seed,
     }
-    wanted = environments or (*SIZED, *WORLDS)
-    worlds = {f"{name}-{count}": Named(name, {"arms": count}) for name in SIZED if name in wanted for count in arms}
-    worlds |= {name: Named(name) for name in WORLDS if name in wanted}
-    experiments = [Experiment(id=key, environment=world, times=(horizon,), **common) for key, world in worlds.items()]
-    return Spec(title="Leaderboard", experiments=(*experiments, one_change(horizon, common)))
+    experiments = [
+        Experiment(id=identifier, environment=environment, times=(horizon,), **common)
+        for identifier, environment in _make_environments(environments, arms).items()
+    ]
+    return Spec(title="Leaderboard", experiments=(*experiments, _one_change(horizon, common)))
 
 
-def one_change(horizon: int, common: dict[str, Any]) -> Experiment:
-    """Return the experiment that times detection: ten arms stand still, and halfway the worst becomes the best."""
+def _make_environments(names: Sequence[str], arms: Sequence[int]) -> dict[str, Environment]:
+    wanted = names or (*ANY_SIZE, *FIXED_SIZE)
+    sized = {
+        f"{name}-{count}": make_environment(name, arms=count) for name in ANY_SIZE if name in wanted for count in arms
+    }
+    return sized | {name: make_environment(name) for name in FIXED_SIZE if name in wanted}
+
+
+def _one_change(horizon: int, common: dict[str, Any]) -> Experiment:
+    """Return the experiment on the detection delay: ten constant arms, of which the worst becomes the best halfway."""
     change = horizon // 2 + 1
-    still = [0.6, *(0.5 for _ in range(8)), 0.3]
-    world = Named("piecewise", {"starts": [1, change], "means": [still, [*still[:-1], 0.9]]})
-    return Experiment(id="one-change", environment=world, times=tuple(range(change - 1, horizon + 1)), **common)
-
-
-def time_steps(policies: Sequence[str], arms: int = 10, horizon: int = 100_000) -> dict[str, float]:
-    """Return the microseconds of a step of each policy on one core, the least of three tries once it is compiled.
-
-    The means stand still, so that hardly any time goes to the environment.
-    """
-    world = make_environment("fixed", means=np.linspace(0.3, 0.6, arms).tolist())
-    taken = {}
-    for name in policies:
-        compare([name], world, horizon=10 * arms, threads=1)
-        tries = []
-        for _ in range(3):
-            began = time.perf_counter()
-            compare([name], world, horizon=horizon, threads=1)
-            tries.append(time.perf_counter() - began)
-        taken[name] = 1e6 * min(tries) / horizon
-    return taken
+    before = [0.6, *(0.5 for _ in range(8)), 0.3]
+    environment = make_environment("piecewise", starts=[1, change], means=[before, [*before[:-1], 0.9]])
+    return Experiment(id=ONE_CHANGE, environment=environment, times=tuple(range(change - 1, horizon + 1)), **common)

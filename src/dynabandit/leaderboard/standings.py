@@ -1,86 +1,89 @@
-"""Who is best where: ranks with critical differences, regret against the best, and how soon a change is seen."""
+"""The standings of the leaderboard: mean ranks, regret relative to the best, and detection delay."""
 
 import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynabandit.errors import extra
+from dynabandit.leaderboard.environments import ONE_CHANGE
 from dynabandit.results import Results, Run
 from dynabandit.stats.rank_tests import critical_difference
 
-__all__ = ["HEADINGS", "Standing", "as_json", "as_markdown", "cells", "standings"]
+__all__ = ["HEADINGS", "Standing", "as_json", "as_markdown", "cells", "standings", "write"]
 
 HEADINGS = (
-    "policy", "mean rank", "regret, times the best", "worst world", "best in", "steps to see a change", "µs a step",
+    "policy", "mean rank", "regret, times the best", "worst environment", "best in", "steps to detect a change",
+    "µs per step",
 )  # fmt: skip
-ONE_CHANGE = "one-change"
+ORACLE = "oracle"
 HALF = 0.5
 WINDOW = 50  # steps
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One policy's row."""
+    """The row of one policy."""
 
     policy: str
     rank: float
-    """Mean rank over all worlds, 1 for the least regret; NaN for a yardstick, which is not ranked."""
+    """Mean rank over all environments, 1 for the least regret; NaN for an oracle policy, which is not ranked."""
     ratio: float
-    """Geometric mean over all worlds of its mean regret over the least of any ranked policy there."""
+    """Its mean regret divided by the least of any ranked policy, as a geometric mean over all environments."""
     worst: float
     """The largest of these ratios."""
     wins: int
-    """In how many worlds it has the least regret."""
+    """In how many environments it has the least regret."""
     delay: float
     """Steps after the change of `one-change` until half of the plays go to the new best arm; NaN if never."""
     microseconds: float
-    """Time of a step on one core with ten arms; NaN where it was not measured."""
+    """Time per step on one core with ten arms; NaN if it was not measured."""
 
     @property
     def ranked(self) -> bool:
-        """Whether it takes part in the ranking."""
+        """Whether it is ranked."""
         return not math.isnan(self.rank)
 
 
 def standings(
-    results: Results, yardsticks: Sequence[str] = (), microseconds: Mapping[str, float] | None = None
+    results: Results, oracles: Sequence[str] = (), microseconds: Mapping[str, float] | None = None
 ) -> list[Standing]:
-    """Return all rows, the best mean rank first and the yardsticks last.
+    """Return all rows, the best mean rank first and the oracle policies last.
 
     Parameters
     ----------
     results
         Of the leaderboard's experiments, each with the same policies.
-    yardsticks
-        Policies that are told what no user knows: shown, but not ranked.
+    oracles
+        Policies that know what no user knows: shown, but not ranked.
     microseconds
-        Time of a step of each policy.
+        Time per step of each policy.
     """
-    worlds: dict[str, dict[str, Run]] = {}
-    for run in results:
-        worlds.setdefault(run.experiment, {})[run.label] = run
-    changed = worlds.pop(ONE_CHANGE, {})
-    labels = list(next(iter(worlds.values()), changed))
-    ranked = [label for label in labels if label not in yardsticks]
-    regret = np.array([[float(world[label].total_regret.mean()) for label in labels] for world in worlds.values()])
-    regret = regret.reshape(len(worlds), len(labels))
+    by_environment = _by_environment(results)
+    one_change = by_environment.pop(ONE_CHANGE, {})
+    labels = list(next(iter(by_environment.values()), one_change))
+    ranked = [label for label in labels if label not in oracles]
+    regret = np.array([[_mean_regret(runs[label]) for label in labels] for runs in by_environment.values()])
+    regret = regret.reshape(len(by_environment), len(labels))
     of_ranked = regret[:, [labels.index(label) for label in ranked]]
-    rankdata = extra("scipy.stats", "lab").rankdata
-    ranks = dict(zip(ranked, rankdata(of_ranked, axis=1).mean(axis=0).tolist(), strict=True)) if worlds else {}
-    least = of_ranked.min(axis=1, keepdims=True) if worlds else np.ones((0, 1))
+    ranks, least = {}, np.ones((0, 1))
+    if by_environment:
+        mean_ranks = extra("scipy.stats", "lab").rankdata(of_ranked, axis=1).mean(axis=0)
+        ranks = dict(zip(ranked, mean_ranks.tolist(), strict=True))
+        least = of_ranked.min(axis=1, keepdims=True)
     ratios = regret / np.maximum(least, np.finfo(float).tiny)
     rows = [
         Standing(
             policy=label,
             rank=ranks.get(label, math.nan),
-            ratio=_geometric(ratios[:, i]),
-            worst=float(ratios[:, i].max()) if worlds else math.nan,
+            ratio=_geometric_mean(ratios[:, i]),
+            worst=float(ratios[:, i].max()) if by_environment else math.nan,
             wins=int((regret[:, i] <= least[:, 0]).sum()) if label in ranked else 0,
-            delay=_delay(changed[label]) if label in changed else math.nan,
+            delay=_delay(one_change[label]) if label in one_change else math.nan,
             microseconds=(microseconds or {}).get(label, math.nan),
         )
         for i, label in enumerate(labels)
@@ -89,61 +92,81 @@ def standings(
 
 
 def cells(row: Standing) -> list[str]:
-    """Return a row as text, a cell for each of `HEADINGS`."""
+    """Return a row as text, one cell for each of `HEADINGS`."""
     return [
-        row.policy, f"{row.rank:.1f}" if row.ranked else "yardstick", _number(row.ratio), _number(row.worst),
+        row.policy, f"{row.rank:.1f}" if row.ranked else ORACLE, _number(row.ratio), _number(row.worst),
         str(row.wins) if row.ranked else "", "never" if math.isnan(row.delay) else f"{row.delay:.0f}",
         _number(row.microseconds),
     ]  # fmt: skip
 
 
 def as_markdown(rows: Sequence[Standing], results: Results) -> str:
-    """Return the leaderboard as a table with a line on how to read it."""
-    worlds = sorted({run.experiment for run in results} - {ONE_CHANGE})
+    """Return the leaderboard as a table with a sentence on how to read it."""
+    environments = sorted({run.experiment for run in results} - {ONE_CHANGE})
     ranked = [row for row in rows if row.ranked]
-    apart = critical_difference(len(ranked), len(worlds))
+    difference = critical_difference(len(ranked), len(environments))
     replications = max((run.replications for run in results), default=0)
-    reading = f"{len(ranked)} policies in {len(worlds)} worlds, {replications:,} replications each."
-    if not math.isnan(apart):
-        reading += f" Mean ranks differ by more than chance where they are {apart:.1f} or more apart (Nemenyi, 5 %)."
-    reading += " Yardsticks are told what no user knows, and are not ranked."
-    lines = [reading, "", f"| {' | '.join(HEADINGS)} |", f"|---|{'--:|' * (len(HEADINGS) - 1)}"]
+    note = f"{len(ranked)} policies in {len(environments)} environments, {replications:,} replications each."
+    if not math.isnan(difference):
+        note += f" Mean ranks differ significantly if they are at least {difference:.1f} apart (Nemenyi test, 5 %)."
+    note += " Oracle policies know the true means and are not ranked."
+    lines = [note, "", f"| {' | '.join(HEADINGS)} |", f"|---|{'--:|' * (len(HEADINGS) - 1)}"]
     for row in rows:
         policy, *others = cells(row)
         lines.append(f"| {' | '.join([f'`{policy}`', *others])} |")
-    return "\n".join([*lines, "", f"Worlds: {', '.join(worlds)}.", ""])
+    return "\n".join([*lines, "", f"Environments: {', '.join(environments)}.", ""])
 
 
 def as_json(rows: Sequence[Standing], results: Results) -> str:
-    """Return the leaderboard as JSON, with each world's mean regret."""
-    worlds: dict[str, dict[str, float]] = {}
-    for run in results:
-        worlds.setdefault(run.experiment, {})[run.label] = float(run.total_regret.mean())
+    """Return the leaderboard as JSON, with the mean regret in each environment."""
+    by_environment = _by_environment(results)
     ranked = sum(row.ranked for row in rows)
     content: dict[str, Any] = {
-        "critical_difference": critical_difference(ranked, len(worlds.keys() - {ONE_CHANGE})),
+        "critical_difference": critical_difference(ranked, len(by_environment.keys() - {ONE_CHANGE})),
         "standings": [asdict(row) for row in rows],
-        "mean_regret": worlds,
+        "mean_regret": {
+            name: {label: _mean_regret(run) for label, run in runs.items()} for name, runs in by_environment.items()
+        },
     }
     return json.dumps(_without_nan(content), indent=2, allow_nan=False) + "\n"
 
 
-def _delay(run: Run) -> float:
-    """Return after how many steps half of the plays of the next steps go to the new best arm.
+def write(rows: Sequence[Standing], results: Results, folder: Path) -> Path:
+    """Write the leaderboard as JSON and as a Markdown table, and return the file of the table."""
+    (folder / "leaderboard.json").write_text(as_json(rows, results), encoding="utf-8")
+    table = folder / "leaderboard.md"
+    table.write_text(as_markdown(rows, results), encoding="utf-8")
+    return table
 
-    Over several steps, since a policy that looks at every arm by a timetable plays the new best arm now and then
-    without having seen anything.
+
+def _by_environment(results: Results) -> dict[str, dict[str, Run]]:
+    """Return the runs by experiment, of which there is one for each environment, and by label."""
+    found: dict[str, dict[str, Run]] = {}
+    for run in results:
+        found.setdefault(run.experiment, {})[run.label] = run
+    return found
+
+
+def _mean_regret(run: Run) -> float:
+    return float(run.total_regret.mean())
+
+
+def _delay(run: Run) -> float:
+    """Return the number of steps until half of the plays of the next `WINDOW` steps go to the new best arm.
+
+    Several steps are counted, since a policy that explores every arm at regular intervals plays the new best arm now
+    and then without having detected the change.
     """
     after = run.correct[1:]  # the first recorded step is the last before the change
     length = min(WINDOW, after.size)
     if length == 0:
         return math.nan
     shares = np.convolve(after, np.full(length, 1.0 / length), mode="valid")
-    seen = np.flatnonzero(shares >= HALF - 1e-9)
-    return float(run.times[1:][seen[0]] - run.times[0]) if seen.size else math.nan
+    detected = np.flatnonzero(shares >= HALF - 1e-9)
+    return float(run.times[1:][detected[0]] - run.times[0]) if detected.size else math.nan
 
 
-def _geometric(ratios: np.ndarray) -> float:
+def _geometric_mean(ratios: np.ndarray) -> float:
     return float(np.exp(np.log(np.maximum(ratios, np.finfo(float).tiny)).mean())) if ratios.size else math.nan
 
 

@@ -1,4 +1,4 @@
-"""Logs of real decisions, and what another policy would have earned."""
+"""Offline evaluation: reading logs of past decisions, and estimating what other policies would have earned."""
 
 from dynabandit.offline.advice import Advice, Candidate, advise, candidates
 from dynabandit.offline.flights import Flights, flights

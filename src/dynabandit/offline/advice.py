@@ -1,4 +1,4 @@
-"""Advice: which policy and which step size suit a log, and how sure one can be."""
+"""Policy advice: compares candidate policies on one log."""
 
 import math
 from collections.abc import Iterable
@@ -11,16 +11,17 @@ from dynabandit.errors import extra, number
 from dynabandit.offline.log import Log
 from dynabandit.offline.replay import doubly_robust, player
 from dynabandit.policies import Policy, policy as make_policy
-from dynabandit.simulation.work import Progress, cores
+from dynabandit.simulation.backends import cores
+from dynabandit.simulation.request import Progress
 from dynabandit.stats.intervals import Estimate, Z, t_quantile
 
 __all__ = ["Advice", "Candidate", "advise", "candidates"]
 
-BLOCKS = 20  # of time
+BLOCKS = 20  # of time, for the standard errors of differences
 
 
 def candidates() -> list[Policy]:
-    """Return what is compared by default: each kind of policy, over its step size, memory, discount or window.
+    """Return the policies that are compared by default, at several values of step size, memory, discount or window.
 
     Examples
     --------
@@ -39,7 +40,7 @@ def candidates() -> list[Policy]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One policy, beside the one with the largest estimate.
+    """One policy, compared with the leader: the policy with the largest estimate.
 
     Examples
     --------
@@ -52,16 +53,16 @@ class Candidate:
 
     policy: Policy
     value: Estimate
-    """Its doubly robust mean reward per decision, with a 95 % interval of its own."""
+    """Its doubly robust mean reward per decision with a 95 % interval."""
     behind: Estimate
-    """How much less it earns than the leader, with an interval that holds for all pairs of candidates at once."""
+    """How much less it earns than the leader, with an interval that is valid for all pairs of candidates at once."""
     may_be_best: bool
-    """Whether no other is better by more than chance explains."""
+    """Whether no other candidate is significantly better."""
 
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """What a log says about a choice of policy.
+    """The result of comparing policies on a log.
 
     Examples
     --------
@@ -74,15 +75,15 @@ class Advice:
 
     log: Log
     candidates: tuple[Candidate, ...]
-    """The largest estimate first."""
+    """The candidates, largest estimate first."""
     logged: Estimate
-    """The mean reward of the log itself."""
+    """The mean reward of the log."""
     gain: Estimate
-    """How much more the leader earns than the log did."""
+    """How much more the leader earns than the log."""
     rows_needed: float
-    """About how many rows it would take to tell the leader from the next one; infinity where they decide alike."""
+    """About how many rows would separate the leader from the second; infinity where they make the same choices."""
     accepted: float = field(repr=False)
-    """How many rows the leader learned from."""
+    """Number of rows that the leader learned from."""
 
     @property
     def leader(self) -> Policy:
@@ -91,41 +92,42 @@ class Advice:
 
     @property
     def sure(self) -> bool:
-        """Whether the leader is the only one that may be the best."""
+        """Whether the leader is the only candidate that may be the best."""
         return sum(one.may_be_best for one in self.candidates) == 1
 
     def __str__(self) -> str:
         return "\n".join(self.verdict())
 
     def verdict(self) -> list[str]:
-        """Return the advice in sentences."""
-        rivals = [one.policy.label for one in self.candidates[1:] if one.may_be_best]
-        lines = [f"The largest estimate is that of {self.leader.label}."]
+        """Return the advice as sentences."""
+        others = [one.policy.label for one in self.candidates[1:] if one.may_be_best]
+        lines = [f"{self.leader.label} has the largest estimate."]
         if self.sure:
-            lines.append("It is better than every other candidate by more than chance explains.")
+            lines.append("It is significantly better than every other candidate.")
         else:
-            shown = ", ".join(rivals[:6]) + (f" and {len(rivals) - 6} more" if len(rivals) > 6 else "")
-            lines.append(f"The log cannot tell it from {len(rivals)} of {len(self.candidates) - 1} others: {shown}.")
+            shown = ", ".join(others[:6]) + (f" and {len(others) - 6} more" if len(others) > 6 else "")
+            count = f"{len(others)} of {len(self.candidates) - 1} others"
+            lines.append(f"This log cannot distinguish it from {count}: {shown}.")
             if math.isfinite(self.rows_needed):
                 lines.append(
-                    f"To tell it from the next one would take some {float(f'{self.rows_needed:.2g}'):,.0f} rows."
+                    f"To distinguish it from the second takes about {float(f'{self.rows_needed:.2g}'):,.0f} rows."
                 )
         lines.append(self._against_the_log())
         share = self.log.rows / max(self.accepted, 1.0)
         lines.append(
-            f"It learned from 1 row in {share:.3g}. With all rewards, changes come {share:.3g} times as slowly for "
-            "each reward: rather a longer memory than a shorter one."
+            f"It learned from 1 row in {share:.3g}. In use it would learn from every row, so changes would be "
+            f"{share:.3g} times slower per reward: prefer a longer memory to a shorter one."
         )
         return lines
 
     def _against_the_log(self) -> str:
         if math.isnan(self.gain.low):
-            return "Against what was done in the log, nothing can be said."
+            return "The log is too short to compare it with the logged decisions."
         if self.gain.low > 0.0:
-            return f"It earns more than what was done in the log, by {self.gain}."
+            return f"It earns more than the logged decisions, by {self.gain}."
         if self.gain.high < 0.0:
-            return f"It earns less than what was done in the log, by {self.gain}."
-        return f"Whether it earns more than what was done in the log is open: {self.gain}."
+            return f"It earns less than the logged decisions, by {self.gain}."
+        return f"It is open whether it earns more than the logged decisions: {self.gain}."
 
 
 def advise(
@@ -138,19 +140,19 @@ def advise(
     seed: int = 1,
     progress: Progress | None = None,
 ) -> Advice:
-    """Compare policies on the same rows of a log, and say which of them the log can tell apart.
+    """Compare policies on the same rows of a log, and report which of them the log can distinguish.
 
-    The estimates are doubly robust, on the clock of the log; see `replay` for the arguments. A difference between two
-    policies is taken on the same rows. Its error comes from how it varies between 20 blocks of time, since a policy
-    that took a wrong turn stays on it for a while: single rows would make it look better known than it is. The
-    intervals hold for all pairs at once (Bonferroni), since the leader was picked for leading.
+    The estimates are doubly robust, with every row of the log as a step. Two policies are compared on the same rows.
+    The standard error of their difference is estimated from 20 blocks of time, because the errors of a learning policy
+    are correlated over time, and single rows would give too small a value. The intervals are valid for all pairs at
+    once (Bonferroni), because the leader is selected as the largest.
 
     Parameters
     ----------
     log
         From `read` or `from_columns`.
     policies
-        At least two; by default `candidates()`.
+        At least two policies; by default `candidates()`.
     replications, draws, clip, seed, progress
         As for `replay`.
 
@@ -172,7 +174,7 @@ def advise(
     clip = number("clip", clip, 0.0, 1.0)
     if log.rows < BLOCKS:
         raise ValueError(f"{log.name} must have at least {BLOCKS} rows for advice, got {log.rows}")
-    extra("scipy.stats", "lab")  # judges the differences: now, rather than after all replays
+    extra("scipy.stats", "lab")  # needed at the end; fail now rather than after all replays
     players = [player(log, one, replications, draws, "log", clip, seed) for one in chosen]
     blocks = np.zeros((len(chosen) + 1, BLOCKS))  # the last row is the log itself
     squares, accepted, rows = np.zeros(len(chosen) + 1), np.zeros(len(chosen)), 0
@@ -194,35 +196,35 @@ def advise(
 def _compared(
     log: Log, policies: list[Policy], blocks: np.ndarray, squares: np.ndarray, accepted: np.ndarray
 ) -> Advice:
-    """Turn sums over blocks of rows into estimates; the last of them is the log itself."""
+    """Return the advice from sums over blocks of rows; the last row of sums is the log itself."""
     count = len(policies)
     means = blocks.sum(axis=1) / log.rows
     errors = np.sqrt(np.maximum(squares / log.rows - means * means, 0.0) / log.rows)
-    apart = blocks[:, None, :] - blocks[None, :, :]
-    apart_errors = apart.std(axis=2, ddof=1) * math.sqrt(BLOCKS) / log.rows
-    order = sorted(range(count), key=lambda place: -means[place])
+    differences = blocks[:, None, :] - blocks[None, :, :]
+    difference_errors = differences.std(axis=2, ddof=1) * math.sqrt(BLOCKS) / log.rows
+    order = sorted(range(count), key=lambda index: -means[index])
     leader, second = order[:2]
-    one, all_pairs = t_quantile(BLOCKS - 1), t_quantile(BLOCKS - 1, count * (count - 1) // 2)
-    beaten = means[:, None] - means[None, :] < -all_pairs * apart_errors - 1e-12
+    single, all_pairs = t_quantile(BLOCKS - 1), t_quantile(BLOCKS - 1, count * (count - 1) // 2)
+    beaten = means[:, None] - means[None, :] < -all_pairs * difference_errors - 1e-12
     found = tuple(
         Candidate(
-            policies[place],
-            _interval(means[place], errors[place], Z),
-            _interval(means[leader] - means[place], apart_errors[leader, place], all_pairs),
-            not bool(beaten[place, :count].any()),
+            policies[index],
+            _interval(means[index], errors[index], Z),
+            _interval(means[leader] - means[index], difference_errors[leader, index], all_pairs),
+            not bool(beaten[index, :count].any()),
         )
-        for place in order
+        for index in order
     )
     lead = means[leader] - means[second]
     return Advice(
         log=log,
         candidates=found,
         logged=_interval(means[count], errors[count], Z),
-        gain=_interval(means[leader] - means[count], apart_errors[leader, count], one),
-        rows_needed=log.rows * (all_pairs * apart_errors[leader, second] / lead) ** 2 if lead > 0.0 else math.inf,
+        gain=_interval(means[leader] - means[count], difference_errors[leader, count], single),
+        rows_needed=log.rows * (all_pairs * difference_errors[leader, second] / lead) ** 2 if lead > 0.0 else math.inf,
         accepted=float(accepted[leader]),
     )
 
 
-def _interval(value: float, error: float, reach: float) -> Estimate:
-    return Estimate(float(value), float(value - reach * error), float(value + reach * error))
+def _interval(value: float, error: float, quantile: float) -> Estimate:
+    return Estimate(float(value), float(value - quantile * error), float(value + quantile * error))

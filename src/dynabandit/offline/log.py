@@ -1,4 +1,4 @@
-"""Log: who was shown what, and what came of it."""
+"""Logs of past decisions: which arm was chosen at each row, and its reward."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -15,11 +15,11 @@ from dynabandit.offline.rows import BadRows, Columns, Parsed, parse
 __all__ = ["Log", "Logged", "from_columns", "read"]
 
 MOST_ARMS = 10_000
-FAR_FROM_UNIFORM = 4.0  # standard deviations; a log that is uniform passes them once in 30,000
+FAR_FROM_UNIFORM = 4.0  # standard deviations; about 1 arm in 16,000 of a uniform log is further away
 
 
 class Logged(NamedTuple):
-    """Some rows of a log: the column of each arm in `Log.arms`, its reward, and how likely it was chosen."""
+    """Some rows of a log: the column of each arm in `Log.arms`, its reward and its propensity."""
 
     arms: np.ndarray
     rewards: np.ndarray
@@ -27,9 +27,9 @@ class Logged(NamedTuple):
 
 
 class Log:
-    """A log in time order that was read once to check it, and is read again for each replay.
+    """A log in time order, which is read once to check it and again for each replay, in batches.
 
-    Of the rows, only some are in memory at a time. `read` makes one from a file, `from_columns` from memory.
+    `read` returns one from a file, `from_columns` from memory.
 
     Examples
     --------
@@ -42,9 +42,9 @@ class Log:
     def __init__(self, source: Source, columns: Columns, *, skip_bad: bool = False) -> None:
         self._source, self._columns = source, columns
         self.bad = BadRows()
-        """The rows that are left out: their count, and the first few."""
+        """The skipped rows: their count, and the first few."""
         self.rows = 0
-        """How many rows there are, without those that are left out."""
+        """Number of usable rows."""
         self._survey()
         total = self.rows + self.bad.count
         if self.bad.count and not skip_bad:
@@ -80,11 +80,11 @@ class Log:
         names = sorted(found, key=_natural)
         order = np.array([found[name] for name in names], dtype=np.int64)
         self.arms: tuple[str, ...] = tuple(names)
-        """The names of the arms, sorted."""
+        """Names of the arms, sorted."""
         self.plays = counts[order]
-        """How often the log has each arm."""
+        """Number of rows of each arm."""
         self.rewards = totals[order]
-        """The sum of the rewards of each arm."""
+        """Sum of the rewards of each arm."""
         if self._columns.propensity is None:
             self.least_propensity = 1.0 / max(len(names), 1)
 
@@ -108,7 +108,7 @@ class Log:
                 yield parsed
 
     def chunks(self) -> Iterator[Logged]:
-        """Yield all usable rows, some at a time."""
+        """Yield all usable rows in batches."""
         columns = {name: column for column, name in enumerate(self.arms)}
         left = self.rows
         for parsed in self._parsed(BadRows()):
@@ -121,23 +121,23 @@ class Log:
                 propensities = parsed.propensity[:left]
             yield Logged(arms, parsed.reward[:left], propensities)
             left -= len(arms)
-            if left == 0:  # a file may grow meanwhile
+            if left == 0:  # the file may have grown since
                 return
         raise ValueError(f"{self.name} changed while it was read: it lost {left} of {self.rows} rows")
 
     @property
     def name(self) -> str:
-        """The file, or what else the log was read from."""
+        """The file that the log was read from."""
         return self._source.name
 
     @property
     def has_propensities(self) -> bool:
-        """Whether the log says how likely each arm was chosen; where not, all arms count as equally likely."""
+        """Whether the log has propensities; if not, all arms are assumed to be equally likely."""
         return self._columns.propensity is not None
 
     @property
     def doubts(self) -> list[str]:
-        """What speaks against the propensities that an estimate from this log relies on."""
+        """Reasons to doubt the propensities, which every estimate from this log relies on."""
         doubt = self._doubt_propensities() if self.has_propensities else self._doubt_uniform()
         return [doubt] if doubt else []
 
@@ -183,20 +183,20 @@ def read(
     encoding: str = "utf-8",
     separator: str = ",",
 ) -> Log:
-    r"""Return the log in a file, after a look at every row of it.
+    r"""Return the log in a file, after checking every row.
 
     Parameters
     ----------
     path
         A CSV file whose first line names the columns, or a Parquet file (.parquet or .pq).
     arm, reward, time, propensity
-        The columns. Rewards are in [0, 1]. Times are numbers or ISO dates and must not fall; without them, the
-        rows count as sorted. A propensity is the probability, in (0, 1], with which the arm of its row was chosen;
-        without them, all arms count as equally likely.
+        Names of the columns. Rewards are in [0, 1]. Times are numbers or ISO dates and must not decrease; without
+        them, the rows are assumed to be in time order. A propensity is the probability in (0, 1] with which the arm of
+        the row was chosen; without them, all arms are assumed to be equally likely.
     skip_bad
-        Leave out rows that cannot be used, instead of raising an error that names them.
+        Skip rows that cannot be used, instead of raising an error that names them.
     encoding, separator
-        Of a CSV file.
+        Encoding and column separator of a CSV file.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def from_columns(
     propensity: str | None = None,
     skip_bad: bool = False,
 ) -> Log:
-    """Return the log in a mapping from names to lists or arrays, or in a data frame; the rest is as for `read`.
+    """Return the log in a mapping from names to lists or arrays, or in a data frame; other arguments as for `read`.
 
     Examples
     --------

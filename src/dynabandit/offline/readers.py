@@ -1,4 +1,4 @@
-"""Where rows come from: CSV, Parquet, or memory; some at a time, so that a file may be larger than memory."""
+"""Reads rows from CSV, Parquet or memory in batches, so that a file may be larger than memory."""
 
 import codecs
 import csv
@@ -11,11 +11,11 @@ from dynabandit.offline.rows import Columns, RawRows
 
 __all__ = ["Memory", "Source", "open_file"]
 
-BATCH = 8192  # rows at a time
+BATCH = 8192  # rows
 BUFFER = 1 << 20
-TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # in a second
+TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # per second
 PARQUET = (".parquet", ".pq")
-MISSING = ("NAType", "NaTType")  # what pandas has in place of a value
+MISSING = ("NAType", "NaTType")  # missing values in pandas
 OTHER_FORMATS = {
     b"PAR1": "Parquet; give it a name that ends in .parquet",
     b"\x1f\x8b": "compressed; unpack it first",
@@ -27,16 +27,16 @@ BYTE_ORDER_MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"
 
 
 class Source(Protocol):
-    """Rows that can be read again and again."""
+    """Rows that can be read repeatedly."""
 
     name: str
 
     def read(self, columns: Columns) -> Iterator[RawRows]:
-        """Yield all rows, some at a time."""
+        """Yield all rows in batches."""
 
 
 def open_file(path: str | Path, encoding: str = "utf-8", separator: str = ",") -> Source:
-    """Return the source that fits the name of the file: Parquet for .parquet and .pq, else CSV."""
+    """Return the source for a file: Parquet for .parquet and .pq, else CSV."""
     path = Path(path)
     if not path.exists():
         raise ValueError(f"there is no file {path}")
@@ -48,8 +48,8 @@ def open_file(path: str | Path, encoding: str = "utf-8", separator: str = ",") -
 
 
 def find_columns(columns: Columns, header: Sequence[str], name: str) -> dict[str, int]:
-    """Return the place of the column of each role, or raise an error that lists those there are."""
-    places = {}
+    """Return the index of the column of each role, or raise an error that lists the columns."""
+    found = {}
     known = listed(header)
     for role, column in columns.named():
         if column not in header:
@@ -60,12 +60,16 @@ def find_columns(columns: Columns, header: Sequence[str], name: str) -> dict[str
             raise ValueError(
                 f"{name} has {header.count(column)} columns named {column!r}, and only one can be the {role}"
             )
-        places[role] = header.index(column)
-    return places
+        found[role] = header.index(column)
+    return found
 
 
 class CsvFile:
-    """A text file whose first line names the columns."""
+    """A CSV file whose first line names the columns.
+
+    It is read with the csv module because pyarrow.csv, from an optional dependency, knows neither the lines of bad rows
+    nor what is missing in a row that is too short.
+    """
 
     def __init__(self, path: Path, encoding: str = "utf-8", separator: str = ",") -> None:
         try:
@@ -78,7 +82,7 @@ class CsvFile:
         self.name = str(path)
 
     def read(self, columns: Columns) -> Iterator[RawRows]:
-        """Yield all rows, some at a time; undecodable bytes stay visible in the values they belong to."""
+        """Yield all rows in batches; undecodable bytes stay visible in their values."""
         encoding = self._checked_encoding()
         with self.path.open(encoding=encoding, errors="surrogateescape", newline="") as file:
             reader = csv.reader(file, delimiter=self.separator)
@@ -90,18 +94,18 @@ class CsvFile:
             except (csv.Error, UnicodeDecodeError) as error:
                 raise ValueError(f"{self.name} cannot be read near line {reader.line_num}: {error}") from None
 
-    def _rows(self, reader: Any, places: dict[str, int]) -> Iterator[RawRows]:
+    def _rows(self, reader: Any, indices: dict[str, int]) -> Iterator[RawRows]:
         first, lines = 1, []
-        values: dict[str, list[Any]] = {role: [] for role in places}
+        values: dict[str, list[Any]] = {role: [] for role in indices}
         for row in reader:
             if not row:  # a blank line
                 continue
             lines.append(reader.line_num)
-            for role, place in places.items():
-                values[role].append(row[place] if place < len(row) and row[place] != "" else None)
+            for role, index in indices.items():
+                values[role].append(row[index] if index < len(row) and row[index] != "" else None)
             if len(lines) == BATCH:
                 yield RawRows(first, lines, dict(values))
-                first, lines, values = first + BATCH, [], {role: [] for role in places}
+                first, lines, values = first + BATCH, [], {role: [] for role in indices}
         if lines:
             yield RawRows(first, lines, dict(values))
 
@@ -119,7 +123,7 @@ class CsvFile:
 
 
 class ParquetFile:
-    """A Parquet file, of which only the named columns are read."""
+    """A Parquet file; only the named columns are read."""
 
     def __init__(self, path: Path) -> None:
         self.parquet = extra("pyarrow.parquet", "lab")
@@ -127,7 +131,7 @@ class ParquetFile:
         self.name = str(path)
 
     def read(self, columns: Columns) -> Iterator[RawRows]:
-        """Yield all rows, some at a time."""
+        """Yield all rows in batches."""
         lib = extra("pyarrow", "lab")
         try:
             with self.parquet.ParquetFile(self.path, buffer_size=BUFFER, pre_buffer=False) as file:
@@ -146,7 +150,7 @@ class ParquetFile:
 
 
 def _values(lib: Any, column: Any) -> list[Any]:
-    """Return the values of a column; times as seconds, for Python's have no nanoseconds."""
+    """Return the values of a column; times as seconds, since those of Python have no nanoseconds."""
     if not lib.types.is_timestamp(column.type):
         return column.to_pylist()
     ticks = TICKS[column.type.unit]
@@ -154,7 +158,7 @@ def _values(lib: Any, column: Any) -> list[Any]:
 
 
 class Memory:
-    """Columns that are in memory already, by name: a mapping to lists or arrays, or a data frame."""
+    """Columns in memory: a mapping from names to lists or arrays, or a data frame."""
 
     name = "the log"
 
@@ -163,7 +167,7 @@ class Memory:
         self.header = list(table.keys() if isinstance(table, Mapping) else table.columns)
 
     def read(self, columns: Columns) -> Iterator[RawRows]:
-        """Yield all rows, some at a time."""
+        """Yield all rows in batches."""
         find_columns(columns, self.header, self.name)
         values = {role: _listed(self.table[name]) for role, name in columns.named()}
         lengths = {role: len(column) for role, column in values.items()}

@@ -1,4 +1,4 @@
-"""Replay: what a policy would have earned where a log was made, from the rows on which they agree."""
+"""Replay: estimates from a log what a policy would have earned."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +10,7 @@ from dynabandit.errors import integer, number, unknown
 from dynabandit.offline.log import Log, Logged
 from dynabandit.offline.replay_loop import Played, Player
 from dynabandit.policies import Policy, policy as make_policy
-from dynabandit.simulation.work import Progress
+from dynabandit.simulation.request import Progress
 from dynabandit.stats.intervals import Estimate
 from dynabandit.stats.ratio_estimator import RatioEstimator
 
@@ -23,11 +23,11 @@ LONG_BURN_IN = 0.1  # of the rows
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """What a log says about a policy; every value is a mean reward per decision, with a 95 % interval.
+    """Estimates of what a policy would have earned: mean rewards per decision with 95 % intervals.
 
-    All four estimate the mean over the log's rows of the value of the policy's decision there, where the policy
-    had learned from the rows that it agreed with and no others. They need propensities that are right and positive
-    for every arm, and arms whose choice changes no later reward. They need no stationarity.
+    All four estimate the mean, over the rows of the log, of the value of the policy's decision, where the policy has
+    learned from the accepted rows only. They require propensities that are correct and positive for every arm, and
+    choices that do not affect later rewards. They do not require stationarity.
 
     Examples
     --------
@@ -41,21 +41,21 @@ class Replay:
     policy: Policy
     log: Log
     replay: Estimate
-    """The mean reward of the rows that were accepted (Li et al., 2011)."""
+    """The mean reward of the accepted rows (Li et al., 2011)."""
     ips: Estimate
-    """Inverse propensity: every reward, weighted by the probability of its arm over its propensity."""
+    """Inverse propensity scoring: each reward, weighted by the probability of its arm over its propensity."""
     snips: Estimate
-    """The same, over the sum of the weights: a little bias for much less variance."""
+    """Self-normalised: the same divided by the sum of the weights, with a small bias and much less variance."""
     dr: Estimate
     """Doubly robust: a model of each arm's mean, from earlier rows, corrected by the weighted errors of the model."""
     logged: Estimate
-    """The mean reward of the log itself."""
+    """The mean reward of the log."""
     accepted: float
-    """How many rows were accepted, the mean over replications."""
+    """Number of accepted rows, mean over replications."""
     burning: float
-    """How many rows went by during the burn-in, the mean over replications."""
+    """Number of rows that passed during the burn-in, mean over replications."""
     effective_rows: float
-    """How many rows of equal weight the weighted rows are worth."""
+    """Effective sample size of the weighted rows."""
     shares: dict[str, float] = field(repr=False)
     """How often the policy would choose each arm."""
     replications: int
@@ -66,12 +66,12 @@ class Replay:
 
     @property
     def doubts(self) -> list[str]:
-        """What speaks against these estimates, beside the doubts about the log."""
+        """Reasons to doubt these estimates, in addition to those of the log."""
         if self.burning <= LONG_BURN_IN * self.log.rows:
             return []
         doubt = (
-            f"{self.policy.label} spent {self.burning:.0f} of {self.log.rows} rows in its burn-in, waiting for one arm "
-            "after the other: try burn_in=0, or for rare arms a larger clip"
+            f"{self.policy.label} spent {self.burning:.0f} of {self.log.rows} rows in its burn-in, waiting for each "
+            "arm in turn: try burn_in=0, or for rare arms a larger clip"
         )
         return [doubt]
 
@@ -93,7 +93,7 @@ def replay(
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Replay:
-    """Let a policy decide at every row of a log, and estimate what it would have earned.
+    """Let a policy choose at every row of a log, and estimate what it would have earned.
 
     Parameters
     ----------
@@ -102,22 +102,21 @@ def replay(
     policy
         A policy or its name.
     replications
-        How often the log is replayed, each time with other luck of the policy.
+        Number of replays, each with other random numbers of the policy.
     draws
-        From how many draws the probability of each arm is estimated at each row; more make a smaller variance,
-        fewer no bias.
+        Number of draws from which the probability of each arm is estimated at each row. More draws reduce the
+        variance; the estimates are unbiased with any number.
     clock
-        ``"log"``: every row is a step, so that idle times count rows of the log. ``"accepted"``: only accepted rows
-        are, as if nothing had happened in between; with K arms, time then runs about K times too slow for a policy
-        that looks at it, and changes look K times as fast.
+        ``"log"``: every row is a step, so idle times count rows of the log. ``"accepted"``: only accepted rows are
+        steps; with K arms, time then passes about K times too slowly for the policy, and changes seem K times faster.
     clip
-        Take smaller propensities for this one: less variance, and a bias against what was rarely tried.
+        Smaller propensities are replaced by this value: less variance, but a bias against rarely chosen arms.
     seed
-        Of all randomness.
+        Seed of the random numbers.
     progress
-        Called now and then as ``progress(done, total)`` with numbers of rows.
+        Called from time to time as ``progress(done, total)`` with numbers of rows.
     parameters
-        Of the policy, where it is given by name.
+        Parameters of the policy, if it is given by name.
 
     Examples
     --------
@@ -171,7 +170,7 @@ def replay(
 
 
 def player(log: Log, policy: Policy, replications: int, draws: int, clock: str, clip: float, seed: int) -> Player:
-    """Return a policy at the start of a log, or raise an error that names the wrong argument."""
+    """Return a policy at the start of a log, or raise an error that names the invalid argument."""
     if clock not in CLOCKS:
         raise unknown("clock", clock, CLOCKS)
     replications = integer("replications", replications, 1, 10_000)
@@ -189,5 +188,5 @@ def player(log: Log, policy: Policy, replications: int, draws: int, clock: str, 
 
 
 def doubly_robust(logged: Logged, played: Played) -> np.ndarray:
-    """Return the terms of the doubly robust estimate, one for each row."""
+    """Return the terms of the doubly robust estimate, one per row."""
     return played.direct + played.weight * (logged.rewards - played.expected)

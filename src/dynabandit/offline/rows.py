@@ -1,4 +1,4 @@
-"""Rows of a log: raw values in, checked numbers out, and what is wrong with those that cannot be used."""
+"""Checks the rows of a log, and reports those that cannot be used."""
 
 import math
 import sys
@@ -11,14 +11,14 @@ import numpy as np
 
 __all__ = ["BadRows", "Columns", "Parsed", "RawRows", "parse"]
 
-SHOWN = 5  # bad rows that a message shows
+SHOWN = 5  # bad rows in a message
 TRUE_AND_FALSE = {"true": 1.0, "false": 0.0}
 LONGEST_SHOWN = 40  # characters of a value in a message
 
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Which column of a log holds what; a log may have any others beside."""
+    """The names of the columns that are used; a log may have others."""
 
     arm: str = "arm"
     reward: str = "reward"
@@ -35,16 +35,16 @@ class Columns:
             taken[name] = role
 
     def named(self) -> list[tuple[str, str]]:
-        """Return (role, column) of every column that is used."""
+        """Return (role, column) of every used column."""
         pairs = [(role, getattr(self, role)) for role in ("arm", "reward", "time", "propensity")]
         return [(role, name) for role, name in pairs if name is not None]
 
 
 class RawRows(NamedTuple):
-    """Some rows as a file has them, by role; None stands for a value that is not there."""
+    """Some unchecked rows by role; None is a missing value."""
 
-    first: int  # the number of the first one, 1 for the first row of the log
-    lines: Sequence[int] | None  # the line of the file that each ends on, where the file has lines
+    first: int  # number of the first row, counted from 1
+    lines: Sequence[int] | None  # line of the file on which each row ends, for text files
     values: dict[str, Sequence[Any]]
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class RawRows(NamedTuple):
 
 
 class BadRow(NamedTuple):
-    """A row that cannot be used, and why."""
+    """A row that cannot be used, with the reason."""
 
     row: int
     line: int | None
@@ -61,21 +61,21 @@ class BadRow(NamedTuple):
     value: Any
 
     def __str__(self) -> str:
-        place = f"row {self.row}" if self.line is None else f"row {self.row} (line {self.line})"
+        where = f"row {self.row}" if self.line is None else f"row {self.row} (line {self.line})"
         shown = repr(self.value)
         shown = shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + "..."
-        return f"{place}, column {self.column!r}: {self.problem}, got {shown}"
+        return f"{where}, column {self.column!r}: {self.problem}, got {shown}"
 
 
 @dataclass
 class BadRows:
-    """How many rows cannot be used, and the first few of them."""
+    """The number of rows that cannot be used, and the first few of them."""
 
     count: int = 0
     shown: list[BadRow] = field(default_factory=list)
 
     def add(self, bad: Sequence[BadRow]) -> None:
-        """Count some more."""
+        """Add more bad rows."""
         self.count += len(bad)
         self.shown += bad[: SHOWN - len(self.shown)]
 
@@ -87,7 +87,7 @@ class BadRows:
 
 
 class Parsed(NamedTuple):
-    """The usable ones of some rows."""
+    """The usable rows among some rows."""
 
     arm: list[str]
     reward: np.ndarray
@@ -96,15 +96,15 @@ class Parsed(NamedTuple):
 
 
 class Allowed(NamedTuple):
-    """The numbers that a column may hold."""
+    """The numbers that are allowed in a column."""
 
-    words: str
+    description: str
     low: float
     high: float
     open_low: bool = False
 
-    def holds(self, numbers: Any) -> Any:
-        """Whether a number, or each of an array, is allowed; NaN never is."""
+    def contains(self, numbers: Any) -> Any:
+        """Return whether a number, or each number of an array, is allowed; NaN is not."""
         return ((numbers > self.low) if self.open_low else (numbers >= self.low)) & (numbers <= self.high)
 
 
@@ -115,13 +115,13 @@ ALLOWED = {
 }
 
 
-class _Unusable(Exception):  # noqa: N818 - never leaves this module
-    """Why a value cannot be used."""
+class _BadValueError(Exception):
+    """The reason why a value cannot be used; never leaves this module."""
 
 
 def parse(raw: RawRows, columns: Columns, latest: float = -math.inf) -> tuple[Parsed, list[BadRow]]:
-    """Return the usable rows, and the others; no row may be earlier than `latest`, the last time before these."""
-    problems: dict[int, tuple[str, str]] = {}  # by place: the role of the first wrong value, and why it is
+    """Return the usable rows and the bad ones; no row may be earlier than `latest`, the last time before them."""
+    problems: dict[int, tuple[str, str]] = {}  # index -> role of the first bad value and the reason
     arms = _each(raw, "arm", _arm, problems)
     rewards = _floats(raw, "reward", _reward, problems)
     propensities = _floats(raw, "propensity", _propensity, problems) if columns.propensity is not None else None
@@ -129,64 +129,64 @@ def parse(raw: RawRows, columns: Columns, latest: float = -math.inf) -> tuple[Pa
     if columns.time is not None:
         times = _floats(raw, "time", _time, problems)
         _find_unsorted(times, latest, problems)
-    kept = np.array([place not in problems for place in range(len(raw))], dtype=bool)
+    kept = np.array([index not in problems for index in range(len(raw))], dtype=bool)
     parsed = Parsed(
         [arm for arm, keep in zip(arms, kept, strict=True) if keep],
         rewards[kept],
         None if propensities is None else propensities[kept],
         None if times is None else times[kept],
     )
-    return parsed, [_bad_row(raw, columns, place, *problems[place]) for place in sorted(problems)]
+    return parsed, [_bad_row(raw, columns, index, *problems[index]) for index in sorted(problems)]
 
 
-def _bad_row(raw: RawRows, columns: Columns, place: int, role: str, problem: str) -> BadRow:
-    line = None if raw.lines is None else raw.lines[place]
-    return BadRow(raw.first + place, line, getattr(columns, role), problem, raw.values[role][place])
+def _bad_row(raw: RawRows, columns: Columns, index: int, role: str, problem: str) -> BadRow:
+    line = None if raw.lines is None else raw.lines[index]
+    return BadRow(raw.first + index, line, getattr(columns, role), problem, raw.values[role][index])
 
 
 def _each(
-    raw: RawRows, role: str, check: Callable[[Any], Any], problems: dict[int, tuple[str, str]], wrong: Any = None
+    raw: RawRows, role: str, check: Callable[[Any], Any], problems: dict[int, tuple[str, str]], bad: Any = None
 ) -> list[Any]:
-    """Check value by value; where one is wrong, say so and put `wrong` in its place."""
+    """Check the values one by one; note each bad one and put `bad` in its place."""
     checked = []
-    for place, value in enumerate(raw.values[role]):
+    for index, value in enumerate(raw.values[role]):
         try:
             if value is None:
-                raise _Unusable("is missing")
+                raise _BadValueError("is missing")
             checked.append(check(value))
-        except _Unusable as problem:
-            problems.setdefault(place, (role, str(problem)))
-            checked.append(wrong)
+        except _BadValueError as problem:
+            problems.setdefault(index, (role, str(problem)))
+            checked.append(bad)
     return checked
 
 
 def _floats(raw: RawRows, role: str, check: Callable[[Any], float], problems: dict[int, tuple[str, str]]) -> np.ndarray:
-    """Check all values at once, and one by one only where that finds a fault or a form that it does not know."""
+    """Check all values at once, and one by one only if some are bad or not plain numbers."""
     values = raw.values[role]
     try:
         array = np.fromiter(map(float, values), float, len(values)) if None not in values else None
     except (OverflowError, TypeError, ValueError):
         array = None
-    if array is not None and np.all(ALLOWED[role].holds(array)):
+    if array is not None and np.all(ALLOWED[role].contains(array)):
         return array
     return np.array(_each(raw, role, check, problems, math.nan), dtype=float)
 
 
 def _readable(value: Any) -> str:
     text = value if isinstance(value, str) else str(value)
-    if any("\udc80" <= letter <= "\udcff" for letter in text):  # what Python makes of bytes it cannot decode
-        raise _Unusable("is not text in the encoding of the file; name another one, such as latin-1")
+    if any("\udc80" <= letter <= "\udcff" for letter in text):  # undecodable bytes
+        raise _BadValueError("is not text in the encoding of the file; try another encoding, such as latin-1")
     return text
 
 
 def _arm(value: Any) -> str:
     if isinstance(value, float):
         if math.isnan(value):
-            raise _Unusable("is missing")
-        value = int(value) if value.is_integer() else value  # tables turn whole numbers with gaps into floats
+            raise _BadValueError("is missing")
+        value = int(value) if value.is_integer() else value  # data frames store whole numbers with gaps as floats
     text = _readable(value)
     if not text.strip():
-        raise _Unusable("must name an arm")
+        raise _BadValueError("must name an arm")
     return text
 
 
@@ -197,8 +197,8 @@ def _number(value: Any, allowed: Allowed) -> float:
         result = float(value)
     except (TypeError, ValueError, OverflowError):
         result = math.nan
-    if not allowed.holds(result):
-        raise _Unusable(f"must be {allowed.words}")
+    if not allowed.contains(result):
+        raise _BadValueError(f"must be {allowed.description}")
     return result
 
 
@@ -215,7 +215,7 @@ def _propensity(value: Any) -> float:
 def _time(value: Any) -> float:
     if isinstance(value, str):
         try:
-            value = float(value)  # first, for Python takes 20240531 for a date too
+            value = float(value)  # first, because Python also reads 20240531 as a date
         except ValueError:
             value = _moment(value)
     if isinstance(value, date) and not isinstance(value, datetime):
@@ -230,12 +230,12 @@ def _moment(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text.strip())
     except ValueError:
-        raise _Unusable(f"must be {ALLOWED['time'].words}") from None
+        raise _BadValueError(f"must be {ALLOWED['time'].description}") from None
 
 
 def _find_unsorted(times: np.ndarray, latest: float, problems: dict[int, tuple[str, str]]) -> None:
-    """A row that is otherwise fine may not be earlier than a row before it."""
-    fine = np.array([place not in problems for place in range(len(times))], dtype=bool)
-    reached = np.maximum.accumulate(np.concatenate([[latest], np.where(fine, times, -math.inf)]))[:-1]
-    for place in np.flatnonzero(fine & (times < reached)):
-        problems[int(place)] = ("time", "is earlier than a row before it; sort the log by time")
+    """Note each otherwise good row that is earlier than a row before it."""
+    good = np.array([index not in problems for index in range(len(times))], dtype=bool)
+    reached = np.maximum.accumulate(np.concatenate([[latest], np.where(good, times, -math.inf)]))[:-1]
+    for index in np.flatnonzero(good & (times < reached)):
+        problems[int(index)] = ("time", "is earlier than a row before it; sort the log by time")

@@ -1,1 +1,1 @@
-"""The paper: its experiments, its claims and how each claim is judged."""
+"""The paper: its experiments, claims, rules and report."""

@@ -1,43 +1,43 @@
-"""The rules in words: ``python -m dynabandit.paper.claims_page`` prints ``docs/paper-claims.md``."""
+"""The rules as a page: ``python -m dynabandit.paper.claims_page`` prints ``docs/paper-claims.md``."""
 
 import sys
 
 from dynabandit.paper.claims import CLAIMS
-from dynabandit.paper.labels import METHODS, WORDS
+from dynabandit.paper.criteria import CRITERIA, METHODS
 
 __all__ = ["document"]
 
 INTRODUCTION = """\
-The rules were written down before any result was seen, and no number in them has been changed since. (One
-interval was: that of a sensitivity first chose the extreme values anew in each resample, and did not hold the
-value it belonged to where settings made no difference.) This page is printed from the rules that the program
-uses (`python -m dynabandit.paper.claims_page`), and a test compares the two.
+The rules were written before any result was seen, and no number in them has been changed since. One interval has:
+that of a sensitivity first chose the extreme values again in each resample, and could miss its own value where the
+settings made no difference. This page is printed from the rules that the program uses
+(`python -m dynabandit.paper.claims_page`), and a test compares the two.
 
-A claim has parts. A part compares runs by a measure with a 95 % interval; what the paper says in words is a
-region of that measure, its ends excluded. The part **holds** when the interval lies inside the region, is
-**contradicted** when it lies outside, and stays **open** when it reaches over an end. The claim `holds` when
-all its parts hold, `holds in part` when some do, and `does not hold` when none does: an open part counts as
-not shown. A claim whose experiments were not run, or have one replication only, is `not run`.
+A claim has parts. A part compares runs by a measure with a 95 % interval, and its criterion, such as "is much better
+than", is a region of that measure without its ends. The part **holds** when the interval lies inside the region, is
+**contradicted** when it lies outside, and is **open** otherwise. The claim `holds` when all its parts hold, `holds in
+part` when some do, and `does not hold` when none does: an open part counts as not shown. A claim whose experiments
+were not run, or have only one replication, is `not run`.
 
-All policies of an experiment see the same paths, so they are compared replication by replication. ε-Greedy
-stands for its best ε of 0.1, 0.2, ..., 0.9, chosen with hindsight by mean total regret in that experiment, as
-in the paper; the best and the worst of the others are chosen by mean total regret, too. Only the paper's
-eleven policies take part. There is no correction for asking many questions: of parts that lie exactly at the
-end of a region, one in forty would be found to hold by chance."""
+All policies of an experiment see the same paths, so they are compared replication by replication. For ε-Greedy the
+best ε of 0.1, 0.2, ..., 0.9 is used, chosen in hindsight by mean total regret in that experiment, as in the paper.
+The best and the worst of the others are chosen by mean total regret as well. Only the paper's eleven policies are
+compared. There is no correction for multiple comparisons: of parts that lie exactly at the end of a region, one in
+forty would be found to hold by chance."""
 
 
 def document() -> str:
-    """Return ``docs/paper-claims.md``: the words, the rules and the claims."""
+    """Return ``docs/paper-claims.md``: criteria, measures and claims."""
     lines = [
         "# The paper's claims and how they are judged",
         "",
         *INTRODUCTION.splitlines(),
         "",
-        "## Words",
+        "## Criteria",
         "",
-        "| Word | Measure | Region | Why |",
+        "| Criterion | Measure | Region | Why |",
         "| --- | --- | --- | --- |",
-        *(f"| {word.words} | {word.measure} | {word.region} | {word.reason} |" for word in WORDS),
+        *(f"| {one.phrase} | {one.measure} | {one.region} | {one.reason} |" for one in CRITERIA),
         "",
         "## Measures",
         "",

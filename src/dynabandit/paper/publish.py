@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dynabandit.paper import figures, lookup, tables, verdicts
-from dynabandit.paper.labels import (
+from dynabandit.paper import figures, lookup, verdicts
+from dynabandit.paper.criteria import (
+    CRITERIA,
     DEVIATION,
     DIFFERENCE,
     METHODS,
@@ -17,10 +18,10 @@ from dynabandit.paper.labels import (
     RELATIVE,
     SENSITIVITY,
     SHARE,
-    WORDS,
-)
+)  # fmt: skip
 from dynabandit.paper.rule_types import Part
 from dynabandit.paper.sections import SECTIONS
+from dynabandit.paper.variants import compare_variants
 from dynabandit.paper.verdicts import FAILS, HOLDS, NOT_RUN, PARTLY, Verdict
 from dynabandit.report import page
 from dynabandit.report.page import DASH, MINUS
@@ -63,7 +64,7 @@ def publish(results: Results, folder: str | Path) -> Path:
         The report.
     """
     folder = Path(folder)
-    drawn = page.draw(figures.make_figures(results), folder, summary(lookup.shown(results)))
+    drawn = page.draw(figures.make_figures(results), folder, summary(lookup.shown_runs(results)))
     judged = verdicts.judge(results)
     text = json.dumps(verdicts.as_json(judged, results), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "claims.json").write_text(text + "\n", encoding="utf-8")
@@ -86,9 +87,9 @@ def _context(results: Results, judged: list[Verdict]) -> dict[str, Any]:
             for identity in by_id
             if len({(column.verdicts.get(identity), column.counts.get(identity)) for column in columns}) > 1
         ],
-        "growing": tables.changes(results, "aff-ucb2", "aff-ucb2-growing"),
-        "floor": tables.changes(results, "aff-ucb1", lookup.FLOORED),
-        "words": WORDS,
+        "growing": compare_variants(results, "aff-ucb2", "aff-ucb2-growing"),
+        "floor": compare_variants(results, "aff-ucb1", lookup.FLOORED),
+        "criteria": CRITERIA,
         "methods": METHODS,
         "split": SPLIT,
         "own": _heading(results),
@@ -108,7 +109,7 @@ def _columns(results: Results, judged: list[Verdict]) -> list[Column]:
     """Return the verdicts at several numbers of replications, as far as there are any."""
     columns = [_column(_heading(results), judged)]
     if verdicts.replications(results) > SPLIT:
-        columns.insert(0, _column(f"first {SPLIT}", verdicts.judge(lookup.first(results, SPLIT))))
+        columns.insert(0, _column(f"first {SPLIT}", verdicts.judge(lookup.first_replications(results, SPLIT))))
     if REFERENCE.exists():
         kept = json.loads(REFERENCE.read_text(encoding="utf-8"))
         found = {int(identity): one for identity, one in kept["verdicts"].items()}
@@ -144,10 +145,10 @@ def _tally(shown: int, against: int, undecided: int) -> str:
 
 def measured(part: Part) -> str:
     """Return the effect of a part with its interval, in the unit of its measure."""
-    if part.word.measure in (SHARE, RATE):
+    if part.criterion.measure in (SHARE, RATE):
         value, low, high = (f"{100 * one:.3g}" for one in part.effect)
         return f"{value} % ({low} to {high} %)"
-    if part.word.measure == DIFFERENCE:
+    if part.criterion.measure == DIFFERENCE:
         return page.interval(part.effect)
     value, low, high = (f"{one:.3f}" if math.isfinite(one) else DASH for one in part.effect)
     return f"{value} ({low} to {high})".replace("-", MINUS)
@@ -155,12 +156,13 @@ def measured(part: Part) -> str:
 
 def glyph(part: Part) -> dict[str, float] | None:
     """Return where region, interval and value lie on an axis from 0 to 100, for a small picture."""
-    measure, word, effect = part.word.measure, part.word, part.effect
+    criterion, effect = part.criterion, part.effect
+    measure = criterion.measure
     if not all(math.isfinite(one) for one in effect) or (measure in LOGARITHMIC and effect.low <= 0.0):
         return None
     scale = math.log if measure in LOGARITHMIC else float
     neutral = 1.0 if measure in (*LOGARITHMIC, ORDER) else 0.0
-    ends = [one for one in (*effect, word.low, word.high, neutral) if math.isfinite(one)]
+    ends = [one for one in (*effect, criterion.low, criterion.high, neutral) if math.isfinite(one)]
     left, right = scale(min(ends)), scale(max(ends))
     margin = 0.1 * (right - left) or 1.0
 
@@ -173,6 +175,6 @@ def glyph(part: Part) -> dict[str, float] | None:
         "low": place(effect.low),
         "high": place(effect.high),
         "value": place(effect.value),
-        "from": place(word.low),
-        "to": place(word.high),
+        "from": place(criterion.low),
+        "to": place(criterion.high),
     }

@@ -1,8 +1,7 @@
-"""How a part of a claim is measured and decided; fixed before any result was seen.
+"""The kinds of rules that decide a claim; fixed before any result was seen.
 
-A part of a claim is a word of the paper and what it is said of; the word is a region of a measure. The part
-holds when the 95 % interval of the measure lies inside the region, is contradicted when it lies outside, and
-stays open when it reaches over an end.
+A rule measures one or several parts of a claim. A part holds when the 95 % interval of its measure lies inside the
+region of its criterion, is contradicted when the interval lies outside, and is open otherwise.
 """
 
 import math
@@ -13,281 +12,266 @@ from typing import Protocol
 import numpy as np
 
 from dynabandit.paper import lookup
-from dynabandit.paper.labels import BOUNDED, DEVIATION, DIFFERENCE, RATIO, SAME_LEVEL, SAME_ORDER, Word
-from dynabandit.paper.lookup import Missing, name, title
+from dynabandit.paper.criteria import BOUNDED, DEVIATION, DIFFERENCE, RATIO, SAME_LEVEL, SAME_ORDER, Criterion
+from dynabandit.paper.lookup import MissingResultError, experiment_title, policy_name
 from dynabandit.results import Results, Run
 from dynabandit.stats import bootstrap, intervals
 from dynabandit.stats.intervals import Estimate
 
 __all__ = [
-    "Bounds",
-    "MoreArms",
-    "Part",
-    "Reaction",
-    "Rule",
-    "SettingVersus",
-    "Settings",
-    "SettingsVersus",
-    "Versus",
-    "VersusField",
-]
+    "BoundCoverage", "Comparison", "ComparisonAtSetting", "ComparisonWithOthers", "MoreArms", "Part", "Reaction",
+    "RelativeSensitivity", "Rule", "Sensitivity",
+]  # fmt: skip
+
+STATISTICS = {DIFFERENCE: intervals.difference, RATIO: bootstrap.ratio, DEVIATION: bootstrap.spread_ratio}
 
 
 @dataclass(frozen=True)
 class Part:
-    """One comparison of a claim, measured."""
+    """One measured comparison of a claim."""
 
     text: str
-    word: Word
+    criterion: Criterion
     effect: Estimate
     runs: tuple[tuple[str, str], ...]
-    """The experiments and labels behind it."""
+    """Experiment and label of each run that was used."""
     note: str = ""
 
     @property
     def evidence(self) -> str:
         """``for``, ``against`` or ``open``."""
         _, low, high = self.effect
-        if self.word.low < low and high < self.word.high:
+        if self.criterion.low < low and high < self.criterion.high:
             return "for"
-        return "against" if high <= self.word.low or low >= self.word.high else "open"
+        return "against" if high <= self.criterion.low or low >= self.criterion.high else "open"
 
 
 class Rule(Protocol):
-    """What a claim is made of: it says which experiments it needs and measures its parts."""
+    """A rule names the experiments that it needs and measures its parts."""
 
     @property
-    def experiments(self) -> tuple[str, ...]:
-        """The experiments that it needs."""
-        ...
+    def experiments(self) -> tuple[str, ...]: ...
 
-    def measure(self, results: Results) -> Iterator[Part]:
-        """Measure."""
-        ...
+    def measure(self, results: Results) -> Iterator[Part]: ...
 
 
-def sources(*runs: Run) -> tuple[tuple[str, str], ...]:
-    """Return experiment and label of the runs, each once."""
+def run_keys(*runs: Run) -> tuple[tuple[str, str], ...]:
+    """Return experiment and label of the runs, without duplicates."""
     return tuple(dict.fromkeys((run.experiment, run.label) for run in runs))
 
 
-def policy_of(runs: dict[str, Run], policy: str, experiment: str) -> Run:
-    """Return a policy's run, or say that it is missing."""
+def find_run(runs: dict[str, Run], policy: str, experiment: str) -> Run:
+    """Return the run of a policy, or raise an error that names what is missing."""
     if policy not in runs:
-        raise Missing(f"{experiment} has no {policy}")
+        raise MissingResultError(f"{experiment} has no {policy}")
     return runs[policy]
 
 
-COMPARISONS = {
-    DIFFERENCE: intervals.difference,
-    RATIO: bootstrap.ratio,
-    DEVIATION: bootstrap.spread_ratio,
-}
+def compare(text: str, criterion: Criterion, one: Run, two: Run, other: str) -> Part:
+    """Measure one run against another, which is called `other` in the note."""
+    effect = STATISTICS[criterion.measure](one.total_regret, two.total_regret)
+    note = ""
+    if criterion.measure == DIFFERENCE and two.total_regret.mean() > 0.0:
+        note = f"{one.total_regret.mean() / two.total_regret.mean():.2f} times the regret of {other}"
+    return Part(text, criterion, effect, run_keys(one, two), note)
 
 
 @dataclass(frozen=True)
-class Versus:
-    """One policy against another one, on the same paths."""
+class InOneExperiment:
+    """A rule about one experiment."""
 
     experiment: str
-    policy: str
-    word: Word
-    other: str
 
     @property
     def experiments(self) -> tuple[str, ...]:
+        """The experiment."""
         return (self.experiment,)
-
-    def measure(self, results: Results) -> Iterator[Part]:
-        runs = lookup.series(results, self.experiment)
-        one = policy_of(runs, self.policy, self.experiment)
-        two = policy_of(runs, self.other, self.experiment)
-        text = f"{name(self.policy)} {self.word.words} {name(self.other)}: {title(self.experiment)}"
-        yield compare(text, self.word, one, two, name(self.other))
-
-
-def compare(text: str, word: Word, one: Run, two: Run, other: str) -> Part:
-    """Measure one run against another."""
-    effect = COMPARISONS[word.measure](one.total_regret, two.total_regret)
-    note = ""
-    if word.measure == DIFFERENCE and two.total_regret.mean() > 0.0:
-        note = f"{one.total_regret.mean() / two.total_regret.mean():.2f} times the regret of {other}"
-    return Part(text, word, effect, sources(one, two), note)
 
 
 @dataclass(frozen=True)
-class VersusField:
+class Comparison(InOneExperiment):
+    """One policy against another, on the same paths."""
+
+    policy: str
+    criterion: Criterion
+    other: str
+
+    def measure(self, results: Results) -> Iterator[Part]:
+        """Yield one part."""
+        runs = lookup.runs_by_policy(results, self.experiment)
+        one, two = (find_run(runs, policy, self.experiment) for policy in (self.policy, self.other))
+        other = policy_name(self.other)
+        text = f"{policy_name(self.policy)} {self.criterion.phrase} {other}: {experiment_title(self.experiment)}"
+        yield compare(text, self.criterion, one, two, other)
+
+
+@dataclass(frozen=True)
+class ComparisonWithOthers(InOneExperiment):
     """One policy against the best, the worst or the median of others, on the same paths.
 
-    The best and the worst are those by mean total regret; the median is taken in each replication.
+    Best and worst are chosen by mean total regret; the median is computed in each replication.
     """
 
-    experiment: str
     policy: str
-    word: Word
+    criterion: Criterion
     which: str
     others: tuple[str, ...]
 
-    @property
-    def experiments(self) -> tuple[str, ...]:
-        return (self.experiment,)
-
     def measure(self, results: Results) -> Iterator[Part]:
-        found = lookup.series(results, self.experiment)
-        one = policy_of(found, self.policy, self.experiment)
-        runs = [policy_of(found, other, self.experiment) for other in self.others]
+        """Yield one part."""
+        found = lookup.runs_by_policy(results, self.experiment)
+        one = find_run(found, self.policy, self.experiment)
+        runs = [find_run(found, other, self.experiment) for other in self.others]
         totals = [run.total_regret for run in runs]
+        where = experiment_title(self.experiment)
+        text = f"{policy_name(self.policy)} {self.criterion.phrase} the {self.which} of the others"
         if self.which == "median":
             effect = bootstrap.ratio(one.total_regret, np.median(totals, axis=0))
-            text = f"{name(self.policy)} {self.word.words} the median of the others: {title(self.experiment)}"
-            yield Part(text, self.word, effect, sources(one, *runs))
+            yield Part(f"{text}: {where}", self.criterion, effect, run_keys(one, *runs))
             return
-        chosen = runs[(bootstrap.smallest_mean if self.which == "best" else bootstrap.largest_mean)(totals)]
-        other = name(lookup.key(chosen))
-        text = f"{name(self.policy)} {self.word.words} the {self.which} of the others ({other}): "
-        yield compare(text + title(self.experiment), self.word, one, chosen, other)
+        pick = bootstrap.smallest_mean if self.which == "best" else bootstrap.largest_mean
+        chosen = runs[pick(totals)]
+        other = policy_name(lookup.policy_key(chosen))
+        yield compare(f"{text} ({other}): {where}", self.criterion, one, chosen, other)
 
 
 @dataclass(frozen=True)
 class Reaction:
-    """The share of correct selections after a change, averaged over the window at its deadline."""
+    """The share of correct selections after a change, averaged over the window that ends at the deadline."""
 
     policy: str
     change: int
-    word: Word
+    criterion: Criterion
 
-    experiment = "small-changes"
+    experiments = ("small-changes",)
     deadline = 500
     window = 100
 
-    @property
-    def experiments(self) -> tuple[str, ...]:
-        return (self.experiment,)
-
     def measure(self, results: Results) -> Iterator[Part]:
-        run = policy_of(lookup.series(results, self.experiment), self.policy, self.experiment)
+        """Yield one part."""
+        (experiment,) = self.experiments
+        run = find_run(lookup.runs_by_policy(results, experiment), self.policy, experiment)
         end = self.change + self.deadline
         inside = (run.times > end - self.window) & (run.times <= end)
         if not inside.any():
-            raise Missing(f"{self.experiment} has no recorded steps up to {end}")
+            raise MissingResultError(f"{experiment} has no recorded steps up to {end}")
         correct = float(run.correct[inside].mean())
         if math.isnan(correct):
-            raise Missing("the share of correct selections is kept over all replications only")
-        # A window's mean lies in [0, 1], so it varies at most as a single selection does
+            raise MissingResultError("these results keep the share of correct selections over all replications only")
+        # The mean over a window lies in [0, 1], so it varies at most as much as a single selection
         successes = round(correct * run.replications)
         effect = Estimate(correct, *intervals.wilson(successes / run.replications, run.replications))
-        text = f"{name(self.policy)} {self.word.words} step {self.change}"
-        yield Part(text, self.word, effect, sources(run))
+        text = f"{policy_name(self.policy)} {self.criterion.phrase} step {self.change}"
+        yield Part(text, self.criterion, effect, run_keys(run))
 
 
 @dataclass(frozen=True)
-class Settings:
-    """One policy at several values of a parameter."""
+class Sensitivity(InOneExperiment):
+    """The sensitivity of one policy to a parameter."""
 
-    experiment: str
     policy: str
     parameter: str
     values: tuple[object, ...]
-    word: Word
-
-    @property
-    def experiments(self) -> tuple[str, ...]:
-        return (self.experiment,)
+    criterion: Criterion
 
     def runs(self, results: Results) -> list[Run]:
-        """Return its runs, one a value."""
-        return [lookup.setting(results, self.experiment, self.policy, self.parameter, value) for value in self.values]
+        """Return one run per value."""
+        return [lookup.run_at(results, self.experiment, self.policy, self.parameter, value) for value in self.values]
 
     @property
     def text(self) -> str:
-        """Policy, word and parameter."""
-        parameter = self.parameter.replace("_", " ")
-        return f"{name(self.policy)} {self.word.words} its {parameter}: {title(self.experiment)}"
+        """Policy, phrase, parameter and experiment."""
+        what = f"{policy_name(self.policy)} {self.criterion.phrase} its {self.parameter.replace('_', ' ')}"
+        return f"{what}: {experiment_title(self.experiment)}"
 
     def measure(self, results: Results) -> Iterator[Part]:
+        """Yield one part."""
         runs = self.runs(results)
         effect = bootstrap.sensitivity([run.total_regret for run in runs])
-        yield Part(self.text, self.word, effect, sources(*runs))
+        yield Part(self.text, self.criterion, effect, run_keys(*runs))
 
 
 @dataclass(frozen=True)
-class SettingsVersus:
-    """The sensitivity of one policy over that of the most sensitive of others."""
+class RelativeSensitivity:
+    """The sensitivity of one policy divided by that of the most sensitive of others."""
 
-    one: Settings
-    others: tuple[Settings, ...]
+    one: Sensitivity
+    others: tuple[Sensitivity, ...]
 
     @property
     def experiments(self) -> tuple[str, ...]:
+        """Those of all policies."""
         return (self.one.experiment, *dict.fromkeys(other.experiment for other in self.others))
 
     def measure(self, results: Results) -> Iterator[Part]:
+        """Yield one part."""
         runs = self.one.runs(results)
         others = [other.runs(results) for other in self.others]
         totals = [[run.total_regret for run in group] for group in others]
         effect = bootstrap.relative_sensitivity([run.total_regret for run in runs], totals)
         everything = (run for group in [runs, *others] for run in group)
-        yield Part(self.one.text, self.one.word, effect, sources(*everything))
+        yield Part(self.one.text, self.one.criterion, effect, run_keys(*everything))
 
 
 @dataclass(frozen=True)
-class SettingVersus:
+class ComparisonAtSetting(InOneExperiment):
     """Two policies at the same value of a parameter."""
 
-    experiment: str
     policy: str
     other: str
     parameter: str
     value: object
-    word: Word
-
-    @property
-    def experiments(self) -> tuple[str, ...]:
-        return (self.experiment,)
+    criterion: Criterion
 
     def measure(self, results: Results) -> Iterator[Part]:
+        """Yield one part."""
         one, two = (
-            lookup.setting(results, self.experiment, policy, self.parameter, self.value)
+            lookup.run_at(results, self.experiment, policy, self.parameter, self.value)
             for policy in (self.policy, self.other)
         )
-        text = f"{name(self.policy)} {self.word.words} {name(self.other)} with {self.parameter} {self.value}"
-        yield compare(f"{text}: {title(self.experiment)}", self.word, one, two, name(self.other))
+        other = policy_name(self.other)
+        text = f"{policy_name(self.policy)} {self.criterion.phrase} {other} with {self.parameter} {self.value}"
+        yield compare(f"{text}: {experiment_title(self.experiment)}", self.criterion, one, two, other)
 
 
 @dataclass(frozen=True)
 class MoreArms:
-    """The same policies with 50 and with 100 arms; not paired, since the paths are others."""
+    """The same policies with 50 and with 100 arms; not paired, since the paths differ."""
 
     number: int
     policies: tuple[str, ...]
 
     @property
     def experiments(self) -> tuple[str, ...]:
-        return tuple(lookup.case(self.number, arms) for arms in lookup.MANY)
+        """With 50 and with 100 arms."""
+        return tuple(lookup.case_id(self.number, arms) for arms in lookup.MANY)
 
     def measure(self, results: Results) -> Iterator[Part]:
+        """Yield one part per policy, and one for their order."""
         fewer, more = (
-            [policy_of(lookup.series(results, experiment), policy, experiment) for policy in self.policies]
+            [find_run(lookup.runs_by_policy(results, experiment), policy, experiment) for policy in self.policies]
             for experiment in self.experiments
         )
-        place = f"Case {self.number}"
+        where = f"Case {self.number}"
         for policy, one, two in zip(self.policies, fewer, more, strict=True):
             effect = bootstrap.ratio(two.total_regret, one.total_regret, paired=False)
-            yield Part(f"{name(policy)} {SAME_LEVEL.words}: {place}", SAME_LEVEL, effect, sources(one, two))
+            text = f"{policy_name(policy)} {SAME_LEVEL.phrase}: {where}"
+            yield Part(text, SAME_LEVEL, effect, run_keys(one, two))
         effect = bootstrap.rank_correlation(*([run.total_regret for run in runs] for runs in (fewer, more)))
-        yield Part(f"The policies' {SAME_ORDER.words}: {place}", SAME_ORDER, effect, sources(*fewer, *more))
+        yield Part(f"The policies' {SAME_ORDER.phrase}: {where}", SAME_ORDER, effect, run_keys(*fewer, *more))
 
 
 @dataclass(frozen=True)
-class Bounds:
+class BoundCoverage:
     """How often the bonus of the appendix is exceeded, one part for each set of streams."""
 
     experiments = ("bounds",)
 
     def measure(self, results: Results) -> Iterator[Part]:
+        """Yield one part per set of streams."""
         if not results.coverage:
-            raise Missing("bounds was not run")
+            raise MissingResultError("bounds was not run")
         for one in results.coverage:
             streams = f"mean {one.mean:g}, step size {one.step_size:g}, {one.observations:,} observations"
             effect = intervals.clopper_pearson(one.exceeded, one.streams)
-            yield Part(f"The bound {BOUNDED.words}: {streams}", BOUNDED, effect, (("bounds", streams),))
+            yield Part(f"The bound {BOUNDED.phrase}: {streams}", BOUNDED, effect, (("bounds", streams),))

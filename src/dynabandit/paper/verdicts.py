@@ -1,4 +1,4 @@
-"""From results to verdicts: each claim judged by its rules, and nothing else."""
+"""Judges each claim by its rules, and writes the verdicts as JSON."""
 
 import math
 from collections import Counter
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynabandit.paper.claims import CLAIMS, Claim
-from dynabandit.paper.labels import METHODS
-from dynabandit.paper.lookup import Missing, present
+from dynabandit.paper.criteria import METHODS
+from dynabandit.paper.lookup import MissingResultError, was_run
 from dynabandit.paper.rule_types import Part
 from dynabandit.results import Results
 from dynabandit.stats.intervals import LEVEL
@@ -22,12 +22,12 @@ FEWEST = 2  # replications; with one there is no interval
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim with what the data say about it."""
+    """A claim with its measured parts."""
 
     claim: Claim
     parts: tuple[Part, ...]
     reason: str = ""
-    """Why it was not judged, where it was not."""
+    """Why it was not judged, or empty."""
 
     @property
     def verdict(self) -> str:
@@ -38,7 +38,7 @@ class Verdict:
         return HOLDS if shown == len(self.parts) else PARTLY if shown else FAILS
 
     def count(self, evidence: str) -> int:
-        """Return how many parts have this evidence."""
+        """Return the number of parts with this evidence."""
         return sum(part.evidence == evidence for part in self.parts)
 
 
@@ -58,20 +58,20 @@ def judge(results: Results) -> list[Verdict]:
 
 def judge_one(claim: Claim, results: Results) -> Verdict:
     """Judge one claim."""
-    missing = [one for one in claim.experiments if not present(results, one)]
+    missing = [one for one in claim.experiments if not was_run(results, one)]
     if missing:
         return Verdict(claim, (), f"{', '.join(missing)} {'was' if len(missing) == 1 else 'were'} not run")
     few = [run for run in results if run.experiment in claim.experiments and run.replications < FEWEST]
     if few:
-        return Verdict(claim, (), f"{few[0].experiment} has one replication only, and an interval needs two")
+        return Verdict(claim, (), f"{few[0].experiment} has only one replication, and an interval needs two")
     try:
         return Verdict(claim, tuple(part for rule in claim.rules for part in rule.measure(results)))
-    except Missing as error:
+    except MissingResultError as error:
         return Verdict(claim, (), str(error))
 
 
 def as_json(verdicts: list[Verdict], results: Results) -> dict[str, Any]:
-    """Return what ``claims.json`` holds."""
+    """Return the content of ``claims.json``."""
     counts = Counter(verdict.verdict for verdict in verdicts)
     return {
         "level": LEVEL,
@@ -83,12 +83,12 @@ def as_json(verdicts: list[Verdict], results: Results) -> dict[str, Any]:
 
 
 def replications(results: Results) -> int:
-    """Return the number of replications, the smallest where runs differ."""
+    """Return the number of replications, the smallest if runs differ."""
     return min((run.replications for run in results), default=0)
 
 
 def reference(results: Results) -> dict[str, Any]:
-    """Return verdicts in short, to be kept beside the code as ``reference.json``."""
+    """Return a summary of the verdicts, which is kept beside the code as ``reference.json``."""
     return {
         "replications": replications(results),
         "seed": results.metadata.get("seed"),
@@ -121,14 +121,14 @@ def _part(part: Part) -> dict[str, Any]:
     return {
         "text": part.text,
         "evidence": part.evidence,
-        "rule": part.word.rule,
-        "region": {"low": _finite(part.word.low), "high": _finite(part.word.high)},
+        "rule": part.criterion.rule,
+        "region": {"low": _finite(part.criterion.low), "high": _finite(part.criterion.high)},
         "effect": {
-            "measure": part.word.measure,
+            "measure": part.criterion.measure,
             "value": _finite(part.effect.value),
             "low": _finite(part.effect.low),
             "high": _finite(part.effect.high),
-            "method": METHODS[part.word.measure],
+            "method": METHODS[part.criterion.measure],
         },
         "note": part.note or None,
         "runs": [{"experiment": experiment, "policy": label} for experiment, label in part.runs],

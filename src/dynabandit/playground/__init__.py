@@ -1,7 +1,8 @@
 """The playground: a link in, a simulation to watch out."""
 
-from dynabandit.playground.running import messages
-from dynabandit.playground.trial import Problem, Trial, Wrong, read
-from dynabandit.playground.writing import python, toml
+from dynabandit.experiments.spec_reader import FieldProblem, SpecError
+from dynabandit.playground.export import python, toml
+from dynabandit.playground.link import Trial, read
+from dynabandit.playground.message_stream import messages
 
-__all__ = ["Problem", "Trial", "Wrong", "messages", "python", "read", "toml"]
+__all__ = ["FieldProblem", "SpecError", "Trial", "messages", "python", "read", "toml"]

@@ -1,6 +1,6 @@
-"""The process that runs one trial: a link comes in on a line, messages go out, a line of JSON each.
+"""The process that runs one trial: it reads a link from the first line of its input and writes one message per line.
 
-It lives no longer than whoever started it: when its input ends, so does it.
+It ends when its input ends, so that it never outlives the process that started it.
 """
 
 import contextlib
@@ -10,21 +10,21 @@ import sys
 import threading
 from importlib import import_module
 
-from dynabandit.playground.running import messages
-from dynabandit.playground.trial import read
-from dynabandit.simulation.work import cores
+from dynabandit.playground.link import read
+from dynabandit.playground.message_stream import messages
+from dynabandit.simulation.backends import cores
 
 __all__ = ["main"]
 
-KINDNESS = 10  # of 19: decisions come first
-MOST_BYTES = 4 << 30  # a trial that was let in takes a tenth; this is for those that should not have been
-STACK_BYTES = 1 << 26  # that come with each core: threads and their buffers
+NICENESS = 10  # of 19: decisions of the service come first
+MOST_BYTES = 4 << 30  # ten times what a trial within the limits of a link takes
+STACK_BYTES = 1 << 26  # for each core: threads and their buffers
 
 
 def main() -> None:
     """Run the trial of the first line of input."""
     with contextlib.suppress(AttributeError, OSError):  # not on every system
-        os.nice(KINDNESS)
+        os.nice(NICENESS)
     _limit_memory()
     line = sys.stdin.readline()
     if not line:

@@ -1,8 +1,8 @@
-"""A tour of the paper's story in five steps; each is a trial, and what to look at in it."""
+"""A tour of the paper in five steps: a link for each, and a text that says what to look at."""
 
 from typing import Any, NamedTuple
 
-from dynabandit.playground.trial import read
+from dynabandit.playground.link import read
 
 __all__ = ["STEPS", "Step"]
 

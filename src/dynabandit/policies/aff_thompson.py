@@ -1,15 +1,15 @@
 """AFF-TS and AFF-OTS: Thompson sampling from a posterior whose data fades, but not its prior."""
 
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.errors import keep
+from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.thompson import checked_prior
+from dynabandit.policies.aff_shared import AdaptivePolicy
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.beta_posterior import Prior, checked_prior
 
 __all__ = ["AffOTS", "AffTS"]
 
@@ -17,26 +17,30 @@ SLOTS = (*aff_shared.SLOTS, "log_forgetting")
 M = SLOTS.index("m")
 W = SLOTS.index("w")
 LOG_FORGETTING = SLOTS.index("log_forgetting")
-PRIOR_A = 4
-PRIOR_B = 5
+
+
+class Params(NamedTuple):
+    estimator: AdaptiveParams
+    prior: Prior
 
 
 @kernel
-def posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray) -> tuple[float, float]:
+def posterior(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float]:
     """Equations (24) and (25), on the discounted m~ and w~ of (16) and (17)."""
-    factor = aff_shared.discount(memory[LOG_FORGETTING, arm], idle, now.arms)
+    memory = state.memory
+    factor = aff_shared.idle_discount(memory[LOG_FORGETTING, arm], state, arm, step)
     m = memory[M, arm]
-    return parameters[PRIOR_A] + factor * m, parameters[PRIOR_B] + factor * (memory[W, arm] - m)
+    return params.prior.a + factor * m, params.prior.b + factor * (memory[W, arm] - m)
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    state = aff_shared.observe(memory, arm, reward, parameters)
-    memory[LOG_FORGETTING, arm] = aff_shared.log_forgetting(state)
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    estimate = aff_shared.observe(state, arm, reward.value, params)
+    state.memory[LOG_FORGETTING, arm] = aff_shared.log_forgetting(estimate)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffTS(aff_shared.Adaptive):
+class AffTS(AdaptivePolicy):
     r"""Thompson sampling from Beta(a + m~, b + w~ - m~), where the data of an idle arm fades.
 
     Parameters
@@ -77,7 +81,9 @@ class AffTS(aff_shared.Adaptive):
 
     name: ClassVar[str] = "aff-ts"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=aff_shared.start, learn=learn, posterior=posterior)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=aff_shared.start, learn=learn, posterior=posterior, params=Params
+    )
 
     prior: tuple[float, float] = (2.0, 2.0)
 
@@ -85,8 +91,8 @@ class AffTS(aff_shared.Adaptive):
         super().__post_init__()
         keep(self, prior=checked_prior(self.prior))
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.append(super().numbers(arms), self.prior)
+    def params(self, arms: int) -> Params:
+        return Params(self._estimator(), Prior(*self.prior))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,4 +137,4 @@ class AffOTS(AffTS):
     """
 
     name: ClassVar[str] = "aff-ots"
-    kernels: ClassVar[Kernels] = Kernels(start=aff_shared.start, learn=learn, posterior=posterior, optimistic=True)
+    functions: ClassVar[PolicyFunctions] = AffTS.functions._replace(optimistic=True)

@@ -2,64 +2,61 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import Stream
 from dynabandit.estimators.base import Belief
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.tuning_rules import Discounting
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.tuning_rules import DiscountTuned
 
-__all__ = ["DUCB", "MEAN", "SCALE", "SLOTS", "SUM", "WIDTH", "belief", "learn", "start"]
+__all__ = ["DUCB", "MEAN", "SCALE", "SLOTS", "SUM", "WIDTH", "Params", "belief", "learn", "start"]
 
 XI = 0.6
 SLOTS = ("total", "squares", "count", "mean", "width")
 TOTAL, SQUARES, COUNT, MEAN, WIDTH = range(5)
-# A decay common to all arms is carried as one scale: true count = count * scale. Only the arm that is played
-# changes its slots. When the scale gets small it is multiplied into all arms and starts again at 1.
+# The decay that is common to all arms is stored as one scale: true count = count * scale. Only the played arm changes
+# its slots. When the scale gets small, all arms are multiplied by it and it is set back to 1.
 SCALE, SUM = range(2)
 SMALLEST_SCALE = 1e-100
-WIDEST = 1e150  # the width of an arm whose count has underflowed; times the context it is still finite
+WIDEST = 1e150  # the width of an arm whose count has underflowed; times the common factor it is still finite
+
+
+class Params(NamedTuple):
+    """The parameters of D-UCB and D-KL-UCB."""
+
+    discount: float
 
 
 @kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    if shared[SCALE] == 0.0:
-        shared[SCALE] = 1.0
-    memory[:, arm] = 0.0
-    memory[MEAN, arm] = math.inf
+def start(state: PolicyState, arm: int, params: Any) -> None:
+    if state.shared[SCALE] == 0.0:
+        state.shared[SCALE] = 1.0
+    state.memory[:, arm] = 0.0
+    state.memory[MEAN, arm] = math.inf
 
 
 @kernel
-def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
+def common(state: PolicyState, number: int, params: Params) -> float:
     # 2 B sqrt(xi log n_t), over the square root of the scale that is missing in the arms' widths
-    return 2.0 * math.sqrt(XI * math.log(max(shared[SUM], 1.0)) / shared[SCALE])
+    return 2.0 * math.sqrt(XI * math.log(max(state.shared[SUM], 1.0)) / state.shared[SCALE])
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    return memory[MEAN, arm] + now.context * memory[WIDTH, arm]
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    return state.memory[MEAN, arm] + step.common * state.memory[WIDTH, arm]
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    discount = parameters[0]
-    shared[SCALE] *= discount
-    shared[SUM] = discount * shared[SUM] + 1.0
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    memory, shared, value = state.memory, state.shared, reward.value
+    shared[SCALE] *= params.discount
+    shared[SUM] = params.discount * shared[SUM] + 1.0
     if shared[SCALE] < SMALLEST_SCALE:
         rescale(memory, shared)
-    memory[TOTAL, arm] += reward / shared[SCALE]
-    memory[SQUARES, arm] += reward * reward / shared[SCALE]
+    memory[TOTAL, arm] += value / shared[SCALE]
+    memory[SQUARES, arm] += value * value / shared[SCALE]
     memory[COUNT, arm] += 1.0 / shared[SCALE]
     memory[MEAN, arm] = memory[TOTAL, arm] / memory[COUNT, arm]
     memory[WIDTH, arm] = 1.0 / math.sqrt(memory[COUNT, arm])
@@ -67,7 +64,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @kernel
 def rescale(memory: np.ndarray, shared: np.ndarray) -> None:
-    """Multiply the common scale into every arm."""
+    """Multiply every arm by the common scale."""
     scale = shared[SCALE]
     for other in range(memory.shape[1]):
         memory[TOTAL, other] *= scale
@@ -78,7 +75,7 @@ def rescale(memory: np.ndarray, shared: np.ndarray) -> None:
 
 
 def belief(column: np.ndarray, shared: np.ndarray, discount: float) -> Belief:
-    """Read an arm's belief; its effective size is the discounted count, the N of the paper's bonus."""
+    """Return an arm's belief; its effective size is the discounted count, the N of the paper's bonus."""
     _, squares, count, mean, _ = column[:5].tolist()
     if math.isinf(mean):
         return Belief(math.nan, 0.0, discount, 0.0)
@@ -87,7 +84,7 @@ def belief(column: np.ndarray, shared: np.ndarray, discount: float) -> Belief:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DUCB(Discounting):
+class DUCB(DiscountTuned):
     r"""Discounted UCB: all arms forget at the same constant rate, whether they are played or not.
 
     The decay moves with the rewards of all arms. In a simulation every step has its reward; in a `Bandit`, a
@@ -109,8 +106,8 @@ class DUCB(Discounting):
     Examples
     --------
     >>> import dynabandit as db
-    >>> db.policy("d-ucb", changes=4, horizon=10_000).numbers(arms=2)
-    array([0.995])
+    >>> db.policy("d-ucb", changes=4, horizon=10_000).params(arms=2)
+    Params(discount=0.995)
 
     Notes
     -----
@@ -129,13 +126,15 @@ class DUCB(Discounting):
 
     name: ClassVar[str] = "d-ucb"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=start, score=score, learn=learn, common=common, params=Params
+    )
     needs_double: ClassVar[bool] = True
 
     burn_in: int = 1
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.array([self._discount()])
+    def params(self, arms: int) -> Params:
+        return Params(self._discount())
 
     def shared_size(self) -> int:
         return 2

@@ -2,67 +2,64 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import Any, ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import SCORE, Stream, uniform
 from dynabandit.errors import keep, number
-from dynabandit.policies import averaging
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.tuning_rules import Expecting
+from dynabandit.policies import sample_mean_policy
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.tuning_rules import HorizonTuned
 
-__all__ = ["Exp3S", "gumbel"]
+__all__ = ["Exp3S", "gumbel", "probability"]
 
-# Weights are kept as shares of their sum: the rule is the same for all multiples of the weights, and each share stays
-# above about e alpha / K, so that nothing overflows or vanishes however long a run is.
-SLOTS = (*averaging.SLOTS, "share")
+# Weights are stored as shares of their sum: the rule is the same for all multiples of the weights, and each share stays
+# above about e alpha / K, so that nothing overflows or underflows in a long run.
+SLOTS = (*sample_mean_policy.SLOTS, "share")
 SHARE = SLOTS.index("share")
-EXPLORATION, SHARING, ARMS = range(3)
+
+
+class Params(NamedTuple):
+    exploration: float
+    sharing: float
+    arms: float
 
 
 @kernel
-def gumbel(source: Stream, step: int, arm: int) -> float:
+def gumbel(random: Stream, number: int, arm: int) -> float:
     """Draw from the standard Gumbel law: the largest of log p + such draws belongs to an arm with probability p."""
-    return -math.log(-math.log(uniform(source, SCORE, step, arm)))
+    return -math.log(-math.log(uniform(random, SCORE, number, arm)))
 
 
 @kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    averaging.start(memory, shared, arm, parameters)
-    memory[SHARE, arm] = 1.0 / parameters[ARMS]
+def start(state: PolicyState, arm: int, params: Params) -> None:
+    sample_mean_policy.start(state, arm, params)
+    state.memory[SHARE, arm] = 1.0 / params.arms
 
 
 @kernel
-def probability(share: float, parameters: np.ndarray) -> float:
-    """p_i of figure 4."""
-    return (1.0 - parameters[EXPLORATION]) * share + parameters[EXPLORATION] / parameters[ARMS]
+def probability(share: float, params: Any) -> float:
+    """Return p_i of figure 4."""
+    return (1.0 - params.exploration) * share + params.exploration / params.arms
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    return math.log(probability(memory[SHARE, arm], parameters)) + gumbel(source, now.step, arm)
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    return math.log(probability(state.memory[SHARE, arm], params)) + gumbel(step.random, step.number, arm)
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    averaging.observe(memory, arm, reward)
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    sample_mean_policy.observe(state, arm, reward.value)
+    memory = state.memory
     arms = memory.shape[1]
-    estimate = reward / probability(memory[SHARE, arm], parameters)
+    estimate = reward.value / probability(memory[SHARE, arm], params)
     total = 0.0
     for other in range(arms):
         total += memory[SHARE, other]
-    gift = math.e * parameters[SHARING] / arms * total
-    memory[SHARE, arm] *= math.exp(parameters[EXPLORATION] * estimate / parameters[ARMS])
+    gift = math.e * params.sharing / arms * total
+    memory[SHARE, arm] *= math.exp(params.exploration * estimate / params.arms)
     total = 0.0
     for other in range(arms):
         memory[SHARE, other] += gift
@@ -72,7 +69,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exp3S(Expecting, averaging.Averaging):
+class Exp3S(HorizonTuned, SampleMeanPolicy):
     r"""Exp3.S: draw an arm by exponential weights; each step, every weight gets a small share of their sum.
 
     Made for rewards that an opponent chooses, and measured against the best sequence of arms with few switches. A
@@ -98,8 +95,8 @@ class Exp3S(Expecting, averaging.Averaging):
     Examples
     --------
     >>> import dynabandit as db
-    >>> db.policy("exp3-s", changes=1, horizon=10_000).numbers(arms=2)[:2].round(4).tolist()
-    [0.0445, 0.0001]
+    >>> round(db.policy("exp3-s", changes=1, horizon=10_000).params(arms=2).exploration, 4)
+    0.0445
 
     Notes
     -----
@@ -119,7 +116,7 @@ class Exp3S(Expecting, averaging.Averaging):
 
     name: ClassVar[str] = "exp3-s"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(start=start, score=score, learn=learn, params=Params)
 
     burn_in: int = 0
     exploration: float | None = None
@@ -137,7 +134,7 @@ class Exp3S(Expecting, averaging.Averaging):
     def _follows_from_horizon(self) -> bool:
         return self.exploration is None or self.sharing is None
 
-    def numbers(self, arms: int) -> np.ndarray:
+    def params(self, arms: int) -> Params:
         changes, horizon = self._expected()
         learning = math.log(arms * horizon)
         if self.exploration is not None:
@@ -147,4 +144,4 @@ class Exp3S(Expecting, averaging.Averaging):
             exploration = min(1.0, math.sqrt(rate))
         else:  # corollary 8.3, for a hardness that nobody knows
             exploration = min(1.0, math.sqrt(arms * learning / horizon))
-        return np.array([exploration, 1.0 / horizon if self.sharing is None else self.sharing, float(arms)])
+        return Params(exploration, 1.0 / horizon if self.sharing is None else self.sharing, float(arms))

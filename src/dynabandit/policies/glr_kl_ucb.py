@@ -2,17 +2,18 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.bernoulli_kl import kl
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import LARGEST_STEP, Stream
+from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.errors import integer, keep, number, unknown
-from dynabandit.policies import averaging, exploration, kl_index
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.tuning_rules import Expecting
+from dynabandit.policies import forced_exploration, kl_index
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.tuning_rules import HorizonTuned
 
 __all__ = ["GLRKLUCB", "GLRKLUCBDiminishing"]
 
@@ -21,61 +22,65 @@ TOTAL, PLAYS = SLOTS.index("total"), SLOTS.index("plays")
 STARTED = SLOTS.index("started")  # how many rewards of all arms there were at the arm's latest restart
 STRIDE = SLOTS.index("stride")
 SUMS = len(SLOTS)  # from this row on: the sum of the first stride, 2 stride, 3 stride, ... rewards
-SEEN, RESTARTS, LATEST, SESSION = range(4)  # shared; the session is the next one to come of diminishing exploration
-ARMS, SHARE, GROWING, DOUBT, EVERY, SPACING, CAPACITY, GLOBAL = range(8)  # parameters
+SEEN, RESTARTS, LATEST, SESSION = range(4)  # shared; SESSION is the age at the next session of forced exploration
+
+
+class Params(NamedTuple):
+    arms: float
+    share: float
+    growing: bool
+    doubt: float  # -log delta
+    every: int
+    spacing: float
+    capacity: int
+    restart_all: bool
 
 
 @kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    kl_index.start(memory, shared, arm, parameters)
-    memory[STARTED, arm] = shared[SEEN]
-    memory[STRIDE, arm] = parameters[SPACING]
-    if shared[SESSION] == 0.0:
-        shared[SESSION] = 1.0
+def start(state: PolicyState, arm: int, params: Params) -> None:
+    kl_index.start(state, arm, params)
+    state.memory[STARTED, arm] = state.shared[SEEN]
+    state.memory[STRIDE, arm] = params.spacing
+    if state.shared[SESSION] == 0.0:
+        state.shared[SESSION] = 1.0
 
 
 @kernel
-def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
+def common(state: PolicyState, number: int, params: Params) -> float:
     # alpha_k = sqrt(k K log T / T) in the k-th episode
-    episode = shared[RESTARTS] + 1.0 if parameters[GROWING] > 0.0 else 1.0
-    return exploration.turn(step, int(parameters[ARMS]), parameters[SHARE] * math.sqrt(episode))
+    episode = state.shared[RESTARTS] + 1.0 if params.growing else 1.0
+    return forced_exploration.scheduled(number, int(params.arms), params.share * math.sqrt(episode))
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    if now.context < 0.0:
-        return math.inf if arm == exploration.arm_of(now.context) else 0.0
-    age = float(now.step - 1) - memory[STARTED, arm]
-    return kl_index.index(memory, arm, math.log(max(age, 1.0)))
+def index(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    age = float(step.number - 1) - state.memory[STARTED, arm]
+    return kl_index.index(state, arm, math.log(max(age, 1.0)))
+
+
+score = forced_exploration.make_score(index)
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    memory, shared = state.memory, state.shared
     shared[SEEN] += 1.0
-    kl_index.observe(memory, arm, reward)
-    remember(memory, arm, int(parameters[CAPACITY]))
-    if int(memory[PLAYS, arm]) % int(parameters[EVERY]) == 0 and changed(memory, arm, parameters[DOUBT]):
+    kl_index.observe(state, arm, reward.value)
+    store_sum(memory, arm, params.capacity)
+    if int(memory[PLAYS, arm]) % params.every == 0 and has_changed(memory, arm, params.doubt):
         shared[RESTARTS] += 1.0
         shared[LATEST] = shared[SEEN]
         shared[SESSION] = 1.0
-        if parameters[GLOBAL] > 0.0:
+        if params.restart_all:
             for other in range(memory.shape[1]):
-                start(memory, shared, other, parameters)
+                start(state, other, params)
         else:
-            start(memory, shared, arm, parameters)
+            start(state, arm, params)
 
 
 @kernel
-def remember(memory: np.ndarray, arm: int, capacity: int) -> None:
-    """Keep the sum so far at multiples of the stride; where there are too many, every other one goes."""
+def store_sum(memory: np.ndarray, arm: int, capacity: int) -> None:
+    """Store the sum so far at multiples of the stride; if there are too many, drop every other one."""
     plays, stride = int(memory[PLAYS, arm]), int(memory[STRIDE, arm])
     if plays % stride != 0:
         return
@@ -89,10 +94,10 @@ def remember(memory: np.ndarray, arm: int, capacity: int) -> None:
 
 
 @kernel
-def changed(memory: np.ndarray, arm: int, doubt: float) -> bool:
-    """Whether some split of the rewards in two is likelier than none by log(n^(3/2) / delta), with doubt = -log delta.
+def has_changed(memory: np.ndarray, arm: int, doubt: float) -> bool:
+    """Whether the log-likelihood ratio of some split of the rewards reaches log(n^(3/2) / delta), doubt = -log delta.
 
-    Only splits whose sums were kept are tried.
+    Only splits whose sums were stored are tested.
     """
     plays, total, mean = memory[PLAYS, arm], memory[TOTAL, arm], memory[kl_index.MEAN, arm]
     if mean <= 0.0 or mean >= 1.0:
@@ -111,29 +116,30 @@ def changed(memory: np.ndarray, arm: int, doubt: float) -> bool:
 
 
 @kernel
-def diminishing_context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
-    age = float(step) - shared[LATEST]
-    if parameters[SHARE] <= 0.0:
-        return exploration.FREE
-    session = advance(shared[SESSION], age, parameters)
-    return -1.0 - (age - session) if age >= session else exploration.FREE
+def diminishing_common(state: PolicyState, number: int, params: Params) -> float:
+    age = float(number) - state.shared[LATEST]
+    if params.share <= 0.0:
+        return forced_exploration.NOT_FORCED
+    session = next_session(state.shared[SESSION], age, params)
+    return -1.0 - (age - session) if age >= session else forced_exploration.NOT_FORCED
 
 
 @kernel
-def advance(session: float, age: float, parameters: np.ndarray) -> float:
-    """Return the latest session that is not over at this age: sqrt(u) grows by K / (2 alpha)."""
-    arms, alpha = parameters[ARMS], parameters[SHARE]
+def next_session(session: float, age: float, params: Params) -> float:
+    """Return the first session that has not ended at this age: sqrt(u) grows by K / (2 alpha)."""
+    arms, alpha = params.arms, params.share
     while age >= session + arms:
         later = session + arms * math.sqrt(session) / alpha + arms * arms / (4.0 * alpha * alpha)
-        session = max(float(math.ceil(min(later, exploration.LONGEST))), session + arms)
+        session = max(float(math.ceil(min(later, forced_exploration.LARGEST_PERIOD))), session + arms)
     return session
 
 
 @kernel
-def diminishing_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    learn(memory, shared, arm, reward, parameters)
-    if parameters[SHARE] > 0.0:  # kept, so that a decision need not go through all sessions since the restart
-        shared[SESSION] = advance(shared[SESSION], shared[SEEN] - shared[LATEST], parameters)
+def diminishing_learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    learn(state, arm, reward, params)
+    shared = state.shared
+    if params.share > 0.0:  # stored, so that a decision need not compute all sessions since the restart
+        shared[SESSION] = next_session(shared[SESSION], shared[SEEN] - shared[LATEST], params)
 
 
 RESTART = ("local", "global")
@@ -141,7 +147,7 @@ SCHEDULES = ("growing", "constant")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Detecting(Expecting, averaging.Averaging):
+class GLRPolicy(HorizonTuned, SampleMeanPolicy):
     """What the forms of GLR-klUCB share: the test and the restarts."""
 
     slots: ClassVar[tuple[str, ...]] = SLOTS
@@ -185,11 +191,18 @@ class Detecting(Expecting, averaging.Averaging):
     def _growing(self) -> bool:
         return False
 
-    def numbers(self, arms: int) -> np.ndarray:
+    def params(self, arms: int) -> Params:
         _, horizon = self._expected()
-        doubt = 0.5 * math.log(horizon) if self.delta is None else -math.log(self.delta)
-        test = [doubt, self.every, self.spacing, self.capacity, self.restart == "global"]
-        return np.array([arms, self._share(arms), self._growing(), *test], dtype=float)
+        return Params(
+            arms=float(arms),
+            share=self._share(arms),
+            growing=self._growing(),
+            doubt=0.5 * math.log(horizon) if self.delta is None else -math.log(self.delta),
+            every=self.every,
+            spacing=float(self.spacing),
+            capacity=self.capacity,
+            restart_all=self.restart == "global",
+        )
 
     def memory_size(self) -> int:
         return SUMS + self.capacity
@@ -199,7 +212,7 @@ class Detecting(Expecting, averaging.Averaging):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GLRKLUCB(Detecting):
+class GLRKLUCB(GLRPolicy):
     r"""KL-UCB that restarts an arm, or all of them, when a generalized likelihood ratio test finds a change.
 
     Every arm is tested at its own plays: is some split of its rewards since the restart in two likelier than none?
@@ -264,7 +277,9 @@ class GLRKLUCB(Detecting):
     """
 
     name: ClassVar[str] = "glr-kl-ucb"
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=start, score=score, learn=learn, common=common, params=Params
+    )
 
     schedule: str = "growing"
 
@@ -290,7 +305,7 @@ class GLRKLUCB(Detecting):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GLRKLUCBDiminishing(Detecting):
+class GLRKLUCBDiminishing(GLRPolicy):
     r"""GLR-klUCB whose forced exploration is frequent after a restart and ever rarer from then on.
 
     A share of about alpha / sqrt(t) of the steps is forced, t steps after the latest restart: sessions in which each
@@ -340,7 +355,9 @@ class GLRKLUCBDiminishing(Detecting):
     """
 
     name: ClassVar[str] = "glr-kl-ucb-diminishing"
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=diminishing_learn, context=diminishing_context)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=start, score=score, learn=diminishing_learn, common=diminishing_common, params=Params
+    )
 
     def _share(self, arms: int) -> float:
         return self.scale

@@ -2,33 +2,37 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import Stream
 from dynabandit.errors import keep, number, unknown
 from dynabandit.estimators import sample_mean
-from dynabandit.policies import averaging, kl_index
-from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies import kl_index
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 
 __all__ = ["OracleRestart"]
 
 SLOTS = (*kl_index.SLOTS, "told", "truth", "age", "tolerance")
-TOLD, TRUTH, AGE, TOLERANCE = (SLOTS.index(name) for name in SLOTS[-4:])
+TOLD, TRUTH, AGE, TOLERANCE = (SLOTS.index(name) for name in ("told", "truth", "age", "tolerance"))
 INDICES = ("kl-ucb", "ucb")
 
 
-@kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    kl_index.start(memory, shared, arm, parameters)
-    memory[TOLERANCE, arm] = parameters[0]
+class Params(NamedTuple):
+    tolerance: float
+    is_ucb: bool
 
 
 @kernel
-def reveal(memory: np.ndarray, arm: int, mean: float) -> None:
-    # Only the arm's own column is touched: on a GPU, the other arms are told at the same time
+def start(state: PolicyState, arm: int, params: Params) -> None:
+    kl_index.start(state, arm, params)
+    state.memory[TOLERANCE, arm] = params.tolerance
+
+
+@kernel
+def reveal(state: PolicyState, arm: int, mean: float) -> None:
+    # Only the arm's own column is written: on a GPU, the other arms are revealed at the same time
+    memory = state.memory
     memory[AGE, arm] += 1.0
     if memory[TOLD, arm] == 0.0 or abs(mean - memory[TRUTH, arm]) > memory[TOLERANCE, arm]:
         for slot in range(sample_mean.SIZE):
@@ -40,28 +44,20 @@ def reveal(memory: np.ndarray, arm: int, mean: float) -> None:
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    level = math.log(max(memory[AGE, arm], 1.0))
-    if parameters[1] > 0.0:
-        return memory[kl_index.MEAN, arm] + math.sqrt(2.0 * level * memory[kl_index.INVERSE, arm])
-    return kl_index.index(memory, arm, level)
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    level = math.log(max(state.memory[AGE, arm], 1.0))
+    if params.is_ucb:
+        return state.memory[kl_index.MEAN, arm] + math.sqrt(2.0 * level * state.memory[kl_index.INVERSE, arm])
+    return kl_index.index(state, arm, level)
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    kl_index.observe(memory, arm, reward)
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    kl_index.observe(state, arm, reward.value)
 
 
 @dataclass(frozen=True, kw_only=True)
-class OracleRestart(averaging.Averaging):
+class OracleRestart(SampleMeanPolicy):
     r"""KL-UCB, or UCB, that is told when an arm's mean changes and forgets that arm at once; for simulations only.
 
     What is left of its regret is that of learning the new means: no policy that has to find the changes can be
@@ -101,7 +97,9 @@ class OracleRestart(averaging.Averaging):
 
     name: ClassVar[str] = "oracle-restart"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, reveal=reveal)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=start, score=score, learn=learn, reveal=reveal, params=Params
+    )
     informed: ClassVar[bool] = True
 
     burn_in: int = 1
@@ -114,5 +112,5 @@ class OracleRestart(averaging.Averaging):
             raise unknown("index", self.index, INDICES)
         keep(self, index=str(self.index), tolerance=number("tolerance", self.tolerance, 0.0, 1.0))
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.array([self.tolerance, float(self.index == "ucb")])
+    def params(self, arms: int) -> Params:
+        return Params(self.tolerance, self.index == "ucb")

@@ -4,14 +4,13 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from dynabandit.core.bernoulli_kl import negentropy
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import Stream
-from dynabandit.policies import averaging, kl_index, ring, sw_ucb, ucb
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.tuning_rules import Windowing
+from dynabandit.policies import kl_index, reward_window, sw_ucb, ucb
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.sw_ucb import Params
+from dynabandit.policies.tuning_rules import WindowTuned
 
 __all__ = ["SWKLUCB"]
 
@@ -20,35 +19,29 @@ NEGENTROPY = SLOTS.index("negentropy")
 
 
 @kernel
-def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
-    return math.log(max(min(shared[ring.SEEN], parameters[0]), 1.0))
+def common(state: PolicyState, number: int, params: Params) -> float:
+    return math.log(sw_ucb.rewards_in_window(state, params))
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    memory = state.memory
     width = memory[ucb.WIDTH, arm]
-    return kl_index.bound(memory[ucb.MEAN, arm], memory[NEGENTROPY, arm], now.context * width * width)
+    return kl_index.bound(memory[ucb.MEAN, arm], memory[NEGENTROPY, arm], step.common * width * width)
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    leaving, _ = ring.oldest(shared, int(parameters[0]))
-    sw_ucb.learn(memory, shared, arm, reward, parameters)
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    memory = state.memory
+    leaving, _ = reward_window.oldest(state.shared, params.window)
+    sw_ucb.learn(state, arm, reward, params)
     memory[NEGENTROPY, arm] = negentropy(memory[ucb.MEAN, arm])
     if leaving >= 0:
         memory[NEGENTROPY, leaving] = negentropy(memory[ucb.MEAN, leaving])
 
 
 @dataclass(frozen=True, kw_only=True)
-class SWKLUCB(Windowing, averaging.Averaging):
+class SWKLUCB(WindowTuned, SampleMeanPolicy):
     r"""KL-UCB on a sliding window: rewards older than the window count no more.
 
     The window moves with the rewards of all arms, as in `SWUCB`.
@@ -70,8 +63,8 @@ class SWKLUCB(Windowing, averaging.Averaging):
     >>> import dynabandit as db
     >>> db.policy("sw-kl-ucb", changes=1).label
     'sw-kl-ucb(changes=1)'
-    >>> db.policy("sw-kl-ucb", changes=4, horizon=10_000).numbers(arms=2)
-    array([303.])
+    >>> db.policy("sw-kl-ucb", changes=4, horizon=10_000).params(arms=2)
+    Params(window=303)
 
     Notes
     -----
@@ -90,9 +83,11 @@ class SWKLUCB(Windowing, averaging.Averaging):
 
     name: ClassVar[str] = "sw-kl-ucb"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=ucb.start, score=score, learn=learn, context=context)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=ucb.start, score=score, learn=learn, common=common, params=Params
+    )
 
     burn_in: int = 1
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.array([float(self._window())])
+    def params(self, arms: int) -> Params:
+        return Params(self._window())

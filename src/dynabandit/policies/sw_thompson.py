@@ -1,7 +1,7 @@
 """SW-TS: Thompson sampling on the latest rewards only."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -9,27 +9,31 @@ from dynabandit.core.compilation import kernel
 from dynabandit.estimators import sample_mean
 from dynabandit.estimators.base import Belief
 from dynabandit.estimators.sliding_window import retract
-from dynabandit.policies import averaging, ring, thompson
-from dynabandit.policies.base import Kernels
-from dynabandit.policies.tuning_rules import Windowing
+from dynabandit.policies import reward_window, sample_mean_policy, thompson
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
+from dynabandit.policies.beta_posterior import Prior, beta_belief
+from dynabandit.policies.tuning_rules import WindowTuned
 
 __all__ = ["SWTS"]
 
-PRIOR_A, PRIOR_B, WINDOW = range(3)  # the prior first, as `thompson.posterior` reads it
+
+class Params(NamedTuple):
+    prior: Prior
+    window: int
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    window = int(parameters[WINDOW])
-    leaving, earlier = ring.oldest(shared, window)
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    memory, shared = state.memory, state.shared
+    leaving, earlier = reward_window.oldest(shared, params.window)
     if leaving >= 0:
         sample_mean.store(memory, leaving, retract(sample_mean.load(memory, leaving), earlier))
-    averaging.observe(memory, arm, reward)
-    ring.push(shared, window, arm, reward)
+    sample_mean_policy.observe(state, arm, reward.value)
+    reward_window.push(shared, params.window, arm, reward.value)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SWTS(Windowing, thompson.TS):
+class SWTS(WindowTuned, thompson.TS):
     r"""Sliding-window Thompson sampling: rewards older than the window count no more.
 
     The window moves with the rewards of all arms, as in `SWUCB`; an arm without a reward in it is drawn from its prior.
@@ -53,8 +57,8 @@ class SWTS(Windowing, thompson.TS):
     Examples
     --------
     >>> import dynabandit as db
-    >>> [db.policy("sw-ts", changes=changes, horizon=10_000).numbers(arms=2)[-1] for changes in (1, 4)]
-    [np.float64(607.0), np.float64(303.0)]
+    >>> [db.policy("sw-ts", changes=changes, horizon=10_000).params(arms=2).window for changes in (1, 4)]
+    [607, 303]
 
     Notes
     -----
@@ -71,15 +75,17 @@ class SWTS(Windowing, thompson.TS):
     """
 
     name: ClassVar[str] = "sw-ts"
-    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=learn, posterior=thompson.posterior)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=sample_mean_policy.start, learn=learn, posterior=thompson.posterior, params=Params
+    )
 
     prior: tuple[float, float] = (1.0, 1.0)
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.array([*self.prior, float(self._window())])
+    def params(self, arms: int) -> Any:
+        return Params(Prior(*self.prior), self._window())
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         """Read the posterior of an arm; its effective size is a + b, the prior included."""
         a = self.prior[0] + float(column[thompson.TOTAL])
         b = self.prior[1] + float(column[thompson.PLAYS]) - float(column[thompson.TOTAL])
-        return thompson.beta_belief(a, b, forgetting=1.0)
+        return beta_belief(a, b, forgetting=1.0)

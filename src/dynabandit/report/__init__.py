@@ -1,1 +1,1 @@
-"""Reports: figures, charts, tables and an HTML page from results."""
+"""Reports of any experiment: figures, charts, tables and the HTML page."""

@@ -1,4 +1,4 @@
-"""Figures for the page: what Plotly's script draws, as plain data."""
+"""Figures as Plotly data for the page."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -20,7 +20,7 @@ MARGINS = {"l": 56, "r": 12, "t": 8, "b": 44}
 
 
 def chart(block: Block) -> dict[str, Any]:
-    """Return data, layout and height of a block, its panels one above the other under one legend."""
+    """Return data, layout and height of a block: its panels stacked under one legend."""
     heights = [_height(panel) for panel in block.panels]
     inside = sum(heights) + GAP * (len(heights) - 1)
     traces: list[dict[str, Any]] = []
@@ -59,7 +59,7 @@ def _rows(panel: Boxes | Intervals) -> list[str]:
 
 def _traces(panel: Panel) -> Iterator[dict[str, Any]]:
     if isinstance(panel, Lines):
-        # Bands first, so that no band covers a curve
+        # Bands first, so that they do not cover curves
         yield from (_band(line) for line in panel.lines if line.low is not None)
         yield from (_curve(line, panel) for line in panel.lines)
     elif isinstance(panel, Boxes):
@@ -220,7 +220,7 @@ def _vertical(place: float, number: str, line: dict[str, Any]) -> dict[str, Any]
 
 
 def _short(values: Iterable[Any]) -> list[float | None]:
-    """Return numbers with five digits, which is more than a screen shows."""
+    """Return numbers with five digits, enough for any screen."""
     return [float(f"{value:.5g}") if np.isfinite(value) else None for value in values]
 
 
@@ -230,11 +230,11 @@ def _transparent(colour: str, opacity: float) -> str:
 
 
 def _wrapped(text: str) -> str:
-    """Break a long label before its parameters, to leave room for the plot on a phone."""
+    """Break a long label before its parameters, to leave space for the plot on a phone."""
     name, bracket, rest = text.partition("(")
     return _plain(text) if len(text) < LONG or not bracket else f"{_plain(name)}<br>({_plain(rest)}"
 
 
 def _plain(text: str) -> str:
-    """Keep Plotly from reading markup in a name."""
+    """Escape markup, which Plotly would interpret."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -28,7 +28,7 @@ SETTINGS = {
     "axes.spines.top": False,
     "axes.titlesize": 10,
     "axes.labelsize": 9,
-    "font.family": "DejaVu Sans",  # comes with Matplotlib, so that a figure looks the same everywhere
+    "font.family": "DejaVu Sans",  # comes with Matplotlib, so figures are the same everywhere
     "font.size": 9,
     "grid.alpha": 0.25,
     "legend.fontsize": 8,
@@ -57,13 +57,13 @@ def draw(figure: Figure, folder: Path) -> tuple[Path, Path]:
     svg, png = folder / f"{figure.stem}.svg", folder / f"{figure.stem}.png"
     with matplotlib.rc_context(SETTINGS):
         sheet = artist.Figure(figsize=size, dpi=RESOLUTION, layout="constrained")
-        places = sheet.subplot_mosaic(layout, height_ratios=heights, empty_sentinel=-1)
+        cells = sheet.subplot_mosaic(layout, height_ratios=heights, empty_sentinel=-1)
         for index, panel in enumerate(panels):
-            _draw_panel(places[index], panel)
+            _draw_panel(cells[index], panel)
             if isinstance(panel, Lines) and not _shared(panel, figure):
-                places[index].legend(loc="upper right", frameon=False, ncols=len(panel.lines))
-        _legend(sheet, [places[index] for index, panel in enumerate(panels) if _shared(panel, figure)], columns)
-        # Laid out once for both files; savefig would lay out and draw twice for each
+                cells[index].legend(loc="upper right", frameon=False, ncols=len(panel.lines))
+        _legend(sheet, [cells[index] for index, panel in enumerate(panels) if _shared(panel, figure)], columns)
+        # One layout for both files; savefig would compute it twice per file
         sheet.draw_without_rendering()
         sheet.set_layout_engine("none")
         raster.FigureCanvasAgg(sheet).print_png(png)
@@ -78,7 +78,7 @@ def _height(panel: Panel) -> float:
 
 
 def _draw_panel(axes: "Axes", panel: Panel) -> None:
-    axes.set_title(panel.title, loc="left", y=1.0)  # a given place spares a search for one at every drawing
+    axes.set_title(panel.title, loc="left", y=1.0)  # with a fixed y, Matplotlib does not search for a position
     axes.set_xlabel(panel.x)
     if isinstance(panel, Lines):
         _draw_lines(axes, panel)
@@ -98,7 +98,7 @@ def _draw_lines(axes: "Axes", panel: Lines) -> None:
         colour = line.style.colour
         if line.low is not None and line.high is not None:
             axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.12, linewidth=0)
-        # Markers start at different places so that those of close curves do not cover each other
+        # Markers start at different points, so that those of close curves do not overlap
         spacing = max(1, len(line.x) // MOST_MARKERS)
         axes.plot(
             line.x,
@@ -132,7 +132,7 @@ def _thousands(value: float, _: object = None) -> str:
 
 def _draw_boxes(axes: "Axes", panel: Boxes) -> None:
     axes.grid(visible=False, axis="y")
-    for place, box in enumerate(panel.boxes):
+    for row, box in enumerate(panel.boxes):
         colour = box.style.colour
         numbers = {
             "med": box.median,
@@ -147,7 +147,7 @@ def _draw_boxes(axes: "Axes", panel: Boxes) -> None:
         line = {"color": colour, "linewidth": 1.1}
         axes.bxp(
             [numbers],
-            positions=[place],
+            positions=[row],
             widths=0.62,
             orientation="horizontal",
             patch_artist=True,
@@ -172,12 +172,12 @@ def _draw_boxes(axes: "Axes", panel: Boxes) -> None:
 
 def _draw_intervals(axes: "Axes", panel: Intervals) -> None:
     axes.axvline(1.0, color="0.3", linewidth=1.0, linestyle="--")
-    for place, row in enumerate(panel.rows):
+    for index, row in enumerate(panel.rows):
         value, low, high = row.estimate
         ends = np.array([[value - low], [high - value]])
         axes.errorbar(
             [value],
-            [place],
+            [index],
             xerr=np.where(np.isfinite(ends), ends, 0.0),
             fmt=MARKERS[row.style.marker],
             color=row.style.colour,
@@ -193,14 +193,14 @@ def _draw_intervals(axes: "Axes", panel: Intervals) -> None:
 
 
 def _shared(panel: Panel, figure: Figure) -> bool:
-    """Return whether a panel's names belong into the common legend: arms beside policies do not."""
+    """Return whether a panel is part of the common legend; panels of arms in a figure of policies are not."""
     return isinstance(panel, Lines) and (panel.markers or not figure.wide)
 
 
-def _legend(sheet: Any, places: "list[Axes]", columns: int) -> None:
+def _legend(sheet: Any, panels: "list[Axes]", columns: int) -> None:
     """Put one legend under the figure."""
     known: dict[str, Any] = {}
-    for axes in places:
+    for axes in panels:
         for handle, text in zip(*axes.get_legend_handles_labels(), strict=True):
             known.setdefault(text, handle)
     if known:

@@ -1,4 +1,4 @@
-"""The folder of figures: what it holds already is not drawn again, and what no longer belongs goes."""
+"""A folder of figures: unchanged ones are not drawn again, and obsolete ones are deleted."""
 
 import hashlib
 import json
@@ -19,9 +19,9 @@ RECORD = "drawn.json"
 
 
 def draw_all(figures: Sequence[Figure], folder: Path) -> dict[str, Path]:
-    """Make a folder hold these figures and no others that it drew; return the PNG file of each stem.
+    """Draw figures into a folder, delete those of earlier calls, and return the PNG file of each stem.
 
-    A figure is drawn unless its files are the very ones that were drawn from the same numbers with the same code.
+    A figure is not drawn if its files are unchanged since they were drawn from the same numbers with the same code.
     """
     folder.mkdir(parents=True, exist_ok=True)
     before = _read(folder)
@@ -43,7 +43,7 @@ def _paths(folder: Path, stem: str) -> tuple[Path, Path]:
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    """Return what was drawn into a folder; a record that cannot be read counts for nothing."""
+    """Return the record of earlier calls; an unreadable one is ignored."""
     try:
         found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -57,7 +57,7 @@ def _files(folder: Path, stem: str) -> list[str]:
 
 
 def _source(figure: Figure) -> str:
-    """Return a hash of all that decides how a figure looks."""
+    """Return a hash of everything that a drawing depends on."""
     digest = hashlib.sha256(Path(drawing.__file__).read_bytes())
     digest.update(extra("matplotlib", "lab").__version__.encode())
     _add(digest, figure)
@@ -65,7 +65,7 @@ def _source(figure: Figure) -> str:
 
 
 def _add(digest: Any, value: Any) -> None:
-    """Feed a value into a hash, however deep; each says what it is, so that no two read alike."""
+    """Add a nested value to a hash, with types and lengths, so that different values differ."""
     if is_dataclass(value):
         _add(digest, (type(value).__name__, *((one.name, getattr(value, one.name)) for one in fields(value))))
     elif isinstance(value, np.ndarray):

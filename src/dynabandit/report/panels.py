@@ -1,4 +1,4 @@
-"""What is in a figure, reduced to the numbers that are drawn; Matplotlib and Plotly draw the same panels."""
+"""Panels of figures, reduced to the numbers that are drawn by both Matplotlib and Plotly."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,13 +32,13 @@ SMOOTHING = 50  # steps over which a share of correct selections is averaged
 
 @dataclass(frozen=True)
 class Series:
-    """A run with the name and the look that it has in a figure."""
+    """A run with its name and style in a figure."""
 
     run: Run
     name: str
     style: Style
     short: str = ""
-    """The name on an axis, where it has to be short."""
+    """A short name for an axis."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Line:
     low: np.ndarray | None = None
     high: np.ndarray | None = None
     steps: bool = False
-    """Whether it jumps from one value to the next."""
+    """Whether to draw steps between values."""
 
 
 @dataclass(frozen=True)
@@ -66,17 +66,17 @@ class Lines:
     bounded: bool = False
     """Whether y goes from 0 to 1."""
     percent: bool = False
-    """Whether y is a share, best read in percent."""
+    """Whether y is a share, shown in percent."""
     level: float | None = None
-    """A horizontal line to compare with."""
+    """A horizontal reference line."""
     changes: tuple[float, ...] = ()
-    """Vertical lines."""
+    """Vertical lines at changes of the environment."""
     markers: bool = True
 
 
 @dataclass(frozen=True)
 class Box:
-    """The five numbers of a box, its mean and some of the points beyond the whiskers."""
+    """The five numbers of a box, the mean and some of the points beyond the whiskers."""
 
     name: str
     short: str
@@ -101,7 +101,7 @@ class Boxes:
 
 @dataclass(frozen=True)
 class Row:
-    """One interval."""
+    """One row of a panel of intervals."""
 
     name: str
     style: Style
@@ -134,12 +134,12 @@ def regret(title: str, series: Sequence[Series]) -> Lines:
 
 
 def totals(title: str, series: Sequence[Series]) -> Boxes:
-    """Return the boxes of total regret."""
+    """Return boxes of total regret."""
     return Boxes(title, "total regret", tuple(box(one) for one in series))
 
 
 def box(one: Series) -> Box:
-    """Return the box of a run's total regret; whiskers reach to the last point within 1.5 quartile ranges."""
+    """Return the box of total regret; whiskers end at the last point within 1.5 quartile ranges."""
     total = one.run.total_regret
     first, median, third = np.percentile(total, [25, 50, 75])
     reach = 1.5 * (third - first)
@@ -153,23 +153,28 @@ def box(one: Series) -> Box:
 
 
 def shares(title: str, series: Sequence[Series], changes: tuple[float, ...] = ()) -> Lines:
-    """Return the share of correct selections, averaged over windows of some steps."""
+    """Return the share of correct selections, averaged over windows, with a 95 % band where replications are kept."""
     lines = []
     for one in series:
-        times = one.run.times
+        times, kept = one.run.times, one.run.correct_by_replication
         spacing = max(1, int(times[0]))
         width = max(1, SMOOTHING // spacing, -(-len(times) // MOST_POINTS))
         cuts = np.arange(0, len(times), width)
         counts = np.diff(np.append(cuts, len(times)))
-        share = np.add.reduceat(one.run.correct, cuts) / counts
-        lines.append(Line(one.name, one.style, times[np.minimum(cuts + width, len(times)) - 1], share))
+        low = high = None
+        if kept is None or len(kept) < 2:
+            share = np.add.reduceat(one.run.correct, cuts) / counts
+        else:
+            windows = np.add.reduceat(kept.astype(float), cuts, axis=1) / counts
+            share, low, high = (np.clip(line, 0.0, 1.0) for line in intervals.student_band(windows))
+        lines.append(Line(one.name, one.style, times[np.minimum(cuts + width, len(times)) - 1], share, low, high))
     return Lines(
         title, "step", "share of correct selections", tuple(lines), bounded=True, percent=True, changes=changes
     )
 
 
 def paths(title: str, path: SamplePath, *, steps: bool) -> Lines:
-    """Return the mean rewards of all arms."""
+    """Return the mean reward of each arm on a path."""
     lines = tuple(
         Line(f"Arm {arm + 1}", ARM_STYLES[arm % len(ARM_STYLES)], path.times, path.means[:, arm], steps=steps)
         for arm in range(path.arms)
@@ -178,5 +183,5 @@ def paths(title: str, path: SamplePath, *, steps: bool) -> Lines:
 
 
 def thinned(count: int, most: int = MOST_POINTS) -> np.ndarray:
-    """Return at most so many indices, evenly spaced, the first and the last among them."""
+    """Return at most `most` evenly spaced indices, including the first and the last."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))

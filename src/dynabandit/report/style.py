@@ -1,8 +1,8 @@
-"""How policies look: one colour, dash and marker each, in every figure.
+"""The style of each policy in all figures: colour, dash and marker.
 
-The colours are those of Okabe and Ito, and of Tol for the rest; readers with any of the usual colour
-deficiencies can tell them apart. An adaptive policy has the colour of its standard policy: dashed and hollow is
-standard, solid and filled is adaptive.
+The colours are those of Okabe and Ito and of Tol, which readers with the common colour vision deficiencies can
+distinguish. An adaptive policy has the colour of its standard policy; standard policies are dashed and hollow,
+adaptive ones solid and filled.
 """
 
 import colorsys
@@ -12,7 +12,7 @@ __all__ = ["ARM_STYLES", "Style", "style", "variant"]
 
 
 class Style(NamedTuple):
-    """A look, in Plotly's words; `drawing` translates it for Matplotlib."""
+    """A style in the terms of Plotly; `drawing` translates it for Matplotlib."""
 
     colour: str
     dash: str = "solid"
@@ -57,12 +57,12 @@ VARIANTS = (("solid", "circle"), ("dash", "square"), ("dashdot", "triangle-up"),
 
 
 def style(policy: str) -> Style:
-    """Return the look of a policy; one that is not ours takes a spare look by its name."""
+    """Return the style of a policy; unknown policies get one of a few others, chosen by name."""
     return STYLES.get(policy) or UNKNOWN[sum(policy.encode()) % len(UNKNOWN)]
 
 
 def variant(policy: str, index: int, count: int) -> Style:
-    """Return the look of one of several settings of a policy: its hue, from dark to light."""
+    """Return the style of one of several settings of a policy: the same hue, from dark to light."""
     base = style(policy)
     hue, _, saturation = colorsys.rgb_to_hls(*(int(base.colour[i : i + 2], 16) / 255 for i in (1, 3, 5)))
     step = index / max(count - 1, 1)

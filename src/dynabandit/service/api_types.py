@@ -1,4 +1,4 @@
-"""What travels over HTTP: one class a body, from which requests are read, answers written and documented."""
+"""The bodies of requests and responses, one class each. The service, the OpenAPI document and the clients use them."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,22 +6,22 @@ import msgspec
 from msgspec import Meta, Struct
 
 __all__ = [
-    "MOST_ARMS", "MOST_DECISIONS", "MOST_REWARDS", "AddArm", "ArmState", "BanditList", "BanditState",
+    "MAX_ARMS", "MAX_DECISIONS", "MAX_REWARDS", "AddArm", "ArmState", "BanditList", "BanditState",
     "BanditSummary", "ChangeArm", "Changed", "Create", "Decide", "Decision", "Decisions", "Deleted", "Event",
-    "Events", "Exported", "GivenReward", "Preview", "PreviewArm", "PreviewPolicy", "Problem", "Ready", "Reward",
-    "RewardResult", "RewardResults", "Rewarded", "Rewards", "SetPolicy",
+    "Events", "Exported", "GivenReward", "Parameters", "Preview", "PreviewArm", "PreviewPolicy", "Problem", "Ready",
+    "Reward", "RewardResult", "RewardResults", "Rewarded", "Rewards", "SetPolicy",
 ]  # fmt: skip
 
-MOST_ARMS = 100_000
-MOST_DECISIONS = 1_000
-MOST_REWARDS = 10_000
-MOST_PREVIEW_DRAWS = 10_000
-LONGEST_WINDOW = 10.0 * 365 * 86400
+MAX_ARMS = 100_000
+MAX_DECISIONS = 1_000
+MAX_REWARDS = 10_000
+MAX_PREVIEW_DRAWS = 10_000
+MAX_WINDOW = 10.0 * 365 * 86400
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 UnitReward = Annotated[float, Meta(ge=0, le=1, description="A reward in [0, 1].")]
 Name = Annotated[str, Meta(min_length=1, max_length=200, extra_json_schema={"not": {"enum": [".", ".."]}})]
-# A policy and the values of its parameters: bodies are large for the sake of arms, and these come before any check
+# A body may be large because it may have many arms; a policy and its parameters have limits of their own
 Policy = Annotated[str, Meta(max_length=100)]
 Key = Annotated[str, Meta(max_length=100)]
 Value = bool | int | float | Annotated[str, Meta(max_length=200)] | None | Annotated[list[float], Meta(max_length=1000)]
@@ -31,10 +31,10 @@ Parameters = Annotated[dict[Key, Value], Meta(max_length=64)]
 class Create(Struct, forbid_unknown_fields=True, kw_only=True):
     """A bandit to create."""
 
-    arms: Annotated[list[Name], Meta(min_length=2, max_length=MOST_ARMS, extra_json_schema={"uniqueItems": True})]
+    arms: Annotated[list[Name], Meta(min_length=2, max_length=MAX_ARMS, extra_json_schema={"uniqueItems": True})]
     policy: Policy = "aff-ots"
     parameters: Parameters = {}
-    reward_window: Annotated[float, Meta(gt=0, le=LONGEST_WINDOW)] | None = msgspec.field(default=None)
+    reward_window: Annotated[float, Meta(gt=0, le=MAX_WINDOW)] | None = msgspec.field(default=None)
     default_reward: UnitReward | None = None
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
 
@@ -42,7 +42,7 @@ class Create(Struct, forbid_unknown_fields=True, kw_only=True):
 class Decide(Struct, forbid_unknown_fields=True):
     """How many decisions to make."""
 
-    count: Annotated[int, Meta(ge=1, le=MOST_DECISIONS)] = 1
+    count: Annotated[int, Meta(ge=1, le=MAX_DECISIONS)] = 1
 
 
 class Decision(Struct):
@@ -82,7 +82,7 @@ class GivenReward(Struct, forbid_unknown_fields=True):
 class Rewards(Struct, forbid_unknown_fields=True):
     """Many rewards at once."""
 
-    rewards: Annotated[list[GivenReward], Meta(min_length=1, max_length=MOST_REWARDS)]
+    rewards: Annotated[list[GivenReward], Meta(min_length=1, max_length=MAX_REWARDS)]
 
 
 class RewardResult(Struct, omit_defaults=True):
@@ -126,7 +126,7 @@ class PreviewPolicy(Struct, forbid_unknown_fields=True):
 
     policy: Policy
     parameters: Parameters = {}
-    draws: Annotated[int, Meta(ge=1, le=MOST_PREVIEW_DRAWS)] = 1000
+    draws: Annotated[int, Meta(ge=1, le=MAX_PREVIEW_DRAWS)] = 1000
 
 
 class PreviewArm(Struct):

@@ -1,4 +1,4 @@
-"""The service's clock: seconds that the service was running, which no change of the wall clock moves."""
+"""The clock of the service: seconds during which it ran, and the wall clock for people to read."""
 
 import time
 from collections.abc import Callable
@@ -7,9 +7,16 @@ __all__ = ["Clock"]
 
 
 class Clock:
-    """Counts on from the latest time in the store, by a clock that never jumps.
+    """Counts seconds from the latest time in the store; changes of the wall clock do not affect it.
 
-    A reward's window is measured on it: while no process runs, no window ends.
+    Reward windows are measured on it, so no window ends while no process runs.
+
+    Parameters
+    ----------
+    monotonic
+        Returns seconds that never go back.
+    wall
+        Returns the seconds since 1970 that are written beside each event. Nothing is computed from them.
 
     Examples
     --------
@@ -17,18 +24,19 @@ class Clock:
     >>> clock = Clock(lambda: next(seconds))
     >>> clock.now()
     1.0
-    >>> clock.reach(100.0), clock.now()
+    >>> clock.advance_to(100.0), clock.now()
     (None, 101.0)
     """
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
         self._monotonic = monotonic
         self._start = monotonic()
+        self.wall = wall
 
     def now(self) -> float:
         """Return the time."""
         return self._monotonic() - self._start
 
-    def reach(self, seen: float) -> None:
+    def advance_to(self, seen: float) -> None:
         """Move forward to a time that the store or another process has reached."""
         self._start = min(self._start, self._monotonic() - seen)

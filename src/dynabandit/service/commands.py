@@ -16,13 +16,14 @@ import typer
 
 from dynabandit.bandit import Bandit
 from dynabandit.errors import number
-from dynabandit.service.domain.names import is_loopback
+from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.domain.warm_start import compile_policy
-from dynabandit.service.errors import StoreFailed
-from dynabandit.service.http.limits import MOST_WAITING
-from dynabandit.service.http.server import MOST_CONNECTIONS, make_server
+from dynabandit.service.errors import StoreError
+from dynabandit.service.http.limits import MAX_CONNECTIONS
+from dynabandit.service.http.requests import is_loopback
+from dynabandit.service.http.server import make_server
 from dynabandit.service.keys import ROLES, new_key
-from dynabandit.service.logging_setup import write_logs
+from dynabandit.service.logging_setup import configure_logging
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.verify import verify as verify_store
@@ -44,10 +45,10 @@ def serve(
     host: Annotated[str, typer.Option(help="Any other than 127.0.0.1 needs API keys.")] = "127.0.0.1",
     store: StoreOption = DEFAULT_STORE,
     require_keys: Annotated[bool, typer.Option(help="Ask for API keys on 127.0.0.1, too.")] = False,
-    most_waiting: Annotated[int, typer.Option(min=1, help="Calls that may wait; others get 429.")] = MOST_WAITING,
+    most_waiting: Annotated[int, typer.Option(min=1, help="Calls that may wait; others get 429.")] = MAX_WAITING,
     most_connections: Annotated[
         int, typer.Option(min=1, help="Connections at once; a new one takes the place of an idle one, or gets 503.")
-    ] = MOST_CONNECTIONS,
+    ] = MAX_CONNECTIONS,
     patience: Annotated[float, typer.Option(min=0.1, help="Seconds until a call gets 503.")] = 5.0,
     compile_first: Annotated[
         list[str] | None,
@@ -55,7 +56,7 @@ def serve(
     ] = None,
 ) -> None:
     """Serve decisions over HTTP until stopped."""
-    write_logs()
+    configure_logging()
     try:
         number("--patience", patience, 0.1, math.inf)  # a range of options lets NaN and infinity through
     except ValueError as error:
@@ -70,13 +71,13 @@ def serve(
             opened.close()
             why = "--require-keys" if require_keys else f"host {host}"
             _fail(f"{why} needs API keys, and the store has none: dynabandit keys create --role admin --store ...")
-    except (StoreFailed, ValueError) as error:
+    except (StoreError, ValueError) as error:
         if not opened.shared or isinstance(error, ValueError):
             _fail(str(error))
         opened.rollback()
         structlog.get_logger("dynabandit.service").warning("store not available yet", problem=str(error))
     sys.setswitchinterval(SWITCH_SECONDS)
-    service = Service(opened, needs_keys, most_waiting=most_waiting, patience=patience)
+    service = Service(opened, needs_keys, max_waiting=most_waiting, patience=patience)
     make_server(service, host, port, most_connections).run()
 
 
@@ -168,9 +169,9 @@ def _tables(url: str, new: bool = False) -> Iterator[Store]:
         if not new:
             _check_exists(url)
         try:
-            opened.prepare_tables()
+            opened.create_tables()
             yield opened
-        except (StoreFailed, ValueError) as error:
+        except (StoreError, ValueError) as error:
             _fail(str(error))
 
 

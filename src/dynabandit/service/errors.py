@@ -1,31 +1,49 @@
-"""What can go wrong, each with the HTTP status that says so."""
+"""The errors of the service. None of them knows an HTTP status: `http/status_codes.py` maps each to its status."""
 
-__all__ = ["Conflict", "Differs", "Interrupted", "Refused", "StoreFailed"]
-
-
-class Refused(Exception):  # noqa: N818 - an answer, not a fault
-    """A call that is answered with a status other than 200, and changes nothing."""
-
-    def __init__(self, status: int, problem: str) -> None:
-        super().__init__(problem)
-        self.status = status
-        self.problem = problem
+__all__ = [
+    "ConflictError", "DomainError", "InvalidValueError", "LateRewardError", "NotFoundError", "OverloadedError",
+    "ReplayMismatchError", "StoreError", "StreamInterruptedError", "WriteConflictError",
+]  # fmt: skip
 
 
-class StoreFailed(Exception):  # noqa: N818
-    """The store did not do what it was asked; whether a commit happened may be unknown."""
+class DomainError(Exception):
+    """A request that the service cannot carry out; it changed nothing."""
 
 
-class Conflict(StoreFailed):
-    """Another process wrote the same sequence number, name or settlement first."""
+class NotFoundError(DomainError):
+    """The bandit, arm or decision does not exist."""
 
 
-class Interrupted(Exception):  # noqa: N818 - nobody's fault
-    """Whoever asked is gone, may not have it any more, or the service is about to stop."""
+class ConflictError(DomainError):
+    """The request contradicts what exists, such as another reward for a decision that has one."""
 
 
-class Differs(Exception):  # noqa: N818
-    """The log and its replay disagree."""
+class LateRewardError(DomainError):
+    """The reward window of the decision has ended."""
+
+
+class InvalidValueError(DomainError):
+    """A value of the request is not valid."""
+
+
+class OverloadedError(Exception):
+    """Too many requests are waiting."""
+
+
+class StoreError(Exception):
+    """The store failed; whether a commit took place may be unknown."""
+
+
+class WriteConflictError(StoreError):
+    """Another process was first to write the same sequence number, bandit name or reward."""
+
+
+class StreamInterruptedError(Exception):
+    """A stream ended early: the reader left, its key was revoked or the service is stopping."""
+
+
+class ReplayMismatchError(Exception):
+    """The log and its replay disagree, or the log is damaged."""
 
     def __init__(self, bandit: str, sequence: int, problem: str) -> None:
         super().__init__(f"bandit {bandit!r}, event {sequence}: {problem}")

@@ -1,4 +1,4 @@
-"""The log for other tools: events as lines, and decisions with propensities that a replay computes."""
+"""Exports of the log: events, and decisions with the propensities that a replay computes."""
 
 import importlib.util
 import io
@@ -8,19 +8,21 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from dynabandit.service.api_types import Exported
-from dynabandit.service.domain.bandit_state import State
-from dynabandit.service.domain.events import CLOSE, DECISION, Row
+from dynabandit.service.api_types import Event, Events, Exported
+from dynabandit.service.domain.bandit_state import LoggedState
+from dynabandit.service.domain.events import CLOSE, DECISION, EventRow, api_event
 from dynabandit.service.domain.names import decision_id, public_id
-from dynabandit.service.errors import Interrupted, Refused
-from dynabandit.service.service import find_log, shown_events
+from dynabandit.service.errors import InvalidValueError, StreamInterruptedError
 from dynabandit.service.stores import Store
 
-__all__ = ["check_draws", "decision_lines", "decisions", "event_lines", "has_parquet", "parquet_pieces"]
+__all__ = [
+    "MAX_DRAWS", "check_draws", "decision_lines", "decisions", "event_lines", "has_parquet", "page_of_events",
+    "parquet_pieces",
+]  # fmt: skip
 
-ROWS = 1_000  # a piece of the export; what a piece needs is all that is kept in memory
+PIECE_ROWS = 1_000  # only one piece of the export is in memory
 PIECE_SECONDS = 0.5  # then another export has its turn
-MOST_DRAWS = 20_000_000  # for a decision, times arms: the default for the largest bandit, and a second or two
+MAX_DRAWS = 20_000_000  # per decision, times arms: the default for the largest bandit, which takes a second or two
 Item = TypeVar("Item")
 
 
@@ -28,18 +30,36 @@ def _always() -> bool:
     return True
 
 
-def _while_wanted(items: Iterable[Item], wanted: Callable[[], bool]) -> Iterator[Item]:
+def _while_wanted(items: Iterable[Item], is_wanted: Callable[[], bool]) -> Iterator[Item]:
     for item in items:
-        if not wanted():
-            raise Interrupted
+        if not is_wanted():
+            raise StreamInterruptedError
         yield item
 
 
 def check_draws(store: Store, name: str, id: str | None, draws: int) -> None:  # noqa: A002
-    """Refuse an export of a bandit that is not there, or for which it would draw too often."""
-    arms = len(store.arm_names(find_log(store, name, id)))
-    if draws * arms > MOST_DRAWS:
-        raise Refused(422, f"draws must be at most {MOST_DRAWS // arms} with {arms} arms, got {draws}")
+    """Raise an error if the bandit does not exist or has too many arms for this many draws."""
+    arms = len(store.arm_names(store.find_log(name, id)))
+    if draws * arms > MAX_DRAWS:
+        raise InvalidValueError(f"draws must be at most {MAX_DRAWS // arms} with {arms} arms, got {draws}")
+
+
+def page_of_events(
+    store: Store,
+    name: str,
+    id: str | None,  # noqa: A002
+    after: int,
+    limit: int,
+    kinds: Sequence[str] = (),
+) -> Events:
+    """Return a page of the events after a sequence number."""
+    number = store.find_log(name, id)
+    return Events(_api_events(store, number, store.events(number, after, limit, kinds)))
+
+
+def _api_events(store: Store, number: int, events: list[EventRow]) -> list[Event]:
+    names = store.arm_names(number)
+    return [api_event(event, names) for event in events]
 
 
 def event_lines(
@@ -50,38 +70,40 @@ def event_lines(
     kinds: Sequence[str] = (),
 ) -> Iterator[bytes]:
     """Return the events after a sequence number as NDJSON."""
-    number = find_log(store, name, id)
-    while page := store.events(number, after, ROWS, kinds):
-        yield msgspec.json.Encoder().encode_lines(list(shown_events(store, number, page)))
+    number = store.find_log(name, id)
+    while page := store.events(number, after, PIECE_ROWS, kinds):
+        yield msgspec.json.Encoder().encode_lines(_api_events(store, number, page))
         after = page[-1].sequence
 
 
-def decisions(store: Store, number: int, draws: int, wanted: Callable[[], bool] = _always) -> Iterator[list[Exported]]:
-    """Replay a log and return its decisions, a piece at a time; a piece may be empty, because none takes long.
+def decisions(
+    store: Store, number: int, draws: int, is_wanted: Callable[[], bool] = _always
+) -> Iterator[list[Exported]]:
+    """Replay a log and return its decisions in pieces; a piece may be empty, because each takes a limited time.
 
-    Where `wanted` says no the replay ends with `Interrupted`.
+    When `is_wanted` returns false the replay ends with `StreamInterruptedError`.
 
-    The propensity of a decision counts how often, in `draws` other draws from the very state that decided and in
-    the decision itself, the same arm was chosen; it is therefore never 0. Its standard error is at most
-    1 / (2 sqrt(draws)), and 0 for a policy that decides without chance.
+    The propensity of a decision is the share of the same arm among `draws` other draws from the state that decided
+    and the decision itself; it is therefore never 0. Its standard error is at most 1 / (2 sqrt(draws)), and 0 for a
+    policy that decides without randomness.
     """
-    state = State(number, lambda *before: _while_wanted(store.rewards_before(*before), wanted))
-    piece: list[tuple[Row, str, float]] = []
+    state = LoggedState(number, lambda *before: _while_wanted(store.rewards_before(*before), is_wanted))
+    piece: list[tuple[EventRow, str, float]] = []
     until = time.monotonic() + PIECE_SECONDS
-    for row in _while_wanted(store.log(number), wanted):
+    for row in _while_wanted(store.log(number), is_wanted):
         before = state.bandit.propensities(draws) if row.kind == DECISION else {}
         state.apply(row)
         if row.kind == DECISION:
             arm = state.bandit.names[row.arm or 0]
             piece.append((row, arm, (before[arm] * draws + 1.0) / (draws + 1.0)))
-        if len(piece) == ROWS or time.monotonic() >= until:
-            yield _settled(store, number, piece)
+        if len(piece) == PIECE_ROWS or time.monotonic() >= until:
+            yield _with_rewards(store, number, piece)
             piece, until = [], time.monotonic() + PIECE_SECONDS
-    yield _settled(store, number, piece)
+    yield _with_rewards(store, number, piece)
 
 
-def _settled(store: Store, number: int, piece: list[tuple[Row, str, float]]) -> list[Exported]:
-    """Join decisions with what became of them."""
+def _with_rewards(store: Store, number: int, piece: list[tuple[EventRow, str, float]]) -> list[Exported]:
+    """Join decisions with their rewards."""
     if not piece:
         return []
     public = public_id(number)
@@ -100,10 +122,10 @@ def decision_lines(
     name: str,
     id: str | None,  # noqa: A002
     draws: int,
-    wanted: Callable[[], bool] = _always,
+    is_wanted: Callable[[], bool] = _always,
 ) -> Iterator[bytes]:
     """Return the decisions as NDJSON."""
-    for piece in decisions(store, find_log(store, name, id), draws, wanted):
+    for piece in decisions(store, store.find_log(name, id), draws, is_wanted):
         yield msgspec.json.Encoder().encode_lines(piece)
 
 
@@ -117,7 +139,7 @@ def parquet_pieces(
     name: str,
     id: str | None,  # noqa: A002
     draws: int,
-    wanted: Callable[[], bool] = _always,
+    is_wanted: Callable[[], bool] = _always,
 ) -> Iterator[bytes]:
     """Return the decisions as the pieces of a Parquet file."""
     import pyarrow as pa
@@ -130,16 +152,16 @@ def parquet_pieces(
     schema = pa.schema(list(kinds.items()))
     target = io.BytesIO()
     with pq.ParquetWriter(target, schema) as writer:
-        for piece in decisions(store, find_log(store, name, id), draws, wanted):
+        for piece in decisions(store, store.find_log(name, id), draws, is_wanted):
             if piece:
                 columns = {field: [getattr(one, field) for one in piece] for field in kinds}
                 writer.write_table(pa.table(columns, schema=schema))
-            yield _taken(target)
-    yield _taken(target)
+            yield _take(target)
+    yield _take(target)
 
 
-def _taken(target: io.BytesIO) -> bytes:
-    """Take what was written since the last time; the writer remembers where it is by itself."""
+def _take(target: io.BytesIO) -> bytes:
+    """Take what was written since the last call; the Parquet writer counts the bytes itself."""
     piece = target.getvalue()
     target.seek(0)
     target.truncate()

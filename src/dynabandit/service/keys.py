@@ -11,17 +11,17 @@ from dynabandit.service.stores import KeyRow
 
 __all__ = ["ROLES", "Keyring", "new_key"]
 
-# What each role may do; a call names the one permission that it needs
+# The permissions of each role; an endpoint needs one permission
 ROLES: dict[str, frozenset[str]] = {
     "decide": frozenset({"decide"}),
     "read": frozenset({"read"}),
     "admin": frozenset({"decide", "read", "admin"}),
 }
-NOBODY = "0" * 64  # what an unknown key is compared with, so that it takes as long as a known one
+NO_DIGEST = "0" * 64  # compared with an unknown key, which then takes as long as a known one
 
 
 def digest(secret: str) -> str:
-    """Return the hash that is stored. A secret has 256 random bits: no slow hash could make it harder to guess."""
+    """Return the hash that is stored. A secret has 256 random bits, so a slow hash would add nothing."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -41,22 +41,22 @@ def new_key(role: str, note: str = "") -> tuple[str, KeyRow]:
 
 
 class Keyring:
-    """The keys that hold now."""
+    """The keys that are valid now."""
 
     def __init__(self, rows: Iterable[KeyRow] = ()) -> None:
         self.replace(rows)
 
     def replace(self, rows: Iterable[KeyRow]) -> None:
-        """Take in the keys of the store; one whose role was damaged opens nothing."""
+        """Replace all keys by those of the store; one with a damaged role is not valid."""
         self._rows = {row.id: row for row in rows if row.revoked is None and row.role in ROLES}
 
-    def holder(self, authorization: str | None) -> KeyRow | None:
-        """Return the key that an Authorization header shows, or None."""
+    def find(self, authorization: str | None) -> KeyRow | None:
+        """Return the key in an Authorization header, or None."""
         scheme, _, key = (authorization or "").partition(" ")
         prefix, _, rest = key.strip().partition("_")
         identity, _, secret = rest.partition("_")
         row = self._rows.get(identity)
-        same = hmac.compare_digest(digest(secret), NOBODY if row is None else row.digest)
-        if not same or row is None or prefix != "dyna" or scheme.lower() != "bearer":
+        is_same = hmac.compare_digest(digest(secret), NO_DIGEST if row is None else row.digest)
+        if not is_same or row is None or prefix != "dyna" or scheme.lower() != "bearer":
             return None
         return row

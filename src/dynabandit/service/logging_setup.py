@@ -1,4 +1,4 @@
-"""Logs: JSON lines on the standard error, also of what the libraries below have to say."""
+"""Logging: JSON lines on the standard error, including what libraries log."""
 
 import contextlib
 import logging
@@ -7,13 +7,13 @@ from typing import Any
 
 import structlog
 
-__all__ = ["note_change", "write_logs"]
+__all__ = ["configure_logging", "log_change"]
 
 log = structlog.get_logger("dynabandit.service")
 
 
-def write_logs() -> None:
-    """Write every event as a JSON line; headers, and with them keys, are never among them."""
+def configure_logging() -> None:
+    """Log every event as a JSON line. Headers, which contain keys, are never logged."""
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
@@ -26,11 +26,11 @@ def write_logs() -> None:
     )
     for name in ("asyncio", "uvicorn"):
         library = logging.getLogger(name)
-        library.handlers, library.propagate = [_Lines(logging.WARNING)], False
+        library.handlers, library.propagate = [_StructlogHandler(logging.WARNING)], False
 
 
 class _StandardError:
-    """Writes lines to where the standard error goes now. A line that cannot be written fails no call."""
+    """Writes lines to the current standard error. A line that cannot be written fails no request."""
 
     def msg(self, line: str) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -39,14 +39,16 @@ class _StandardError:
     debug = info = warning = error = critical = msg
 
 
-class _Lines(logging.Handler):
-    """Hands on what libraries write with the standard library."""
+class _StructlogHandler(logging.Handler):
+    """Passes on what libraries log with the standard library."""
 
     def emit(self, record: logging.LogRecord) -> None:
         log.log(record.levelno, record.getMessage(), source=record.name, exc_info=record.exc_info or None)
 
 
-def note_change(call: str, names: dict[str, str], key: str | None, body: dict[str, Any]) -> None:
-    """Write down who changed what: where traffic moved and no reward explains it, one of these lines does."""
-    change = {name: len(value) if name == "arms" else value for name, value in body.items()}  # there may be many
+def log_change(call: str, names: dict[str, str], key: str | None, body: dict[str, Any]) -> None:
+    """Log who changed what, to explain later why traffic moved."""
+    change = {
+        name: len(value) if name == "arms" else value for name, value in body.items()
+    }  # a bandit may have many arms
     log.info("change", call=call, **names, key=key, change=change)

@@ -1,4 +1,4 @@
-"""The service without HTTP: each call of the API as a coroutine."""
+"""The parts of a running service: writer, readers, thread pools and API keys, from start to stop."""
 
 import asyncio
 import contextlib
@@ -8,48 +8,41 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequen
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from dynabandit.policies import POLICIES
-from dynabandit.service import api_types
+from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.clock import Clock
-from dynabandit.service.domain.bandit_state import State
-from dynabandit.service.domain.events import Row, shown
-from dynabandit.service.domain.names import is_whole, legible, public_id, read_decision_id, read_public_id
-from dynabandit.service.domain.operations import Desk, view
-from dynabandit.service.domain.preview import preview
-from dynabandit.service.domain.warm_start import compile_policy, warmed
-from dynabandit.service.errors import Interrupted, Refused, StoreFailed
-from dynabandit.service.http.limits import MOST_WAITING, Overloaded, Pace
+from dynabandit.service.domain.unit_of_work import UnitOfWork
+from dynabandit.service.errors import OverloadedError, StoreError, StreamInterruptedError
 from dynabandit.service.keys import Keyring
 from dynabandit.service.metrics import Metrics
-from dynabandit.service.stores import BanditRow, Store
-from dynabandit.service.thread_pool import Pool
-from dynabandit.service.writer import Call, Writer
+from dynabandit.service.stores import Store
+from dynabandit.service.thread_pool import BoundedThreadPool
+from dynabandit.service.writer import Writer
 
-__all__ = ["Service", "find_log", "shown_events"]
+__all__ = ["MAX_PREVIEWS", "Service"]
 
-MANY_ARMS = 500  # from here on a state is written out in a thread of its own
-MOST_REPLAYS = 16  # that run or wait for a thread
-MOST_PREVIEWS = 4  # likewise; whoever may read may ask for them
-READY_SECONDS = 2.0
-READY_FOR = 0.5  # seconds
-WARMINGS = 4  # tries to warm a policy while nobody waits; then all wait for it
+MAX_REPLAYS = 16  # running and waiting
+MAX_PREVIEWS = 4  # likewise; every key with the role `read` may ask for them
+READY_TIMEOUT = 2.0  # seconds
+READY_CACHED = 0.5  # seconds
 KEYS_SECONDS = 1.0
 Result = TypeVar("Result")
 
 
 class Service:
-    """All that the HTTP layer calls.
+    """What HTTP handlers and pages use: `writer` for changes, `read` for the rest.
 
     Parameters
     ----------
     store
-        Where the log lives.
+        Where the events are.
     needs_keys
-        Whether callers must show an API key.
+        Whether callers must send an API key.
     clock
-        Measures the windows.
-    most_waiting, patience
+        Measures the reward windows.
+    max_waiting, patience
         See `Writer`.
+    timer
+        Returns seconds that never go back, for time-outs and maintenance.
     """
 
     def __init__(
@@ -57,50 +50,50 @@ class Service:
         store: Store,
         needs_keys: bool = False,
         clock: Clock | None = None,
-        most_waiting: int = MOST_WAITING,
+        max_waiting: int = MAX_WAITING,
         patience: float = 5.0,
+        timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self.metrics = Metrics()
         self.needs_keys = needs_keys
         self.keyring = Keyring()
-        self.closing = threading.Event()  # set when the server is about to stop: whatever streams without end, ends
+        self.closing = threading.Event()  # set when the server is about to stop: endless streams then end
+        self.compiled: set[str] = set()  # policies
         self._store = store
         self._reader = store.reader()
         self._reading = threading.Lock()
-        self._desk = Desk(store, clock or Clock())
-        self._writer = Writer(self._desk, self.metrics, most_waiting, patience)
-        # What takes long has threads of its own: reading the keys, of which some may be revoked, must not wait for it
-        self._replays = Pool("replay", store, threads=2, most=MOST_REPLAYS)
-        self._previews = Pool("preview", store, threads=1, most=MOST_PREVIEWS)
+        self.writer = Writer(UnitOfWork(store, clock or Clock()), self.metrics, max_waiting, patience, timer)
+        # Long work has its own threads. So have the keys: learning that one was revoked must not wait for anything
+        self.replays = BoundedThreadPool("replay", store, threads=2, max_requests=MAX_REPLAYS)
+        self.previews = BoundedThreadPool("preview", store, threads=1, max_requests=MAX_PREVIEWS)
         self._exports = ThreadPoolExecutor(2, "dynabandit-export")
         self._key_reader, self._key_thread = store.reader(), ThreadPoolExecutor(1, "dynabandit-keys")
-        self._compiled: set[str] = set()
-        self._pace = Pace()
+        self._timer = timer
         self._ready_until, self._ready_failures = 0.0, 0
-        self._refresher: asyncio.Task[None] | None = None
+        self._key_refresher: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Start the writer, and read the keys."""
-        self._writer.start()
+        self.writer.start()
         if self.needs_keys:
             await self._read_keys()
-            self._refresher = asyncio.create_task(self._refresh_keys())
+            self._key_refresher = asyncio.create_task(self._refresh_keys())
 
     async def stop(self) -> None:
         """Finish what waits and close the store."""
-        if self._refresher is not None:
-            self._refresher.cancel()
+        if self._key_refresher is not None:
+            self._key_refresher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._refresher
+                await self._key_refresher
         self.closing.set()
-        await self._writer.stop()
-        self._exports.shutdown(wait=False, cancel_futures=True)  # what runs is told that nobody wants it any more
-        await self._replays.stop()
-        await self._previews.stop()
+        await self.writer.stop()
+        self._exports.shutdown(wait=False, cancel_futures=True)  # running exports see `closing` and end
+        await self.replays.stop()
+        await self.previews.stop()
         await asyncio.to_thread(self._close_readers)
 
     def _close_readers(self) -> None:
-        with self._reading:  # a caller may be gone, but what it asked runs
+        with self._reading:  # a read may still run after its caller has left
             self._reader.close()
         self._key_thread.submit(self._key_reader.close)
         self._key_thread.shutdown()
@@ -111,216 +104,60 @@ class Service:
             await self._read_keys()
 
     async def _read_keys(self) -> None:
-        with contextlib.suppress(StoreFailed):  # the keys that were read last still hold
-            work = asyncio.get_running_loop().run_in_executor(self._key_thread, _ask, self._key_reader, Store.api_keys)
-            self.keyring.replace(await work)
+        with contextlib.suppress(StoreError):  # the keys that were read last remain valid
+            loop = asyncio.get_running_loop()
+            keys = await loop.run_in_executor(self._key_thread, _read, self._key_reader, Store.api_keys)
+            self.keyring.replace(keys)
 
-    async def read(self, ask: Callable[[Store], Result]) -> Result:
-        """Ask the store something, in a thread and on a connection of its own."""
+    async def read(self, query: Callable[[Store], Result]) -> Result:
+        """Read from the store, in another thread and on another connection than the writer's."""
 
-        def work() -> Result:
+        def run() -> Result:
             with self._reading:
-                return _ask(self._reader, ask)
+                return _read(self._reader, query)
 
-        return await asyncio.to_thread(work)
+        return await asyncio.to_thread(run)
 
     def reader(self) -> Store:
-        """Return a store with a connection of its own, for a thread that follows the log."""
+        """Return a store with its own connection, for a thread that follows the log."""
         return self._store.reader()
 
     async def write(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
-        """Write something that is no event, through the one thread that writes."""
-        await self._writer.submit(Call(lambda desk: desk.store.write(statements), alone=True))
+        """Run statements that are no events in the writer's thread."""
+        await self.writer.submit(lambda work: work.store.write(statements), alone=True)
 
-    def check_room(self) -> None:
-        """Raise `Overloaded` where a decision or a reward would be turned away anyway, before its body is read."""
-        if self._writer.room.full():
-            raise Overloaded
+    def check_admission(self) -> None:
+        """Raise `OverloadedError` if a decision or a reward would be refused, before its body is read."""
+        if self.writer.admission.is_full():
+            raise OverloadedError
 
-    async def hold_back(self) -> bool:
-        """Wait before a caller is turned away; return whether it may stay connected."""
-        wait = self._pace.wait()
-        if wait:
-            await asyncio.sleep(wait)
-        return wait is not None
+    async def replay(self, function: Callable[[Store], Result]) -> Result:
+        """Run a function that may read a whole log."""
+        with self.replays.reserve():
+            return await self.replays.run(function)
 
-    # Calls of the API; those that change something return also whether they did
+    async def check_ready(self) -> None:
+        """Raise an error unless the store accepts writes.
 
-    async def create(self, name: str, asked: api_types.Create) -> tuple[int, api_types.BanditState]:
-        """PUT /v1/bandits/{name}."""
-
-        def run(desk: Desk) -> tuple[int, Callable[[], api_types.BanditState]]:
-            status, state = desk.create(name, asked)
-            return status, view(state)
-
-        if asked.policy in POLICIES.keys() - self._compiled:  # compiling takes seconds, and must keep nobody waiting
-            await self._replay(lambda store: compile_policy(asked.policy, asked.parameters))
-            self._compiled.add(asked.policy)
-        status, shown = await self._writer.submit(Call(run, name=name, alone=True, change=True))
-        return status, await self._written_out(shown, len(asked.arms))
-
-    async def state(self, name: str) -> api_types.BanditState:
-        """GET /v1/bandits/{name}."""
-
-        def run(desk: Desk) -> tuple[int, Callable[[], api_types.BanditState]]:
-            state = desk.named(name)
-            return len(state.bandit.names), view(state)
-
-        arms, shown = await self._writer.submit(Call(run, name=name))
-        return await self._written_out(shown, arms)
-
-    async def _written_out(self, shown: Callable[[], api_types.BanditState], arms: int) -> api_types.BanditState:
-        return shown() if arms < MANY_ARMS else await asyncio.to_thread(shown)
-
-    async def bandits(self, deleted: bool, after: str, limit: int) -> api_types.BanditList:
-        """GET /v1/bandits."""
-        found, more = await self.read(lambda store: _bandits(store, deleted, after, limit))
-        listed = [api_types.BanditSummary(legible(row.name), public_id(row.number), row.deleted) for row in found]
-        return api_types.BanditList(listed, listed[-1].name if more else None)
-
-    async def decide(self, name: str, count: int, key: str | None) -> api_types.Decisions:
-        """POST /v1/bandits/{name}/decisions."""
-        call = Call(lambda desk: desk.decide(desk.named(name), count, key), name=name, events=count)
-        return api_types.Decisions(await self._writer.submit(call))
-
-    async def reward(self, decision: str, value: float) -> api_types.Rewarded:
-        """PUT /v1/decisions/{id}/reward."""
-        found = read_decision_id(decision)
-        if found is None:
-            raise Refused(404, f"there is no decision {decision[:100]!r}")
-        number, step = found
-        await self._writer.submit(Call(lambda desk: desk.reward(number, step, value), bandits=[number]))
-        return api_types.Rewarded(decision, value)
-
-    async def rewards(self, given: list[api_types.GivenReward]) -> api_types.RewardResults:
-        """POST /v1/rewards."""
-        read = [(read_decision_id(one.decision), one) for one in given]
-
-        def run(desk: Desk) -> list[api_types.RewardResult]:
-            return [_reward_one(desk, found, one) for found, one in read]
-
-        numbers = {found[0] for found, _ in read if found is not None}
-        return api_types.RewardResults(await self._writer.submit(Call(run, bandits=numbers, events=len(given))))
-
-    async def add_arm(self, name: str, arm: str) -> tuple[api_types.Changed, bool]:
-        """POST /v1/bandits/{name}/arms."""
-        return await self._change(name, lambda desk: desk.add_arm(desk.named(name), arm))
-
-    async def change_arm(self, name: str, arm: str, change: api_types.ChangeArm) -> tuple[api_types.Changed, bool]:
-        """PATCH /v1/bandits/{name}/arms/{arm}."""
-        return await self._change(name, lambda desk: desk.change_arm(desk.named(name), arm, change))
-
-    async def set_policy(self, name: str, asked: api_types.SetPolicy) -> tuple[api_types.Changed, bool]:
-        """PUT /v1/bandits/{name}/policy."""
-        changed = None
-        for left in reversed(range(WARMINGS)):
-            if changed is None:
-                changed = await self._try_to_swap(name, asked, last=left == 0)
-        assert changed is not None, "the last try does what the others leave undone"
-        return changed
-
-    async def _try_to_swap(
-        self, name: str, asked: api_types.SetPolicy, last: bool
-    ) -> tuple[api_types.Changed, bool] | None:
-        """Warm the policy while decisions go on, then swap; None where arms came or went meanwhile."""
-        copied = await self._copied(name)
-        warming = await self._replay(lambda store: warmed(store, copied, asked))
-        if warming is None:
-            return api_types.Changed(copied.sequence), False
-
-        def run(desk: Desk) -> tuple[api_types.Changed, bool] | None:
-            state = desk.named(name)
-            if not last and not warming.fits(state):
-                return None
-            changed = desk.set_policy(state, asked, warming)
-            return api_types.Changed(state.sequence), changed
-
-        result: tuple[api_types.Changed, bool] | None
-        result = await self._writer.submit(Call(run, name=name, alone=True, change=True))
-        return result
-
-    async def _copied(self, name: str) -> State:
-        call = Call(lambda desk: desk.named(name).copy(), name=name, change=True)
-        state: State = await self._writer.submit(call)
-        return state
-
-    async def preview_policy(self, name: str, asked: api_types.PreviewPolicy) -> api_types.Preview:
-        """POST /v1/bandits/{name}/policy/preview."""
-        with self._previews.place():
-            state = await self._copied(name)
-            return await self._previews.run(lambda store: preview(store, state, asked))
-
-    async def _replay(self, work: Callable[[Store], Result]) -> Result:
-        """Do work that may read a whole log."""
-        with self._replays.place():
-            return await self._replays.run(work)
-
-    async def _change(self, name: str, change: Callable[[Desk], bool]) -> tuple[api_types.Changed, bool]:
-        def run(desk: Desk) -> tuple[api_types.Changed, bool]:
-            changed = change(desk)
-            return api_types.Changed(desk.named(name).sequence), changed
-
-        result: tuple[api_types.Changed, bool] = await self._writer.submit(Call(run, name=name, change=True))
-        return result
-
-    async def delete(self, name: str, id: str | None, erase: bool) -> tuple[api_types.Deleted, bool]:  # noqa: A002
-        """DELETE /v1/bandits/{name}."""
-
-        def run(desk: Desk) -> tuple[int, bool]:
-            number = find_log(desk.store, name, id)
-            there = desk.number(name) == number
-            if erase:
-                desk.erase(number, name)
-            elif there:
-                desk.delete(desk.named(name))
-            return number, erase or there
-
-        before = None if id is None else read_public_id(id)
-        bandits = () if before is None else (before,)
-        number, changed = await self._writer.submit(Call(run, name=name, bandits=bandits, alone=True, change=True))
-        return api_types.Deleted(name, public_id(number), log_kept=not erase), changed
-
-    async def events(
-        self,
-        name: str,
-        id: str | None,  # noqa: A002
-        after: int,
-        limit: int,
-        kinds: Sequence[str] = (),
-    ) -> api_types.Events:
-        """GET /v1/bandits/{name}/events."""
-
-        def ask(store: Store) -> api_types.Events:
-            number = find_log(store, name, id)
-            return api_types.Events(list(shown_events(store, number, store.events(number, after, limit, kinds))))
-
-        return await self.read(ask)
-
-    async def ready(self) -> None:
-        """Raise an error unless the store takes writes.
-
-        Anybody may ask, and a write is dear: a store that took one a moment ago, and failed at none since, is ready.
+        A write is expensive and anybody may ask, so a success is remembered for a moment, unless a request fails.
         """
-        failures = self._writer.failures
-        if self._ready_until > time.monotonic() and self._ready_failures == failures:
+        failures = self.writer.failures
+        if self._ready_until > self._timer() and self._ready_failures == failures:
             return
-
-        def probe(desk: Desk) -> None:
-            desk.store.save_time(desk.clock.now())
-
         try:
-            await asyncio.wait_for(self._writer.submit(Call(probe, alone=True, change=True)), READY_SECONDS)
-        except (TimeoutError, Overloaded):
-            raise StoreFailed("the store did not answer in time") from None
-        self._ready_until, self._ready_failures = time.monotonic() + READY_FOR, failures
+            write = self.writer.submit(lambda work: work.store.save_time(work.clock.now()), alone=True, change=True)
+            await asyncio.wait_for(write, READY_TIMEOUT)
+        except (TimeoutError, OverloadedError):
+            raise StoreError("the store did not answer in time") from None
+        self._ready_until, self._ready_failures = self._timer() + READY_CACHED, failures
 
     async def stream(
-        self, make: Callable[[Store, Callable[[], bool]], Iterator[bytes]], may_go_on: Callable[[], bool]
+        self, make: Callable[[Store, Callable[[], bool]], Iterator[bytes]], may_continue: Callable[[], bool]
     ) -> AsyncIterator[bytes]:
-        """Return pieces that a generator makes from a connection of its own, each in a thread of the exports.
+        """Return the pieces that a generator makes on its own connection, each in a thread of the exports.
 
-        The generator is told whether its work is still wanted. A stream that may not go on ends with `Interrupted`:
-        what was cut short must not look whole.
+        The generator is told whether its pieces are still wanted. A stream that may not continue ends with
+        `StreamInterruptedError`, so that the response does not look complete.
         """
         gone = threading.Event()
 
@@ -331,64 +168,24 @@ class Service:
         pieces = run()
         work: Future[bytes | None] | None = None
         try:
-            while not self.closing.is_set() and may_go_on():
+            while not self.closing.is_set() and may_continue():
                 work = self._exports.submit(next, pieces, None)
                 piece = await asyncio.wrap_future(work)
                 if piece is None:
                     return
                 if piece:
                     yield piece
-            raise Interrupted
+            raise StreamInterruptedError
         finally:
             gone.set()
-            # Whoever listened may be gone in the middle of a statement: only the thread that runs it may close
+            # The reader may have left in the middle of a statement: only the thread that runs it may close
             if work is not None:
                 work.add_done_callback(lambda _: pieces.close())
 
 
-def _ask(store: Store, ask: Callable[[Store], Result]) -> Result:
+def _read(store: Store, query: Callable[[Store], Result]) -> Result:
     try:
-        return ask(store)
-    except StoreFailed:
+        return query(store)
+    except StoreError:
         store.rollback()
         raise
-
-
-def _bandits(store: Store, deleted: bool, after: str, limit: int) -> tuple[list[BanditRow], bool]:
-    """Return a page of bandits, and whether there may be more; a page ends at a name that callers can repeat."""
-    found = store.bandits(deleted, after, limit)
-    more = len(found) >= limit
-    while more and not is_whole(found[-1].name):
-        following = store.bandits(deleted, found[-1].name, 1)
-        found += following
-        more = bool(following)
-    return found, more
-
-
-def _reward_one(desk: Desk, found: tuple[int, int] | None, given: api_types.GivenReward) -> api_types.RewardResult:
-    try:
-        if found is None:
-            raise Refused(404, f"there is no decision {given.decision!r}")
-        desk.reward(*found, given.reward)
-    except Refused as error:
-        return api_types.RewardResult(given.decision, error.status, error.problem)
-    return api_types.RewardResult(given.decision, 200)
-
-
-def find_log(store: Store, name: str, id: str | None) -> int:  # noqa: A002
-    """Return the number of a bandit whose log is asked for; `id` reaches those that were deleted."""
-    if id is None:
-        number = store.find(name)
-    else:
-        number = read_public_id(id)
-        row = None if number is None else store.bandit(number)
-        number = None if row is None or row.name != name else number
-    if number is None:
-        raise Refused(404, f"there is no bandit {name!r}" + (f" with the id {id[:100]!r}" if id is not None else ""))
-    return number
-
-
-def shown_events(store: Store, number: int, rows: list[Row]) -> Iterator[api_types.Event]:
-    """Return rows as callers see them; a column's name is in the events that brought the arms."""
-    names = store.arm_names(number)
-    return (shown(row, names) for row in rows)

@@ -1,4 +1,4 @@
-"""A pool of threads for what takes long, such as reading a whole log, with room for few callers."""
+"""A thread pool for long work, such as reading a whole log, with a limit on how many requests may wait for it."""
 
 import asyncio
 import contextlib
@@ -6,55 +6,55 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from dynabandit.service.http.limits import Overloaded
+from dynabandit.service.errors import OverloadedError
 from dynabandit.service.stores import Store
 
-__all__ = ["Pool"]
+__all__ = ["BoundedThreadPool"]
 
 Result = TypeVar("Result")
 
 
-class Pool:
-    """Does work on connections of its own.
+class BoundedThreadPool:
+    """Runs functions in threads, each on its own connection to the store.
 
     Parameters
     ----------
     name
-        What the threads are called.
+        The name of the threads.
     store
-        What the work reads.
+        What the functions read.
     threads
-        How much of it runs at once.
-    most
-        How many callers may have a place, those whose work runs included.
+        How many run at once.
+    max_requests
+        How many requests may use the pool at once, running and waiting.
     """
 
-    def __init__(self, name: str, store: Store, threads: int, most: int) -> None:
+    def __init__(self, name: str, store: Store, threads: int, max_requests: int) -> None:
         self._store = store
         self._threads = ThreadPoolExecutor(threads, f"dynabandit-{name}")
-        self._most = most
-        self.inside = 0  # callers that have a place
+        self._max_requests = max_requests
+        self.requests = 0
 
     @contextlib.contextmanager
-    def place(self) -> Iterator[None]:
-        """Hold a place, or raise `Overloaded`."""
-        if self.inside >= self._most:
-            raise Overloaded
-        self.inside += 1
+    def reserve(self) -> Iterator[None]:
+        """Take one of the places, or raise `OverloadedError`."""
+        if self.requests >= self._max_requests:
+            raise OverloadedError
+        self.requests += 1
         try:
             yield
         finally:
-            self.inside -= 1
+            self.requests -= 1
 
-    async def run(self, work: Callable[[Store], Result]) -> Result:
-        """Do work in a thread; whoever asks for it holds a place."""
+    async def run(self, function: Callable[[Store], Result]) -> Result:
+        """Run a function in a thread; the caller has reserved a place."""
 
-        def connected() -> Result:
+        def with_connection() -> Result:
             with contextlib.closing(self._store.reader()) as store:
-                return work(store)
+                return function(store)
 
-        return await asyncio.get_running_loop().run_in_executor(self._threads, connected)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, with_connection)
 
     async def stop(self) -> None:
-        """Finish what runs, and leave out what waits."""
+        """Finish what runs, and drop what waits."""
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)

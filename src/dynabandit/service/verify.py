@@ -1,56 +1,57 @@
-"""Verify: replay every log from its first event, and say where it first differs."""
+"""Verification: replay every log from its first event, and report its first difference."""
 
 from typing import NamedTuple
 
-from dynabandit.service.domain.bandit_state import State
+from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.names import public_id
-from dynabandit.service.errors import Differs
+from dynabandit.service.errors import ReplayMismatchError
 from dynabandit.service.stores import Store
 
-__all__ = ["Verdict", "verify", "verify_bandit"]
+__all__ = ["Verification", "verify", "verify_bandit"]
 
 
-class Verdict(NamedTuple):
-    """What the replay of one log found; `problem` is None where all agrees."""
+class Verification(NamedTuple):
+    """The result of replaying one log; `problem` is None if everything agrees."""
 
     name: str
     id: str
     events: int
     steps: int
-    hashes: int  # of saved states that were met on the way
+    hashes: int  # how many snapshots were compared
     state_hash: str
     problem: str | None
 
 
-def verify(store: Store) -> list[Verdict]:
+def verify(store: Store) -> list[Verification]:
     """Replay the logs of all bandits, deleted ones included."""
-    verdicts = []
+    results = []
     for deleted in (False, True):
         after = ""
         while page := store.bandits(deleted, after):
-            verdicts += [verify_bandit(store, row.number, row.name) for row in page]
+            results += [verify_bandit(store, row.number, row.name) for row in page]
             after = page[-1].name
-    return verdicts
+    return results
 
 
-def verify_bandit(store: Store, number: int, name: str) -> Verdict:
-    """Replay one log: every decision must come out again, and every state that was saved."""
-    state, saved, met = State(number, store.rewards_before), store.snapshot_hashes(number), 0
+def verify_bandit(store: Store, number: int, name: str) -> Verification:
+    """Replay one log: every decision and every snapshot must come out again."""
+    state, saved, compared = LoggedState(number, store.rewards_before), store.snapshot_hashes(number), 0
     problem = None
     try:
-        for row in store.log(number):
-            state.apply(row)
-            if row.sequence in saved:
-                if state.state_hash() != saved[row.sequence]:
-                    raise Differs(name, row.sequence, "the state that was saved here is not the replay's")
-                met += 1
+        for event in store.log(number):
+            state.apply(event)
+            if event.sequence in saved:
+                if state.state_hash() != saved[event.sequence]:
+                    problem = "the state that was saved here is not the replay's"
+                    raise ReplayMismatchError(name, event.sequence, problem)
+                compared += 1
         if state.sequence == 0:
-            raise Differs(name, 1, "the log is empty")
+            raise ReplayMismatchError(name, 1, "the log is empty")
         if state.settings.name != name:
-            raise Differs(name, 1, f"it creates {state.settings.name!r}")
-        if met < len(saved):
-            raise Differs(name, state.sequence + 1, "a state was saved after the end of the log")
-    except Differs as error:
-        problem = str(Differs(name, error.sequence, error.problem))  # a damaged log may not say whose it is
+            raise ReplayMismatchError(name, 1, f"it creates {state.settings.name!r}")
+        if compared < len(saved):
+            raise ReplayMismatchError(name, state.sequence + 1, "a state was saved after the end of the log")
+    except ReplayMismatchError as error:
+        problem = str(ReplayMismatchError(name, error.sequence, error.problem))  # a damaged log may not say whose it is
     steps, state_hash = (state.bandit.step, state.state_hash()) if state.sequence else (0, "")
-    return Verdict(name, public_id(number), state.sequence, steps, met, state_hash, problem)
+    return Verification(name, public_id(number), state.sequence, steps, compared, state_hash, problem)

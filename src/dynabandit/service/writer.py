@@ -1,4 +1,4 @@
-"""The writer: one thread that runs every call in order and commits many of them at once."""
+"""The writer: one thread that runs all requests in order and commits many of them at once."""
 
 import asyncio
 import contextlib
@@ -10,83 +10,86 @@ from typing import Any
 
 import structlog
 
-from dynabandit.service.domain.events import POLICY, Row
-from dynabandit.service.domain.operations import SNAPSHOT_EVERY, Desk
-from dynabandit.service.errors import Conflict, Differs, Refused, StoreFailed
-from dynabandit.service.http.limits import MOST_WAITING, Floor, Room
+from dynabandit.service.admission import MAX_WAITING, AdmissionControl, RecentMinimum
+from dynabandit.service.domain.events import POLICY, EventRow
+from dynabandit.service.domain.rewards import close_expired
+from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
+from dynabandit.service.errors import DomainError, ReplayMismatchError, StoreError, WriteConflictError
 from dynabandit.service.metrics import Metrics
 
-__all__ = ["Call", "Writer"]
+__all__ = ["Writer"]
 
-MOST_CALLS = 256  # in one commit
-PATIENT_COMMITS = 3.0  # a call may wait for one commit, be in the next, and be unlucky
-PATIENT_SECONDS = 0.005  # a burst is no crowd
-SWEEP_SECONDS = 1.0
+MAX_REQUESTS = 256  # per commit
+CROWDED_COMMITS = 3.0  # a request may wait for one commit, be in the next, and be unlucky
+CROWDED_SECONDS = 0.005  # a burst of requests is normal
+MAINTENANCE_SECONDS = 1.0
 SAVE_TIME_SECONDS = 30.0
-TRIES = 3  # of a batch that other processes get in the way of
+ATTEMPTS = 3  # to commit a batch that conflicts with what other processes write
 
 log = structlog.get_logger("dynabandit.service")
 
 
-class Call:
-    """Something to do in the writer's thread; `run` gets the desk and returns the answer, or raises `Refused`."""
+class _Request:
+    """A function to run in the writer's thread, and the future that gets its result."""
 
-    __slots__ = ("abandoned", "alone", "bandits", "change", "events", "future", "names", "run", "started")
+    __slots__ = ("abandoned", "alone", "bandits", "events", "future", "names", "run", "started")
 
     def __init__(
-        self,
-        run: Callable[[Desk], Any],
-        *,
-        name: str | None = None,
-        bandits: Iterable[int] = (),
-        alone: bool = False,
-        events: int = 1,
-        change: bool = False,
+        self, run: Callable[[UnitOfWork], Any], name: str | None, bandits: Iterable[int], alone: bool, events: int
     ) -> None:
         self.run = run
         self.names = () if name is None else (name,)
         self.bandits = tuple(bandits)
-        self.alone = alone  # needs a commit of its own, because it reads the log
-        self.events = events  # that it brings, about
-        self.change = change  # is let in where others are turned away
+        self.alone = alone
+        self.events = events
+        self.started = 0.0
         self.future: asyncio.Future[Any] | None = None
         self.abandoned = False
-        self.started = time.monotonic()
 
 
 class Writer:
-    """The thread that owns the states and the store's connection.
+    """The thread that owns the states of all bandits and the store's connection for writing.
 
     Parameters
     ----------
-    desk
-        What calls work on.
+    work
+        What requests work on.
     metrics
         Where it counts.
-    most_waiting
-        How many calls may wait; more are turned away, so that those that wait do not wait long. See `Room`.
+    max_waiting
+        How many requests may wait; others are refused, so that no request waits long. See `AdmissionControl`.
     patience
-        Seconds after which a call that was not committed is answered with 503.
+        Seconds after which a request that was not committed fails.
+    timer
+        Returns seconds that never go back.
     """
 
-    def __init__(self, desk: Desk, metrics: Metrics, most_waiting: int = MOST_WAITING, patience: float = 5.0) -> None:
-        self._desk = desk
-        self._store = desk.store
+    def __init__(
+        self,
+        work: UnitOfWork,
+        metrics: Metrics,
+        max_waiting: int = MAX_WAITING,
+        patience: float = 5.0,
+        timer: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._work = work
+        self._store = work.store
         self._metrics = metrics
-        self.room = Room(most_waiting, self._crowded)
-        self._commit_floor = Floor()
+        self._timer = timer
+        self.admission = AdmissionControl(max_waiting, self._is_crowded)
+        self._shortest_commit = RecentMinimum()
         self._patience = patience
-        self._queue: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
-        self._waiting: dict[Call, None] = {}  # in order; only the event loop touches it
-        self._thread = threading.Thread(target=self._work, name="dynabandit-writer", daemon=True)
+        self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._waiting: dict[_Request, None] = {}  # in order; only the event loop uses it
+        self._thread = threading.Thread(target=self._run_thread, name="dynabandit-writer", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._patrol: asyncio.TimerHandle | None = None
-        self._next_sweep = 0.0
+        self._timeouts: asyncio.TimerHandle | None = None
+        self._next_maintenance = 0.0
         self._next_save = 0.0
-        self._sweep_all = True
+        self._load_all = True
         self._prepared = False
-        self._house_problem: str | None = None  # what was last said to be wrong, until it is right again
-        self.failures = 0  # calls that the store left unanswered
+        self._maintenance_problem: str | None = None  # the latest one that was logged, until it is over
+        self.failures = 0  # requests that the store left unanswered
         self.saved_at: dict[int, int] = {}  # bandit -> sequence of the latest snapshot
 
     # In the event loop's thread
@@ -95,41 +98,66 @@ class Writer:
         """Start; call it in a running event loop."""
         self._loop = asyncio.get_running_loop()
         self._thread.start()
-        self._look_after()
+        self._check_timeouts()
 
-    def submit(self, call: Call) -> "asyncio.Future[Any]":
-        """Hand over a call; the result comes after its commit."""
+    def submit(
+        self,
+        run: Callable[[UnitOfWork], Any],
+        *,
+        name: str | None = None,
+        bandits: Iterable[int] = (),
+        alone: bool = False,
+        events: int = 1,
+        change: bool = False,
+    ) -> "asyncio.Future[Any]":
+        """Run a function in the writer's thread; its result, or its error, is there after the commit.
+
+        Parameters
+        ----------
+        run
+            Reads and changes the unit of work; it may run more than once.
+        name, bandits
+            The bandits that it uses, by name or by number.
+        alone
+            Whether it needs its own commit, because it reads the log.
+        events
+            About how many events it adds.
+        change
+            Whether it is admitted when decisions and rewards are refused.
+        """
         assert self._loop is not None
-        self.room.enter(call.events, call.change)
-        call.future = self._loop.create_future()
-        self._waiting[call] = None
-        self._queue.put(call)
-        return call.future
+        self.admission.enter(events, change)
+        request = _Request(run, name, bandits, alone, events)
+        request.started = self._timer()
+        request.future = self._loop.create_future()
+        self._waiting[request] = None
+        self._queue.put(request)
+        return request.future
 
-    def _crowded(self) -> bool:
-        """Whether the call that waits longest has waited longer than a burst or the disk explain."""
-        longest = next(iter(self._waiting), None)
-        patience = max(PATIENT_SECONDS, PATIENT_COMMITS * self._commit_floor.seconds)
-        return longest is not None and time.monotonic() - longest.started > patience
+    def _is_crowded(self) -> bool:
+        """Whether the oldest request has waited longer than a burst or the disk explain."""
+        oldest = next(iter(self._waiting), None)
+        limit = max(CROWDED_SECONDS, CROWDED_COMMITS * self._shortest_commit.seconds)
+        return oldest is not None and self._timer() - oldest.started > limit
 
-    def _look_after(self) -> None:
-        """Answer calls that have waited too long: the store is slow or gone."""
+    def _check_timeouts(self) -> None:
+        """Answer requests that have waited too long: the store is slow or not available."""
         assert self._loop is not None
-        limit = time.monotonic() - self._patience
-        for call in list(self._waiting):
-            if call.started > limit:
+        limit = self._timer() - self._patience
+        for request in list(self._waiting):
+            if request.started > limit:
                 break
-            call.abandoned = True
+            request.abandoned = True
             self.failures += 1
-            self._settle(call, StoreFailed("the store did not answer in time"), failed=True)
+            self._answer(request, StoreError("the store did not answer in time"), failed=True)
         self._metrics.waiting.set(len(self._waiting))
-        self._patrol = self._loop.call_later(min(0.25, self._patience / 4), self._look_after)
+        self._timeouts = self._loop.call_later(min(0.25, self._patience / 4), self._check_timeouts)
 
-    def _settle(self, call: Call, result: Any, failed: bool) -> None:
-        if call in self._waiting:
-            del self._waiting[call]
-            self.room.leave(call.events)
-        future = call.future
+    def _answer(self, request: _Request, result: Any, failed: bool) -> None:
+        if request in self._waiting:
+            del self._waiting[request]
+            self.admission.leave(request.events)
+        future = request.future
         if future is None or future.done():
             return
         if failed:
@@ -137,155 +165,152 @@ class Writer:
         else:
             future.set_result(result)
 
-    def _deliver(self, results: list[tuple[Call, Any, bool]]) -> None:
-        for call, result, failed in results:
-            self._settle(call, result, failed)
+    def _answer_all(self, results: list[tuple[_Request, Any, bool]]) -> None:
+        for request, result, failed in results:
+            self._answer(request, result, failed)
 
     async def stop(self) -> None:
         """Finish what waits, save snapshots, close the store."""
-        if self._patrol is not None:
-            self._patrol.cancel()
+        if self._timeouts is not None:
+            self._timeouts.cancel()
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
     # In the writer's thread
 
-    def _work(self) -> None:
-        ended = False
-        while not ended:
-            batch, ended = self._take()
-            if batch:
-                self._serve(batch)
-            if time.monotonic() >= self._next_sweep and not ended:
-                self._keep_house()
-        self._farewell()
+    def _run_thread(self) -> None:
+        is_last = False
+        while not is_last:
+            batch, is_last = self._take_batch()
+            shared: list[_Request] = []  # requests that share a commit
+            for request in batch:
+                if request.alone:
+                    self._commit_and_answer(shared)
+                    self._commit_and_answer([request])
+                    shared = []
+                else:
+                    shared.append(request)
+            self._commit_and_answer(shared)
+            if self._timer() >= self._next_maintenance and not is_last:
+                self._maintain()
+        self._shutdown()
 
-    def _take(self) -> tuple[list[Call], bool]:
-        """Wait for calls and return all that are there, up to a limit."""
-        batch: list[Call] = []
+    def _take_batch(self) -> tuple[list[_Request], bool]:
+        """Wait for requests; return all that are there, up to a limit, and whether the thread is to end."""
+        batch: list[_Request] = []
         with contextlib.suppress(queue.Empty):
-            call = self._queue.get(timeout=max(0.0, self._next_sweep - time.monotonic()))
+            request = self._queue.get(timeout=max(0.0, self._next_maintenance - self._timer()))
             while True:
-                if call is None:
+                if request is None:
                     return batch, True
-                if not call.abandoned:
-                    batch.append(call)
-                if len(batch) >= MOST_CALLS:
+                if not request.abandoned:
+                    batch.append(request)
+                if len(batch) >= MAX_REQUESTS:
                     break
-                call = self._queue.get_nowait()
+                request = self._queue.get_nowait()
         return batch, False
 
-    def _serve(self, batch: list[Call]) -> None:
-        """Run a batch in runs that share a commit; a call that stands alone ends a run."""
-        run: list[Call] = []
-        for call in batch:
-            if call.alone:
-                self._run(run)
-                self._run([call])
-                run = []
-            else:
-                run.append(call)
-        self._run(run)
-
-    def _run(self, calls: list[Call]) -> None:
-        if not calls:
+    def _commit_and_answer(self, requests: list[_Request]) -> None:
+        if not requests:
             return
-        results = self._commit(calls)
+        results = self._commit(requests)
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop has gone: nobody waits for an answer
-                self._loop.call_soon_threadsafe(self._deliver, results)
+            with contextlib.suppress(RuntimeError):  # the event loop has ended: nobody waits for the answers
+                self._loop.call_soon_threadsafe(self._answer_all, results)
 
-    def _commit(self, calls: list[Call]) -> list[tuple[Call, Any, bool]]:
-        for attempt in range(TRIES):
+    def _commit(self, requests: list[_Request]) -> list[tuple[_Request, Any, bool]]:
+        """Run requests and commit them together; return the result of each, or its error and True."""
+        for attempt in range(ATTEMPTS):
             try:
-                return self._attempt(calls)
-            except Conflict as error:
-                self._give_up()
-                if attempt == TRIES - 1:
-                    return [(call, StoreFailed(str(error)), True) for call in calls]
-            except StoreFailed as error:
-                self._give_up()
+                return self._try_to_commit(requests)
+            except WriteConflictError as error:
+                self._discard()
+                if attempt == ATTEMPTS - 1:
+                    return [(request, StoreError(str(error)), True) for request in requests]
+            except StoreError as error:
+                self._discard()
                 self._metrics.store_failures.inc()
                 self.failures += 1
-                log.error("store failed", problem=str(error), calls=len(calls))
-                return [(call, error, True) for call in calls]
+                log.error("store failed", problem=str(error), calls=len(requests))
+                return [(request, error, True) for request in requests]
             except Exception as error:
-                self._give_up()
-                if len(calls) > 1:  # find the one, and let the others through
-                    return [result for call in calls for result in self._commit([call])]
+                self._discard()
+                if len(requests) > 1:  # find the one that failed, and commit the others
+                    return [result for request in requests for result in self._commit([request])]
                 log.exception("call failed")
-                return [(calls[0], error, True)]
+                return [(requests[0], error, True)]
         raise AssertionError("unreachable")
 
-    def _attempt(self, calls: list[Call]) -> list[tuple[Call, Any, bool]]:
-        desk, results = self._desk, []
+    def _try_to_commit(self, requests: list[_Request]) -> list[tuple[_Request, Any, bool]]:
+        work, results = self._work, []
         self._prepare()
         if self._store.shared:
-            self._lock(calls)
-        for call in calls:
+            self._lock_bandits(requests)
+        for request in requests:
             try:
-                results.append((call, call.run(desk), False))
-            except (Refused, Differs) as error:
-                results.append((call, error, True))
-        rows = desk.rows
-        swapped = {row.bandit for row in rows if row.kind == POLICY}
-        if self._store.shared:  # in the same transaction: the other processes need not learn it all again
-            for number in swapped:
-                self._store.save_snapshot(number, desk.snapshot(number))
-        if rows or desk.created or desk.deleted or desk.erased:
+                results.append((request, request.run(work), False))
+            except (DomainError, ReplayMismatchError) as error:
+                results.append((request, error, True))
+        events = work.events
+        new_policy = {event.bandit for event in events if event.kind == POLICY}
+        if self._store.shared:  # in the same transaction: other processes need not learn all rewards again
+            for number in new_policy:
+                self._store.save_snapshot(number, work.snapshot(number))
+        if events or work.created or work.deleted or work.erased:
             started = time.perf_counter()
-            self._store.commit(rows, desk.created, desk.deleted, desk.erased)
-            taken = time.perf_counter() - started
-            self._commit_floor.saw(taken)
-            self._metrics.committed(rows, taken)
+            self._store.commit(events, work.created, work.deleted, work.erased)
+            seconds = time.perf_counter() - started
+            self._shortest_commit.add(seconds)
+            self._metrics.count_commit(events, seconds)
         elif self._store.shared:
             self._store.commit(())
-        self._count(rows)
-        for number in (*desk.deleted, *desk.erased):
-            if (gone := desk.states.pop(number, None)) is not None:
-                self._metrics.forget(gone.settings.name)
-        desk.clear()
-        for number in {row.bandit for row in rows}:
-            if number in swapped and not self._store.shared:
-                self._save_snapshot(number)
-            self._snapshot_if_due(number)
+        self._after_commit(new_policy)
         return results
 
-    def _count(self, rows: list[Row]) -> None:
-        by_bandit: dict[int, list[Row]] = {}
-        for row in rows:
-            by_bandit.setdefault(row.bandit, []).append(row)
-        for number, some in by_bandit.items():
-            state = self._desk.states[number]
-            self._metrics.learnt(state.settings.name, state.bandit.names, some)
+    def _after_commit(self, new_policy: set[int]) -> None:
+        """Count the events of the batch, forget deleted bandits and save snapshots that are due."""
+        work, by_bandit = self._work, dict[int, list[EventRow]]()
+        for event in work.events:
+            by_bandit.setdefault(event.bandit, []).append(event)
+        for number, events in by_bandit.items():
+            state = work.states[number]
+            self._metrics.count_arms(state.settings.name, state.bandit.names, events)
+        for number in (*work.deleted, *work.erased):
+            if (gone := work.states.pop(number, None)) is not None:
+                self._metrics.remove_bandit(gone.settings.name)
+        work.clear()
+        for number in by_bandit:
+            if number in new_policy and not self._store.shared:
+                self._save_snapshot(number)
+            self._save_snapshot_if_due(number)
 
     def _prepare(self) -> None:
         if not self._prepared:
             self._store.prepare()
-            self._desk.clock.reach(self._store.latest_time())
+            self._work.clock.advance_to(self._store.latest_time())
             self._prepared = True
 
-    def _lock(self, calls: list[Call]) -> None:
-        """Keep other processes out, and take in what they have written."""
-        desk = self._desk
-        numbers = {number for call in calls for number in call.bandits}
-        named = {number for call in calls for name in call.names if (number := desk.number(name)) is not None}
+    def _lock_bandits(self, requests: list[_Request]) -> None:
+        """Keep other processes from writing to the bandits, and apply the events that they have written."""
+        work = self._work
+        numbers = {number for request in requests for number in request.bandits}
+        named = {number for request in requests for name in request.names if (number := work.find(name)) is not None}
         numbers |= named
         self._store.begin(sorted(numbers))
-        if (numbers - self._store.alive(numbers)) & (named | desk.states.keys()):
-            raise Conflict("a bandit was deleted meanwhile")  # names and states are then looked up again
+        if (numbers - self._store.alive(numbers)) & (named | work.states.keys()):
+            raise WriteConflictError("a bandit was deleted meanwhile")  # names and states are then looked up again
         for number in numbers:
-            if number in desk.states:
-                desk.catch_up(number)
+            if number in work.states:
+                work.catch_up(number)
 
-    def _give_up(self) -> None:
-        """Forget all that was not committed: the log is read again at the next call."""
-        self._desk.drop()
+    def _discard(self) -> None:
+        """Forget all that was not committed; the next request reads the log again."""
+        self._work.discard()
         self.saved_at.clear()
         self._store.rollback()
 
-    def _snapshot_if_due(self, number: int) -> None:
-        state = self._desk.states.get(number)
+    def _save_snapshot_if_due(self, number: int) -> None:
+        state = self._work.states.get(number)
         if state is None or state.deleted:
             return
         saved = self.saved_at.setdefault(number, state.sequence - state.sequence % SNAPSHOT_EVERY)
@@ -293,66 +318,63 @@ class Writer:
             self._save_snapshot(number)
 
     def _save_snapshot(self, number: int) -> None:
-        """Save a snapshot; where that fails nothing is lost but time."""
+        """Save a snapshot; if that fails, only the next start takes longer."""
         try:
-            snapshot = self._desk.snapshot(number)
+            snapshot = self._work.snapshot(number)
             self._store.save_snapshot(number, snapshot)
             self.saved_at[number] = snapshot.sequence
-        except Exception as error:  # the calls of this batch are committed, and must be answered so
+        except Exception as error:  # the requests of this batch are committed, and must be answered
             log.warning("snapshot failed", problem=str(error))
-            self._give_up()
+            self._discard()
 
-    def _keep_house(self) -> None:
-        """Close what has ended, and write down the time now and then."""
-        now = time.monotonic()
-        self._next_sweep = now + SWEEP_SECONDS
+    def _maintain(self) -> None:
+        """Close decisions whose window has ended, and save the time of the clock now and then."""
+        now = self._timer()
+        self._next_maintenance = now + MAINTENANCE_SECONDS
         try:
             self._prepare()
             if now >= self._next_save:
                 self._next_save = now + SAVE_TIME_SECONDS
-                self._sweep_all = True
-                self._store.save_time(self._desk.clock.now())
-            for number in self._to_sweep():
-                self._sweep(number)
+                self._load_all = True
+                self._store.save_time(self._work.clock.now())
+            for number in self._find_expired():
+                self._close_expired(number)
             problem = None
-        except Exception as error:  # this thread must outlive whatever goes wrong
-            self._give_up()
+        except Exception as error:  # this thread must survive every error
+            self._discard()
             problem = str(error)
-        self._note_house(problem)
-
-    def _note_house(self, problem: str | None) -> None:
-        """Write down what is wrong when it begins and when it ends, rather than once a second."""
-        before, self._house_problem = self._house_problem, problem
-        if problem is not None and problem != before:
-            log.error("housekeeping failed", problem=problem)
+        before, self._maintenance_problem = self._maintenance_problem, problem
+        if problem is not None and problem != before:  # not once per second
+            log.error("maintenance failed", problem=problem)
         elif problem is None and before is not None:
-            log.info("housekeeping goes on")
+            log.info("maintenance works again")
 
-    def _to_sweep(self) -> list[int]:
+    def _find_expired(self) -> list[int]:
         """Return the bandits that may have a decision whose window has ended."""
-        desk = self._desk
-        if self._sweep_all:
+        work = self._work
+        if self._load_all:
             after = ""
             while page := self._store.bandits(after=after):
                 for bandit in page:
-                    with contextlib.suppress(Differs):
-                        desk.state(bandit.number)
+                    with contextlib.suppress(ReplayMismatchError):
+                        work.state(bandit.number)
                 after = page[-1].name
-            self._sweep_all = False
-        return [number for number, state in desk.states.items() if desk.clock.now() > state.due_at]
+            self._load_all = False
+        return [number for number, state in work.states.items() if work.clock.now() > state.due_at]
 
-    def _sweep(self, number: int) -> None:
-        """Close decisions a page at a time, each page in a commit of its own, while calls go on in between."""
-        result = self._commit([Call(lambda desk: desk.sweep(desk.known(number)), bandits=[number])])[0]
-        if result[1] is True:
-            self._next_sweep = 0.0
+    def _close_expired(self, number: int) -> None:
+        """Close one page of decisions in its own commit; requests are served between two pages."""
+        request = _Request(lambda work: close_expired(work, number), None, [number], alone=True, events=0)
+        _, has_more, _ = self._commit([request])[0]
+        if has_more is True:
+            self._next_maintenance = 0.0
 
-    def _farewell(self) -> None:
-        """Save a snapshot of every state that moved since the last one, and close."""
-        for number, state in list(self._desk.states.items()):
+    def _shutdown(self) -> None:
+        """Save a snapshot of every state that changed since its last one, and close the store."""
+        for number, state in list(self._work.states.items()):
             if not state.deleted and state.sequence > self.saved_at.get(number, 0):
                 self._save_snapshot(number)
-        with contextlib.suppress(StoreFailed):
+        with contextlib.suppress(StoreError):
             if self._prepared:
-                self._store.save_time(self._desk.clock.now())
+                self._store.save_time(self._work.clock.now())
         self._store.close()

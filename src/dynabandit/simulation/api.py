@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynabandit import frames
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED, stream
 from dynabandit.environments import Environment, environment as make_environment
-from dynabandit.errors import integer, unknown
+from dynabandit.errors import extra, integer, unknown
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import cpu as on_threads
-from dynabandit.simulation.backends import check_backend, takes_gpu
+from dynabandit.simulation.backends import check_backend, cores, takes_gpu
+from dynabandit.simulation.request import Progress, Request
 from dynabandit.simulation.stepper import empty_record
-from dynabandit.simulation.work import Progress, Work, cores
 
 if TYPE_CHECKING:
     import pandas
@@ -81,11 +80,18 @@ class Simulation:
         >>> db.simulate("ts", "case-1", horizon=100, replications=3, times=5).to_pandas().shape
         (15, 3)
         """
-        return frames.pandas_frame(frames.tidy(self.times, self.regret))
+        return extra("pandas", "frames").DataFrame(self._columns())
 
     def to_polars(self) -> "polars.DataFrame":
         """Return the regret as a polars data frame, a row for each replication and recorded step."""
-        return frames.polars_frame(frames.tidy(self.times, self.regret))
+        return extra("polars", "frames").DataFrame(self._columns())
+
+    def _columns(self) -> dict[str, np.ndarray]:
+        return {
+            "replication": np.repeat(np.arange(self.replications), len(self.times)),
+            "step": np.tile(self.times, self.replications),
+            "regret": self.regret.ravel(),
+        }
 
     def to_xarray(self) -> "xarray.Dataset":
         """Return all that was recorded as an xarray data set with named axes.
@@ -108,7 +114,7 @@ class Simulation:
                 coordinates["every_step"] = np.arange(1, self.horizon + 1)
                 variables[name] = (("replication", "every_step"), kept)
         names = {"policy": self.policy.label, "environment": self.environment.name, "seed": self.seed}
-        return frames.dataset(variables, coordinates, names)
+        return extra("xarray", "frames").Dataset(variables, coords=coordinates, attrs=names)
 
     def __repr__(self) -> str:
         plural = "" if self.replications == 1 else "s"
@@ -232,14 +238,15 @@ def compare(
     block = None if block is None else integer("block", block, 1)
     seed = integer("seed", seed, 0, LARGEST_SEED)
     check_backend(backend, precision, world, named, horizon)
-    work = Work(world, named, horizon, stream(seed, first_replication), marks, _progress(progress))
-    records = {label: empty_record(marks, replications, kept_steps=horizon if keep else 0) for label in named}
+    request = Request(world, named, horizon, stream(seed, first_replication), marks, _progress(progress))
+    kept_steps, dtype = horizon if keep else 0, world.reward_law.dtype
+    records = {label: empty_record(marks, replications, kept_steps, dtype) for label in named}
     if takes_gpu(backend, replications * horizon * world.arms * len(named)):
         from dynabandit.simulation.cuda import launch
 
-        launch.run(work, records, replications, block, precision)
+        launch.run(request, records, replications, block, precision)
     else:
-        on_threads.run(work, records, replications, threads, block)
+        on_threads.run(request, records, replications, threads, block)
     return {
         label: Simulation(
             policy=policy,

@@ -7,7 +7,7 @@ import pytest
 
 import dynabandit as db
 from dynabandit.client import Client, ServiceError
-from dynabandit.service.service import MOST_PREVIEWS
+from dynabandit.service.service import MAX_PREVIEWS
 from dynabandit.service.stores import SqliteStore, open_store
 from service.harness import assert_replay_agrees, running, talking, wait_for
 
@@ -149,10 +149,10 @@ def test_previews_however_many_keep_no_swap_and_no_new_bandit_waiting(held):
         with Client(server.url, tries=1, timeout=60) as one:
             return one.preview_policy("b", "ts").rewards
 
-    pool = server.service._previews
-    with ThreadPoolExecutor(MOST_PREVIEWS) as callers:
-        previews = [callers.submit(ask) for _ in range(MOST_PREVIEWS)]
-        wait_for(lambda: pool.inside == MOST_PREVIEWS)
+    pool = server.service.previews
+    with ThreadPoolExecutor(MAX_PREVIEWS) as callers:
+        previews = [callers.submit(ask) for _ in range(MAX_PREVIEWS)]
+        wait_for(lambda: pool.requests == MAX_PREVIEWS)
         try:
             with pytest.raises(ServiceError, match="429"):
                 client.preview_policy("b", "ts")
@@ -161,7 +161,7 @@ def test_previews_however_many_keep_no_swap_and_no_new_bandit_waiting(held):
             assert not any(one.done() for one in previews)
         finally:
             store.go_on.release(10)
-        assert [one.result(60) for one in previews] == [600] * MOST_PREVIEWS
+        assert [one.result(60) for one in previews] == [600] * MAX_PREVIEWS
 
 
 def test_a_preview_of_many_arms_takes_fewer_draws(client):
@@ -187,7 +187,7 @@ def test_an_arm_that_comes_during_the_replay_makes_it_start_again(held):
 
 def test_a_swap_ends_however_often_arms_come_and_go(held, monkeypatch):
     store, server, client = held
-    monkeypatch.setattr("dynabandit.service.service.WARMINGS", 2)
+    monkeypatch.setattr("dynabandit.service.policy_change.WARM_STARTS", 2)
     swap = swap_in_the_background(store, server.url, "ucb")
     for number in range(2):
         client.add_arm("b", f"new {number}")

@@ -18,9 +18,11 @@ from dynabandit.policies import POLICIES
 from dynabandit.service import api_types
 from dynabandit.service.clock import Clock
 from dynabandit.service.commands import app
-from dynabandit.service.domain import operations as desk_module
-from dynabandit.service.domain.bandit_state import MOST_OPEN
-from dynabandit.service.domain.operations import Desk
+from dynabandit.service.domain import changes
+from dynabandit.service.domain.bandit_state import MAX_OPEN
+from dynabandit.service.domain.decisions import decide
+from dynabandit.service.domain.rewards import close_expired, reward
+from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
 from dynabandit.service.export import decisions
 from dynabandit.service.keys import Keyring
 from dynabandit.service.stores import open_store
@@ -34,36 +36,36 @@ USABLE = [name for name, kind in POLICIES.items() if not kind.informed]
 
 
 class Bench:
-    """A desk with a store and no HTTP, for long histories."""
+    """A unit of work with a store and no HTTP, for long histories."""
 
     def __init__(self, url: str, policy: str = "aff-ots", parameters: dict | None = None) -> None:
         self.store = open_store(url)
         self.store.prepare()
-        self.desk = Desk(self.store, Clock(lambda: 0.0))
+        self.work = UnitOfWork(self.store, Clock(lambda: 0.0))
         asked = api_types.Create(arms=ARMS, policy=policy, parameters=parameters or {}, seed=11)
-        self.state = self.commit(lambda: self.desk.create("b", asked))[1]
+        self.state, _ = self.commit(lambda: changes.create(self.work, "b", asked))
         self.number = self.state.number
 
     def commit(self, work):
         self.store.begin([])
         result = work()
-        self.store.commit(self.desk.rows, self.desk.created, self.desk.deleted)
-        self.desk.clear()
+        self.store.commit(self.work.events, self.work.created, self.work.deleted)
+        self.work.clear()
         return result
 
     def learn(self, steps: int, late: int = 0) -> None:
-        made = self.commit(lambda: self.desk.decide(self.state, steps, None))
+        made = self.commit(lambda: decide(self.work, "b", steps, None))
         rng = np.random.default_rng(self.state.sequence)
         order = made if not late else [made[i] for i in rng.permutation(len(made))]
 
         def rewards() -> None:
             for one in order:
-                self.desk.reward(self.number, one.step, float(rng.random() < (0.7 if one.arm == "blue" else 0.3)))
+                reward(self.work, self.number, one.step, float(rng.random() < (0.7 if one.arm == "blue" else 0.3)))
 
         self.commit(rewards)
 
     def replayed_hash(self) -> str:
-        return Desk(self.store, Clock(lambda: 0.0)).state(self.number).state_hash()
+        return UnitOfWork(self.store, Clock(lambda: 0.0)).state(self.number).state_hash()
 
 
 @pytest.mark.parametrize("policy", USABLE)
@@ -71,12 +73,12 @@ def test_every_policy_replays_bit_for_bit_with_late_rewards_and_changes(sqlite_u
     bench = Bench(sqlite_url, policy, PARAMETERS.get(policy))
     bench.learn(40)
     bench.learn(40, late=1)
-    bench.commit(lambda: bench.desk.add_arm(bench.state, "new"))
+    bench.commit(lambda: changes.add_arm(bench.work, "b", "new"))
     bench.learn(20, late=1)
-    bench.commit(lambda: bench.desk.change_arm(bench.state, "red", api_types.ChangeArm(paused=True)))
-    bench.commit(lambda: bench.desk.change_arm(bench.state, "blue", api_types.ChangeArm(max_share=0.5)))
+    bench.commit(lambda: changes.change_arm(bench.work, "b", "red", api_types.ChangeArm(paused=True)))
+    bench.commit(lambda: changes.change_arm(bench.work, "b", "blue", api_types.ChangeArm(max_share=0.5)))
     bench.learn(20)
-    bench.commit(lambda: bench.desk.set_policy(bench.state, api_types.SetPolicy("aff-ts")))
+    bench.commit(lambda: changes.set_policy(bench.work, "b", api_types.SetPolicy("aff-ts")))
     bench.learn(20, late=1)
     assert bench.replayed_hash() == bench.state.state_hash()
     bench.store.close()
@@ -86,7 +88,7 @@ def test_every_policy_replays_bit_for_bit_with_late_rewards_and_changes(sqlite_u
 def test_a_snapshot_and_the_log_alone_give_the_same_state(store_url):
     bench = Bench(store_url)
     bench.learn(100)
-    bench.store.save_snapshot(bench.number, bench.desk.snapshot(bench.number))
+    bench.store.save_snapshot(bench.number, bench.work.snapshot(bench.number))
     bench.learn(30)
     from_snapshot = bench.replayed_hash()
     bench.store.write([("DELETE FROM snapshots", ())])
@@ -256,25 +258,25 @@ def test_a_key_that_is_not_utf_8_opens_nothing_and_locks_nobody_out(sqlite_url, 
     assert (listed.exit_code, len(listed.output.splitlines())) == (0, 2)
     with contextlib.closing(open_store(sqlite_url)) as store:
         ring = Keyring(store.api_keys())
-    assert ring.holder(f"Bearer {bad}") is None
-    assert ring.holder(f"Bearer {good}") is not None
+    assert ring.find(f"Bearer {bad}") is None
+    assert ring.find(f"Bearer {good}") is not None
 
 
 def test_what_is_kept_in_memory_does_not_grow_with_the_log(sqlite_url):
     bench = Bench(sqlite_url)
-    for _ in range(MOST_OPEN // 1000 + 3):
-        bench.commit(lambda: bench.desk.decide(bench.state, 1000, None))
-    assert len(bench.state.open) == MOST_OPEN
+    for _ in range(MAX_OPEN // 1000 + 3):
+        bench.commit(lambda: decide(bench.work, "b", 1000, None))
+    assert len(bench.state.open) == MAX_OPEN
     first = bench.store.decision(bench.number, 1)
     assert first.kind is None
-    bench.commit(lambda: bench.desk.reward(bench.number, 1, 1.0))
+    bench.commit(lambda: reward(bench.work, bench.number, 1, 1.0))
     assert bench.store.decision(bench.number, 1).value == 1.0, "the store knows what memory has let go"
     assert bench.replayed_hash() == bench.state.state_hash()
     bench.store.close()
 
 
 def test_snapshots_come_often_enough_to_bound_recovery():
-    assert desk_module.SNAPSHOT_EVERY <= 10_000
+    assert SNAPSHOT_EVERY <= 10_000
 
 
 def test_export_has_every_decision_with_its_reward_and_propensity(server, clock):
@@ -354,7 +356,7 @@ def test_a_backup_is_restored_as_the_documentation_says(tmp_path):
         client.decide_many("b", 100)
         server.kill()
     assert (tmp_path / "dynabandit.db-wal").stat().st_size > 0, "what it leaves behind must not reach the backup"
-    text = Path(__file__).parents[2].joinpath("docs", "service.md").read_text()
+    text = Path(__file__).parents[3].joinpath("docs", "service.md").read_text()
     steps = re.findall(r"^\$ ((?:rm|cp) .*dynabandit\.db.*)$", text, re.MULTILINE)
     assert len(steps) == 2
     for step in steps:
@@ -378,15 +380,15 @@ def test_verify_covers_deleted_bandits(store_url):
 def test_a_decision_is_closed_after_the_end_of_its_window_and_not_at_it(sqlite_url):
     store, now = open_store(sqlite_url), [0.0]
     store.prepare()
-    desk = Desk(store, Clock(lambda: now[0]))
-    state = desk.create("b", api_types.Create(arms=ARMS, seed=1, reward_window=10, default_reward=0.5))[1]
-    desk.decide(state, 2, None)
-    store.commit(desk.rows, desk.created)
-    desk.clear()
+    work = UnitOfWork(store, Clock(lambda: now[0]))
+    state, _ = changes.create(work, "b", api_types.Create(arms=ARMS, seed=1, reward_window=10, default_reward=0.5))
+    decide(work, "b", 2, None)
+    store.commit(work.events, work.created)
+    work.clear()
     now[0] = 10.0
-    desk.sweep(state)
-    assert desk.rows == []
+    close_expired(work, state.number)
+    assert work.events == []
     now[0] = 10.001
-    desk.sweep(state)
-    assert [(row.kind, row.settles, row.value) for row in desk.rows] == [("close", 1, 0.5), ("close", 2, 0.5)]
+    close_expired(work, state.number)
+    assert [(row.kind, row.settles, row.value) for row in work.events] == [("close", 1, 0.5), ("close", 2, 0.5)]
     store.close()

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dynabandit.client import ServiceError
+from dynabandit.service.clock import Clock
 from dynabandit.service.stores import open_store
 from service.harness import HeldStore, assert_replay_agrees, running, talking, wait_for
 
@@ -112,7 +113,7 @@ def test_calls_that_share_a_commit_share_what_they_have_done(sqlite_url):
         assert store.begun.wait(20)  # all others wait for this commit, and then have one together
         keyed = [pool.submit(client.decide, "b", "same") for _ in range(8)]
         rewards = [pool.submit(status_of, client.reward, decision, 1) for _ in range(8)]
-        wait_for(lambda: server.service._writer.room.calls == 17)
+        wait_for(lambda: server.service.writer.admission.requests == 17)
         store.open.set()
         assert first.result(20).step == 2
         assert {one.result(20).step for one in keyed} == {3}
@@ -200,28 +201,26 @@ def test_defaults_are_given_to_every_one_of_many_pages_of_decisions(client, cloc
     assert client.state("b").sequence == 2401
 
 
-def test_a_jump_of_the_wall_clock_expires_nothing_and_a_window_still_ends(store_url, monkeypatch):
-    wall, clock = [1e9], None
-    monkeypatch.setattr("dynabandit.service.domain.operations.time.time", lambda: wall[0])
-    with running(open_store(store_url)) as server, talking(server.url) as (client, _):
-        assert clock is None
-        client.create("b", ARMS, reward_window=3600, default_reward=0)
-        for jump in (86400, -2 * 86400, 3 * 86400):
-            decision = client.decide("b").decision
-            wall[0] += jump
-            assert status_of(client.reward, decision, 1) == 200
-        assert closed(client) == []
+def test_a_jump_of_the_wall_clock_expires_nothing(store_url):
+    wall = [1e9]
+    with running(open_store(store_url), clock=Clock(wall=lambda: wall[0])) as server:
+        with talking(server.url) as (client, _):
+            client.create("b", ARMS, reward_window=3600, default_reward=0)
+            for jump in (86400, -2 * 86400, 3 * 86400):
+                decision = client.decide("b").decision
+                wall[0] += jump
+                assert status_of(client.reward, decision, 1) == 200
+            assert closed(client) == []
+            assert [event.wall for event in client.events("b")][-1] == 1e9 + 2 * 86400
 
 
-def test_a_restart_a_day_later_by_the_wall_clock_expires_nothing(store_url, monkeypatch):
+def test_a_restart_a_day_later_by_the_wall_clock_expires_nothing(store_url):
     with running(open_store(store_url)) as server, talking(server.url) as (client, _):
         client.create("b", ARMS, reward_window=3600, default_reward=0)
         decisions = [client.decide("b").decision for _ in range(2)]
     for decision, later in zip(decisions, (86400, -86400), strict=True):
-        monkeypatch.setattr(
-            "dynabandit.service.domain.operations.time.time", lambda later=later: time.time_ns() / 1e9 + later
-        )
-        with running(open_store(store_url)) as server, talking(server.url) as (client, _):
+        clock = Clock(wall=lambda later=later: time.time() + later)
+        with running(open_store(store_url), clock=clock) as server, talking(server.url) as (client, _):
             assert status_of(client.reward, decision, 1) == 200
             assert closed(client) == []
 

@@ -81,7 +81,7 @@ def test_a_policy_and_its_parameters_are_bounded_before_anything_is_done_with_th
                 answer = http.request(method, path, json=body)
                 assert (answer.status_code, f"of at most {most} " in answer.text) == (422, True), answer.text
         assert http.put("/v1/bandits/c", json={"arms": ARMS, "policy": "ubc"}).status_code == 422
-        assert server.service._compiled == {"ucb"}
+        assert server.service.compiled == {"ucb"}
 
 
 def test_no_bandit_and_no_arm_has_a_name_that_browsers_take_out_of_an_address(quiet):
@@ -314,9 +314,9 @@ def test_keys_are_compared_in_constant_time_and_stored_hashed(monkeypatch):
     key, row = new_key("read")
     assert hmac.compare_digest is not None
     ring = Keyring([row])
-    assert ring.holder(f"Bearer {key}").role == "read"
-    assert ring.holder("Bearer dyna_unknown_x") is None
-    assert ring.holder(None) is None
+    assert ring.find(f"Bearer {key}").role == "read"
+    assert ring.find("Bearer dyna_unknown_x") is None
+    assert ring.find(None) is None
     assert len(compared) == 3, "an unknown key takes the same comparison as a known one"
     assert key.split("_", 2)[2] not in str(row)
 

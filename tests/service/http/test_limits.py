@@ -3,12 +3,12 @@
 import pytest
 
 from dynabandit.client import ServiceError
-from dynabandit.service.api_types import MOST_ARMS
+from dynabandit.service.api_types import MAX_ARMS
 from service.harness import assert_replay_agrees, process, talking
 
 
 def test_a_hundred_thousand_arms_decide_learn_pause_and_replay(sqlite_url):
-    arms = [f"arm {number}" for number in range(MOST_ARMS)]
+    arms = [f"arm {number}" for number in range(MAX_ARMS)]
     with process(sqlite_url) as server, talking(server.url) as (client, http):
         client.create("b", arms, policy="ots", seed=1)
         assert http.post("/v1/bandits/b/decisions", json={"count": 101}).status_code == 422
@@ -19,7 +19,7 @@ def test_a_hundred_thousand_arms_decide_learn_pause_and_replay(sqlite_url):
         client.change_arm("b", made[0].arm, paused=True)
         assert made[0].arm not in {one.arm for one in client.decide_many("b", 10)}
         state = client.state("b")
-        assert len(state.arms) == MOST_ARMS
+        assert len(state.arms) == MAX_ARMS
         assert sum(arm.plays for arm in state.arms) == 30
         assert http.post("/v1/bandits/b/arms", json={"arm": "one more"}).status_code == 409
         assert http.put("/v1/bandits/c", json={"arms": [*arms, "one more"]}).status_code == 422

@@ -12,7 +12,9 @@ import pytest
 
 from dynabandit.client import Client
 from dynabandit.service import api_types
-from dynabandit.service.http.limits import FEW_WAITING, MOST_EVENTS_WAITING, Overloaded, Pace, Room
+from dynabandit.service.admission import ALWAYS_ADMITTED, MAX_EVENTS_WAITING, AdmissionControl
+from dynabandit.service.errors import OverloadedError
+from dynabandit.service.http.limits import RefusalPacer
 from dynabandit.service.stores import open_store
 from service.harness import HeldStore, assert_replay_agrees, process, run_apart, running, talking, wait_for
 
@@ -20,58 +22,58 @@ ARMS = ["red", "green", "blue"]
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 
 
-def let_in(room: Room, events: int = 1, change: bool = False) -> int:
+def let_in(room: AdmissionControl, events: int = 1, change: bool = False) -> int:
     """Return how many calls are let in before one is turned away."""
     for number in range(10_000):
         try:
             room.enter(events, change)
-        except Overloaded:
+        except OverloadedError:
             return number
     raise AssertionError("there is no bound")
 
 
 def test_calls_that_wait_for_each_other_have_a_lower_bound_than_calls_that_wait_for_the_disk():
-    assert let_in(Room(1000, crowded=lambda: True)) == FEW_WAITING
-    assert let_in(Room(1000, crowded=lambda: False)) == 1000
-    assert let_in(Room(8, crowded=lambda: False)) == 8
+    assert let_in(AdmissionControl(1000, is_crowded=lambda: True)) == ALWAYS_ADMITTED
+    assert let_in(AdmissionControl(1000, is_crowded=lambda: False)) == 1000
+    assert let_in(AdmissionControl(8, is_crowded=lambda: False)) == 8
 
 
 def test_changes_are_let_in_where_decisions_are_turned_away():
-    room = Room(8)
+    room = AdmissionControl(8)
     let_in(room)
-    assert room.full()
+    assert room.is_full()
     assert let_in(room, change=True) == 8
 
 
 def test_large_calls_take_the_room_of_many():
-    assert let_in(Room(1000), events=10_000) == MOST_EVENTS_WAITING // 10_000
-    huge = Room(1000)
-    huge.enter(10 * MOST_EVENTS_WAITING)
-    assert huge.full(), "it is let in alone, and nothing beside it"
+    assert let_in(AdmissionControl(1000), events=10_000) == MAX_EVENTS_WAITING // 10_000
+    huge = AdmissionControl(1000)
+    huge.enter(10 * MAX_EVENTS_WAITING)
+    assert huge.is_full(), "it is let in alone, and nothing beside it"
 
 
 def test_whoever_leaves_makes_room():
-    room = Room(2)
+    room = AdmissionControl(2)
     let_in(room, events=100)
     room.leave(100)
-    assert (room.full(), room.calls, room.events) == (False, 1, 100)
+    assert (room.is_full(), room.requests, room.events) == (False, 1, 100)
 
 
 def test_refusals_are_spread_over_time_and_held_back_for_a_bounded_time():
     now = [0.0]
-    pace = Pace(a_second=100, longest=0.5, clock=lambda: now[0])
-    waits = [pace.wait() for _ in range(60)]
+    pacer = RefusalPacer(per_second=100, max_delay=0.5, timer=lambda: now[0])
+    waits = [pacer.delay() for _ in range(60)]
     assert waits[:3] == pytest.approx([0.0, 0.01, 0.02])
     assert waits[51:] == [None] * 9
     assert max(wait for wait in waits if wait is not None) <= 0.5
     now[0] = 10.0
-    assert pace.wait() == 0.0, "after a while of peace nobody is held back"
+    assert pacer.delay() == 0.0, "after a while of peace nobody is held back"
 
 
 @pytest.fixture
 def held(sqlite_url):
     store = HeldStore(sqlite_url.removeprefix("sqlite:///"))
-    with running(store, most_waiting=8, patience=60) as server, talking(server.url) as (client, http):
+    with running(store, max_waiting=8, patience=60) as server, talking(server.url) as (client, http):
         client.create("b", ARMS)
         try:
             yield store, server, http
@@ -89,8 +91,8 @@ def fill(store: HeldStore, server, pool: ThreadPoolExecutor) -> list:
     store.hold()
     waiting = [pool.submit(decide, server.url) for _ in range(8)]
     assert store.begun.wait(60)
-    room = server.service._writer.room
-    wait_for(lambda: room.calls == 8)
+    room = server.service.writer.admission
+    wait_for(lambda: room.requests == 8)
     return waiting
 
 
@@ -132,15 +134,15 @@ def test_in_a_storm_health_and_changes_get_through_and_nothing_is_acknowledged_f
 
 def test_a_large_call_waits_for_room_like_the_many_calls_that_it_replaces(held):
     store, server, http = held
-    many = api_types.MOST_REWARDS
+    many = api_types.MAX_REWARDS
     body = {"rewards": [{"decision": "x", "reward": 1}] * many}
     with ThreadPoolExecutor(8) as pool:
         store.hold()
         first = pool.submit(decide, server.url)
         assert store.begun.wait(60)
-        accepted = [pool.submit(http.post, "/v1/rewards", json=body) for _ in range(MOST_EVENTS_WAITING // many)]
-        room = server.service._writer.room
-        wait_for(lambda: room.full(many))
+        accepted = [pool.submit(http.post, "/v1/rewards", json=body) for _ in range(MAX_EVENTS_WAITING // many)]
+        room = server.service.writer.admission
+        wait_for(lambda: room.is_full(many))
         assert http.post("/v1/rewards", json=body).status_code == 429
         store.open.set()
         assert first.result(60).status_code == 200
@@ -148,7 +150,7 @@ def test_a_large_call_waits_for_room_like_the_many_calls_that_it_replaces(held):
 
 
 def test_connections_beyond_the_most_get_503_and_a_place_that_gets_free_is_taken(sqlite_url):
-    with running(open_store(sqlite_url), most_connections=3) as server:
+    with running(open_store(sqlite_url), max_connections=3) as server:
         guests = [connect(server.url, b"GET /healthz HTTP/1.1\r\n") for _ in range(3)]  # more is to come
         connections = server._server.server_state.connections
         wait_for(lambda: sum(one._in_request for one in connections) == 3)
@@ -165,7 +167,7 @@ def test_connections_beyond_the_most_get_503_and_a_place_that_gets_free_is_taken
 
 
 def test_a_connection_that_stands_idle_makes_room_for_another(sqlite_url):
-    with running(open_store(sqlite_url), most_connections=3) as server, contextlib.ExitStack() as stack:
+    with running(open_store(sqlite_url), max_connections=3) as server, contextlib.ExitStack() as stack:
         guests = [stack.enter_context(httpx.Client(base_url=server.url)) for _ in range(6)]
         assert [guest.get("/healthz").status_code for guest in guests] == [200] * 6
 

@@ -131,7 +131,7 @@ def test_what_a_decision_has_already_is_said_with_its_id(tmp_path, clock):
 def test_a_key_without_the_role_is_told_which_it_takes(sqlite_url):
     key, row = new_key("read")
     store = open_store(sqlite_url)
-    store.prepare_tables()
+    store.create_tables()
     store.add_key(row)
     with running(store, needs_keys=True) as server, talking(server.url, key) as (_, http):
         answer = http.post("/v1/bandits/b/decisions", json={})
@@ -206,7 +206,7 @@ def test_a_file_of_something_else_is_left_as_it_was(tmp_path):
     before = (tmp_path / "other.db").read_bytes()
     store = open_store(f"sqlite:///{tmp_path}/other.db")
     with pytest.raises(ValueError, match="is a database of something else"):
-        store.prepare_tables()
+        store.create_tables()
     store.close()
     with sqlite3.connect(tmp_path / "other.db") as connection:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("recipes",)]

@@ -2,19 +2,20 @@
 
 import contextlib
 import json
+import random
 
 import numpy as np
 import pytest
 
 from dynabandit.bandit import Bandit
-from dynabandit.service.domain.events import Row
+from dynabandit.service.domain.events import EventRow
 from dynabandit.service.projections.bandit_history import MAX_TRACKED_ARMS, BanditHistory
 from dynabandit.service.projections.chart_points import MAX_POINTS
 from dynabandit.service.projections.live_page_data import bandit_page_data, overview_entry
 from dynabandit.service.projections.log_follower import LogFollower
 from dynabandit.service.projections.uniform_baseline import Uniform
 from dynabandit.service.stores import open_store
-from service.harness import process, running, talking
+from service.harness import running, talking
 from service.web.demo_shop import BANNERS, play
 
 ARMS = ["a", "b", "c"]
@@ -27,12 +28,12 @@ class Log:
         body = {"name": "b", "arms": list(arms), "policy": policy, "parameters": parameters, "seed": seed,
                 "reward_window": None, "default_reward": None}  # fmt: skip
         self.bandit = Bandit(policy, list(arms), seed=seed, **parameters)
-        self.rows: list[Row] = []
+        self.rows: list[EventRow] = []
         self.add("create", body=json.dumps(body))
 
     def add(self, kind, step=None, settles=None, arm=None, value=None, body=None):
         number = len(self.rows) + 1
-        self.rows.append(Row(1, number, kind, step, settles, arm, value, float(number), 1e9 + number, None, body))
+        self.rows.append(EventRow(1, number, kind, step, settles, arm, value, float(number), 1e9 + number, None, body))
 
     def play(self, means, steps, dice, settled=1.0):
         for _ in range(steps):
@@ -240,7 +241,7 @@ def test_what_people_did_to_an_arm_is_marked_where_they_did_it_and_what_they_onl
 # In a service
 
 
-def first_view(http, name: str) -> dict:
+def first_data(http, name: str) -> dict:
     """Return the first complete view of a bandit's stream."""
     with http.stream("GET", "/pages/bandit", params={"name": name}) as answer:
         assert answer.status_code == 200
@@ -257,55 +258,37 @@ def saved(url: str) -> list:
         return store.rows("SELECT bandit, sequence, body FROM histories")
 
 
-def test_the_view_agrees_with_the_service_and_comes_back_after_a_restart(store_url):
-    import random
-
-    with process(store_url) as server, talking(server.url) as (client, http):
-        client.create("banner", arms=BANNERS, seed=3, policy="aff-ots")
+def test_page_data_agrees_with_the_service_and_is_the_same_after_a_restart(store_url: str) -> None:
+    with running(open_store(store_url)) as server, talking(server.url) as (client, http):
+        client.create("banner", arms=list(BANNERS), seed=3, policy="aff-ots")
         play(client, "banner", BANNERS, 1_000, random.Random(1))
         state = client.state("banner")
-        first = first_view(http, "banner")
+        first = first_data(http, "banner")
         assert first["sequence"] == state.sequence
         assert first["decisions"] == 1_000
         assert first["pending"] == 1_000 - first["rewarded"]
         assert {arm["arm"]: arm["plays"] for arm in first["arms"]} == {arm.arm: arm.plays for arm in state.arms}
-        server.stop()
     ((_, sequence, _),) = saved(store_url)
-    assert sequence == state.sequence, "what was read is kept"
-    with process(store_url) as server, talking(server.url) as (client, http):
-        assert first_view(http, "banner") == first
+    assert sequence == state.sequence, "the history was saved when the service stopped"
+    with running(open_store(store_url)) as server, talking(server.url) as (client, http):
+        assert first_data(http, "banner") == first
         client.delete("banner", erase=True)
+        assert saved(store_url) == [], "nothing is kept of an erased bandit"
         client.create("other", arms=ARMS)
         client.decide("other")
-        first_view(http, "other")
-        server.stop()
-    assert len(saved(store_url)) == 1, "nothing is kept of what was erased"
+        first_data(http, "other")
+    assert len(saved(store_url)) == 1
 
 
-def test_nothing_is_left_of_a_history_when_its_bandit_is_erased(store_url):
-    with process(store_url) as server, talking(server.url) as (client, http):
-        client.create("b", arms=["secret", "arm"], seed=3)
-        client.decide_many("b", 40)
-        first_view(http, "b")
-        server.stop()
-    with process(store_url) as server, talking(server.url) as (client, http):
-        first_view(http, "b")
-        client.delete("b", erase=True)
-        assert saved(store_url) == []
-        server.stop()
-    assert saved(store_url) == []
-
-
-def test_a_history_that_cannot_be_read_is_made_again_from_the_log(sqlite_url):
-    with process(sqlite_url) as server, talking(server.url) as (client, http):
+def test_an_unreadable_saved_history_is_computed_again_from_the_log(sqlite_url: str) -> None:
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, http):
         client.create("b", arms=ARMS, seed=3)
         client.decide_many("b", 40)
-        first = first_view(http, "b")
-        server.stop()
+        first = first_data(http, "b")
     with contextlib.closing(open_store(sqlite_url)) as store:
         store.write([("UPDATE histories SET body = ?", ('{"format": 99}',))])
-    with process(sqlite_url) as server, talking(server.url) as (client, http):
-        assert first_view(http, "b") == first
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, http):
+        assert first_data(http, "b") == first
 
 
 def test_a_replica_shows_what_another_one_decided(postgres_url):
@@ -313,7 +296,7 @@ def test_a_replica_shows_what_another_one_decided(postgres_url):
         with talking(one.url) as (client, _), talking(other.url) as (_, http):
             client.create("b", arms=ARMS, seed=3)
             client.decide_many("b", 30)
-            assert first_view(http, "b")["decisions"] == 30
+            assert first_data(http, "b")["decisions"] == 30
 
 
 def test_a_history_at_hand_is_not_saved_after_its_bandit_was_erased(store_url):
@@ -325,6 +308,6 @@ def test_a_history_at_hand_is_not_saved_after_its_bandit_was_erased(store_url):
             follower._histories[number] = BanditHistory(number, server.store.rewards_before)
             follower._catch_up(store, number, None)
         client.delete("b", erase=True)
-        follower._loop = server.service._writer._loop
+        follower._loop = server.service.writer._loop
         follower._save([number])
         assert saved(store_url) == []

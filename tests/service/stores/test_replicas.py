@@ -199,22 +199,25 @@ def test_a_row_that_another_process_wrote_first_is_refused_by_the_store(store_ur
     """The fence itself: with or without locks, one sequence number has one row."""
     from dynabandit.service import api_types
     from dynabandit.service.clock import Clock
-    from dynabandit.service.domain.operations import Desk
-    from dynabandit.service.errors import Conflict
+    from dynabandit.service.domain.changes import create
+    from dynabandit.service.domain.decisions import decide
+    from dynabandit.service.domain.unit_of_work import UnitOfWork
+    from dynabandit.service.errors import WriteConflictError
 
     stores = [open_store(store_url), open_store(store_url).reader()]
     stores[0].prepare()
-    desks = [Desk(store, Clock()) for store in stores]
+    works = [UnitOfWork(store, Clock()) for store in stores]
     stores[0].begin([])
-    number = desks[0].create("b", api_types.Create(arms=ARMS, seed=1))[1].number
-    stores[0].commit(desks[0].rows, desks[0].created)
-    desks[0].clear()
-    for desk in desks:
-        desk.decide(desk.state(number), 1, None)
+    number = create(works[0], "b", api_types.Create(arms=ARMS, seed=1))[0].number
+    stores[0].commit(works[0].events, works[0].created)
+    works[0].clear()
+    for work in works:
+        work.state(number)
+        decide(work, "b", 1, None)
     stores[0].begin([])
-    stores[0].commit(desks[0].rows)
+    stores[0].commit(works[0].events)
     stores[1].begin([])
-    with pytest.raises(Conflict):
-        stores[1].commit(desks[1].rows)
+    with pytest.raises(WriteConflictError):
+        stores[1].commit(works[1].events)
     for store in stores:
         store.close()

@@ -148,7 +148,7 @@ def test_a_full_disk_gives_503_corrupts_nothing_and_recovers(tmp_path):
 
 def test_calls_beyond_those_that_may_wait_get_429_and_those_that_wait_are_served(sqlite_url):
     with (
-        running(open_store(sqlite_url), most_waiting=8, patience=60) as server,
+        running(open_store(sqlite_url), max_waiting=8, patience=60) as server,
         talking(server.url) as (client, _),
     ):
         client.create("b", ARMS)

@@ -60,10 +60,10 @@ def test_pages_answer_wrong_methods_and_unknown_paths_as_the_api_does(site: Runn
 
 
 def test_the_addresses_that_serve_prints_exist(site: Running) -> None:
-    from dynabandit.service.http.server import _welcome
+    from dynabandit.service.http.server import _greeting
 
     with talking(site.url) as (_, http):
-        playground, api = (line.split()[-1] for line in _welcome(site.url).splitlines()[1:])
+        playground, api = (line.split()[-1] for line in _greeting(site.url).splitlines()[1:])
         assert "The paper in five steps" in http.get(playground).text
         assert http.get(api).json()["openapi"].startswith("3.")
 

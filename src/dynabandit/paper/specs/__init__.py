@@ -1,9 +1,9 @@
-"""The paper as specs, one file a figure, in the order of the paper."""
+"""The paper's experiments as specs, one file per figure, in the order of the paper."""
 
 from importlib.resources import files
 
 from dynabandit.experiments.spec import Spec
-from dynabandit.experiments.toml import loads
+from dynabandit.experiments.spec_reader import loads
 
 __all__ = ["FIGURES", "paper"]
 
@@ -25,12 +25,12 @@ FIGURES = (
 
 
 def paper() -> Spec:
-    """Return everything that the paper simulates.
+    """Return the spec of everything that the paper simulates.
 
     Examples
     --------
     >>> paper().only(["memory"]).experiments[0].environment
-    Named(name='case-1', parameters={'arms': 2})
+    Case1(arms=2)
     """
     specs = [loads((files(__name__) / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml") for name in FIGURES]
     return Spec(

@@ -1,4 +1,4 @@
-"""The fold: a bandit's log in, its state out, through the very `Bandit` of the library."""
+"""The state of a bandit as its events make it, using the library's own `Bandit`."""
 
 import copy
 import hashlib
@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from dynabandit.bandit import Bandit
-from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, DELETE, POLICY, REWARD, Row
-from dynabandit.service.errors import Differs
+from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, DELETE, KINDS, POLICY, REWARD, EventRow
+from dynabandit.service.errors import ReplayMismatchError
 
-__all__ = ["DAMAGE", "MOST_OPEN", "RewardsBefore", "Settings", "State", "change_arm"]
+__all__ = ["DAMAGE", "MAX_OPEN", "LoggedState", "RewardsBefore", "Settings", "apply_to_bandit", "change_arm"]
 
-# What reading a damaged row or snapshot may raise; an error of the store is none of them
+# What reading a damaged event or snapshot may raise; none of them is an error of the store
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-MOST_OPEN = 20_000  # decisions whose arm is kept at hand; the store knows the others
+MAX_OPEN = 20_000  # decisions without a reward that are kept in memory; older ones are read from the store
 SNAPSHOT_FORMAT = "dynabandit.service.state"
 
 RewardsBefore = Callable[[int, int], Iterable[tuple[int, float]]]
@@ -29,12 +29,48 @@ class Settings(NamedTuple):
     default_reward: float | None
 
 
-class State:
-    """A bandit as its log has it up to `sequence`.
+def apply_to_bandit(bandit: Bandit | None, event: EventRow, rewards_before: RewardsBefore) -> Bandit:
+    """Return the library's bandit after an event other than a decision, changed in place where that is possible.
 
-    Every change is a row, which `apply` takes in again in a replay. What is kept beside the `Bandit` is bounded:
-    `open` holds the latest decisions without a reward, and `settled_to` says up to which step every decision
-    has its reward or none for ever.
+    Live traffic, replays and the history behind the pages all use this one function.
+    """
+    if event.kind in (REWARD, CLOSE):
+        assert bandit is not None
+        if event.value is not None and event.arm is not None:
+            bandit.reward_column(event.arm, float(event.value), event.settles)
+        return bandit
+    body = json.loads(event.body or "{}")
+    if event.kind == CREATE:
+        return Bandit(body["policy"], body["arms"], seed=body["seed"], **body["parameters"])
+    assert bandit is not None
+    if event.kind == ARM:
+        change_arm(bandit, body)
+    elif event.kind == POLICY:
+        rewards = rewards_before(event.bandit, event.sequence)
+        return bandit.swapped(body["policy"], rewards, **body["parameters"])
+    return bandit
+
+
+def change_arm(bandit: Bandit, body: dict[str, Any]) -> None:
+    """Change an arm as the body of an event says."""
+    name = body["arm"]
+    if body.get("add"):
+        bandit.add_arm(name)
+    if "min_share" in body or "max_share" in body:
+        min_share, max_share = bandit.shares(name)
+        bandit.limit_arm(name, body.get("min_share", min_share), body.get("max_share", max_share))
+    if "paused" in body:
+        (bandit.pause_arm if body["paused"] else bandit.resume_arm)(name)
+    if body.get("retired"):
+        bandit.remove_arm(name)
+
+
+class LoggedState:
+    """The state of a bandit after event `sequence` of its log.
+
+    New events and replayed ones change it in the same way, in `_apply`. What it holds besides the `Bandit` is
+    bounded: `open` has the latest decisions without a reward, and every decision up to step `settled_to` has its
+    reward or was closed.
     """
 
     def __init__(self, number: int, rewards_before: RewardsBefore) -> None:
@@ -51,118 +87,113 @@ class State:
 
     @property
     def bandit(self) -> Bandit:
-        """The bandit of the library."""
+        """The library's bandit."""
         assert self._bandit is not None, "a log begins with the event that creates the bandit"
         return self._bandit
 
-    def apply(self, row: Row) -> None:
-        """Take in the next row of the log; raise `Differs` where it is not what the state leads to, or damaged."""
-        try:
-            self._take_in(row)
-        except DAMAGE as error:
-            raise self._differs(row, f"it cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
+    # New events
 
-    def _take_in(self, row: Row) -> None:
-        if row.sequence != self.sequence + 1:
-            raise self._differs(row, f"sequence {self.sequence + 1} is missing")
-        if (self._bandit is None) != (row.kind == CREATE) or self.deleted:
-            raise self._differs(row, f"no {row.kind!r} can come here")
-        if row.kind == DECISION:
-            self._apply_decision(row)
-        elif row.kind in (REWARD, CLOSE):
-            self._apply_settlement(row)
-        else:
-            self._apply_change(row)
-        self._reached(row)
-
-    def _reached(self, row: Row) -> None:
-        self.sequence = row.sequence
-        self.time = max(self.time, row.time)
-
-    def decide(self, now: float, wall: float, key: str | None = None, body: str | None = None) -> Row:
-        """Make the next decision and return its row."""
+    def decide(self, now: float, wall: float, key: str | None = None, body: str | None = None) -> EventRow:
+        """Make the next decision and return its event."""
         column = self.bandit.choose_column()
         step = self.bandit.step
-        row = Row(self.number, self.sequence + 1, DECISION, step, None, column, None, now, wall, key, body)
-        self._note_open(step, column, now)
-        self._reached(row)
-        return row
+        event = EventRow(self.number, self.sequence + 1, DECISION, step, None, column, None, now, wall, key, body)
+        self._apply(event, is_new=True)
+        return event
 
-    def swap(self, now: float, wall: float, body: str, bandit: Bandit) -> Row:
-        """Go on with a bandit whose policy has learnt from all rewards so far, and return the row."""
-        row = Row(self.number, self.sequence + 1, POLICY, None, None, None, None, now, wall, None, body)
+    def change_policy(self, now: float, wall: float, body: str, bandit: Bandit) -> EventRow:
+        """Continue with a bandit whose new policy has learned all rewards so far, and return the event."""
+        event = EventRow(self.number, self.sequence + 1, POLICY, None, None, None, None, now, wall, None, body)
         self._bandit = bandit
-        self._reached(row)
-        return row
+        self._apply(event, is_new=True)
+        return event
 
-    def add(
+    def append(
         self,
         kind: str,
         now: float,
         wall: float,
+        *,
         settles: int | None = None,
         arm: int | None = None,
         value: float | None = None,
         body: str | None = None,
-    ) -> Row:
-        """Add any other event and return its row."""
-        row = Row(self.number, self.sequence + 1, kind, None, settles, arm, value, now, wall, None, body)
-        self._take_in(row)
-        return row
+    ) -> EventRow:
+        """Add any other event and return it."""
+        event = EventRow(self.number, self.sequence + 1, kind, None, settles, arm, value, now, wall, None, body)
+        self._apply(event)
+        return event
 
-    def _differs(self, row: Row, problem: str) -> Differs:
-        return Differs(self.settings.name, row.sequence, problem)
+    # Replay
 
-    def _apply_decision(self, row: Row) -> None:
+    def apply(self, event: EventRow) -> None:
+        """Apply the next event of the log; raise `ReplayMismatchError` where it is damaged or the state disagrees."""
+        try:
+            self._apply(event)
+        except DAMAGE as error:
+            raise self._mismatch(event, f"it cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
+
+    def _apply(self, event: EventRow, is_new: bool = False) -> None:
+        """Change the state by an event; the bandit has already made a decision or policy change that is new."""
+        kind = event.kind
+        if event.sequence != self.sequence + 1:
+            raise self._mismatch(event, f"sequence {self.sequence + 1} is missing")
+        if (self._bandit is None) != (kind == CREATE) or self.deleted:
+            raise self._mismatch(event, f"no {kind!r} can come here")
+        if kind == DECISION:
+            if not is_new:
+                self._choose_again(event)
+            self._note_open(event.step or 0, event.arm or 0, event.time)
+        elif not is_new:
+            if kind in (REWARD, CLOSE):
+                self._check_settlement(event)
+            elif kind not in KINDS["change"]:
+                raise self._mismatch(event, f"unknown kind {kind!r}")
+            self._bandit = apply_to_bandit(self._bandit, event, self._rewards_before)
+            if kind == CREATE:
+                body = json.loads(event.body or "{}")
+                self.settings = Settings(body["name"], body["reward_window"], body["default_reward"])
+            self.deleted = kind == DELETE
+        self.sequence = event.sequence
+        self.time = max(self.time, event.time)
+
+    def _mismatch(self, event: EventRow, problem: str) -> ReplayMismatchError:
+        return ReplayMismatchError(self.settings.name, event.sequence, problem)
+
+    def _choose_again(self, event: EventRow) -> None:
+        """Make a logged decision again and compare."""
         bandit = self.bandit
-        if row.step != bandit.step + 1:
-            raise self._differs(row, f"the log has step {row.step}, the replay step {bandit.step + 1}")
+        if event.step != bandit.step + 1:
+            raise self._mismatch(event, f"the log has step {event.step}, the replay step {bandit.step + 1}")
         column = bandit.choose_column()
-        if column != row.arm:
-            names, logged = bandit.names, row.arm if row.arm is not None else -1
+        if column != event.arm:
+            names, logged = bandit.names, event.arm if event.arm is not None else -1
             there = names[logged] if 0 <= logged < len(names) else f"number {logged}"
-            raise self._differs(row, f"the log chose arm {there!r}, the replay {names[column]!r}")
-        self._note_open(row.step, column, row.time)
+            raise self._mismatch(event, f"the log chose arm {there!r}, the replay {names[column]!r}")
 
     def _note_open(self, step: int, column: int, time: float) -> None:
-        """Keep the arm of a decision at hand."""
-        if len(self.open) >= MOST_OPEN:
+        if len(self.open) >= MAX_OPEN:
             del self.open[next(iter(self.open))]
         self.open[step] = (column, time)
 
-    def _apply_settlement(self, row: Row) -> None:
-        if row.settles is None or row.arm is None or not 1 <= row.settles <= self.bandit.step:
-            raise self._differs(row, f"it settles step {row.settles}, which was not decided")
-        if not 0 <= row.arm < len(self.bandit.names):  # compiled code does not look
-            raise self._differs(row, f"it rewards column {row.arm}, of {len(self.bandit.names)}")
-        at_hand = self.open.pop(row.settles, None)
-        if at_hand is not None and at_hand[0] != row.arm:
-            raise self._differs(row, f"it rewards column {row.arm}, but the decision took column {at_hand[0]}")
-        if row.value is not None:
-            self.bandit.reward_column(row.arm, float(row.value))
+    def _check_settlement(self, event: EventRow) -> None:
+        if event.settles is None or event.arm is None or not 1 <= event.settles <= self.bandit.step:
+            raise self._mismatch(event, f"it settles step {event.settles}, which was not decided")
+        if not 0 <= event.arm < len(self.bandit.names):  # compiled code does not check its indices
+            raise self._mismatch(event, f"it rewards column {event.arm}, of {len(self.bandit.names)}")
+        decided = self.open.pop(event.settles, None)
+        if decided is not None and decided[0] != event.arm:
+            raise self._mismatch(event, f"it rewards column {event.arm}, but the decision took column {decided[0]}")
 
-    def _apply_change(self, row: Row) -> None:
-        body = json.loads(row.body or "{}")
-        if row.kind == CREATE:
-            self.settings = Settings(body["name"], body["reward_window"], body["default_reward"])
-            self._bandit = Bandit(body["policy"], body["arms"], seed=body["seed"], **body["parameters"])
-        elif row.kind == ARM:
-            change_arm(self.bandit, body)
-        elif row.kind == POLICY:
-            warm = self._rewards_before(self.number, row.sequence)
-            self._bandit = self.bandit.swapped(body["policy"], warm, **body["parameters"])
-        elif row.kind == DELETE:
-            self.deleted = True
-        else:
-            raise self._differs(row, f"unknown kind {row.kind!r}")
+    # Snapshots
 
     def state_hash(self) -> str:
         """Return a hash of the state and of how far the log was read."""
         rest = [self.bandit.state_hash(), *self.settings, self.sequence, self.deleted]
         return hashlib.sha256(json.dumps(rest).encode()).hexdigest()
 
-    def copy(self) -> "State":
-        """Return a state that no later event changes, without the decisions at hand."""
+    def copy(self) -> "LoggedState":
+        """Return a copy that later events do not change, without the open decisions."""
         other = copy.copy(self)
         other._bandit = self.bandit.copy()
         other.open = {}
@@ -182,7 +213,7 @@ class State:
         return json.dumps(content)
 
     @classmethod
-    def from_json(cls, number: int, text: str, rewards_before: RewardsBefore) -> "State":
+    def from_json(cls, number: int, text: str, rewards_before: RewardsBefore) -> "LoggedState":
         """Return the state that `to_json` wrote."""
         content = json.loads(text)
         if content.get("format") != SNAPSHOT_FORMAT:
@@ -195,17 +226,3 @@ class State:
         state.settings = Settings(**content["settings"])
         state._bandit = Bandit.from_json(content["bandit"])
         return state
-
-
-def change_arm(bandit: Bandit, body: dict[str, Any]) -> None:
-    """Do to an arm what the body of an event says."""
-    name = body["arm"]
-    if body.get("add"):
-        bandit.add_arm(name)
-    if "min_share" in body or "max_share" in body:
-        least, most = bandit.shares(name)
-        bandit.limit_arm(name, body.get("min_share", least), body.get("max_share", most))
-    if "paused" in body:
-        (bandit.pause_arm if body["paused"] else bandit.resume_arm)(name)
-    if body.get("retired"):
-        bandit.remove_arm(name)

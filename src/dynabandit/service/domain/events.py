@@ -1,4 +1,4 @@
-"""The log: rows that are only ever added, and whose sequence numbers are the order of everything."""
+"""The event log: rows that are only ever added, ordered by their sequence numbers."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,28 +9,18 @@ from dynabandit.service.api_types import Event
 from dynabandit.service.domain.names import decision_id, public_id
 
 __all__ = [
-    "ARM",
-    "CLOSE",
-    "COLUMNS",
-    "CREATE",
-    "DECISION",
-    "DELETE",
-    "KINDS",
-    "POLICY",
-    "REWARD",
-    "Row",
-    "Settled",
-    "shown",
-]
+    "ARM", "CLOSE", "COLUMNS", "CREATE", "DECISION", "DELETE", "KINDS", "POLICY", "REWARD", "EventRow",
+    "LoggedDecision", "api_event",
+]  # fmt: skip
 
 CREATE = "create"
 DECISION = "decision"
 REWARD = "reward"
-CLOSE = "close"  # the window of a decision ended without a reward
+CLOSE = "close"  # the reward window of a decision ended without a reward
 ARM = "arm"
 POLICY = "policy"
 DELETE = "delete"
-# What callers may ask for, and which kinds that are
+# The kinds that callers may filter by, and the kinds of events that each includes
 KINDS: dict[str, tuple[str, ...]] = {
     "decision": (DECISION,),
     "reward": (REWARD, CLOSE),
@@ -38,27 +28,27 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 
 
-class Row(NamedTuple):
-    """A row of the log."""
+class EventRow(NamedTuple):
+    """An event as the store keeps it."""
 
     bandit: int
     sequence: int
     kind: str
     step: int | None  # of a decision
-    settles: int | None  # the step whose decision gets its reward, or none for ever
-    arm: int | None  # a column
-    value: float | None
-    time: float  # the service's own clock, which never jumps
-    wall: float  # the wall clock, for people: nothing depends on it
-    key: str | None  # the caller's idempotency key, on the first decision it gave
+    settles: int | None  # the step whose decision this reward or close belongs to
+    arm: int | None  # the index of the arm, in the order in which arms were added
+    value: float | None  # the reward
+    time: float  # the service's own clock
+    wall: float  # the wall clock, for people to read
+    key: str | None  # the idempotency key, on the first decision of its request
     body: str | None  # JSON
 
 
-COLUMNS = Row._fields
+COLUMNS = EventRow._fields
 
 
-class Settled(NamedTuple):
-    """A decision as the log has it; `kind` is None while no reward came and the window is open."""
+class LoggedDecision(NamedTuple):
+    """A decision in the log; `kind` is None while it has no reward and its window is open."""
 
     arm: int
     time: float
@@ -66,8 +56,8 @@ class Settled(NamedTuple):
     value: float | None
 
 
-def shown(row: Row, names: Sequence[str]) -> Event:
-    """Return a row as callers see it."""
+def api_event(row: EventRow, names: Sequence[str]) -> Event:
+    """Return an event as the API shows it; `names` are the names of the arms by index."""
     step = row.step if row.step is not None else row.settles
     change: dict[str, Any] | None = None
     if row.body is not None and row.kind != DECISION:

@@ -1,15 +1,14 @@
-"""Names and ids as they travel: normalised names, and ids of decisions that say where to look them up."""
+"""Names of bandits and arms in normal form, and the public ids of bandits and decisions."""
 
-import ipaddress
 import re
 import unicodedata
 
 __all__ = [
-    "ID_BITS", "LONGEST_NAME", "clean_name", "decision_id", "from_bytes", "is_loopback", "is_whole", "legible",
-    "public_id", "read_decision_id", "read_public_id", "to_bytes",
+    "ID_BITS", "MAX_NAME", "clean_name", "decision_id", "from_bytes", "is_whole", "legible", "public_id",
+    "read_decision_id", "read_public_id", "to_bytes",
 ]  # fmt: skip
 
-LONGEST_NAME = 200
+MAX_NAME = 200
 ID_BITS = 60  # of a bandit's random number: twelve letters of five bits
 LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 _VALUE = {letter: value for value, letter in enumerate(LETTERS)}
@@ -18,7 +17,7 @@ _DECISION = re.compile(f"([{LETTERS}]{{12}})-([1-9][0-9]{{0,9}})")
 
 
 def clean_name(name: str, what: str = "name") -> str:
-    r"""Return a name in Unicode's NFC form, or raise an error where it is empty, too long or no text.
+    r"""Return a name in Unicode's NFC form, or raise an error if it is empty, too long or not valid text.
 
     Examples
     --------
@@ -26,34 +25,20 @@ def clean_name(name: str, what: str = "name") -> str:
     True
     """
     clean = unicodedata.normalize("NFC", name)
-    if not 1 <= len(clean) <= LONGEST_NAME:
-        raise ValueError(f"{what} must have 1 to {LONGEST_NAME} characters, got {len(clean)}")
+    if not 1 <= len(clean) <= MAX_NAME:
+        raise ValueError(f"{what} must have 1 to {MAX_NAME} characters, got {len(clean)}")
     if not clean.isascii() and any("\ud800" <= letter <= "\udfff" for letter in clean):
         raise ValueError(f"{what} must be text that UTF-8 can hold, got half a surrogate pair in {clean!r}")
     return clean
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host.
-
-    Examples
-    --------
-    >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def to_bytes(name: str) -> bytes:
-    """Return a name as a store keeps it."""
+    """Return a name as stores keep it."""
     return name.encode(errors="surrogateescape")
 
 
 def from_bytes(content: bytes) -> str:
-    r"""Return the name that `to_bytes` made bytes of; damaged ones give a name that is not whole.
+    r"""Return the name that `to_bytes` encoded; damaged bytes give a name for which `is_whole` is false.
 
     Examples
     --------
@@ -65,12 +50,12 @@ def from_bytes(content: bytes) -> str:
 
 
 def is_whole(name: str) -> bool:
-    """Whether a name from a store is the text that was put there."""
+    """Whether a name from a store is undamaged."""
     return legible(name) == name
 
 
 def legible(name: str) -> str:
-    """Return a name from a store as others can read it, damaged or not."""
+    """Return a name from a store as valid text, with replacement characters where it is damaged."""
     return to_bytes(name).decode(errors="replace")
 
 
@@ -86,7 +71,7 @@ def public_id(number: int) -> str:
 
 
 def read_public_id(text: str) -> int | None:
-    """Return the number that `public_id` wrote, or None where it did not write this."""
+    """Return the number that `public_id` encoded, or None if `text` is not such an id."""
     if not _PUBLIC.fullmatch(text):
         return None
     number = 0
@@ -96,12 +81,12 @@ def read_public_id(text: str) -> int | None:
 
 
 def decision_id(public: str, step: int) -> str:
-    """Return the id of a decision: which bandit, which step."""
+    """Return the id of a decision: the id of its bandit and its step."""
     return f"{public}-{step}"
 
 
 def read_decision_id(text: str) -> tuple[int, int] | None:
-    """Return (number of the bandit, step), or None where `text` is no id of a decision.
+    """Return (number of the bandit, step), or None if `text` is not the id of a decision.
 
     Examples
     --------

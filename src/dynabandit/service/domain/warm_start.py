@@ -1,4 +1,4 @@
-"""Warming: a policy to come is fed the rewards of a log, in any thread, while the present one decides."""
+"""Warm start: a new policy learns the rewards of a log, in any thread, while the current policy goes on deciding."""
 
 import contextlib
 from collections.abc import Callable
@@ -8,54 +8,59 @@ import structlog
 
 from dynabandit.bandit import Bandit
 from dynabandit.core.compilation import is_cached
-from dynabandit.policies import Policy, compiled, policy as make_policy
+from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.service import api_types
-from dynabandit.service.domain.bandit_state import State
-from dynabandit.service.errors import Refused
+from dynabandit.service.domain.bandit_state import LoggedState
+from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.stores import Store
+from dynabandit.simulation import compiled
 
-__all__ = ["MOST_SHARED", "Warming", "announce", "check_size", "compile_policy", "warmed"]
+__all__ = ["MAX_MEMORY", "WarmStart", "check_size", "compile_policy", "log_compilation", "warm_up"]
 
-MOST_SHARED = 1_000_000
+MAX_MEMORY = 1_000_000  # numbers that a policy may keep besides its arms, or per arm
 ROUNDS = 8
 FEW_EVENTS = 500
 
 log = structlog.get_logger("dynabandit.service")
 
 
-class Warming:
-    """A bandit with another policy, which knows the rewards of its log up to event `sequence`.
+class WarmStart:
+    """A copy of a bandit with another policy, which has learned the rewards of the log up to event `sequence`.
 
     Parameters
     ----------
     state
-        The bandit as it is; it is left so.
+        The bandit; it is not changed.
     asked
-        The policy to come. One that is not valid is refused.
+        The new policy. An invalid one raises `InvalidValueError`.
     """
 
-    def __init__(self, state: State, asked: api_types.SetPolicy) -> None:
+    def __init__(self, state: LoggedState, asked: api_types.SetPolicy) -> None:
         self.number = state.number
         self.sequence = 0
         self.rewards = 0
-        self.bandit = _with_policy(state.bandit, asked)
+        try:
+            check_size(asked.policy, asked.parameters)
+            self.bandit = state.bandit.swapped(asked.policy, (), **asked.parameters)
+        except (TypeError, ValueError) as error:
+            raise InvalidValueError(str(error)) from None
 
-    def fits(self, state: State) -> bool:
-        """Whether a state can go on with what was learnt: it is the same bandit, with the same arms."""
+    def fits(self, state: LoggedState) -> bool:
+        """Whether a state can continue with what was learned: it is the same bandit, with the same arms."""
         return (
             self.number == state.number
             and self.sequence <= state.sequence
             and state.bandit.adopting(self.bandit) is not None
         )
 
-    def bandit_of(self, state: State) -> Bandit:
-        """Return the bandit with which a state that fits goes on."""
+    def bandit_of(self, state: LoggedState) -> Bandit:
+        """Return the bandit with which a state that fits continues."""
         bandit = state.bandit.adopting(self.bandit)
         assert bandit is not None, "it must fit"
         return bandit
 
-    def feed(self, store: Store, upto: int) -> None:
-        """Take in the rewards from where it is up to an event."""
+    def learn(self, store: Store, upto: int) -> None:
+        """Learn the rewards that are new since the last call, up to an event."""
         for page in store.reward_pages(self.number, self.sequence, upto + 1):
             self.bandit.reward_columns([(column, value) for _, column, value in page])
             self.rewards += len(page)
@@ -63,53 +68,45 @@ class Warming:
         self.sequence = upto
 
 
-def warmed(store: Store, state: State, asked: api_types.SetPolicy) -> Warming | None:
-    """Return a policy that has learnt nearly all there is to learn, or None where it is the present one.
+def warm_up(store: Store, state: LoggedState, asked: api_types.SetPolicy) -> WarmStart | None:
+    """Return a policy that has learned nearly all rewards, or None if it is the current policy.
 
-    Rewards go on to come meanwhile; they are followed until so few are left that nobody waits long for the rest.
+    New rewards arrive meanwhile. They are followed until the rest is so short that nobody waits long for it.
     """
-    warming = Warming(state, asked)
-    if warming.bandit.policy == state.bandit.policy:
+    warm = WarmStart(state, asked)
+    if warm.bandit.policy == state.bandit.policy:
         return None
-    announce(warming.bandit.policy, compiled.choose, compiled.learn, compiled.learn_many)
-    warming.bandit.compile()
+    log_compilation(warm.bandit.policy, compiled.choose, compiled.learn, compiled.learn_many)
+    warm.bandit.compile()
     for _ in range(ROUNDS):
         last = store.last_sequence(state.number)
-        if last - warming.sequence < FEW_EVENTS:
+        if last - warm.sequence < FEW_EVENTS:
             break
-        warming.feed(store, last)
-    return warming
-
-
-def _with_policy(bandit: Bandit, asked: api_types.SetPolicy) -> Bandit:
-    try:
-        check_size(asked.policy, asked.parameters)
-        return bandit.swapped(asked.policy, (), **asked.parameters)
-    except (TypeError, ValueError) as error:
-        raise Refused(422, str(error)) from None
+        warm.learn(store, last)
+    return warm
 
 
 def compile_policy(name: str, parameters: dict[str, Any]) -> None:
-    """Compile what a policy needs; one that is not valid needs nothing."""
+    """Compile a policy; one that is not valid is ignored here."""
     with contextlib.suppress(TypeError, ValueError):
         check_size(name, parameters)
         bandit = Bandit(name, ["a", "b"], seed=0, **parameters)
-        announce(bandit.policy, compiled.choose, compiled.learn)
+        log_compilation(bandit.policy, compiled.choose, compiled.learn)
         bandit.compile()
 
 
-def announce(policy: Policy, *needed: Callable[..., Any]) -> None:
-    """Say in the log that functions of a policy are about to be compiled, unless they were before, here or on disk."""
-    functions: list[Any] = [one(policy.kernels) for one in needed]
+def log_compilation(policy: Policy, *needed: Callable[..., Any]) -> None:
+    """Log that functions of a policy are about to be compiled, unless they are in memory or on disk."""
+    functions: list[Any] = [one(policy.functions) for one in needed]
     if not all(getattr(one, "signatures", True) or is_cached(one) for one in functions):
         log.info("compiling, which takes some seconds the first time", policy=policy.name)
 
 
 def check_size(name: str, parameters: dict[str, Any]) -> None:
-    """Refuse a policy whose memory would not fit: a window is a number that anybody can write down."""
+    """Raise an error for a policy that would need too much memory, such as one with a very long window."""
     policy = make_policy(name, **parameters)
     size = max(policy.shared_size(), policy.memory_size())
-    if size > MOST_SHARED:
+    if size > MAX_MEMORY:
         raise ValueError(
-            f"policy {name!r} must keep at most {MOST_SHARED} numbers beside its arms or of each arm, got {size}"
+            f"policy {name!r} must keep at most {MAX_MEMORY} numbers beside its arms or of each arm, got {size}"
         )

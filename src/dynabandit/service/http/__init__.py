@@ -1,1 +1,1 @@
-"""HTTP: routes, request bodies, status codes, limits and the OpenAPI document."""
+"""HTTP: server, routes, handlers, requests, responses and status codes. Nothing else knows a status code."""

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the endpoints and the very types that requests are read with."""
+"""Endpoints as data, and the OpenAPI document made from them and from the types that decode requests."""
 
 import re
 from dataclasses import dataclass
@@ -7,32 +7,18 @@ from typing import Any
 import msgspec
 
 from dynabandit.service.api_types import Problem
+from dynabandit.service.errors import InvalidValueError
+from dynabandit.service.http.status_codes import DESCRIPTIONS
 
 __all__ = ["Endpoint", "Query", "document"]
 
-PROBLEMS = {
-    400: "The body is no JSON.",
-    401: "An API key is missing or wrong.",
-    403: "The API key may not do this.",
-    404: "There is no such thing.",
-    409: "It does not fit what is there.",
-    410: "The window of the decision has ended.",
-    413: "The body is too large.",
-    415: "The body is not declared as JSON.",
-    421: "Without API keys, the Host must be this machine.",
-    422: "A value is not valid.",
-    429: "Too many calls wait; try again after a while.",
-    500: "A fault of the service.",
-    501: "Something optional is not installed.",
-    503: "The store is not available; try again after a while.",
-}
 COMMON = (401, 403, 421, 422, 429, 500, 503)
 WITH_BODY = (400, 413, 415)
 
 
 @dataclass(frozen=True)
 class Query:
-    """A parameter after the question mark: a whole number, one of some words, or any text."""
+    """A query parameter: a whole number, one of some words, or any text."""
 
     name: str
     default: int | str = ""
@@ -43,39 +29,53 @@ class Query:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """What the document says about it."""
+        """Its JSON schema."""
         if self.words:
             return {"type": "string", "enum": list(self.words), "default": self.words[0]}
         if isinstance(self.default, int):
             return {"type": "integer", "minimum": self.low, "maximum": self.high, "default": self.default}
         return {"type": "string"}
 
+    def parse(self, text: str | None) -> int | str:
+        """Return the value that a request gives, or the default, or raise `InvalidValueError`."""
+        if text is None:
+            return self.words[0] if self.words else self.default
+        if self.words and text not in self.words:
+            raise InvalidValueError(f"{self.name} must be one of {', '.join(self.words)}, got {text[:100]!r}")
+        if isinstance(self.default, str):
+            return text
+        is_number = text.isascii() and text.isdigit() and len(text) < 20
+        if not is_number or not self.low <= int(text) <= self.high:
+            valid = f"a whole number from {self.low} to {self.high}"
+            raise InvalidValueError(f"{self.name} must be {valid}, got {text[:100]!r}")
+        return int(text)
+
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A call of the API: who may make it, what it reads and what it answers."""
+    """One request of the API: who may send it, its body, its parameters and its response."""
 
     method: str
     path: str
     permission: str
     body: type | None
-    answer: type | None
+    response: type | None
     statuses: tuple[int, ...] = ()
     query: tuple[Query, ...] = ()
     headers: tuple[str, ...] = ()
-    media: tuple[str, ...] = ()  # other forms of the answer
-    answers_json: bool = True
+    media: tuple[str, ...] = ()  # other media types of the response
+    returns_json: bool = True
     large: bool = False  # whether the body may be large
 
     @property
     def id(self) -> str:
-        """A name for it that is unique."""
+        """Its unique name."""
         return f"{self.method} {self.path}"
 
 
 def document(endpoints: list[Endpoint]) -> bytes:
     """Return the OpenAPI document as JSON."""
-    kinds = {kind for one in endpoints for kind in (one.body, one.answer) if kind is not None} | {Problem}
+    kinds = {kind for one in endpoints for kind in (one.body, one.response) if kind is not None} | {Problem}
     ordered = sorted(kinds, key=lambda kind: kind.__name__)
     schemas, components = msgspec.json.schema_components(ordered, ref_template="#/components/schemas/{name}")
     schema_of = dict(zip(ordered, schemas, strict=True))
@@ -99,16 +99,15 @@ def document(endpoints: list[Endpoint]) -> bytes:
 
 
 def _operation(one: Endpoint, schema_of: dict[type, dict[str, Any]]) -> dict[str, Any]:
-    good = 201 if 201 in one.statuses else 200
     problem = {"application/json": {"schema": schema_of[Problem]}}
     codes = {*one.statuses, *COMMON, *(WITH_BODY if one.body else ())} - {201}
     if not one.permission:
         codes = {500, 503}
-    responses = {"200": _good(one, schema_of)}
-    if good == 201:
-        responses["201"] = _good(one, schema_of)
+    responses = {"200": _success(one, schema_of)}
+    if 201 in one.statuses:
+        responses["201"] = _success(one, schema_of)
     for code in sorted(codes):
-        responses[str(code)] = {"description": PROBLEMS[code], "content": problem}
+        responses[str(code)] = {"description": DESCRIPTIONS[code], "content": problem}
     operation: dict[str, Any] = {
         "operationId": re.sub(r"\W+", "_", one.id.lower()).strip("_"),
         "parameters": _parameters(one),
@@ -122,10 +121,10 @@ def _operation(one: Endpoint, schema_of: dict[type, dict[str, Any]]) -> dict[str
     return operation
 
 
-def _good(one: Endpoint, schema_of: dict[type, dict[str, Any]]) -> dict[str, Any]:
+def _success(one: Endpoint, schema_of: dict[type, dict[str, Any]]) -> dict[str, Any]:
     content: dict[str, Any] = {kind: {} for kind in one.media}
-    if one.answer is not None and one.answers_json:
-        content["application/json"] = {"schema": schema_of[one.answer]}
+    if one.response is not None and one.returns_json:
+        content["application/json"] = {"schema": schema_of[one.response]}
     return {"description": "As asked.", "content": content}
 
 

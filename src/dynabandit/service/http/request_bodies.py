@@ -1,4 +1,7 @@
-"""Reading bodies: what does not fit its type is refused in words that name the field, its value and what is valid."""
+"""Request bodies: decoded by msgspec; errors name the field, its value and what would be valid.
+
+msgspec's own messages name neither the value nor all that is valid, so a body that it rejects is checked again here.
+"""
 
 from typing import Any, TypeVar
 
@@ -6,41 +9,43 @@ import msgspec
 from msgspec import inspect
 
 from dynabandit.errors import unknown
-from dynabandit.service.errors import Refused
+from dynabandit.service.errors import InvalidValueError
 
-__all__ = ["read"]
+__all__ = ["decode_body"]
 
-LONGEST = 100  # characters that are quoted
-HOLDERS: dict[type, type[Any]] = {inspect.StrType: str, inspect.ListType: list, inspect.DictType: dict}
+MAX_QUOTED = 100  # characters that are quoted
+CONTAINERS: dict[type, type[Any]] = {inspect.StrType: str, inspect.ListType: list, inspect.DictType: dict}
 Body = TypeVar("Body")
 
 
-def read(decoder: msgspec.json.Decoder[Body], content: bytes) -> Body:
-    """Return a body, or refuse it.
+def decode_body(decoder: msgspec.json.Decoder[Body], content: bytes) -> Body:
+    """Return a body, or raise `InvalidValueError`.
 
     Examples
     --------
-    >>> from dynabandit.service import types
-    >>> read(msgspec.json.Decoder(types.Decide), b'{"count": 0}')
+    >>> from dynabandit.service import api_types
+    >>> decode_body(msgspec.json.Decoder(api_types.Decide), b'{"count": 0}')
     Traceback (most recent call last):
-    dynabandit.service.errors.Refused: count must be a whole number from 1 to 1000, got 0
+    dynabandit.service.errors.InvalidValueError: count must be a whole number from 1 to 1000, got 0
     """
     try:
         return decoder.decode(content)
     except msgspec.ValidationError as error:
         try:
             _check(msgspec.json.decode(content), inspect.type_info(decoder.type), "")
-        except msgspec.ValidationError as other:  # a number that nothing can hold
-            raise Refused(422, f"the body must hold numbers of a usual size: {other}") from None
-        raise Refused(422, f"the body must name every field once: {error}") from None  # of two, the first was wrong
+        except msgspec.ValidationError as other:  # such as a number that is too large for every type
+            raise InvalidValueError(f"the body must hold numbers of a usual size: {other}") from None
+        raise InvalidValueError(
+            f"the body must name every field once: {error}"
+        ) from None  # of two with one name, the first was wrong
 
 
 def _check(value: Any, kind: inspect.Type, where: str) -> None:
-    """Refuse a value that does not fit; `where` is its place in the body."""
+    """Raise an error if a value does not fit; `where` is its place in the body."""
     kinds = _kinds(kind)
     found = next((one for one in kinds if _fits(value, one)), None)
     if found is None:
-        raise Refused(422, f"{where or 'the body'} must be {_valid_of(kinds)}, got {_shown(value)}")
+        raise InvalidValueError(f"{where or 'the body'} must be {_valid_of(kinds)}, got {_quote(value)}")
     if isinstance(found, inspect.ListType):
         for place, item in enumerate(value):
             _check(item, found.item_type, f"{where}[{place}]")
@@ -56,13 +61,13 @@ def _check_fields(value: dict[str, Any], kind: inspect.StructType, where: str) -
     known = {field.encode_name: field for field in kind.fields}
     for name in value:
         if name not in known:
-            raise Refused(422, (f"{where}: " if where else "") + str(unknown("field", name, known)))
+            raise InvalidValueError((f"{where}: " if where else "") + str(unknown("field", name, known)))
     for name, field in known.items():
         place = f"{where}.{name}" if where else name
         if name in value:
             _check(value[name], field.type, place)
         elif field.required:
-            raise Refused(422, f"{place} must be {_valid_of(_kinds(field.type))}, got nothing")
+            raise InvalidValueError(f"{place} must be {_valid_of(_kinds(field.type))}, got nothing")
 
 
 def _kinds(kind: inspect.Type) -> list[inspect.Type]:
@@ -73,14 +78,14 @@ def _kinds(kind: inspect.Type) -> list[inspect.Type]:
 
 
 def _fits(value: Any, kind: inspect.Type) -> bool:
-    """Whether a value is of a type, leaving aside what is inside it."""
+    """Whether a value is of a type, without looking at its items."""
     match kind:
         case inspect.IntType() | inspect.FloatType():
             numbers = int if isinstance(kind, inspect.IntType) else (int, float)
             return isinstance(value, numbers) and not isinstance(value, bool) and _within(value, kind)
         case inspect.StrType() | inspect.ListType() | inspect.DictType():
             low, high = kind.min_length or 0, kind.max_length
-            return type(value) is HOLDERS[type(kind)] and low <= len(value) and (high is None or len(value) <= high)
+            return type(value) is CONTAINERS[type(kind)] and low <= len(value) and (high is None or len(value) <= high)
         case inspect.LiteralType():
             return any(value == one and type(value) is type(one) for one in kind.values)
         case inspect.BoolType():
@@ -105,7 +110,7 @@ def _valid_of(kinds: list[inspect.Type]) -> str:
 
 
 def _valid(kind: inspect.Type) -> str:
-    """Return in words what fits a type."""
+    """Describe the values of a type."""
     match kind:
         case inspect.IntType():
             return "a whole number" + _bounds(kind)
@@ -118,7 +123,7 @@ def _valid(kind: inspect.Type) -> str:
         case inspect.DictType():
             return "an object" + _size(kind, "keys")
         case inspect.LiteralType():
-            return " or ".join(map(_shown, kind.values))
+            return " or ".join(map(_quote, kind.values))
         case inspect.BoolType():
             return "true or false"
     return "an object"
@@ -139,12 +144,12 @@ def _size(kind: inspect.StrType | inspect.ListType | inspect.DictType, of: str) 
     )
 
 
-def _shown(value: Any) -> str:
-    """Return a value as it is quoted; of what may be long, how long it is."""
+def _quote(value: Any) -> str:
+    """Return a value as it is quoted; of a long one, its length."""
     if isinstance(value, list):
         return f"a list of {len(value)} item{'' if len(value) == 1 else 's'}"
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, str):
-        return repr(value) if len(value) <= LONGEST else f"{value[:LONGEST]!r}... of {len(value)} characters"
+        return repr(value) if len(value) <= MAX_QUOTED else f"{value[:MAX_QUOTED]!r}... of {len(value)} characters"
     return msgspec.json.encode(value).decode()

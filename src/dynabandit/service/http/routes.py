@@ -1,187 +1,40 @@
-"""HTTP: reads a request, makes one call of the service, writes the answer."""
+"""Routes: which handler serves which request, and the application that finds it."""
 
+import asyncio
 import contextlib
-import functools
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dynabandit.service import api_types, export, web
-from dynabandit.service.domain.events import KINDS
-from dynabandit.service.errors import Interrupted, Refused
-from dynabandit.service.http import request_bodies
-from dynabandit.service.http.limits import Overloaded
-from dynabandit.service.http.openapi import Endpoint, Query, document
-from dynabandit.service.http.responses import (
-    ALWAYS,
-    JSON,
-    authorise,
-    cleaned,
-    complete,
-    may_still_read,
-    new_name,
-    path_part,
-    plain,
-    problem,
-    query_values,
-    read_body,
-    response,
-    turn_away,
-)
-from dynabandit.service.logging_setup import note_change
+from dynabandit.service import api_types, web
+from dynabandit.service.errors import OverloadedError, StreamInterruptedError
+from dynabandit.service.http import handlers
+from dynabandit.service.http.handlers import Handler, Result
+from dynabandit.service.http.limits import LARGE_BODY, SMALL_BODY, RefusalPacer
+from dynabandit.service.http.openapi import Endpoint, document
+from dynabandit.service.http.request_bodies import decode_body
+from dynabandit.service.http.requests import authorise, path_name, read_body
+from dynabandit.service.http.responses import HEADERS, JSON, add_headers, json_response, problem_response
+from dynabandit.service.http.status_codes import OVERLOADED, OVERLOADED_CLOSE, error_response
+from dynabandit.service.logging_setup import log_change
 from dynabandit.service.service import Service
-from dynabandit.service.stores import Store
 
-__all__ = ["ENDPOINTS", "make_app"]
-
-SMALL_BODY = 1 << 20
-LARGE_BODY = 1 << 26  # a hundred thousand arms with long names
-MOST_EVENTS = 10_000
-NDJSON = "application/x-ndjson"
-PARQUET = "application/vnd.apache.parquet"
-
-
-DELETED = Query("deleted", words=("false", "true"))
-AFTER_NAME = Query("after")
-LIMIT_BANDITS = Query("limit", 100, 1, 1000)
-AFTER = Query("after", 0, 0, 2**62)
-LIMIT_EVENTS = Query("limit", 1000, 1, MOST_EVENTS)
-ID = Query("id")
-KIND = Query("kind", words=("all", *KINDS))
-EVENT_FORMAT = Query("format", words=("json", "ndjson"))
-EXPORT_FORMAT = Query("format", words=("ndjson", "parquet"))
-DRAWS = Query("draws", 200, 1, 100_000)
-CONFIRM = Query("confirm", required=True)
-ERASE = Query("erase", words=("false", "true"))
-
-
-class Answer(NamedTuple):
-    """A body and its status, and whether anything is other than before, which only an admin can make it."""
-
-    content: Any
-    status: int = 200
-    changed: bool = False
-
-
-Handler = Callable[[Service, Request, Any], Awaitable[Answer | Response]]
-
-
-async def create(service: Service, request: Request, body: api_types.Create) -> Answer:
-    body.arms = [new_name(arm, "an arm's name") for arm in body.arms]
-    status, state = await service.create(new_name(path_part(request, "name"), "name"), body)
-    return Answer(state, status, changed=status == 201)
-
-
-async def list_bandits(service: Service, request: Request, body: None) -> Answer:
-    query = query_values(request, DELETED, AFTER_NAME, LIMIT_BANDITS)
-    return Answer(await service.bandits(query["deleted"] == "true", query["after"], query["limit"]))
-
-
-async def get_bandit(service: Service, request: Request, body: None) -> Answer:
-    return Answer(await service.state(path_part(request, "name")))
-
-
-async def decide(service: Service, request: Request, body: api_types.Decide) -> Answer:
-    keys = [bytes(value) for name, value in request.scope["headers"] if name == b"idempotency-key"]
-    if len(keys) > 1:
-        raise Refused(422, f"Idempotency-Key must be given at most once, got {len(keys)}")
-    key = keys[0].decode("latin-1") if keys else None
-    if key is not None and not (1 <= len(key) <= 255 and key.isascii() and key.isprintable()):
-        raise Refused(422, f"Idempotency-Key must have 1 to 255 printable ASCII characters, got {key[:100]!r}")
-    return Answer(await service.decide(path_part(request, "name"), body.count, key))
-
-
-async def reward(service: Service, request: Request, body: api_types.Reward) -> Answer:
-    return Answer(await service.reward(request.path_params["id"], body.reward))
-
-
-async def rewards(service: Service, request: Request, body: api_types.Rewards) -> Answer:
-    return Answer(await service.rewards(body.rewards))
-
-
-async def add_arm(service: Service, request: Request, body: api_types.AddArm) -> Answer:
-    answer, changed = await service.add_arm(path_part(request, "name"), new_name(body.arm, "an arm's name"))
-    return Answer(answer, changed=changed)
-
-
-async def change_arm(service: Service, request: Request, body: api_types.ChangeArm) -> Answer:
-    answer, changed = await service.change_arm(path_part(request, "name"), path_part(request, "arm"), body)
-    return Answer(answer, changed=changed)
-
-
-async def set_policy(service: Service, request: Request, body: api_types.SetPolicy) -> Answer:
-    answer, changed = await service.set_policy(path_part(request, "name"), body)
-    return Answer(answer, changed=changed)
-
-
-async def preview_policy(service: Service, request: Request, body: api_types.PreviewPolicy) -> Answer:
-    return Answer(await service.preview_policy(path_part(request, "name"), body))
-
-
-async def get_events(service: Service, request: Request, body: None) -> Answer | Response:
-    query = query_values(request, AFTER, LIMIT_EVENTS, ID, KIND, EVENT_FORMAT)
-    name, identity, after = path_part(request, "name"), query["id"] or None, query["after"]
-    kinds = KINDS.get(query["kind"], ())
-    if query["format"] == "json":
-        return Answer(await service.events(name, identity, after, query["limit"], kinds))
-    await service.events(name, identity, 0, 1)  # 404 before the stream begins
-    return _stream(service, request, lambda store, _: export.event_lines(store, name, identity, after, kinds), NDJSON)
-
-
-async def get_export(service: Service, request: Request, body: None) -> Response:
-    query = query_values(request, EXPORT_FORMAT, DRAWS, ID)
-    name, identity, draws = path_part(request, "name"), query["id"] or None, query["draws"]
-    await service.read(lambda store: export.check_draws(store, name, identity, draws))
-    lines, media = export.decision_lines, NDJSON
-    if query["format"] == "parquet":
-        lines, media = export.parquet_pieces, PARQUET
-    if media == PARQUET and not export.has_parquet():
-        raise Refused(501, "Parquet needs pyarrow, which is not installed: pip install 'dynabandit[lab]'")
-    return _stream(service, request, lambda store, wanted: lines(store, name, identity, draws, wanted), media)
-
-
-def _stream(
-    service: Service, request: Request, make: Callable[[Store, Callable[[], bool]], Iterator[bytes]], media: str
-) -> Response:
-    may_go_on = functools.partial(may_still_read, service, request)
-    return StreamingResponse(service.stream(make, may_go_on), media_type=media)
-
-
-async def delete(service: Service, request: Request, body: None) -> Answer:
-    query = query_values(request, CONFIRM, ERASE, ID)
-    name = path_part(request, "name")
-    if not query["confirm"] or cleaned(query["confirm"], "confirm") != name:
-        raise Refused(422, f"confirm must repeat the name of the bandit, {name!r}, got {query['confirm'][:200]!r}")
-    answer, changed = await service.delete(name, query["id"] or None, query["erase"] == "true")
-    return Answer(answer, changed=changed)
-
-
-async def healthz(service: Service, request: Request, body: None) -> Answer:
-    return Answer(api_types.Ready("live"))
-
-
-async def readyz(service: Service, request: Request, body: None) -> Answer:
-    await service.ready()
-    return Answer(api_types.Ready("ready"))
-
-
-async def metrics(service: Service, request: Request, body: None) -> Response:
-    return Response(service.metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
+__all__ = ["DOCUMENT", "ENDPOINTS", "make_app"]
 
 
 async def openapi(service: Service, request: Request, body: None) -> Response:
     return Response(DOCUMENT, media_type=JSON)
 
 
-# One line a call; the first ones are asked for most. The OpenAPI document is made from the same lines.
+# The most frequent requests come first. The OpenAPI document is made from the same lines.
 ENDPOINTS: dict[str, tuple[Endpoint, Handler]] = {
     endpoint.id: (endpoint, handler)
     for endpoint, handler in (
@@ -189,74 +42,77 @@ ENDPOINTS: dict[str, tuple[Endpoint, Handler]] = {
             Endpoint(
                 "PUT", "/v1/decisions/{id}/reward", "decide", api_types.Reward, api_types.Rewarded, (404, 409, 410)
             ),
-            reward,
+            handlers.add_reward,
         ),
         (
             Endpoint(
                 "POST", "/v1/bandits/{name}/decisions", "decide", api_types.Decide, api_types.Decisions, (404, 409),
                 headers=("Idempotency-Key",),
             ),
-            decide,
+            handlers.decide,
         ),
-        (Endpoint("POST", "/v1/rewards", "decide", api_types.Rewards, api_types.RewardResults), rewards),
+        (Endpoint("POST", "/v1/rewards", "decide", api_types.Rewards, api_types.RewardResults), handlers.add_rewards),
         (
             Endpoint(
                 "PUT", "/v1/bandits/{name}", "admin", api_types.Create, api_types.BanditState, (201, 409), large=True
             ),
-            create,
+            handlers.create,
         ),
         (
             Endpoint(
-                "GET", "/v1/bandits", "read", None, api_types.BanditList, query=(DELETED, AFTER_NAME, LIMIT_BANDITS)
+                "GET", "/v1/bandits", "read", None, api_types.BanditList,
+                query=(handlers.DELETED, handlers.AFTER_NAME, handlers.LIMIT_BANDITS),
             ),
-            list_bandits,
+            handlers.list_bandits,
         ),
-        (Endpoint("GET", "/v1/bandits/{name}", "read", None, api_types.BanditState, (404,)), get_bandit),
+        (Endpoint("GET", "/v1/bandits/{name}", "read", None, api_types.BanditState, (404,)), handlers.get_bandit),
         (
             Endpoint("POST", "/v1/bandits/{name}/arms", "admin", api_types.AddArm, api_types.Changed, (404, 409)),
-            add_arm,
+            handlers.add_arm,
         ),
         (
             Endpoint(
                 "PATCH", "/v1/bandits/{name}/arms/{arm}", "admin", api_types.ChangeArm, api_types.Changed, (404, 409)
             ),
-            change_arm,
+            handlers.change_arm,
         ),
         (
             Endpoint("PUT", "/v1/bandits/{name}/policy", "admin", api_types.SetPolicy, api_types.Changed, (404,)),
-            set_policy,
+            handlers.set_policy,
         ),
         (
             Endpoint(
                 "POST", "/v1/bandits/{name}/policy/preview", "read", api_types.PreviewPolicy, api_types.Preview, (404,)
             ),
-            preview_policy,
+            handlers.preview_policy,
         ),
         (
             Endpoint(
                 "GET", "/v1/bandits/{name}/events", "read", None, api_types.Events, (404,),
-                query=(AFTER, LIMIT_EVENTS, ID, KIND, EVENT_FORMAT), media=(NDJSON,),
+                query=(handlers.AFTER, handlers.LIMIT_EVENTS, handlers.ID, handlers.KIND, handlers.EVENT_FORMAT),
+                media=(handlers.NDJSON,),
             ),
-            get_events,
+            handlers.get_events,
         ),
         (
             Endpoint(
                 "GET", "/v1/bandits/{name}/export", "read", None, api_types.Exported, (404, 501),
-                query=(EXPORT_FORMAT, DRAWS, ID), media=(NDJSON, PARQUET), answers_json=False,
+                query=(handlers.EXPORT_FORMAT, handlers.DRAWS, handlers.ID),
+                media=(handlers.NDJSON, handlers.PARQUET), returns_json=False,
             ),
-            get_export,
+            handlers.get_export,
         ),
         (
             Endpoint(
                 "DELETE", "/v1/bandits/{name}", "admin", None, api_types.Deleted, (404,),
-                query=(CONFIRM, ERASE, ID),
+                query=(handlers.CONFIRM, handlers.ERASE, handlers.ID),
             ),
-            delete,
+            handlers.delete,
         ),
-        (Endpoint("GET", "/healthz", "", None, api_types.Ready), healthz),
-        (Endpoint("GET", "/readyz", "", None, api_types.Ready), readyz),
-        (Endpoint("GET", "/metrics", "read", None, None, media=("text/plain",), answers_json=False), metrics),
-        (Endpoint("GET", "/openapi.json", "", None, None, media=(JSON,), answers_json=False), openapi),
+        (Endpoint("GET", "/healthz", "", None, api_types.Ready), handlers.healthz),
+        (Endpoint("GET", "/readyz", "", None, api_types.Ready), handlers.readyz),
+        (Endpoint("GET", "/metrics", "read", None, None, media=("text/plain",), returns_json=False), handlers.metrics),
+        (Endpoint("GET", "/openapi.json", "", None, None, media=(JSON,), returns_json=False), openapi),
     )
 }  # fmt: skip
 DOCUMENT = document([endpoint for endpoint, _ in ENDPOINTS.values()])
@@ -275,51 +131,52 @@ def make_app(service: Service) -> ASGIApp:
         await follower.stop()
         await service.stop()
 
-    bound = {one.id: _bound(service, one, handler) for one, handler in ENDPOINTS.values()}
+    pacer = RefusalPacer()
+    bound = {one.id: _bind(service, pacer, one, handler) for one, handler in ENDPOINTS.values()}
     routes = web.routes(service, follower, workers)
-    rest = Starlette(lifespan=lifespan, routes=routes, exception_handlers={404: _nothing, 405: _other})
-    rest.router.redirect_slashes = False
+    pages = Starlette(lifespan=lifespan, routes=routes, exception_handlers={404: _not_found, 405: _not_allowed})
+    pages.router.redirect_slashes = False
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await rest(scope, receive, send)
+            await pages(scope, receive, send)
             return
-        # A slash inside a name is data, so the path is cut before it is decoded
+        # Starlette's router decodes the path first, so that an encoded slash in a name would split it
         path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
-        found, methods = _find(path)
-        if found is None:  # a page, or nothing
-            await rest(scope, receive, send)
+        found, methods = _match(path)
+        if found is None:
+            await pages(scope, receive, send)
             return
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         if method not in methods:
-            await _wrong_method(scope["method"], methods)(scope, receive, send)
+            await _method_response(scope["method"], methods)(scope, receive, send)
             return
         scope["path_params"] = found.groupdict()
-        answer = await bound[methods[method]](Request(scope, receive))
-        answer = complete(answer, scope["method"], ALWAYS)
-        with contextlib.suppress(Interrupted):  # the server hangs up on an answer without its end
-            await answer(scope, receive, send)
+        response = await bound[methods[method]](Request(scope, receive))
+        response = add_headers(response, scope["method"], HEADERS)
+        with contextlib.suppress(StreamInterruptedError):  # the server then closes the connection
+            await response(scope, receive, send)
 
     return app
 
 
-def _wrong_method(given: str, methods: Collection[str]) -> Response:
-    allowed = ", ".join(methods)
-    return plain(405, f"the method must be {' or '.join(methods)} here, got {given[:20]}", Allow=allowed)
+def _method_response(given: str, methods: Collection[str]) -> Response:
+    problem = f"the method must be {' or '.join(methods)} here, got {given[:20]}"
+    return problem_response(405, problem, Allow=", ".join(methods))
 
 
-async def _nothing(request: Request, error: Exception) -> Response:
-    return plain(404, f"there is nothing at {request.url.path[:200]!r}")
+async def _not_found(request: Request, error: Exception) -> Response:
+    return problem_response(404, f"there is nothing at {request.url.path[:200]!r}")
 
 
-async def _other(request: Request, error: Exception) -> Response:
+async def _not_allowed(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     methods = sorted((error.headers or {}).get("Allow", "GET").split(", "))
-    return _wrong_method(request.method, methods)
+    return _method_response(request.method, methods)
 
 
 def _patterns() -> list[tuple[re.Pattern[str], dict[str, str]]]:
-    """Return a pattern for each path, and the endpoint that each of its methods goes to."""
+    """Return a pattern for each path, and the endpoint of each of its methods."""
     found: dict[str, dict[str, str]] = {}
     for one, _ in ENDPOINTS.values():
         found.setdefault(one.path, {})[one.method] = one.id
@@ -329,7 +186,7 @@ def _patterns() -> list[tuple[re.Pattern[str], dict[str, str]]]:
 PATTERNS = _patterns()
 
 
-def _find(path: str) -> tuple[re.Match[str] | None, dict[str, str]]:
+def _match(path: str) -> tuple[re.Match[str] | None, dict[str, str]]:
     for pattern, methods in PATTERNS:
         found = pattern.fullmatch(path)
         if found is not None:
@@ -337,28 +194,44 @@ def _find(path: str) -> tuple[re.Match[str] | None, dict[str, str]]:
     return None, {}
 
 
-def _bound(service: Service, endpoint: Endpoint, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+def _bind(
+    service: Service, pacer: RefusalPacer, endpoint: Endpoint, handler: Handler
+) -> Callable[[Request], Awaitable[Response]]:
+    """Return a function that serves an endpoint: authorise, admit, decode, handle, count."""
     decoder: msgspec.json.Decoder[Any] | None = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
     limit = LARGE_BODY if endpoint.large else SMALL_BODY
     method, path = endpoint.method, endpoint.path
 
-    async def handle(request: Request) -> Response:
+    async def serve(request: Request) -> Response:
         started = time.perf_counter()
         try:
             key = authorise(service, request, endpoint.permission) if endpoint.permission else None
             if endpoint.permission == "decide":
-                service.check_room()
-            body = None if decoder is None else request_bodies.read(decoder, await read_body(request, limit))
-            answer = await handler(service, request, body)
-            result = answer if isinstance(answer, Response) else response(answer.content, answer.status)
-            if isinstance(answer, Answer) and answer.changed:
-                names = {part: path_part(request, part) for part in request.path_params}
-                note_change(endpoint.id, names, key, msgspec.to_builtins(body) or dict(request.query_params))
-        except Overloaded:
-            result = await turn_away(service)
+                service.check_admission()
+            body = None if decoder is None else decode_body(decoder, await read_body(request, limit))
+            result = await handler(service, request, body)
+            response = result if isinstance(result, Response) else json_response(result.content, result.status)
+            if isinstance(result, Result) and result.changed:
+                names = {part: path_name(request, part) for part in request.path_params}
+                log_change(endpoint.id, names, key, msgspec.to_builtins(body) or dict(request.query_params))
+        except OverloadedError:
+            response = await _refuse(service, pacer)
+            service.metrics.count_response(method, path, response.status_code, None)  # delayed on purpose
+            return response
         except Exception as error:
-            result = problem(service, error)
-        service.metrics.answered(method, path, result.status_code, time.perf_counter() - started)
-        return result
+            response = error_response(error)
+        service.metrics.count_response(method, path, response.status_code, time.perf_counter() - started)
+        return response
 
-    return handle
+    return serve
+
+
+async def _refuse(service: Service, pacer: RefusalPacer) -> Response:
+    """Return the refusal of a request under overload, after a delay that slows clients down which retry at once."""
+    service.metrics.refused.inc()
+    delay = pacer.delay()
+    if delay is None:
+        return OVERLOADED_CLOSE
+    if delay:
+        await asyncio.sleep(delay)
+    return OVERLOADED

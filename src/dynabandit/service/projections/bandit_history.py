@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynabandit.bandit import Bandit
-from dynabandit.service.domain.bandit_state import RewardsBefore, change_arm
-from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, POLICY, Row
+from dynabandit.service.domain.bandit_state import RewardsBefore, apply_to_bandit
+from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, POLICY, EventRow
 from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints, Series
 from dynabandit.service.projections.uniform_baseline import Uniform
 from dynabandit.stats.change_detection import Change, ChangeDetector
@@ -59,7 +59,7 @@ class BanditHistory:
         self.changes: deque[tuple[int, Change]] = deque(maxlen=MAX_CHANGES)
         self.interventions: deque[Intervention] = deque(maxlen=MAX_CHANGES)
         self.retired: deque[int] = deque(maxlen=MAX_RETIRED)
-        self.latest_events: deque[Row] = deque(maxlen=MAX_EVENTS)
+        self.latest_events: deque[EventRow] = deque(maxlen=MAX_EVENTS)
         self.uniform = Uniform(0)
         self.points = ChartPoints()
         self._detectors: list[ChangeDetector] = []
@@ -82,7 +82,7 @@ class BanditHistory:
         """How many arms have curves."""
         return min(len(self.plays), MAX_TRACKED_ARMS)
 
-    def apply(self, event: Row) -> None:
+    def apply(self, event: EventRow) -> None:
         """Apply the next event of the log; an earlier one changes nothing."""
         if event.sequence <= self.sequence:
             return
@@ -106,13 +106,13 @@ class BanditHistory:
         if column < MAX_TRACKED_ARMS:
             self._point_plays[column] += 1
 
-    def _add_settlement(self, event: Row) -> None:
+    def _add_settlement(self, event: EventRow) -> None:
         column = event.arm or 0
         self.settled += 1
         self.closed += event.kind == CLOSE
         if event.value is None:
             return
-        self.bandit.reward_column(column, event.value)
+        self._apply_to_bandit(event)
         self.rewards[column] += 1
         self.uniform.reward(column, event.value)
         if column >= MAX_TRACKED_ARMS:
@@ -125,24 +125,26 @@ class BanditHistory:
             forgetting = self.bandit.belief(column).forgetting
             self._point_forgetting[column] = min(self._point_forgetting[column], forgetting)
 
-    def _add_change(self, event: Row) -> None:
+    def _add_change(self, event: EventRow) -> None:
         body = json.loads(event.body or "{}")
         if event.kind == CREATE:
             self.name, self.reward_window = body["name"], body["reward_window"]
-            self._bandit = Bandit(body["policy"], body["arms"], seed=body["seed"], **body["parameters"])
+            self._apply_to_bandit(event)
             self.points.width = max(1, len(body["arms"]) // ARMS_PER_WIDTH)
             for name in body["arms"]:
                 self._add_arm(name)
         elif event.kind == ARM:
-            self._change_arm(body)
+            self._change_arm(event, body)
         elif event.kind == POLICY:
-            rewards = self._rewards_before(self.number, event.sequence)
-            self._bandit = self.bandit.swapped(body["policy"], rewards, **body["parameters"])
+            self._apply_to_bandit(event)
             self._add_intervention(None, {"policy": body["policy"]})
 
-    def _change_arm(self, body: dict[str, Any]) -> None:
+    def _apply_to_bandit(self, event: EventRow) -> None:
+        self._bandit = apply_to_bandit(self._bandit, event, self._rewards_before)
+
+    def _change_arm(self, event: EventRow, body: dict[str, Any]) -> None:
         name, change = body["arm"], self._actual_change(body)
-        change_arm(self.bandit, body)
+        self._apply_to_bandit(event)
         if body.get("add"):
             self._add_arm(name)
         column = self.columns[name]
@@ -237,7 +239,7 @@ class BanditHistory:
         history.changes.extend((column, Change(*change)) for column, *change in content["changes"])
         history.interventions.extend(Intervention(*one) for one in content["interventions"])
         history.retired.extend(content["retired"])
-        history.latest_events.extend(Row(*event) for event in content["latest_events"])
+        history.latest_events.extend(EventRow(*event) for event in content["latest_events"])
         history.points = ChartPoints.from_json(content["points"])
         history.uniform = Uniform.from_dict(content["uniform"])
         history._detectors = [ChangeDetector.from_list(one) for one in content["detectors"]]

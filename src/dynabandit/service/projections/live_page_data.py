@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.service.domain.events import shown
+from dynabandit.service.domain.events import api_event
 from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.projections.chart_points import Series
 from dynabandit.stats.intervals import agresti_coull, binomial_total
@@ -67,7 +67,7 @@ def bandit_page_data(history: BanditHistory, last_sequence: int) -> dict[str, An
             {"step": step, "wall": wall, "arm": None if column is None else names[column], "column": column, **change}
             for step, wall, column, change in history.interventions
         ],
-        "events": [shown(event, names) for event in reversed(history.latest_events)],
+        "events": [api_event(event, names) for event in reversed(history.latest_events)],
     }
 
 

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from dynabandit.service.domain.names import legible
-from dynabandit.service.errors import StoreFailed
+from dynabandit.service.errors import StoreError
 from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.projections.live_page_data import bandit_page_data, overview_entry
 from dynabandit.service.service import Service
@@ -97,7 +97,7 @@ class LogFollower:
             more = False
             try:
                 more = self._update(store)
-            except StoreFailed:  # not available now; try again
+            except StoreError:  # not available now; try again
                 store.rollback()
             except Exception:  # the thread must survive any error
                 log.exception("following the log failed")
@@ -149,7 +149,7 @@ class LogFollower:
             if history.sequence - self._saved_sequence.get(number, 0) >= SAVE_EVERY:
                 self._save([number])
             return history.sequence < self._last_sequence[number]
-        except StoreFailed:
+        except StoreError:
             raise
         except Exception:
             self._unreadable.add(number)
@@ -168,7 +168,7 @@ class LogFollower:
 
     def _load(self, store: Store, number: int) -> BanditHistory:
         saved = None
-        with contextlib.suppress(StoreFailed):  # the table is created when the first history is saved
+        with contextlib.suppress(StoreError):  # the table is created when the first history is saved
             saved = store.history(number)
         if saved is not None:
             try:
@@ -189,7 +189,8 @@ class LogFollower:
         if self._loop is None or not rows:
             return
         try:
-            asyncio.run_coroutine_threadsafe(self._service.write(Store.saving(rows)), self._loop).result(timeout=5)
+            writing = self._service.write(Store.history_statements(rows))
+            asyncio.run_coroutine_threadsafe(writing, self._loop).result(timeout=5)
         except Exception as error:
             log.warning("history was not saved", problem=str(error))
 

@@ -1,4 +1,4 @@
-"""What choosing at random would have brought: an estimate from the rewards that were seen, and how sure it is."""
+"""Estimates what uniformly random choices would have earned, from the observed rewards."""
 
 import math
 from typing import Any
@@ -10,22 +10,22 @@ from dynabandit.stats.intervals import binomial_total
 
 __all__ = ["Uniform"]
 
-MOST_ENDED = 50  # stretches of an arm that are kept apart
-Stretch = tuple[float, float, int, float]  # gathered by its start and its end, rewards, their sum
+MOST_ENDED = 50  # segments per arm; older ones are merged
+Segment = tuple[float, float, int, float]  # expected plays at its start and end, number and sum of rewards
 
 
 class Uniform:
-    """Estimates the total reward of a choice among the arms with equal chances, at the very moments of ours.
+    """Estimates the total reward of uniformly random choices at the times of the actual decisions.
 
-    At each reward that comes in, choosing at random would have brought the average, over the arms that could be
-    chosen, of their mean rewards at that moment. The mean of an arm is that of the rewards it did get between two
-    detected changes; an arm without any reward counts as the average of all.
+    At each reward, a random choice would have earned the average of the mean rewards of the available arms. The mean
+    of an arm is estimated from its rewards between two detected changes; for an arm without rewards it is the mean of
+    all rewards.
 
-    The interval says where the total of one such run would lie with 95 % chance. Its variance has two parts: that of
-    the estimate, which is the sum over stretches of weight^2 p (1 - p) / n with p moved a little to one half, and the
-    luck of the run itself, T p (1 - p) at most. Both are conservative for rewards in [0, 1]. Not in it is what nobody
-    saw: an arm that changes while it is hardly ever played; and a policy leaves arms that were unlucky, which
-    makes them look a little worse than they are.
+    The 95 % interval is that of the total of one such run. Its variance has two parts: that of the estimate, the sum
+    over segments between changes of weight^2 p (1 - p) / n with p shrunk towards one half, and that of the rewards of
+    the run, T p (1 - p) at most. Both are conservative for rewards in [0, 1]. Two errors are not included: changes of
+    an arm that is hardly ever played are not detected, and a policy stops playing arms after unlucky rewards, which
+    makes them look slightly worse than they are.
 
     Examples
     --------
@@ -38,22 +38,22 @@ class Uniform:
     """
 
     def __init__(self, arms: int) -> None:
-        self.clock = 0.0  # what an arm that can always be chosen has gathered: a sum of 1 / arms
+        self.clock = 0.0  # expected plays of an arm that was always available: a sum of 1 / arms
         self.count = 0
         self.total = 0.0
         self._eligible = 0
-        # Of each arm, since its latest change: rewards, their sum, and what it had gathered when that began
+        # Per arm, since its last change: number and sum of rewards, and expected plays at the start
         self._counts: list[int] = []
         self._totals: list[float] = []
         self._starts: list[float] = []
-        self._ended: dict[str, list[Stretch]] = {}  # arm -> stretches that a change has ended
+        self._ended: dict[str, list[Segment]] = {}  # arm -> segments that were ended by a change
         self._gathered: list[float] = []
-        self._since: list[float | None] = []  # the clock when it became possible to choose it; None while it is not
+        self._since: list[float | None] = []  # the clock when it became available; None while it is not
         for _ in range(arms):
             self.add_arm()
 
     def add_arm(self) -> None:
-        """Take in a new arm."""
+        """Add a new arm."""
         self._counts.append(0)
         for values in (self._totals, self._starts, self._gathered):
             values.append(0.0)
@@ -61,7 +61,7 @@ class Uniform:
         self._eligible += 1
 
     def allow(self, arm: int, allowed: bool) -> None:
-        """Note whether an arm can be chosen from now on."""
+        """Set whether an arm is available from now on."""
         since = self._since[arm]
         if allowed and since is None:
             self._since[arm] = self.clock
@@ -72,12 +72,12 @@ class Uniform:
             self._eligible -= 1
 
     def gathered(self, arm: int) -> float:
-        """Return how often choosing at random would have taken an arm so far."""
+        """Return the expected number of plays of an arm so far."""
         since = self._since[arm]
         return self._gathered[arm] + (0.0 if since is None else self.clock - since)
 
     def reward(self, arm: int, value: float) -> None:
-        """Take in a reward of an arm."""
+        """Add a reward of an arm."""
         self.clock += 1.0 / max(self._eligible, 1)
         self.count += 1
         self.total += value
@@ -85,7 +85,7 @@ class Uniform:
         self._totals[arm] += value
 
     def change(self, arm: int, change: Change) -> None:
-        """Take in that an arm has changed; the clock of the change is what the arm had gathered by then."""
+        """Start a new segment of an arm; the clock of the change is the expected plays of the arm at that time."""
         ended = self._ended.setdefault(str(arm), [])
         ended.append((self._starts[arm], change.clock, change.rewards, change.total))
         if len(ended) > MOST_ENDED:
@@ -96,9 +96,9 @@ class Uniform:
         self._starts[arm] = change.clock
 
     def along(self, gathered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the estimate and its variance along a path, given what each arm had gathered: (points, arms).
+        """Return the estimate and its variance at several times, given the expected plays (times, arms).
 
-        The whole path is judged by what is known now, a change that was noticed late included.
+        All times are estimated with the data known now, including changes that were detected later.
         """
         middle, variance = np.zeros(len(gathered)), np.zeros(len(gathered))
         for arm in range(gathered.shape[1]):
@@ -111,7 +111,7 @@ class Uniform:
         return middle, variance
 
     def rest(self, first: int) -> tuple[float, float]:
-        """Return the estimate and its variance of all arms from some on, which have no changes."""
+        """Return the estimate and its variance for all arms from `first` on, whose changes are not tracked."""
         if first >= len(self._counts) or self.count == 0:
             return 0.0, 0.0
         n, s = np.array(self._counts[first:]), np.array(self._totals[first:])
@@ -122,18 +122,18 @@ class Uniform:
         return float(weight @ mean), float((weight**2) @ (smooth * (1.0 - smooth) / np.maximum(n, 1)))
 
     def interval(self) -> tuple[float, float, float]:
-        """Return the lower end, the estimate and the upper end of the total now."""
+        """Return the low end, the estimate and the high end of the total now."""
         gathered = np.array([[self.gathered(arm) for arm in range(len(self._counts))]])
         ends = binomial_total(*self.along(gathered), np.array([self.count]))
         return float(ends[0][0]), float(ends[1][0]), float(ends[2][0])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all there is to know; `from_dict` goes on from it."""
+        """Return the state as plain values for `from_dict`."""
         return dict(vars(self))
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Uniform":
-        """Return what `to_dict` wrote."""
+        """Return the baseline whose state `to_dict` returned."""
         uniform = cls(0)
         for name in vars(uniform):
             setattr(uniform, name, content[name])

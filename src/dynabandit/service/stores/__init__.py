@@ -1,4 +1,4 @@
-"""Stores: where the log lives."""
+"""Stores: where events, snapshots and keys are kept. SQLite for one process, PostgreSQL for several."""
 
 from pathlib import Path
 

@@ -1,21 +1,18 @@
-"""What every store does; the statements that all of them share."""
+"""What all stores have in common: the SQL statements to read and write events, snapshots and keys."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from dynabandit.service.domain.events import ARM, COLUMNS, CREATE, DELETE, KINDS, Row, Settled
-from dynabandit.service.domain.names import from_bytes, to_bytes
-from dynabandit.service.errors import Differs
+from dynabandit.service.domain.events import ARM, COLUMNS, CREATE, DELETE, KINDS, EventRow, LoggedDecision
+from dynabandit.service.domain.names import from_bytes, read_public_id, to_bytes
+from dynabandit.service.errors import NotFoundError, ReplayMismatchError
 
 __all__ = ["PAGE", "BanditRow", "KeyRow", "Snapshot", "Store"]
 
-PAGE = 5_000  # rows that are read at a time: memory does not grow with the log
+PAGE = 5_000  # rows that are read at a time, so that memory does not grow with the log
 ALL_COLUMNS = ", ".join(COLUMNS)
 KEEP_SNAPSHOTS = 2
-HISTORIES = (
-    "CREATE TABLE IF NOT EXISTS histories (bandit BIGINT PRIMARY KEY, sequence BIGINT NOT NULL, body TEXT NOT NULL)"
-)
 
 
 class BanditRow(NamedTuple):
@@ -27,7 +24,7 @@ class BanditRow(NamedTuple):
 
 
 class KeyRow(NamedTuple):
-    """An API key; only a hash of its secret is known."""
+    """An API key; only a hash of its secret is stored."""
 
     id: str
     role: str
@@ -38,7 +35,7 @@ class KeyRow(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A state that was saved; `body` is None where only its hash was kept."""
+    """A saved state; of an old one only the hash is kept, and `body` is None."""
 
     sequence: int
     state_hash: str
@@ -46,61 +43,64 @@ class Snapshot(NamedTuple):
 
 
 class Store:
-    """A store. One thread writes; `reader` gives a connection of its own to another thread.
+    """A store. One thread writes; `reader` gives another thread its own connection.
 
-    A commit is durable when `commit` returns. Everything that a caller was answered is in it.
+    A commit is durable when `commit` returns; requests are answered after that.
     """
 
     url: str
     shared: bool  # whether other processes may write to the same bandits
-    changes = "events"  # the table, as changes are looked up in it: they are few among many decisions
+    changes_from = "events"  # the FROM clause of a search for the few changes among many decisions
 
     def prepare(self) -> None:
-        """Create the tables where they are missing; claim the store where only one process may serve it."""
-        self.prepare_tables()
+        """Prepare the store to be served: create or migrate its tables; claim it if only one process may serve it."""
+        self.create_tables(migrate=True)
 
-    def prepare_tables(self) -> None:
-        """Create the tables where they are missing."""
+    def create_tables(self, migrate: bool = False) -> None:
+        """Create the tables if there are none, or check their version; only `migrate` brings old ones up to date.
+
+        Commands that run beside a service, or check a store before an upgrade, must leave the version alone.
+        """
         raise NotImplementedError
 
     def reader(self) -> "Store":
-        """Return a store with a connection of its own, to read from."""
+        """Return a store with its own connection, to read from."""
         raise NotImplementedError
 
     def begin(self, bandits: Iterable[int]) -> None:
-        """Start a transaction that no other process can come between for these bandits."""
+        """Start a transaction that keeps other processes from writing to these bandits."""
         raise NotImplementedError
 
     def commit(
         self,
-        rows: Sequence[Row],
+        events: Sequence[EventRow],
         created: Sequence[tuple[int, str]] = (),
         deleted: Sequence[int] = (),
         erased: Sequence[int] = (),
     ) -> None:
-        """Add rows to the log and remove what is erased, all or none, and return when that is durable."""
+        """Add events to the log and remove erased bandits in one transaction, and return when that is durable."""
         raise NotImplementedError
 
     def rollback(self) -> None:
-        """Give up what `begin` started, and the connection where it is broken."""
+        """Roll back what `begin` started, and close the connection."""
         raise NotImplementedError
 
     def write(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
-        """Run other statements as one transaction."""
+        """Run statements in one transaction."""
         raise NotImplementedError
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement and return its rows; text that is damaged, and no UTF-8, comes as bytes."""
+        """Run a statement and return its rows; text that is not valid UTF-8 is returned as bytes."""
         raise NotImplementedError
 
     def close(self) -> None:
         """Close the connection."""
         raise NotImplementedError
 
-    # What follows is the same for every store
+    # The same for every store
 
     def find(self, name: str) -> int | None:
-        """Return the number of the bandit that has this name now."""
+        """Return the number of the bandit with this name, if it exists."""
         found = self.rows("SELECT number FROM bandits WHERE name = ? AND deleted = 0", (to_bytes(name),))
         return found[0][0] if found else None
 
@@ -109,13 +109,26 @@ class Store:
         found = self.rows("SELECT number, name, deleted FROM bandits WHERE number = ?", (number,))
         return _bandit(found[0]) if found else None
 
+    def find_log(self, name: str, id: str | None) -> int:  # noqa: A002 - what users see
+        """Return the number of the bandit whose log is asked for; with `id` also of one that was deleted."""
+        if id is None:
+            number = self.find(name)
+        else:
+            number = read_public_id(id)
+            row = None if number is None else self.bandit(number)
+            number = None if row is None or row.name != name else number
+        if number is None:
+            with_id = f" with the id {id[:100]!r}" if id is not None else ""
+            raise NotFoundError(f"there is no bandit {name!r}{with_id}")
+        return number
+
     def name_of(self, number: int) -> str:
-        """Return the name of a bandit, deleted or not; empty where nothing is left of it."""
+        """Return the name of a bandit, deleted or not; empty if it was erased."""
         found = self.bandit(number)
         return "" if found is None else found.name
 
     def alive(self, numbers: Iterable[int]) -> set[int]:
-        """Return those of some bandits that are there and were not deleted."""
+        """Return the bandits among `numbers` that exist and were not deleted."""
         asked = list(numbers)
         if not asked:
             return set()
@@ -124,9 +137,9 @@ class Store:
         return {number for (number,) in found}
 
     def bandits(self, deleted: bool = False, after: str = "", limit: int = PAGE) -> list[BanditRow]:
-        """Return the bandits by name, those that are there or those that were deleted.
+        """Return a page of the bandits, or of the deleted bandits, ordered by name.
 
-        A page ends between two names: of deleted bandits many may have the same one.
+        A page ends between two names: many deleted bandits may have the same name.
         """
         columns = "SELECT number, name, deleted FROM bandits WHERE deleted = ?"
         found = self.rows(
@@ -137,8 +150,8 @@ class Store:
             found += self.rows(f"{columns} AND name = ? AND number > ? ORDER BY number", (1, name, number))
         return [_bandit(values) for values in found]
 
-    def events(self, bandit: int, after: int, limit: int = PAGE, kinds: Sequence[str] = ()) -> list[Row]:
-        """Return the rows of a bandit's log after a sequence number, of all kinds or of some."""
+    def events(self, bandit: int, after: int, limit: int = PAGE, kinds: Sequence[str] = ()) -> list[EventRow]:
+        """Return events of a bandit after a sequence number, of all kinds or of some."""
         if kinds and set(kinds) <= set(KINDS["change"]):
             return self._changes(bandit, after, limit, kinds)
         some = f" AND kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
@@ -147,51 +160,53 @@ class Store:
             (bandit, after, *kinds, limit),
         )
 
-    def _changes(self, bandit: int, after: int, limit: int, kinds: Sequence[str]) -> list[Row]:
-        """Return changes without a look at what lies between them; a deletion has no body, but is the last event."""
+    def _changes(self, bandit: int, after: int, limit: int, kinds: Sequence[str]) -> list[EventRow]:
+        """Return changes without reading the events between them. A deletion has no body, but is the last event."""
+        places = ", ".join("?" * len(kinds))
         return self._logged(
-            f"SELECT {ALL_COLUMNS} FROM {self.changes} WHERE bandit = ? AND kind IN ({', '.join('?' * len(kinds))})"
+            f"SELECT {ALL_COLUMNS} FROM {self.changes_from} WHERE bandit = ? AND kind IN ({places})"
             f" AND sequence > ? AND body IS NOT NULL UNION ALL SELECT {ALL_COLUMNS} FROM events WHERE bandit = ?"
             " AND sequence = (SELECT max(sequence) FROM events WHERE bandit = ?) AND sequence > ? AND kind = ?"
             " ORDER BY sequence LIMIT ?",
             (bandit, *kinds, after, bandit, bandit, after, DELETE if DELETE in kinds else "", limit),
         )
 
-    def _logged(self, statement: str, values: Sequence[Any]) -> list[Row]:
-        """Return rows of a log, or raise `Differs` at the first with text that is damaged."""
-        rows = [Row._make(found) for found in self.rows(statement, values)]
-        for row in rows:
-            if bytes in map(type, row):
-                raise Differs(self.name_of(row.bandit), row.sequence, "it holds text that is not UTF-8")
-        return rows
+    def _logged(self, statement: str, values: Sequence[Any]) -> list[EventRow]:
+        """Return events, or raise `ReplayMismatchError` at the first one with damaged text."""
+        events = [EventRow._make(found) for found in self.rows(statement, values)]
+        for event in events:
+            if bytes in map(type, event):
+                problem = "it holds text that is not UTF-8"
+                raise ReplayMismatchError(self.name_of(event.bandit), event.sequence, problem)
+        return events
 
     def last_sequence(self, bandit: int) -> int:
         """Return the sequence number of the latest event."""
         found = self.rows("SELECT max(sequence) FROM events WHERE bandit = ?", (bandit,))
         return found[0][0] or 0
 
-    def log(self, bandit: int, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Row]:
-        """Return all rows of a bandit's log after a sequence number, of all kinds or of some, a page at a time."""
+    def log(self, bandit: int, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[EventRow]:
+        """Return all events of a bandit after a sequence number, of all kinds or of some, read page by page."""
         while page := self.events(bandit, after, kinds=kinds):
             yield from page
             after = page[-1].sequence
 
     def arm_names(self, bandit: int) -> list[str]:
-        """Return the name of every column, in order."""
+        """Return the name of every arm by its index, retired ones included."""
         names: list[str] = []
-        for row in self.log(bandit, kinds=(CREATE, ARM)):
-            body = json.loads(row.body or "{}")
+        for event in self.log(bandit, kinds=(CREATE, ARM)):
+            body = json.loads(event.body or "{}")
             names += body["arms"] if "arms" in body else [body["arm"]] if body.get("add") else []
         return names
 
     def rewards_before(self, bandit: int, sequence: int) -> Iterator[tuple[int, float]]:
-        """Return the (column, reward) pairs before a sequence number, defaults included."""
+        """Return the (column, reward) pairs before a sequence number, default rewards included."""
         for page in self.reward_pages(bandit, 0, sequence):
             for _, column, value in page:
                 yield column, value
 
     def reward_pages(self, bandit: int, after: int, before: int) -> Iterator[list[tuple[int, int, float]]]:
-        """Return (sequence, column, reward) of the rewards between two sequence numbers, a page at a time."""
+        """Return pages of (sequence, column, reward) of the rewards between two sequence numbers."""
         while page := self.rows(
             "SELECT sequence, arm, value FROM events WHERE bandit = ? AND sequence > ? AND sequence < ?"
             " AND settles IS NOT NULL AND value IS NOT NULL ORDER BY sequence LIMIT ?",
@@ -200,17 +215,17 @@ class Store:
             yield [(sequence, column, value) for sequence, column, value in page]
             after = page[-1][0]
 
-    def decision(self, bandit: int, step: int) -> Settled | None:
-        """Return a decision and what became of it."""
+    def decision(self, bandit: int, step: int) -> LoggedDecision | None:
+        """Return a decision with its reward."""
         found = self.rows("SELECT arm, time FROM events WHERE bandit = ? AND step = ?", (bandit, step))
         if not found:
             return None
         settled = self.rows("SELECT kind, value FROM events WHERE bandit = ? AND settles = ?", (bandit, step))
         kind, value = settled[0] if settled else (None, None)
-        return Settled(found[0][0], found[0][1], kind, value)
+        return LoggedDecision(found[0][0], found[0][1], kind, value)
 
     def outcomes(self, bandit: int, first: int, last: int) -> dict[int, tuple[str, float | None]]:
-        """Return (kind, reward) of the settled ones among the decisions from one step to another."""
+        """Return (kind, reward) of the settled decisions from one step to another, by step."""
         found = self.rows(
             "SELECT settles, kind, value FROM events WHERE bandit = ? AND settles >= ? AND settles <= ?",
             (bandit, first, last),
@@ -226,8 +241,8 @@ class Store:
         )
         return [(step, arm, time, bool(settled)) for step, arm, time, settled in found]
 
-    def keyed(self, bandit: int, key: str) -> list[Row]:
-        """Return the decisions that an idempotency key gave, in order."""
+    def keyed(self, bandit: int, key: str) -> list[EventRow]:
+        """Return the decisions of an idempotency key, in order."""
         found = self._logged(f"SELECT {ALL_COLUMNS} FROM events WHERE bandit = ? AND key = ?", (bandit, key))
         count = int(found[0].body or 1) if found else 0
         return found if count <= 1 else self.events(bandit, found[0].sequence - 1, count)
@@ -242,11 +257,11 @@ class Store:
         return Snapshot._make(found[0]) if found else None
 
     def snapshot_hashes(self, bandit: int) -> dict[int, str]:
-        """Return the hash of every state that was ever saved, by sequence number."""
+        """Return the hashes of all snapshots, by sequence number."""
         return dict(self.rows("SELECT sequence, state_hash FROM snapshots WHERE bandit = ?", (bandit,)))
 
     def save_snapshot(self, bandit: int, snapshot: Snapshot) -> None:
-        """Keep a snapshot; of old ones only the hash stays."""
+        """Save a snapshot, and drop the bodies of old ones."""
         self.write(
             [
                 (
@@ -268,29 +283,27 @@ class Store:
         )
 
     def history(self, bandit: int) -> str | None:
-        """Return what `saving` kept of a bandit for the pages."""
+        """Return the saved history of a bandit, for the pages."""
         found = self.rows("SELECT body FROM histories WHERE bandit = ?", (bandit,))
         return found[0][0] if found else None
 
     @staticmethod
-    def saving(histories: Iterable[tuple[int, int, str]]) -> list[tuple[str, Sequence[Any]]]:
-        """Return the statements that keep histories: of each bandit that is there a sequence number and JSON."""
+    def history_statements(histories: Iterable[tuple[int, int, str]]) -> list[tuple[str, Sequence[Any]]]:
+        """Return the statements that save histories: (bandit, sequence, JSON) each."""
         keep = (
             "INSERT INTO histories (bandit, sequence, body) VALUES (?, ?, ?)"
             " ON CONFLICT (bandit) DO UPDATE SET sequence = excluded.sequence, body = excluded.body"
         )
         return [
-            (HISTORIES, ()),
             *((keep, row) for row in histories),
-            # At the end: a history at hand may be of a bandit that was erased since
+            # At the end: a bandit may have been erased since its history was made
             ("DELETE FROM histories WHERE bandit NOT IN (SELECT number FROM bandits WHERE deleted = 0)", ()),
         ]
 
     @staticmethod
-    def erasing(bandit: int) -> list[tuple[str, Sequence[Any]]]:
-        """Return the statements that leave nothing of a bandit."""
+    def erase_statements(bandit: int) -> list[tuple[str, Sequence[Any]]]:
+        """Return the statements that remove a bandit and its log."""
         return [
-            (HISTORIES, ()),  # made when the first one is saved
             ("DELETE FROM histories WHERE bandit = ?", (bandit,)),
             ("DELETE FROM events WHERE bandit = ?", (bandit,)),
             ("DELETE FROM snapshots WHERE bandit = ?", (bandit,)),
@@ -298,12 +311,12 @@ class Store:
         ]
 
     def latest_time(self) -> float:
-        """Return the latest time of the service's clock that was written down."""
+        """Return the latest saved time of the service's clock."""
         found = self.rows("SELECT max(time) FROM clock")
         return float(found[0][0] or 0.0)
 
     def save_time(self, now: float) -> None:
-        """Write down the time of the service's clock; it never goes back."""
+        """Save the time of the service's clock; it never goes back."""
         self.write([("UPDATE clock SET time = CASE WHEN time > ? THEN time ELSE ? END WHERE id = 1", (now, now))])
 
     def api_keys(self) -> list[KeyRow]:
@@ -312,11 +325,11 @@ class Store:
         return [KeyRow._make(map(_legible, values)) for values in found]
 
     def add_key(self, key: KeyRow) -> None:
-        """Keep an API key."""
+        """Save an API key."""
         self.write([("INSERT INTO keys (id, role, digest, note, created, revoked) VALUES (?, ?, ?, ?, ?, ?)", key)])
 
-    def revoke_key(self, id: str, now: float) -> bool:  # noqa: A002 - what it is
-        """Revoke an API key; return whether there was one."""
+    def revoke_key(self, id: str, now: float) -> bool:  # noqa: A002
+        """Revoke an API key; return whether it exists."""
         if not self.rows("SELECT 1 FROM keys WHERE id = ?", (id,)):
             return False
         self.write([("UPDATE keys SET revoked = ? WHERE id = ? AND revoked IS NULL", (now, id))])

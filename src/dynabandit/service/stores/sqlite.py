@@ -1,4 +1,4 @@
-"""SQLite: one file, one process that serves it, every commit synced to the disk before it is answered."""
+"""SQLite: one file, served by one process; every commit is synced to the disk before it is answered."""
 
 import contextlib
 import os
@@ -7,41 +7,21 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dynabandit.errors import listed
-from dynabandit.service.domain.events import COLUMNS, Row
+from dynabandit.service.domain.events import COLUMNS, EventRow
 from dynabandit.service.domain.names import to_bytes
-from dynabandit.service.errors import Conflict, StoreFailed
+from dynabandit.service.errors import StoreError, WriteConflictError
 from dynabandit.service.stores.base import Store
+from dynabandit.service.stores.schema import VERSION, check_version, migration
 
 try:
     import fcntl
-except ImportError:  # Windows has none; there the primary key of the log is the only guard
+except ImportError:  # not on Windows; there only the primary key of the events keeps two processes apart
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["SqliteStore", "connect"]
 
 BUSY_SECONDS = 2.0
-SCHEMA_VERSION = 1
-ROWS_A_STATEMENT = 500  # with eleven columns well under the limit of parameters
-SCHEMA = """
-CREATE TABLE bandits (number INTEGER PRIMARY KEY, name BLOB NOT NULL, deleted INTEGER NOT NULL DEFAULT 0);
-CREATE UNIQUE INDEX bandits_name ON bandits (name) WHERE deleted = 0;
-CREATE TABLE events (
-    bandit INTEGER NOT NULL, sequence INTEGER NOT NULL, kind TEXT NOT NULL, step INTEGER, settles INTEGER,
-    arm INTEGER, value REAL, time REAL NOT NULL, wall REAL NOT NULL, key TEXT, body TEXT,
-    PRIMARY KEY (bandit, sequence)) WITHOUT ROWID;
-CREATE UNIQUE INDEX events_step ON events (bandit, step) WHERE step IS NOT NULL;
-CREATE UNIQUE INDEX events_settles ON events (bandit, settles) WHERE settles IS NOT NULL;
-CREATE UNIQUE INDEX events_key ON events (bandit, key) WHERE key IS NOT NULL;
-CREATE INDEX events_changes ON events (bandit, kind, sequence) WHERE body IS NOT NULL;
-CREATE TABLE snapshots (
-    bandit INTEGER NOT NULL, sequence INTEGER NOT NULL, state_hash TEXT NOT NULL, body TEXT,
-    PRIMARY KEY (bandit, sequence));
-CREATE TABLE clock (id INTEGER PRIMARY KEY, time REAL NOT NULL);
-INSERT INTO clock VALUES (1, 0);
-CREATE TABLE keys (
-    id TEXT PRIMARY KEY, role TEXT NOT NULL, digest TEXT NOT NULL, note TEXT NOT NULL, created REAL NOT NULL,
-    revoked REAL);
-"""
+ROWS_PER_STATEMENT = 500  # with eleven columns each, well under the limit of parameters
 TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
 
 
@@ -53,7 +33,7 @@ def connect(path: str) -> Any:
 
 
 def _text(content: bytes) -> str | bytes:
-    """Return text, or bytes as they are where they are none: an error here would fail whatever was asked with them."""
+    """Return text, or the bytes themselves if they are not UTF-8: an error here would fail the whole statement."""
     try:
         return content.decode()
     except UnicodeDecodeError:
@@ -66,17 +46,17 @@ class SqliteStore(Store):
     Parameters
     ----------
     path
-        The file; it is made where it is missing.
+        The file; it is created if it does not exist.
     connect
-        Opens a connection; tests put a file layer of their own under SQLite here.
+        Opens a connection; tests use it to put their own file layer under SQLite.
     errors, constraint_errors
         What that connection raises.
     settings
-        Statements that every connection starts with.
+        Statements that every connection begins with.
     """
 
     shared = False
-    changes = "events INDEXED BY events_changes"  # the planner would rather read the whole log in its order
+    changes_from = "events INDEXED BY events_changes"  # otherwise the planner reads the whole log in order
 
     def __init__(
         self,
@@ -93,58 +73,55 @@ class SqliteStore(Store):
         self._constraint_errors = constraint_errors
         self._settings = settings
         self._connection: Any = None
-        self._known = False  # to be a store, and not a database of something else
-        self._claim: int | None = None
+        self._checked = False  # that the file is a store, and not some other database
+        self._lock: int | None = None
 
     def prepare(self) -> None:
-        self._claim_file()
-        self.prepare_tables()
+        self._lock_file()
+        self.create_tables(migrate=True)
 
-    def prepare_tables(self) -> None:
+    def create_tables(self, migrate: bool = False) -> None:
         version = self.rows("PRAGMA user_version")[0][0]
-        if version == 0:
-            statements = [part for part in SCHEMA.split(";") if part.strip()]
-            self.write([(part, ()) for part in (*statements, f"PRAGMA user_version = {SCHEMA_VERSION}")])
-        elif version != SCHEMA_VERSION:
-            raise ValueError(
-                f"store {self.url} has schema version {version}, but this release reads version {SCHEMA_VERSION}"
-            )
+        check_version(self.url, version)
+        if version == 0 or (migrate and version < VERSION):
+            statements = [*migration("sqlite", version), f"PRAGMA user_version = {VERSION}"]
+            self.write([(statement, ()) for statement in statements])
 
-    def _claim_file(self) -> None:
-        """Hold a lock as long as the process lives: two processes would each serve their own state."""
-        if self._claim is not None or fcntl is None:
+    def _lock_file(self) -> None:
+        """Hold a lock while the process lives: two processes would decide on different states."""
+        if self._lock is not None or fcntl is None:
             return
         try:
-            claim = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise StoreFailed(f"store {self.url} cannot be opened: {error.strerror}") from None
+            raise StoreError(f"store {self.url} cannot be opened: {error.strerror}") from None
         try:
-            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            os.close(claim)
-            raise StoreFailed(
+            os.close(lock)
+            raise StoreError(
                 f"store {self.url} is served by another process; for several replicas use a postgresql:// store"
             ) from None
-        self._claim = claim
+        self._lock = lock
 
     def reader(self) -> "SqliteStore":
         other = SqliteStore(self._path, self._connect, self._errors, self._constraint_errors, self._settings)
-        other._known = self._known
+        other._checked = self._checked
         return other
 
     def _open(self) -> Any:
         if self._connection is None:
             connection = self._connect(self._path)
-            if not self._known:
-                self._check_ours(connection)
+            if not self._checked:
+                self._check_is_store(connection)
             for setting in self._settings:
                 connection.execute(setting).fetchall()
             self._connection = connection
         return self._connection
 
-    def _check_ours(self, connection: Any) -> None:
-        """Leave a database of something else alone, before any setting is changed in it."""
-        # In this order: where another process makes the tables now, they are not seen without their version
+    def _check_is_store(self, connection: Any) -> None:
+        """Refuse the database of another program, before any setting is changed in it."""
+        # In this order, because another process may be creating the tables, and their version, right now
         tables = [name for (name,) in connection.execute(TABLES).fetchall()]
         version = connection.execute("PRAGMA user_version").fetchall()[0][0]
         if tables and (version == 0 or "events" not in tables):
@@ -153,23 +130,23 @@ class SqliteStore(Store):
                 f"store {self.url} must be a file of its own, but is a database of something else, "
                 f"with the tables {listed(tables)}"
             )
-        self._known = True
+        self._checked = True
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
             found: list[tuple[Any, ...]] = self._open().execute(statement, values).fetchall()
         except self._constraint_errors as error:
-            raise Conflict(str(error)) from error
+            raise WriteConflictError(str(error)) from error
         except self._errors as error:
-            raise StoreFailed(f"store {self.url}: {error}") from error
+            raise StoreError(f"store {self.url}: {error}") from error
         return found
 
     def begin(self, bandits: Iterable[int]) -> None:
-        pass  # the claim on the file keeps all others out
+        pass  # the lock on the file keeps all others out
 
     def commit(
         self,
-        rows: Sequence[Row],
+        events: Sequence[EventRow],
         created: Sequence[tuple[int, str]] = (),
         deleted: Sequence[int] = (),
         erased: Sequence[int] = (),
@@ -178,14 +155,14 @@ class SqliteStore(Store):
             ("INSERT INTO bandits (number, name) VALUES (?, ?)", (number, to_bytes(name))) for number, name in created
         ]
         statements += [("UPDATE bandits SET deleted = 1 WHERE number = ?", (number,)) for number in deleted]
-        for start in range(0, len(rows), ROWS_A_STATEMENT):
-            some = rows[start : start + ROWS_A_STATEMENT]
-            statements.append((_insert(len(some)), [value for row in some for value in row]))
-        statements += [one for number in erased for one in self.erasing(number)]
+        for start in range(0, len(events), ROWS_PER_STATEMENT):
+            some = events[start : start + ROWS_PER_STATEMENT]
+            statements.append((_insert(len(some)), [value for event in some for value in event]))
+        statements += [one for number in erased for one in self.erase_statements(number)]
         self.write(statements)
 
     def write(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
-        if len(statements) == 1:  # a transaction by itself, in one call that lets other threads run meanwhile
+        if len(statements) == 1:  # a transaction by itself; other threads run during this one call
             self.rows(*statements[0])
             return
         if not statements:
@@ -195,16 +172,16 @@ class SqliteStore(Store):
             for statement, values in statements:
                 self.rows(statement, values)
             self.rows("COMMIT")
-        except StoreFailed:
+        except StoreError:
             self._undo()
             raise
 
     def _undo(self) -> None:
-        with contextlib.suppress(StoreFailed):
+        with contextlib.suppress(StoreError):
             self.rows("ROLLBACK")
 
     def rollback(self) -> None:
-        """Close the connection: the next statement opens a fresh one, wherever the disk stands by then."""
+        """Close the connection; the next statement opens a new one."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(*self._errors):
@@ -212,9 +189,9 @@ class SqliteStore(Store):
 
     def close(self) -> None:
         self.rollback()
-        if self._claim is not None:
-            os.close(self._claim)
-            self._claim = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
 
 _inserts: dict[int, str] = {}

@@ -12,9 +12,10 @@ from starlette.routing import Route
 
 from dynabandit.catalogue import entries, fields_of
 from dynabandit.policies import POLICIES
-from dynabandit.service.http.responses import cleaned, header, may_still_read, response
+from dynabandit.service.http.requests import checked_name, header, may_still_read
+from dynabandit.service.http.responses import json_response
 from dynabandit.service.projections.log_follower import OVERVIEW, LogFollower
-from dynabandit.service.service import Service, find_log
+from dynabandit.service.service import Service
 from dynabandit.service.web.rendering import page, render
 
 __all__ = ["policies", "routes"]
@@ -59,21 +60,21 @@ def routes(service: Service, follower: LogFollower) -> list[Route]:
         return render(service, "overview.html")
 
     async def bandit(service: Service, request: Request) -> Response:
-        return render(service, "bandit.html", name=cleaned(request.path_params["name"], "name"))
+        return render(service, "bandit.html", name=checked_name(request.path_params["name"], "name"))
 
     async def catalogue(service: Service, request: Request) -> Response:
-        return response({"policies": policies()})
+        return json_response({"policies": policies()})
 
     async def role(service: Service, request: Request) -> Response:
-        key = service.keyring.holder(header(request, b"authorization"))
-        return response({"role": "admin" if key is None else key.role})
+        key = service.keyring.find(header(request, b"authorization"))
+        return json_response({"role": "admin" if key is None else key.role})
 
     async def overview_stream(service: Service, request: Request) -> Response:
         return _stream(service, request, follower, OVERVIEW)
 
     async def bandit_stream(service: Service, request: Request) -> Response:
-        name = cleaned(request.query_params.get("name", ""), "name")
-        await service.read(lambda store: find_log(store, name, None))  # 404 before the stream starts
+        name = checked_name(request.query_params.get("name", ""), "name")
+        await service.read(lambda store: store.find_log(name, None))  # 404 before the stream starts
         return _stream(service, request, follower, name)
 
     return [

@@ -14,10 +14,12 @@ from starlette.routing import Route
 from starlette.types import Send
 
 from dynabandit import playground
-from dynabandit.playground import forms, tour
-from dynabandit.service.errors import Refused
-from dynabandit.service.http import request_bodies
-from dynabandit.service.http.responses import authorise, encode, plain, read_body, response
+from dynabandit.playground import form_fields, tour
+from dynabandit.service.errors import InvalidValueError
+from dynabandit.service.http.request_bodies import decode_body
+from dynabandit.service.http.requests import authorise, read_body
+from dynabandit.service.http.responses import encode, json_response, problem_response
+from dynabandit.service.http.status_codes import ApiError
 from dynabandit.service.service import Service
 from dynabandit.service.web.playground_workers import Process, TooManyRunsError, WorkerPool
 from dynabandit.service.web.rendering import page, render
@@ -40,23 +42,23 @@ RUN_REQUEST = msgspec.json.Decoder(RunRequest)
 class CheckedRun(msgspec.Struct):
     """What is wrong with a run, or the same run in other formats."""
 
-    problems: list[playground.Problem]
+    problems: list[playground.FieldProblem]
     link: str = ""
     toml: str = ""
     python: str = ""
 
 
 async def _read_link(request: Request) -> str:
-    return request_bodies.read(RUN_REQUEST, await read_body(request, LARGEST_BODY)).link
+    return decode_body(RUN_REQUEST, await read_body(request, LARGEST_BODY)).link
 
 
 async def check(service: Service, request: Request) -> Response:
     """Report what is wrong with a run; invalid input is a normal result here, not an error."""
     try:
         trial = playground.read(await _read_link(request))
-    except playground.Wrong as error:
-        return response(CheckedRun(error.problems))
-    return response(CheckedRun([], trial.query, playground.toml(trial), playground.python(trial)))
+    except playground.SpecError as error:
+        return json_response(CheckedRun(error.problems))
+    return json_response(CheckedRun([], trial.query, playground.toml(trial), playground.python(trial)))
 
 
 class RunStream(StreamingResponse):
@@ -72,7 +74,7 @@ class RunStream(StreamingResponse):
     link
         The run.
     check
-        Called before each message; raises `Refused` when the client may not continue, such as after its key was
+        Called before each message; raises `ApiError` when the client may not continue, such as after its key was
         revoked.
     """
 
@@ -91,7 +93,7 @@ class RunStream(StreamingResponse):
                 await super().stream_response(send)
         except TooManyRunsError:
             text = f"{self.workers.limit} runs are in progress already; try again when one has ended"
-            refused = plain(429, text, **{"Retry-After": "2"})
+            refused = problem_response(429, text, **{"Retry-After": "2"})
             await send({"type": "http.response.start", "status": 429, "headers": refused.raw_headers})
             await send({"type": "http.response.body", "body": refused.body})
         except Exception:
@@ -107,8 +109,8 @@ class RunStream(StreamingResponse):
             if b'"kind":"end"' not in line[:20]:
                 closing = self.workers.closing.is_set()
                 yield _failed("the service is being stopped" if closing else "its process ended; see the service's log")
-        except Refused as error:
-            yield _failed(error.problem)
+        except ApiError as error:
+            yield _failed(str(error))
         except TimeoutError:
             limit = f"{self.workers.time_limit:g} seconds"
             yield _failed(f"stopped after {limit}: use fewer replications, steps or arms")
@@ -120,7 +122,7 @@ def _failed(reason: str) -> bytes:
 
 @functools.cache
 def _catalogue() -> dict[str, Any]:
-    return forms.catalogue()
+    return form_fields.catalogue()
 
 
 def routes(service: Service, workers: WorkerPool) -> list[Route]:
@@ -137,8 +139,8 @@ def routes(service: Service, workers: WorkerPool) -> list[Route]:
     async def run(service: Service, request: Request) -> Response:
         try:
             trial = playground.read(await _read_link(request))
-        except playground.Wrong as error:
-            raise Refused(422, str(error)) from None
+        except playground.SpecError as error:
+            raise InvalidValueError(str(error)) from None
         return RunStream(workers, trial.query, functools.partial(authorise, service, request, "read"))
 
     actions = [

@@ -10,7 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dynabandit.service.http.responses import authorise, complete, problem
+from dynabandit.service.http.requests import authorise
+from dynabandit.service.http.responses import add_headers
+from dynabandit.service.http.status_codes import error_response
 from dynabandit.service.service import Service
 from dynabandit.service.web.security_headers import SECURITY_HEADERS
 from dynabandit.service.web.static_files import PLOTLY, static_files, static_url
@@ -63,7 +65,7 @@ def page(service: Service, path: str, handler: PageHandler, permission: str = ""
                 authorise(service, request, permission)
             answer = await handler(service, request)
         except Exception as error:
-            answer = problem(service, error)
-        return complete(answer, request.method, SECURITY_HEADERS)
+            answer = error_response(error)
+        return add_headers(answer, request.method, SECURITY_HEADERS)
 
     return Route(path, handle, methods=[method])

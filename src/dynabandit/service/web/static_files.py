@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dynabandit.service.http.responses import plain
+from dynabandit.service.http.responses import problem_response
 from dynabandit.service.web.security_headers import SECURITY_HEADERS
 
 __all__ = ["PLOTLY", "routes", "static_files", "static_url"]
@@ -71,7 +71,7 @@ def _load(name: str) -> StaticFile:
 async def _send(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in static_files():
-        return plain(404, f"there is nothing at {request.url.path[:200]!r}")
+        return problem_response(404, f"there is nothing at {request.url.path[:200]!r}")
     file = await asyncio.to_thread(_load, name)
     headers = {**SECURITY_HEADERS, "ETag": file.etag, "Vary": "Accept-Encoding"}
     current = request.path_params["version"] == _version()

@@ -1,0 +1,185 @@
+"""The asynchronous client. `make client` generates sync_client.py from this file."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from dynabandit.client.base import DAMAGED, BaseClient, Call, FoundBandit, ServiceError, bandit_path, erased
+from dynabandit.service import api_types
+from dynabandit.service.domain.names import clean_name
+
+__all__ = ["AsyncClient"]
+
+Result = TypeVar("Result")
+
+
+class AsyncClient(BaseClient):
+    """An asynchronous client of the decision service.
+
+    Every request is sent again if no response came or the service was busy. That is safe: a decision carries a key
+    that gives the same decision again, and a reward counts once however often it is sent.
+
+    Parameters
+    ----------
+    url
+        Where the service is, such as ``"http://127.0.0.1:8000"``.
+    key
+        An API key, if the service needs one.
+    timeout
+        Seconds to wait for a response.
+    tries
+        How often a request is tried.
+
+    Examples
+    --------
+    >>> import dynabandit
+    >>> async def show_banner() -> str:
+    ...     async with dynabandit.AsyncClient("http://127.0.0.1:8000") as client:
+    ...         await client.create("banner", arms=["red", "green"], reward_window=3600, default_reward=0)
+    ...         decision = await client.decide("banner")
+    ...         await client.reward(decision.decision, 1)
+    ...         return decision.arm
+    """
+
+    def __init__(self, url: str, key: str | None = None, timeout: float = 10.0, tries: int = 6) -> None:
+        super().__init__(url, key, timeout, tries)
+        self._http = httpx.AsyncClient(**self._settings)
+
+    async def _send(self, call: Call[Result]) -> Result:
+        for attempt in range(self._tries):  # tenacity would take more lines to tell these cases apart
+            answer: httpx.Response | httpx.TransportError
+            try:
+                answer = await self._http.request(**call.to_httpx())
+            except httpx.TransportError as error:
+                answer = error
+            result = self._read(call, answer, attempt)
+            if result is not None:
+                return result
+            await asyncio.sleep(self._pause(attempt))
+        raise AssertionError("unreachable")
+
+    async def create(
+        self, name: str, arms: Iterable[str], policy: str = "aff-ots", **settings: Any
+    ) -> api_types.BanditState:
+        """Create a bandit; `settings` are parameters, reward_window, default_reward and seed."""
+        body = api_types.Create(arms=list(arms), policy=policy, **settings)
+        return await self._send(Call("PUT", bandit_path(name), api_types.BanditState, body))
+
+    def bandits(self) -> AsyncIterator[api_types.BanditSummary]:
+        """Return all bandits."""
+        return self._bandits_after("")
+
+    async def _bandits_after(self, name: str) -> AsyncIterator[api_types.BanditSummary]:
+        after: str | None = name
+        while after is not None:
+            page = await self._send(Call("GET", bandit_path(), api_types.BanditList, query={"after": after}))
+            for bandit in page.bandits:
+                yield bandit
+            after = page.next
+
+    async def state(self, name: str) -> api_types.BanditState:
+        """Return the state of a bandit and what it has learned."""
+        return await self._send(Call("GET", bandit_path(name), api_types.BanditState))
+
+    async def decide(self, name: str, key: str | None = None) -> api_types.Decision:
+        """Return a decision; the same key gives the same one."""
+        [decision] = await self.decide_many(name, 1, key)
+        return decision
+
+    async def decide_many(self, name: str, count: int, key: str | None = None) -> list[api_types.Decision]:
+        """Return several decisions."""
+        headers = {"Idempotency-Key": secrets.token_hex(16) if key is None else key}
+        call = Call("POST", bandit_path(name, "decisions"), api_types.Decisions, api_types.Decide(count), headers)
+        result = await self._send(call)
+        return result.decisions
+
+    async def reward(self, decision: str, reward: float) -> api_types.Rewarded:
+        """Send the reward of a decision."""
+        path = f"/v1/decisions/{quote(decision, safe='')}/reward"
+        return await self._send(Call("PUT", path, api_types.Rewarded, api_types.Reward(float(reward))))
+
+    async def reward_many(self, rewards: Iterable[tuple[str, float]]) -> list[api_types.RewardResult]:
+        """Send several rewards, each a pair (decision, reward); each has its own status."""
+        given = [api_types.GivenReward(decision, float(reward)) for decision, reward in rewards]
+        result = await self._send(Call("POST", "/v1/rewards", api_types.RewardResults, api_types.Rewards(given)))
+        return result.results
+
+    async def add_arm(self, name: str, arm: str) -> api_types.Changed:
+        """Add an arm."""
+        return await self._send(Call("POST", bandit_path(name, "arms"), api_types.Changed, api_types.AddArm(arm)))
+
+    async def change_arm(self, name: str, arm: str, **change: Any) -> api_types.Changed:
+        """Change an arm: paused=True or False, retired=True, min_share=..., max_share=..."""
+        body = api_types.ChangeArm(**change)
+        return await self._send(Call("PATCH", bandit_path(name, "arms", arm), api_types.Changed, body))
+
+    async def set_policy(self, name: str, policy: str, **parameters: Any) -> api_types.Changed:
+        """Continue with another policy, which first learns all rewards so far."""
+        body = api_types.SetPolicy(policy, parameters)
+        return await self._send(Call("PUT", bandit_path(name, "policy"), api_types.Changed, body))
+
+    async def preview_policy(self, name: str, policy: str, draws: int = 1000, **parameters: Any) -> api_types.Preview:
+        """Return what another policy would estimate and choose now; nothing is changed."""
+        body = api_types.PreviewPolicy(policy, parameters, draws)
+        return await self._send(Call("POST", bandit_path(name, "policy", "preview"), api_types.Preview, body))
+
+    async def events(
+        self, name: str, after: int = 0, limit: int = 1000, kind: str = "all"
+    ) -> AsyncIterator[api_types.Event]:
+        """Return the events after a sequence number: all, or only each "decision", "reward" or "change"."""
+        while True:
+            query = {"after": str(after), "limit": str(limit), "kind": kind}
+            page = await self._send(Call("GET", bandit_path(name, "events"), api_types.Events, query=query))
+            for event in page.events:
+                yield event
+            if not page.events:
+                return
+            after = page.events[-1].sequence
+
+    async def export(self, name: str, draws: int = 200) -> AsyncIterator[api_types.Exported]:
+        """Return all decisions with rewards and propensities; an interrupted stream is not requested again."""
+        path, query = bandit_path(name, "export"), {"draws": str(draws)}
+        async with self._http.stream("GET", path, params=query) as answer:
+            if not answer.is_success:
+                await answer.aread()
+                self._read(Call("GET", path, api_types.Exported), answer, self._tries - 1)
+            async for line in answer.aiter_lines():
+                yield msgspec.json.decode(line, type=api_types.Exported)
+
+    async def delete(self, name: str, erase: bool = False) -> api_types.Deleted:
+        """Delete a bandit and keep its log, or with `erase` remove both."""
+        bandit = await self._find(name)
+        # With its id, a bandit can be deleted again after a lost response without touching a new one of the same name
+        query = {"confirm": bandit.name, "id": bandit.id, "erase": "true" if erase else "false"}
+        try:
+            return await self._send(Call("DELETE", bandit_path(bandit.name), api_types.Deleted, query=query))
+        except ServiceError as error:
+            return erased(bandit, erase, error)
+
+    async def _find(self, name: str) -> FoundBandit:
+        """Return a bandit, also one whose log is so damaged that it has no state."""
+        try:
+            return await self.state(name)
+        except ServiceError as error:
+            if error.status != DAMAGED:
+                raise
+            name = clean_name(name)
+            async for one in self._bandits_after(name[:-1]):  # the list is sorted, and may begin at any name
+                if one.name == name:
+                    return one
+            raise
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> "AsyncClient":
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()

@@ -1,0 +1,181 @@
+"""The synchronous client, generated from async_client.py by `make client`. Do not edit."""
+
+import secrets
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from dynabandit.client.base import DAMAGED, BaseClient, Call, FoundBandit, ServiceError, bandit_path, erased
+from dynabandit.service import api_types
+from dynabandit.service.domain.names import clean_name
+
+__all__ = ["Client"]
+
+Result = TypeVar("Result")
+
+
+class Client(BaseClient):
+    """A client of the decision service.
+
+    Every request is sent again if no response came or the service was busy. That is safe: a decision carries a key
+    that gives the same decision again, and a reward counts once however often it is sent.
+
+    Parameters
+    ----------
+    url
+        Where the service is, such as ``"http://127.0.0.1:8000"``.
+    key
+        An API key, if the service needs one.
+    timeout
+        Seconds to wait for a response.
+    tries
+        How often a request is tried.
+
+    Examples
+    --------
+    >>> import dynabandit
+    >>> def show_banner() -> str:
+    ...     with dynabandit.Client("http://127.0.0.1:8000") as client:
+    ...         client.create("banner", arms=["red", "green"], reward_window=3600, default_reward=0)
+    ...         decision = client.decide("banner")
+    ...         client.reward(decision.decision, 1)
+    ...         return decision.arm
+    """
+
+    def __init__(self, url: str, key: str | None = None, timeout: float = 10.0, tries: int = 6) -> None:
+        super().__init__(url, key, timeout, tries)
+        self._http = httpx.Client(**self._settings)
+
+    def _send(self, call: Call[Result]) -> Result:
+        for attempt in range(self._tries):  # tenacity would take more lines to tell these cases apart
+            answer: httpx.Response | httpx.TransportError
+            try:
+                answer = self._http.request(**call.to_httpx())
+            except httpx.TransportError as error:
+                answer = error
+            result = self._read(call, answer, attempt)
+            if result is not None:
+                return result
+            time.sleep(self._pause(attempt))
+        raise AssertionError("unreachable")
+
+    def create(self, name: str, arms: Iterable[str], policy: str = "aff-ots", **settings: Any) -> api_types.BanditState:
+        """Create a bandit; `settings` are parameters, reward_window, default_reward and seed."""
+        body = api_types.Create(arms=list(arms), policy=policy, **settings)
+        return self._send(Call("PUT", bandit_path(name), api_types.BanditState, body))
+
+    def bandits(self) -> Iterator[api_types.BanditSummary]:
+        """Return all bandits."""
+        return self._bandits_after("")
+
+    def _bandits_after(self, name: str) -> Iterator[api_types.BanditSummary]:
+        after: str | None = name
+        while after is not None:
+            page = self._send(Call("GET", bandit_path(), api_types.BanditList, query={"after": after}))
+            for bandit in page.bandits:
+                yield bandit
+            after = page.next
+
+    def state(self, name: str) -> api_types.BanditState:
+        """Return the state of a bandit and what it has learned."""
+        return self._send(Call("GET", bandit_path(name), api_types.BanditState))
+
+    def decide(self, name: str, key: str | None = None) -> api_types.Decision:
+        """Return a decision; the same key gives the same one."""
+        [decision] = self.decide_many(name, 1, key)
+        return decision
+
+    def decide_many(self, name: str, count: int, key: str | None = None) -> list[api_types.Decision]:
+        """Return several decisions."""
+        headers = {"Idempotency-Key": secrets.token_hex(16) if key is None else key}
+        call = Call("POST", bandit_path(name, "decisions"), api_types.Decisions, api_types.Decide(count), headers)
+        result = self._send(call)
+        return result.decisions
+
+    def reward(self, decision: str, reward: float) -> api_types.Rewarded:
+        """Send the reward of a decision."""
+        path = f"/v1/decisions/{quote(decision, safe='')}/reward"
+        return self._send(Call("PUT", path, api_types.Rewarded, api_types.Reward(float(reward))))
+
+    def reward_many(self, rewards: Iterable[tuple[str, float]]) -> list[api_types.RewardResult]:
+        """Send several rewards, each a pair (decision, reward); each has its own status."""
+        given = [api_types.GivenReward(decision, float(reward)) for decision, reward in rewards]
+        result = self._send(Call("POST", "/v1/rewards", api_types.RewardResults, api_types.Rewards(given)))
+        return result.results
+
+    def add_arm(self, name: str, arm: str) -> api_types.Changed:
+        """Add an arm."""
+        return self._send(Call("POST", bandit_path(name, "arms"), api_types.Changed, api_types.AddArm(arm)))
+
+    def change_arm(self, name: str, arm: str, **change: Any) -> api_types.Changed:
+        """Change an arm: paused=True or False, retired=True, min_share=..., max_share=..."""
+        body = api_types.ChangeArm(**change)
+        return self._send(Call("PATCH", bandit_path(name, "arms", arm), api_types.Changed, body))
+
+    def set_policy(self, name: str, policy: str, **parameters: Any) -> api_types.Changed:
+        """Continue with another policy, which first learns all rewards so far."""
+        body = api_types.SetPolicy(policy, parameters)
+        return self._send(Call("PUT", bandit_path(name, "policy"), api_types.Changed, body))
+
+    def preview_policy(self, name: str, policy: str, draws: int = 1000, **parameters: Any) -> api_types.Preview:
+        """Return what another policy would estimate and choose now; nothing is changed."""
+        body = api_types.PreviewPolicy(policy, parameters, draws)
+        return self._send(Call("POST", bandit_path(name, "policy", "preview"), api_types.Preview, body))
+
+    def events(self, name: str, after: int = 0, limit: int = 1000, kind: str = "all") -> Iterator[api_types.Event]:
+        """Return the events after a sequence number: all, or only each "decision", "reward" or "change"."""
+        while True:
+            query = {"after": str(after), "limit": str(limit), "kind": kind}
+            page = self._send(Call("GET", bandit_path(name, "events"), api_types.Events, query=query))
+            for event in page.events:
+                yield event
+            if not page.events:
+                return
+            after = page.events[-1].sequence
+
+    def export(self, name: str, draws: int = 200) -> Iterator[api_types.Exported]:
+        """Return all decisions with rewards and propensities; an interrupted stream is not requested again."""
+        path, query = bandit_path(name, "export"), {"draws": str(draws)}
+        with self._http.stream("GET", path, params=query) as answer:
+            if not answer.is_success:
+                answer.read()
+                self._read(Call("GET", path, api_types.Exported), answer, self._tries - 1)
+            for line in answer.iter_lines():
+                yield msgspec.json.decode(line, type=api_types.Exported)
+
+    def delete(self, name: str, erase: bool = False) -> api_types.Deleted:
+        """Delete a bandit and keep its log, or with `erase` remove both."""
+        bandit = self._find(name)
+        # With its id, a bandit can be deleted again after a lost response without touching a new one of the same name
+        query = {"confirm": bandit.name, "id": bandit.id, "erase": "true" if erase else "false"}
+        try:
+            return self._send(Call("DELETE", bandit_path(bandit.name), api_types.Deleted, query=query))
+        except ServiceError as error:
+            return erased(bandit, erase, error)
+
+    def _find(self, name: str) -> FoundBandit:
+        """Return a bandit, also one whose log is so damaged that it has no state."""
+        try:
+            return self.state(name)
+        except ServiceError as error:
+            if error.status != DAMAGED:
+                raise
+            name = clean_name(name)
+            for one in self._bandits_after(name[:-1]):  # the list is sorted, and may begin at any name
+                if one.name == name:
+                    return one
+            raise
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

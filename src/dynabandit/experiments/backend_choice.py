@@ -1,0 +1,112 @@
+"""Chooses the backend of each experiment, and checks before anything runs that it can be used."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from dynabandit.experiments.spec import Experiment, Spec
+from dynabandit.simulation import BackendError, check_backend, is_large
+from dynabandit.simulation.backends import check_names, gpu_missing
+
+__all__ = ["Gpu", "check_options", "choose_backends", "find_gpu"]
+
+LOCAL = "local"
+ADDRESS = re.compile(r"[a-z]+://[^\s/]+:\d+")
+RECORD_BYTES = 17  # that a GPU writes for each recorded step and policy: regret, total regret, correct or not
+
+
+class Gpu(NamedTuple):
+    """The GPU of a machine."""
+
+    missing: str  # why it cannot be used; empty if it can
+    free: int = 0  # bytes
+    worker: str = ""  # of a cluster; empty for this machine
+
+
+def find_gpu() -> Gpu:
+    """Return the GPU of this machine, or why there is none to use."""
+    missing = gpu_missing()
+    if missing:
+        return Gpu(missing)
+    from dynabandit.simulation.cuda.launch import free_bytes
+
+    return Gpu("", free_bytes())
+
+
+def check_options(
+    spec: Spec, backend: str, precision: str, cluster: str | None = None, jobs: int | None = None
+) -> None:
+    """Raise an error if no machine could run the spec with these options.
+
+    Examples
+    --------
+    >>> from dynabandit.paper.specs import paper
+    >>> check_options(paper(), "cuda", "half")
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown precision 'half'. Known: double, mixed, single
+    """
+    check_names(backend, precision)
+    for experiment in spec.experiments:
+        policies, environment = experiment.policies_by_label, experiment.environment
+        try:
+            check_backend(backend, precision, environment, policies, experiment.horizon)
+        except ValueError as error:
+            raise ValueError(f"{experiment.id}: {error}") from None
+    if cluster not in (None, LOCAL) and not ADDRESS.fullmatch(cluster or ""):
+        raise ValueError(f"cluster must be 'local' or an address such as tcp://scheduler:8786, got {cluster!r}")
+    if cluster not in (None, LOCAL) and jobs is not None:
+        raise ValueError(
+            f"jobs must be left out with cluster {cluster}, whose workers have threads of their own, got {jobs}"
+        )
+    if cluster == LOCAL and backend != "cpu":
+        raise ValueError(f"cluster 'local' needs backend='cpu', got backend={backend!r}: a GPU needs no cluster here")
+
+
+def choose_backends(spec: Spec, backend: str, precision: str, find_gpus: Callable[[], Sequence[Gpu]]) -> dict[str, str]:
+    """Return the backend of each experiment by its id, ``"cpu"`` or ``"cuda"``.
+
+    ``"auto"`` takes the GPU for an experiment that is large, if every machine has a GPU with enough memory for it.
+    `find_gpus` is called only if an experiment may need a GPU.
+    """
+    backends = dict.fromkeys((one.id for one in spec.experiments), "cpu")
+    candidates = [one for one in spec.experiments if backend == "cuda" or (backend == "auto" and _is_large(one))]
+    gpus = find_gpus() if candidates else []
+    for gpu in gpus:
+        if gpu.missing:
+            if backend == "auto":
+                return backends
+            raise BackendError(f"{_prefix(gpu)}backend 'cuda' {gpu.missing}")
+    for experiment in candidates:
+        try:
+            _check_memory(experiment, spec, gpus)
+        except MemoryError:
+            if backend == "auto":
+                continue
+            raise
+        backends[experiment.id] = "cuda"
+    return backends
+
+
+def _is_large(experiment: Experiment) -> bool:
+    return is_large(
+        experiment.replications * experiment.horizon * experiment.environment.arms * len(experiment.policies)
+    )
+
+
+def _check_memory(experiment: Experiment, spec: Spec, gpus: Sequence[Gpu]) -> None:
+    """Raise an error if not even one replication fits, with all policies that could share its path."""
+    from dynabandit.simulation.cuda.launch import fitting
+
+    sharing = [one for one in spec.experiments if one.environment == experiment.environment]
+    policies = {label: policy for one in sharing for label, policy in one.policies_by_label.items()}
+    recorded = RECORD_BYTES * len(experiment.recorded_times())
+    for gpu in gpus:
+        try:
+            fitting(experiment.environment, policies, experiment.horizon, recorded, gpu.free)
+        except MemoryError as error:
+            raise MemoryError(f"{_prefix(gpu)}{experiment.id}: {error}") from None
+
+
+def _prefix(gpu: Gpu) -> str:
+    return f"worker {gpu.worker}: " if gpu.worker else ""

@@ -1,0 +1,78 @@
+"""What must be equal on two machines for their results to be equal to the last bit: versions, code and arithmetic."""
+
+import functools
+import hashlib
+import math
+import struct
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+__all__ = ["PACKAGES", "describe_difference", "machine_fingerprint"]
+
+PACKAGES = ("dynabandit", "numba", "numpy")
+FUNCTIONS = (math.log, math.exp, math.sin, math.cos, math.sqrt, math.log1p, math.expm1, math.lgamma)
+POINTS = 500
+
+
+@functools.cache
+def machine_fingerprint() -> dict[str, str]:
+    """Return the versions of the packages that compute, a hash of the code of dynabandit, and one of the arithmetic.
+
+    Examples
+    --------
+    >>> list(machine_fingerprint())
+    ['python', 'dynabandit', 'numba', 'numpy', 'code', 'arithmetic']
+    """
+    return {
+        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+        **{name: import_module(name).__version__ for name in PACKAGES},
+        "code": _code(),
+        "arithmetic": _arithmetic(),
+    }
+
+
+def describe_difference(here: Mapping[str, str], there: Mapping[str, str | None]) -> str:
+    """Return the first difference of another machine in words; empty if there is none.
+
+    Examples
+    --------
+    >>> describe_difference({"numpy": "2.1", "code": "a"}, {"numpy": "2.0", "code": "b"})
+    'it has numpy 2.0, not 2.1'
+    """
+    for name, found in there.items():
+        if name in here and found != here[name]:
+            if found is None:
+                return f"it has no {name}"
+            if name == "code":
+                return "its copy of dynabandit has other code under the same version"
+            if name == "arithmetic":
+                return "its C library or processor gives other last digits of functions such as the logarithm"
+            return f"it has {name} {found}, not {here[name]}"
+    return ""
+
+
+def _code() -> str:
+    """Return a hash of every file of this package that can affect a result."""
+    digest = hashlib.sha256()
+    for name, content in sorted(_sources(files("dynabandit"))):
+        digest.update(f"{name} {len(content)} ".encode() + content)
+    return digest.hexdigest()
+
+
+def _sources(folder: Traversable, inside: str = "") -> Iterator[tuple[str, bytes]]:
+    for one in folder.iterdir():
+        if one.is_dir():
+            yield from _sources(one, f"{inside}{one.name}/")
+        elif one.name.endswith(".py"):
+            yield f"{inside}{one.name}", one.read_bytes()
+
+
+def _arithmetic() -> str:
+    """Return a hash of values of functions whose last digits depend on the C library and the processor."""
+    points = [(1.0 + index) * 0.7548776662466927 % 1.0 + 1e-3 for index in range(POINTS)]
+    values = [function(scale * point) for function in FUNCTIONS for scale in (1.0, 40.0) for point in points]
+    values += [point**power for point in points for power in (0.3, 7.7)]
+    return hashlib.sha256(struct.pack(f"<{len(values)}d", *values)).hexdigest()

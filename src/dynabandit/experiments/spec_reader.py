@@ -1,0 +1,337 @@
+"""Reads specs strictly: TOML files (``docs/specs.md``), links of the playground, and policies written on one line.
+
+msgspec converts every value to the type that its table declares. The texts of errors are ours: they name the key, the
+value and what would be valid, and suggest the nearest name.
+"""
+
+import itertools
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+
+import msgspec
+
+from dynabandit.catalogue import example
+from dynabandit.environments import ENVIRONMENTS, Environment, environment as make_environment
+from dynabandit.errors import Needed, extra, unknown
+from dynabandit.experiments.one_line_syntax import read_one_line
+from dynabandit.experiments.spec import CoverageSpec, Experiment, PathSpec, Spec
+from dynabandit.policies import Policy, policy as make_policy
+
+__all__ = [
+    "FieldProblem", "SpecError", "dumps", "load", "loads", "read_environment", "read_policy", "read_table",
+]  # fmt: skip
+
+GRID = "grid"
+MOST_UNKNOWN = 4  # unknown keys that are reported: each takes a search for the nearest name
+LONGEST = 100  # characters of a key in a report
+
+Made = TypeVar("Made")
+Write = Callable[[str, Mapping[str, Any]], str]
+
+
+@dataclass(frozen=True)
+class FieldProblem:
+    """What is wrong with one field of a spec, such as ``experiments[0].policies[1]``."""
+
+    field: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.problem}" if self.field else self.problem
+
+
+class SpecError(ValueError):
+    """A spec that cannot be run; `problems` says why, field by field."""
+
+    def __init__(self, problems: list[FieldProblem], file: str = "") -> None:
+        super().__init__((f"{file}: " if file else "") + "; ".join(map(str, problems)))
+        self.problems = problems
+
+
+class PolicyEntry:
+    """An entry of a list of policies: one policy, or as many as its grid has points."""
+
+    def __init__(self, value: Any) -> None:
+        self.policies = _read_policies(value)
+
+
+class EnvironmentEntry:
+    """The environment of a table."""
+
+    def __init__(self, value: Any) -> None:
+        self.environment = read_environment(value)
+
+
+def _table_type(part: type, **types: Any) -> type[msgspec.Struct]:
+    """Return the type of the tables that hold the fields of `part`, which checks all values but those of `types`."""
+    declared = [
+        (one.name, types.get(one.name, Any), *([] if one.default is MISSING else [one.default])) for one in fields(part)
+    ]
+    return msgspec.defstruct(part.__name__, declared, kw_only=True)
+
+
+EXPERIMENT = _table_type(Experiment, environment=EnvironmentEntry, policies=list[PolicyEntry])
+SAMPLE_PATHS = _table_type(PathSpec, environment=EnvironmentEntry)
+COVERAGE = _table_type(CoverageSpec)
+DEFAULTS = msgspec.defstruct(
+    "Defaults", [(name, Any, None) for name in EXPERIMENT.__struct_fields__ if name not in ("id", "title")]
+)
+
+
+class SpecFile(msgspec.Struct):
+    """A whole file."""
+
+    title: Any = None
+    figure: Any = None
+    defaults: dict[str, Any] = {}
+    experiments: list[dict[str, Any]] = []
+    sample_paths: list[dict[str, Any]] = []
+    coverage: list[dict[str, Any]] = []
+
+
+def load(path: str | Path) -> Spec:
+    """Read a spec from a TOML file."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SpecError([FieldProblem("", f"cannot read {path}: {error.strerror}")]) from None
+    except UnicodeDecodeError as error:
+        raise SpecError(
+            [FieldProblem("", f"must be TOML in UTF-8, but holds other bytes: {error}")], str(path)
+        ) from None
+    return loads(text, file=str(path))
+
+
+def loads(text: str, file: str = "spec.toml") -> Spec:
+    """Read a spec from text.
+
+    Examples
+    --------
+    >>> spec = loads('''
+    ... [[experiments]]
+    ... id = "trial"
+    ... environment = { name = "case-1", arms = 3 }
+    ... policies = ["ucb", { name = "dts", prior = [1, 1], grid.memory = [5, 100] }]
+    ... ''')
+    >>> [policy.label for policy in spec.experiments[0].policies]
+    ['ucb', 'dts(memory=5, prior=(1, 1))', 'dts(memory=100, prior=(1, 1))']
+    """
+    try:
+        return _read_spec(tomllib.loads(text), Path(file).stem)
+    except SpecError as error:
+        raise SpecError(error.problems[:1], file) from None
+    except RecursionError:
+        raise SpecError([FieldProblem("", "lists and tables must be nested less deeply")], file) from None
+    except (TypeError, ValueError) as error:
+        raise SpecError([FieldProblem("", str(error))], file) from None
+
+
+def dumps(spec: Spec) -> str:
+    """Return a spec as TOML with every key of its parts; `loads` gives an equal one back."""
+    return str(extra("tomli_w", "lab").dumps(spec.as_dict()))
+
+
+def _read_spec(table: dict[str, Any], stem: str) -> Spec:
+    file = read_table(SpecFile, table)
+    read_table(DEFAULTS, file.defaults, "defaults")
+    safe_stem = re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")
+    figure = safe_stem or "experiments" if file.figure is None else file.figure
+    defaults = {"figure": figure, **file.defaults}
+
+    def read_all(kind: str, table_type: type[msgspec.Struct], make: Callable[..., Made]) -> tuple[Made, ...]:
+        shared = {name: value for name, value in defaults.items() if name in SHARED[kind]}
+        tables = enumerate(getattr(file, kind))
+        return tuple(_read_part(table_type, {**shared, **one}, make, f"{kind}[{index}]") for index, one in tables)
+
+    return Spec(
+        title=stem if file.title is None else file.title,
+        experiments=read_all("experiments", EXPERIMENT, Experiment),
+        sample_paths=read_all("sample_paths", SAMPLE_PATHS, PathSpec),
+        coverage=read_all("coverage", COVERAGE, CoverageSpec),
+    )
+
+
+SHARED = {
+    "experiments": DEFAULTS.__struct_fields__,
+    "sample_paths": ("figure", "horizon", "seed"),
+    "coverage": ("figure", "seed"),
+}  # the defaults that each kind of part takes
+
+
+def _read_part(table_type: type[msgspec.Struct], table: dict[str, Any], make: Callable[..., Made], where: str) -> Made:
+    values = msgspec.structs.asdict(read_table(table_type, table, where))
+    if "environment" in values:
+        values["environment"] = values["environment"].environment
+    if "policies" in values:
+        values["policies"] = tuple(policy for entry in values["policies"] for policy in entry.policies)
+    try:
+        return make(**values)
+    except (TypeError, ValueError) as error:
+        raise SpecError([FieldProblem(where, str(error))]) from None
+
+
+Table = TypeVar("Table", bound=msgspec.Struct)
+
+
+def read_table(table_type: type[Table], table: Mapping[str, Any], where: str = "") -> Table:
+    """Convert a table, or raise a `SpecError` with the problems of all its fields.
+
+    Examples
+    --------
+    >>> class Size(msgspec.Struct):
+    ...     arms: Annotated[int, msgspec.Meta(ge=2, le=9)]
+    >>> read_table(Size, {"arms": 3})
+    Size(arms=3)
+    >>> read_table(Size, {"arms": 1})
+    Traceback (most recent call last):
+    dynabandit.experiments.spec_reader.SpecError: arms: must be a whole number from 2 to 9, got 1
+    """
+    known = msgspec.structs.fields(table_type)
+    names = [field.name for field in known]
+    prefix = f"{where}." if where else ""
+    surplus = [name for name in table if name not in names][:MOST_UNKNOWN]
+    problems = [FieldProblem(f"{prefix}{name[:LONGEST]}", str(unknown("key", name, names))) for name in surplus]
+    values = {}
+    for field in known:
+        if field.name in table:
+            try:
+                values[field.name] = msgspec.convert(table[field.name], field.type, dec_hook=_make_entry)
+            except msgspec.ValidationError as error:
+                problems.append(_problem(f"{prefix}{field.name}", field.type, table[field.name], error))
+        elif field.required:
+            problems.append(FieldProblem(where, f"missing key {field.name!r}"))
+    if problems:
+        raise SpecError(problems)
+    return table_type(**values)
+
+
+def _problem(key: str, kind: Any, value: Any, error: msgspec.ValidationError) -> FieldProblem:
+    """Return an error of msgspec in our words."""
+    place = "".join(re.findall(r" - at `\$([^`]*)`$", str(error)))  # such as [1], an index of a list
+    for index in re.findall(r"\[(\d+)\]", place):
+        value = value[int(index)]
+    cause = error.__cause__
+    if isinstance(cause, _EntryError):
+        return FieldProblem(f"{key}{place}{cause.key}", str(cause))
+    if cause is not None:
+        return FieldProblem(f"{key}{place}", str(cause))
+    return FieldProblem(f"{key}{place}", f"must be {_valid(key, kind, is_element=bool(place))}, got {value!r}")
+
+
+def _valid(key: str, kind: Any, *, is_element: bool) -> str:
+    """Say which values a type takes."""
+    if get_origin(kind) is Annotated:
+        limits = kind.__metadata__[0]
+        return str(limits.ge) if limits.ge == limits.le else f"a whole number from {limits.ge} to {limits.le}"
+    if get_origin(kind) is Literal:
+        values = get_args(kind)
+        return ", ".join(values) if len(values) == 1 else f"one of {', '.join(values)}"
+    if kind == list[PolicyEntry]:
+        return "a list of policies"
+    return "a table" if is_element or kind == dict[str, Any] else f"a list of tables, written [[{key}]]"
+
+
+class _EntryError(ValueError):
+    """What is wrong with a key inside a policy or an environment."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(problem)
+        self.key = key
+
+
+def _make_entry(kind: type, value: Any) -> Any:
+    """Turn the value of a table into the policies or the environment that it names, for msgspec."""
+    return kind(value)
+
+
+def read_policy(value: Any) -> Policy:
+    """Return the policy of an entry such as ``"ucb"``, ``"dts:memory=5"`` or ``{"name": "dts", "memory": 5}``.
+
+    Examples
+    --------
+    >>> read_policy("aff-ots:step_size=variance-scaled,prior=[1, 3]").label
+    'aff-ots(step_size=variance-scaled, prior=(1, 3))'
+    """
+    name, parameters = _split(value)
+    return make_policy(name, **parameters)
+
+
+def read_environment(value: Any, arms: int | None = None, write: Write | None = None) -> Environment:
+    """Return the environment of an entry, which is written like a policy.
+
+    Parameters
+    ----------
+    value
+        Such as ``"case-3"`` or ``"reflected-walk:variance=0.01"``, or a table.
+    arms
+        The number of arms where the entry does not give it.
+    write
+        Writes an example of the missing parameters in the syntax that the entry came in, by default TOML.
+
+    Examples
+    --------
+    >>> read_environment("piecewise:starts=[1,3],means=[[0.1,0.9],[0.9,0.1]]").arms
+    2
+    """
+    name, parameters = _split(value)
+    if arms is not None:
+        parameters["arms"] = arms
+    try:
+        return make_environment(name, **parameters)
+    except Needed as error:
+        shown = example(ENVIRONMENTS[name])
+        such_as = f", such as {(write or _inline_table)(name, shown)}" if shown else ""
+        raise TypeError(f"{error.lack}{such_as}; dynabandit list shows all parameters") from None
+
+
+def _read_policies(value: Any) -> list[Policy]:
+    """Return the policies of one entry: one, or as many as its grid has points."""
+    grid: Any = {}
+    if isinstance(value, dict) and GRID in value:
+        grid = value[GRID]
+        value = {name: one for name, one in value.items() if name != GRID}
+    name, parameters = _split(value)
+    if not isinstance(grid, dict):
+        raise _EntryError(f".{GRID}", f"must be a table, got {grid!r}")
+    for key, values in grid.items():
+        if key in parameters:
+            raise _EntryError(f".{GRID}.{key}", f"{key!r} is set outside the grid as well")
+        if not isinstance(values, list) or not values:
+            raise _EntryError(f".{GRID}.{key}", f"must be a list of at least one value, got {values!r}")
+    points = itertools.product(*grid.values())
+    return [_make_policy(name, {**parameters, **dict(zip(grid, point, strict=True))}) for point in points]
+
+
+def _make_policy(name: str, parameters: dict[str, Any]) -> Policy:
+    """Make a policy; where that fails on a list, say how a grid is written."""
+    try:
+        return make_policy(name, **parameters)
+    except (TypeError, ValueError) as error:
+        lists = [name for name, value in parameters.items() if isinstance(value, list)]
+        hint = f" To try several values, write {GRID}.{lists[0]} = [...]" if lists else ""
+        raise ValueError(f"{error}{hint}") from None
+
+
+def _split(value: Any) -> tuple[str, dict[str, Any]]:
+    """Return the name and the parameters of an entry."""
+    if isinstance(value, str):
+        return read_one_line(value)
+    if not isinstance(value, dict):
+        raise _EntryError("", f"must be a table, got {value!r}")
+    if "name" not in value:
+        raise _EntryError("", "missing key 'name', which policy or environment is meant")
+    if not isinstance(value["name"], str):
+        raise _EntryError(".name", f"must be text, got {value['name']!r}")
+    return value["name"], {key: one for key, one in value.items() if key != "name"}
+
+
+def _inline_table(name: str, parameters: Mapping[str, Any]) -> str:
+    """Write a TOML table on one line; numbers, text and lists are the same in JSON."""
+    values = {"name": name, **parameters}
+    return "{ " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in values.items()) + " }"

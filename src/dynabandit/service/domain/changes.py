@@ -1,0 +1,117 @@
+"""Changes of a bandit: create, arms, policy, delete."""
+
+import json
+import secrets
+from typing import Any
+
+import msgspec
+
+from dynabandit.bandit import Bandit
+from dynabandit.service import api_types
+from dynabandit.service.domain.bandit_state import LoggedState, change_arm as change_arm_of
+from dynabandit.service.domain.events import ARM, CREATE, DELETE
+from dynabandit.service.domain.names import ID_BITS
+from dynabandit.service.domain.unit_of_work import UnitOfWork
+from dynabandit.service.domain.warm_start import WarmStart, check_size
+from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError
+
+__all__ = ["add_arm", "change_arm", "create", "delete", "set_policy"]
+
+
+def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[LoggedState, bool]:
+    """Return a bandit and whether it was created now: the same body again gives the one that exists."""
+    body = {"name": name, **msgspec.to_builtins(asked)}
+    number = work.find(name)
+    if number is not None:
+        state = work.named(name)  # raises where there is no log to compare with
+        there = json.loads(work.store.events(number, 0, 1)[0].body or "{}")
+        if there.pop("drawn"):
+            there["seed"] = None
+        if there != body:
+            other = ", ".join(key for key in body if there.get(key) != body[key])
+            raise ConflictError(f"bandit {name!r} is there already, created from another body: other {other}")
+        return state, False
+    body["drawn"] = body["seed"] is None
+    if body["drawn"]:
+        body["seed"] = secrets.randbits(63)
+    try:
+        check_size(body["policy"], body["parameters"])
+        Bandit(body["policy"], body["arms"], seed=body["seed"], **body["parameters"])
+    except (TypeError, ValueError) as error:
+        raise InvalidValueError(str(error)) from None
+    state = LoggedState(secrets.randbits(ID_BITS), work.store.rewards_before)
+    work.events.append(state.append(CREATE, work.clock.now(), work.clock.wall(), body=json.dumps(body)))
+    work.created.append((state.number, name))
+    work.states[state.number], work.names[name] = state, state.number
+    return state, True
+
+
+def add_arm(work: UnitOfWork, name: str, arm: str) -> tuple[int, bool]:
+    """Add an arm; return the sequence number from which it exists and whether anything changed."""
+    state = work.named(name)
+    if arm in state.bandit.active:
+        return state.sequence, False
+    if len(state.bandit.names) >= api_types.MAX_ARMS:
+        raise ConflictError(f"a bandit must have at most {api_types.MAX_ARMS} arms, with retired ones, got one more")
+    return _append_arm_event(work, state, {"arm": arm, "add": True})
+
+
+def change_arm(work: UnitOfWork, name: str, arm: str, change: api_types.ChangeArm) -> tuple[int, bool]:
+    """Pause, resume, retire or limit an arm; return the sequence number and whether anything changed.
+
+    Values that the arm has already are left out: setting a share again would restart its count.
+    """
+    state = work.named(name)
+    if arm not in state.bandit.active:
+        if change.retired and arm in state.bandit.names:
+            return state.sequence, False
+        raise NotFoundError(f"there is no arm {arm!r}")
+    min_share, max_share = state.bandit.shares(arm)
+    now = {"paused": state.bandit.paused(arm), "min_share": min_share, "max_share": max_share, "retired": False}
+    asked = {field: value for field, value in msgspec.to_builtins(change).items() if value not in (None, now[field])}
+    return _append_arm_event(work, state, {"arm": arm, **asked}) if asked else (state.sequence, False)
+
+
+def _append_arm_event(work: UnitOfWork, state: LoggedState, body: dict[str, Any]) -> tuple[int, bool]:
+    try:
+        change_arm_of(state.bandit.copy(), body)
+    except (TypeError, ValueError) as error:
+        raise ConflictError(str(error)) from None
+    work.events.append(state.append(ARM, work.now(state), work.clock.wall(), body=json.dumps(body)))
+    return state.sequence, True
+
+
+def set_policy(
+    work: UnitOfWork, name: str, asked: api_types.SetPolicy, warm: WarmStart | None = None
+) -> tuple[int, bool]:
+    """Continue with another policy that has learned all rewards so far; return the sequence and whether it is new.
+
+    Rewards that `warm` has learned already need not be learned here, where all other requests wait.
+    """
+    state = work.named(name)
+    if warm is None or not warm.fits(state):
+        warm = WarmStart(state, asked)
+    if warm.bandit.policy == state.bandit.policy:
+        return state.sequence, False
+    warm.learn(work.store, state.sequence)
+    body = json.dumps({"policy": asked.policy, "parameters": asked.parameters})
+    work.events.append(state.change_policy(work.now(state), work.clock.wall(), body, warm.bandit_of(state)))
+    return state.sequence, True
+
+
+def delete(work: UnitOfWork, name: str, id: str | None, erase: bool) -> tuple[int, bool]:  # noqa: A002
+    """Delete a bandit and keep its log, or erase both; return its number and whether anything changed.
+
+    With `id` the log of a bandit that was deleted before can be erased. A log that is damaged can be erased, too.
+    """
+    number = work.store.find_log(name, id)
+    exists = work.find(name) == number
+    if erase:
+        work.erased.append(number)
+    elif exists:
+        state = work.named(name)
+        work.events.append(state.append(DELETE, work.now(state), work.clock.wall()))
+        work.deleted.append(number)
+    if exists:
+        work.names.pop(name, None)
+    return number, erase or exists

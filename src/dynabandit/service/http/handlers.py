@@ -1,0 +1,266 @@
+"""One function per request of the API: it reads the request, hands the work to the writer or a reader, and responds."""
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from dynabandit.service import api_types, export, policy_change
+from dynabandit.service.domain import changes, decisions, rewards
+from dynabandit.service.domain.events import KINDS
+from dynabandit.service.domain.names import is_whole, legible, public_id, read_decision_id, read_public_id
+from dynabandit.service.domain.unit_of_work import UnitOfWork
+from dynabandit.service.errors import DomainError, InvalidValueError, NotFoundError
+from dynabandit.service.http.limits import MAX_EVENTS
+from dynabandit.service.http.openapi import Query
+from dynabandit.service.http.requests import (
+    checked_name,
+    idempotency_key,
+    may_still_read,
+    new_name,
+    path_name,
+    query_values,
+)
+from dynabandit.service.http.responses import bandit_view
+from dynabandit.service.http.status_codes import ApiError, status_of
+from dynabandit.service.service import Service
+from dynabandit.service.stores import BanditRow, Store
+
+__all__ = [
+    "AFTER", "AFTER_NAME", "CONFIRM", "DELETED", "DRAWS", "ERASE", "EVENT_FORMAT", "EXPORT_FORMAT", "ID", "KIND",
+    "LIMIT_BANDITS", "LIMIT_EVENTS", "NDJSON", "PARQUET", "Handler", "Result", "add_arm", "add_reward", "add_rewards",
+    "change_arm", "create", "decide", "delete", "get_bandit", "get_events", "get_export", "healthz", "list_bandits",
+    "metrics", "preview_policy", "readyz", "set_policy",
+]  # fmt: skip
+
+NDJSON = "application/x-ndjson"
+PARQUET = "application/vnd.apache.parquet"
+MANY_ARMS = 500  # the state of this many arms is encoded in a thread
+
+DELETED = Query("deleted", words=("false", "true"))
+AFTER_NAME = Query("after")
+LIMIT_BANDITS = Query("limit", 100, 1, 1000)
+AFTER = Query("after", 0, 0, 2**62)
+LIMIT_EVENTS = Query("limit", 1000, 1, MAX_EVENTS)
+ID = Query("id")
+KIND = Query("kind", words=("all", *KINDS))
+EVENT_FORMAT = Query("format", words=("json", "ndjson"))
+EXPORT_FORMAT = Query("format", words=("ndjson", "parquet"))
+DRAWS = Query("draws", 200, 1, 100_000)
+CONFIRM = Query("confirm", required=True)
+ERASE = Query("erase", words=("false", "true"))
+
+
+class Result(NamedTuple):
+    """The body of a response, its status, and whether the request was a change that is to be logged."""
+
+    content: Any
+    status: int = 200
+    changed: bool = False
+
+
+Handler = Callable[[Service, Request, Any], Awaitable[Result | Response]]
+
+
+# Decisions and rewards
+
+
+async def decide(service: Service, request: Request, body: api_types.Decide) -> Result:
+    """POST /v1/bandits/{name}/decisions."""
+    name, count, key = path_name(request, "name"), body.count, idempotency_key(request)
+    made = await service.writer.submit(lambda work: decisions.decide(work, name, count, key), name=name, events=count)
+    return Result(api_types.Decisions(made))
+
+
+async def add_reward(service: Service, request: Request, body: api_types.Reward) -> Result:
+    """PUT /v1/decisions/{id}/reward."""
+    decision, value = request.path_params["id"], body.reward
+    found = read_decision_id(decision)
+    if found is None:
+        raise NotFoundError(f"there is no decision {decision[:100]!r}")
+    await service.writer.submit(lambda work: rewards.reward(work, *found, value), bandits=[found[0]])
+    return Result(api_types.Rewarded(decision, value))
+
+
+async def add_rewards(service: Service, request: Request, body: api_types.Rewards) -> Result:
+    """POST /v1/rewards."""
+    given = [(read_decision_id(one.decision), one) for one in body.rewards]
+
+    def run(work: UnitOfWork) -> list[api_types.RewardResult]:
+        return [_add_one(work, found, one) for found, one in given]
+
+    numbers = {found[0] for found, _ in given if found is not None}
+    results = await service.writer.submit(run, bandits=numbers, events=len(given))
+    return Result(api_types.RewardResults(results))
+
+
+def _add_one(work: UnitOfWork, found: tuple[int, int] | None, given: api_types.GivenReward) -> api_types.RewardResult:
+    try:
+        if found is None:
+            raise NotFoundError(f"there is no decision {given.decision!r}")
+        rewards.reward(work, *found, given.reward)
+    except DomainError as error:
+        return api_types.RewardResult(given.decision, status_of(error), str(error))
+    return api_types.RewardResult(given.decision, 200)
+
+
+# Bandits
+
+
+async def create(service: Service, request: Request, body: api_types.Create) -> Result:
+    """PUT /v1/bandits/{name}."""
+    body.arms = [new_name(arm, "an arm's name") for arm in body.arms]
+    name = new_name(path_name(request, "name"), "name")
+    await policy_change.compile_before_use(service, body.policy, body.parameters)
+
+    def run(work: UnitOfWork) -> tuple[Callable[[], api_types.BanditState], bool]:
+        state, created = changes.create(work, name, body)
+        return bandit_view(state), created
+
+    view, created = await service.writer.submit(run, name=name, alone=True, change=True)
+    return Result(await _encode(view, len(body.arms)), 201 if created else 200, changed=created)
+
+
+async def get_bandit(service: Service, request: Request, body: None) -> Result:
+    """GET /v1/bandits/{name}."""
+    name = path_name(request, "name")
+
+    def run(work: UnitOfWork) -> tuple[Callable[[], api_types.BanditState], int]:
+        state = work.named(name)
+        return bandit_view(state), len(state.bandit.names)
+
+    return Result(await _encode(*await service.writer.submit(run, name=name)))
+
+
+async def _encode(view: Callable[[], api_types.BanditState], arms: int) -> api_types.BanditState:
+    return view() if arms < MANY_ARMS else await asyncio.to_thread(view)
+
+
+async def list_bandits(service: Service, request: Request, body: None) -> Result:
+    """GET /v1/bandits."""
+    query = query_values(request, DELETED, AFTER_NAME, LIMIT_BANDITS)
+    deleted, after, limit = query["deleted"] == "true", query["after"], query["limit"]
+    found, has_more = await service.read(lambda store: _page_of_bandits(store, deleted, after, limit))
+    listed = [api_types.BanditSummary(legible(row.name), public_id(row.number), row.deleted) for row in found]
+    return Result(api_types.BanditList(listed, listed[-1].name if has_more else None))
+
+
+def _page_of_bandits(store: Store, deleted: bool, after: str, limit: int) -> tuple[list[BanditRow], bool]:
+    """Return a page of bandits and whether there may be more; it ends at an undamaged name, to continue after."""
+    found = store.bandits(deleted, after, limit)
+    has_more = len(found) >= limit
+    while has_more and not is_whole(found[-1].name):
+        following = store.bandits(deleted, found[-1].name, 1)
+        found += following
+        has_more = bool(following)
+    return found, has_more
+
+
+async def delete(service: Service, request: Request, body: None) -> Result:
+    """DELETE /v1/bandits/{name}."""
+    query = query_values(request, CONFIRM, ERASE, ID)
+    name, identity, erase = path_name(request, "name"), query["id"] or None, query["erase"] == "true"
+    if not query["confirm"] or checked_name(query["confirm"], "confirm") != name:
+        got = query["confirm"][:200]
+        raise InvalidValueError(f"confirm must repeat the name of the bandit, {name!r}, got {got!r}")
+    asked = None if identity is None else read_public_id(identity)
+    number, changed = await service.writer.submit(
+        lambda work: changes.delete(work, name, identity, erase),
+        name=name,
+        bandits=() if asked is None else (asked,),
+        alone=True,
+        change=True,
+    )
+    return Result(api_types.Deleted(name, public_id(number), log_kept=not erase), changed=changed)
+
+
+# Arms and policy
+
+
+async def add_arm(service: Service, request: Request, body: api_types.AddArm) -> Result:
+    """POST /v1/bandits/{name}/arms."""
+    name, arm = path_name(request, "name"), new_name(body.arm, "an arm's name")
+    sequence, changed = await service.writer.submit(
+        lambda work: changes.add_arm(work, name, arm), name=name, change=True
+    )
+    return Result(api_types.Changed(sequence), changed=changed)
+
+
+async def change_arm(service: Service, request: Request, body: api_types.ChangeArm) -> Result:
+    """PATCH /v1/bandits/{name}/arms/{arm}."""
+    name, arm = path_name(request, "name"), path_name(request, "arm")
+    sequence, changed = await service.writer.submit(
+        lambda work: changes.change_arm(work, name, arm, body), name=name, change=True
+    )
+    return Result(api_types.Changed(sequence), changed=changed)
+
+
+async def set_policy(service: Service, request: Request, body: api_types.SetPolicy) -> Result:
+    """PUT /v1/bandits/{name}/policy."""
+    sequence, changed = await policy_change.set_policy(service, path_name(request, "name"), body)
+    return Result(api_types.Changed(sequence), changed=changed)
+
+
+async def preview_policy(service: Service, request: Request, body: api_types.PreviewPolicy) -> Result:
+    """POST /v1/bandits/{name}/policy/preview."""
+    return Result(await policy_change.preview_policy(service, path_name(request, "name"), body))
+
+
+# The log
+
+
+async def get_events(service: Service, request: Request, body: None) -> Result | Response:
+    """GET /v1/bandits/{name}/events."""
+    query = query_values(request, AFTER, LIMIT_EVENTS, ID, KIND, EVENT_FORMAT)
+    name, identity, after, limit = path_name(request, "name"), query["id"] or None, query["after"], query["limit"]
+    kinds = KINDS.get(query["kind"], ())
+    if query["format"] == "ndjson":
+        await service.read(lambda store: store.find_log(name, identity))  # 404 before the stream begins
+        return _stream(
+            service, request, lambda store, _: export.event_lines(store, name, identity, after, kinds), NDJSON
+        )
+    return Result(await service.read(lambda store: export.page_of_events(store, name, identity, after, limit, kinds)))
+
+
+async def get_export(service: Service, request: Request, body: None) -> Response:
+    """GET /v1/bandits/{name}/export."""
+    query = query_values(request, EXPORT_FORMAT, DRAWS, ID)
+    name, identity, draws = path_name(request, "name"), query["id"] or None, query["draws"]
+    await service.read(lambda store: export.check_draws(store, name, identity, draws))
+    lines, media_type = export.decision_lines, NDJSON
+    if query["format"] == "parquet":
+        lines, media_type = export.parquet_pieces, PARQUET
+        if not export.has_parquet():
+            raise ApiError(501, "Parquet needs pyarrow, which is not installed: pip install 'dynabandit[lab]'")
+    return _stream(
+        service, request, lambda store, is_wanted: lines(store, name, identity, draws, is_wanted), media_type
+    )
+
+
+def _stream(
+    service: Service, request: Request, make: Callable[[Store, Callable[[], bool]], Iterator[bytes]], media_type: str
+) -> Response:
+    may_continue = functools.partial(may_still_read, service, request)
+    return StreamingResponse(service.stream(make, may_continue), media_type=media_type)
+
+
+# Health
+
+
+async def healthz(service: Service, request: Request, body: None) -> Result:
+    """GET /healthz."""
+    return Result(api_types.Ready("live"))
+
+
+async def readyz(service: Service, request: Request, body: None) -> Result:
+    """GET /readyz."""
+    await service.check_ready()
+    return Result(api_types.Ready("ready"))
+
+
+async def metrics(service: Service, request: Request, body: None) -> Response:
+    """GET /metrics."""
+    return Response(service.metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -1,0 +1,96 @@
+"""The HTTP status of every error: the only place that maps errors to statuses."""
+
+import msgspec
+import structlog
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+from dynabandit.service.errors import (
+    ConflictError,
+    DomainError,
+    InvalidValueError,
+    LateRewardError,
+    NotFoundError,
+    OverloadedError,
+    ReplayMismatchError,
+    StoreError,
+)
+from dynabandit.service.http.responses import problem_response
+
+__all__ = ["BUSY", "DESCRIPTIONS", "OVERLOADED", "OVERLOADED_CLOSE", "RETRY", "ApiError", "error_response", "status_of"]
+
+STATUSES: dict[type[DomainError], int] = {
+    NotFoundError: 404,
+    ConflictError: 409,
+    LateRewardError: 410,
+    InvalidValueError: 422,
+}
+# Of every status the API may answer with, for the OpenAPI document
+DESCRIPTIONS = {
+    400: "The body is no JSON.",
+    401: "An API key is missing or wrong.",
+    403: "The API key may not do this.",
+    404: "There is no such thing.",
+    409: "It does not fit what is there.",
+    410: "The window of the decision has ended.",
+    413: "The body is too large.",
+    415: "The body is not declared as JSON.",
+    421: "Without API keys, the Host must be this machine.",
+    422: "A value is not valid.",
+    429: "Too many calls wait; try again after a while.",
+    500: "A fault of the service.",
+    501: "Something optional is not installed.",
+    503: "The store is not available; try again after a while.",
+}
+RETRY = {"Retry-After": "1"}  # seconds
+HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 413: {"Connection": "close"}}  # the rest of the body is not read
+
+log = structlog.get_logger("dynabandit.service")
+
+
+class ApiError(Exception):
+    """A request that HTTP itself refuses, such as one without a key; errors of the domain have no status."""
+
+    def __init__(self, status: int, problem: str) -> None:
+        super().__init__(problem)
+        self.status = status
+
+
+def status_of(error: DomainError) -> int:
+    """Return the status of an error of the domain.
+
+    Examples
+    --------
+    >>> status_of(LateRewardError("too late"))
+    410
+    """
+    return STATUSES[type(error)]
+
+
+def error_response(error: Exception) -> Response:
+    """Return the response to a request that failed."""
+    match error:
+        case DomainError():
+            return problem_response(status_of(error), str(error))
+        case ApiError():
+            return problem_response(error.status, str(error), **HEADERS.get(error.status, {}))
+        case OverloadedError():
+            return OVERLOADED
+        case StoreError():
+            return problem_response(503, "the store is not available now; try again", **RETRY)
+        case msgspec.DecodeError() | RecursionError():
+            return problem_response(400, f"the body must be JSON: {error}")
+        case ClientDisconnect():
+            return problem_response(400, "the request must be sent whole, but its end did not come")
+        case ReplayMismatchError():
+            log.error("log and replay disagree", bandit=error.bandit, sequence=error.sequence, problem=error.problem)
+            return problem_response(500, f"event {error.sequence} of this bandit's log and its replay disagree")
+    log.error("call failed", exc_info=error)
+    return problem_response(500, "something went wrong; the log of the service says what")
+
+
+# Made once, because there is no time to make many
+_TOO_MANY = "too many calls wait already; try again"
+OVERLOADED = problem_response(429, _TOO_MANY, **RETRY)
+OVERLOADED_CLOSE = problem_response(429, _TOO_MANY, **RETRY, Connection="close")
+BUSY = problem_response(503, "there are too many connections; try again", **RETRY, Connection="close")

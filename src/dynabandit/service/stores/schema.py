@@ -1,0 +1,60 @@
+"""The tables of a store, their version, and the migrations from older versions."""
+
+__all__ = ["TABLES", "VERSION", "check_version", "migration"]
+
+# Entry n has the statements that turn version n into version n + 1; an empty database has version 0. Only append:
+# stores of all earlier versions exist.
+MIGRATIONS = (
+    """
+CREATE TABLE bandits (number {integer} PRIMARY KEY, name {bytes} NOT NULL, deleted INTEGER NOT NULL DEFAULT 0);
+CREATE UNIQUE INDEX bandits_name ON bandits (name) WHERE deleted = 0;
+CREATE TABLE events (
+    bandit {integer} NOT NULL, sequence {integer} NOT NULL, kind TEXT NOT NULL, step {integer}, settles {integer},
+    arm INTEGER, value {real}, time {real} NOT NULL, wall {real} NOT NULL, key TEXT, body TEXT,
+    PRIMARY KEY (bandit, sequence)){without_rowid};
+CREATE UNIQUE INDEX events_step ON events (bandit, step) WHERE step IS NOT NULL;
+CREATE UNIQUE INDEX events_settles ON events (bandit, settles) WHERE settles IS NOT NULL;
+CREATE UNIQUE INDEX events_key ON events (bandit, key) WHERE key IS NOT NULL;
+CREATE INDEX events_changes ON events (bandit, kind, sequence) WHERE body IS NOT NULL;
+CREATE TABLE snapshots (
+    bandit {integer} NOT NULL, sequence {integer} NOT NULL, state_hash TEXT NOT NULL, body TEXT,
+    PRIMARY KEY (bandit, sequence));
+CREATE TABLE clock (id INTEGER PRIMARY KEY, time {real} NOT NULL);
+INSERT INTO clock VALUES (1, 0);
+CREATE TABLE keys (
+    id TEXT PRIMARY KEY, role TEXT NOT NULL, digest TEXT NOT NULL, note TEXT NOT NULL, created {real} NOT NULL,
+    revoked {real})
+""",
+    # 0.1.0 made this table when the first history was saved
+    """
+CREATE TABLE IF NOT EXISTS histories (bandit {integer} PRIMARY KEY, sequence {integer} NOT NULL, body TEXT NOT NULL)
+""",
+)
+VERSION = len(MIGRATIONS)
+TABLES = ("bandits", "events", "snapshots", "clock", "keys", "histories")
+DIALECTS = {
+    "sqlite": {"integer": "INTEGER", "real": "REAL", "bytes": "BLOB", "without_rowid": " WITHOUT ROWID"},
+    "postgres": {"integer": "BIGINT", "real": "DOUBLE PRECISION", "bytes": "BYTEA", "without_rowid": ""},
+}
+
+
+def migration(dialect: str, version: int) -> list[str]:
+    """Return the statements that bring tables of a version up to date.
+
+    Examples
+    --------
+    >>> migration("sqlite", VERSION)
+    []
+    """
+    return [
+        statement.strip().format(**DIALECTS[dialect]) for step in MIGRATIONS[version:] for statement in step.split(";")
+    ]
+
+
+def check_version(store: str, version: int) -> None:
+    """Raise an error for tables of a later release."""
+    if version > VERSION:
+        raise ValueError(
+            f"store {store} has schema version {version}, but this release reads versions up to {VERSION}: "
+            "upgrade dynabandit to the release that wrote it, or name another store with --store"
+        )

@@ -1,0 +1,124 @@
+"""The paper's figures are complete, in order, and show a policy in the same style everywhere."""
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dynabandit.paper import lookup
+from dynabandit.paper.figures import IDS, make_figures
+from dynabandit.report.charts import chart
+from dynabandit.report.drawing import draw
+from dynabandit.report.figures import Figure
+from dynabandit.report.panels import Box, Boxes, Line, Lines
+from dynabandit.report.style import STYLES, Style, style
+from dynabandit.results import Results
+from fakes import only
+
+
+@pytest.fixture(scope="module")
+def figures(results: Results) -> list[Figure]:
+    return make_figures(results)
+
+
+def line_panels(figures: list[Figure]) -> Iterator[Lines]:
+    for figure in figures:
+        for block in figure.blocks:
+            yield from (panel for panel in block.panels if isinstance(panel, Lines))
+
+
+def drawn(figures: list[Figure]) -> Iterator[Line | Box]:
+    for figure in figures:
+        for panel in (panel for block in figure.blocks for panel in block.panels):
+            if isinstance(panel, Lines):
+                yield from panel.lines
+            elif isinstance(panel, Boxes):
+                yield from panel.boxes
+
+
+def test_all_19_figures_are_in_the_papers_order(figures: list[Figure]) -> None:
+    assert [figure.id for figure in figures] == list(IDS)
+    assert len(IDS) == 19
+    assert [figure.stem for figure in figures][:2] == ["01-small-changes", "02-sample-paths-case-1"]
+
+
+def test_a_figure_keeps_its_number_when_others_are_missing(results: Results) -> None:
+    assert [figure.stem for figure in make_figures(only(results, "memory"))] == ["16-memory"]
+
+
+def test_figures_are_written_as_svg_and_png(published: Path) -> None:
+    written = {path.name for path in (published / "figures").iterdir() if path.suffix != ".json"}
+    stems = ["01-small-changes", "02-sample-paths-case-1", "04-two-arms-abrupt", "16-memory", "17-bounds"]
+    stems += ["18-aff-ucb2-growing", "19-aff-ucb1-floor"]
+    assert written == {f"{stem}.{kind}" for stem in stems for kind in ("svg", "png")}
+    for path in (published / "figures").glob("*.png"):
+        width, height = struct.unpack(">II", path.read_bytes()[16:24])
+        assert width > 800, path
+        assert height > 300, path
+    for path in (published / "figures").glob("*.svg"):
+        assert "</svg>" in path.read_text(encoding="utf-8")
+
+
+def test_the_same_results_draw_the_same_bytes(figures: list[Figure], published: Path, tmp_path: Path) -> None:
+    for path in draw(figures[15], tmp_path):
+        assert path.read_bytes() == (published / "figures" / path.name).read_bytes()
+
+
+def test_a_policy_has_one_style_everywhere(figures: list[Figure]) -> None:
+    found: dict[str, set[Style]] = {}
+    for one in drawn(figures):
+        found.setdefault(one.name, set()).add(one.style)
+    for policy in STYLES:
+        name = lookup.policy_name(policy)
+        assert found.get(name, {style(policy)}) == {style(policy)}, name
+
+
+def test_lines_of_one_panel_can_be_told_apart_without_colour(figures: list[Figure]) -> None:
+    for panel in line_panels(figures):
+        shapes = [line.style[:3] for line in panel.lines]
+        assert len(set(shapes)) == len(shapes), panel.title
+
+
+def test_adaptive_policies_have_the_hue_of_their_standard_policy() -> None:
+    for adaptive, standard in lookup.ADAPTIVE.items():
+        if adaptive != "aff-ucb2":  # UCB has two adaptive forms, and the second is a lighter blue
+            assert style(adaptive).colour == style(standard).colour
+        assert style(adaptive).dash == "solid"
+        assert style(standard).dash == "dash"
+
+
+def test_eps_greedy_appears_once_and_the_legend_says_that_its_epsilon_was_chosen_in_hindsight(
+    figures: list[Figure],
+) -> None:
+    expected = ["ε-Greedy (best ε = 0.1, in hindsight)"]
+    found = [[line.name for line in panel.lines if "ε-Greedy" in line.name] for panel in line_panels(figures)]
+    assert all(names in ([], expected) for names in found)
+    assert expected in found
+
+
+@pytest.mark.parametrize("y", ["cumulative regret", "share of correct selections"])
+def test_means_over_replications_have_a_band(figures: list[Figure], y: str) -> None:
+    lines = [line for panel in line_panels(figures) if panel.y == y for line in panel.lines]
+    assert lines
+    for line in lines:
+        assert line.low is not None
+        assert line.high is not None
+        assert (line.low <= line.y).all()
+        assert (line.y <= line.high).all()
+
+
+def test_plotly_accepts_every_chart(figures: list[Figure]) -> None:
+    graph_objects = pytest.importorskip("plotly.graph_objects")
+    for figure in figures:
+        for block in figure.blocks:
+            made = chart(block)
+            graph_objects.Figure(data=made["data"], layout=made["layout"])  # raises for unknown properties
+
+
+def test_hiding_a_policy_hides_curve_band_and_box(figures: list[Figure]) -> None:
+    made = chart(figures[3].blocks[0])
+    for name in ("UCB", "AFF-OTS", "ε-Greedy (best ε = 0.1, in hindsight)"):
+        kinds = [trace["type"] for trace in made["data"] if trace["legendgroup"] == name]
+        assert kinds.count("box") == 1
+        assert kinds.count("scatter") >= 2

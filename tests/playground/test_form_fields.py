@@ -1,0 +1,84 @@
+"""The form asks for every parameter of every policy, and starts from its default."""
+
+import dataclasses
+
+import pytest
+
+from dynabandit.environments import ENVIRONMENTS
+from dynabandit.errors import number
+from dynabandit.playground import form_fields, read
+from dynabandit.playground.drawn_means import encode
+from dynabandit.playground.link import DRAWN
+from dynabandit.policies import POLICIES, Policy
+
+CATALOGUE = form_fields.catalogue()
+
+
+def test_every_policy_is_there_with_all_its_parameters_explained():
+    assert [one["name"] for one in CATALOGUE["policies"]] == list(POLICIES)
+    for one in CATALOGUE["policies"]:
+        assert one["description"]
+        names = {field.name for field in dataclasses.fields(POLICIES[one["name"]])}
+        assert {field["name"] for field in one["fields"]} == names
+        assert all(field["explanation"] and "`" not in field["explanation"] for field in one["fields"])
+
+
+@pytest.mark.parametrize("name", list(POLICIES))
+def test_the_defaults_and_both_ends_of_each_slider_are_valid(name):
+    fields = next(one["fields"] for one in CATALOGUE["policies"] if one["name"] == name)
+    for field in fields:
+        if field["low"] is None:
+            continue
+        assert field["default"] is None or field["low"] <= field["default"] <= field["high"]
+        assert not field["logarithmic"] or field["low"] > 0
+        for end in (field["low"], field["high"]):
+            value = int(end) if field["whole"] else end
+            read(f"v=1&horizon=100000&replications=1&policies={name}:{field['name']}={value}")
+        if field["word"] is not None:
+            read(f"v=1&policies={name}:{field['name']}={field['word']}")
+
+
+def test_each_world_can_be_run_with_the_fewest_and_the_most_arms():
+    for one in CATALOGUE["environments"]:
+        assert one["title"]
+        assert one["name"] in {*ENVIRONMENTS, DRAWN}
+        for arms in (one["low"], one["high"]):
+            drawn = f"&drawn={encode(((25,) * 60,) * arms)}" if one["name"] == DRAWN else ""
+            assert read(f"v=1&environment={one['name']}&arms={arms}&policies=ucb{drawn}").arms == arms
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Newcomer(Policy):
+    """A policy that the form knows nothing about."""
+
+    penalty: float = 3.0
+    chance: float = 0.02
+    length: int = 40
+    limit: float | None = None
+    eager: bool = True
+    corners: tuple[float, float] = (0.0, 1.0)
+    way: str = "fast"
+    window: int = 50_000
+    step_size: float = 0.1
+
+    def __post_init__(self) -> None:
+        number("chance", self.chance, 0.0, 1.0)
+        number("step_size", self.step_size, 0.0, 1.0)
+
+
+def test_parameters_that_nobody_described_get_fields_by_their_defaults():
+    found = {
+        field.name: form_fields.control(Newcomer, field.name, field.default) for field in dataclasses.fields(Newcomer)
+    }
+    kinds = {name: control.kind for name, control in found.items()}
+    assert kinds == dict.fromkeys(kinds, "number") | {"eager": "flag", "corners": "pair", "way": "text"}
+    assert (found["penalty"].low, found["penalty"].high) == (0.03, 300.0)
+    assert found["chance"].high == 0.2  # the policy takes no 2
+    assert (found["length"].low, found["length"].high, found["length"].whole) == (1, 4000, True)
+    assert found["limit"].low is None
+
+
+def test_a_slider_is_made_to_fit_a_policy_that_means_something_else_by_a_name():
+    assert form_fields.control(Newcomer, "window", 50_000).high == 5_000_000
+    assert form_fields.control(Newcomer, "step_size", 0.1).word is None
+    assert form_fields.control(Newcomer, "threshold", 30.0).kind == "number"
