@@ -6,7 +6,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dynabandit.core.bernoulli_kl import kl
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.errors import integer, keep, number, unknown
@@ -14,6 +13,7 @@ from dynabandit.policies import forced_exploration, kl_index
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
+from dynabandit.stats.change_detection import has_change
 
 __all__ = ["GLRKLUCB", "GLRKLUCBDiminishing"]
 
@@ -95,24 +95,9 @@ def store_sum(memory: np.ndarray, arm: int, capacity: int) -> None:
 
 @kernel
 def has_changed(memory: np.ndarray, arm: int, doubt: float) -> bool:
-    """Whether the log-likelihood ratio of some split of the rewards reaches log(n^(3/2) / delta), doubt = -log delta.
-
-    Only splits whose sums were stored are tested.
-    """
+    """Whether the log-likelihood ratio of some stored split reaches log(n^(3/2) / delta), doubt = -log delta."""
     plays, total, mean = memory[PLAYS, arm], memory[TOTAL, arm], memory[kl_index.MEAN, arm]
-    if mean <= 0.0 or mean >= 1.0:
-        return False
-    threshold = 1.5 * math.log(plays) + doubt
-    place = 0
-    s = memory[STRIDE, arm]
-    while s < plays:
-        first = memory[SUMS + place, arm]
-        ratio = s * kl(first / s, mean) + (plays - s) * kl((total - first) / (plays - s), mean)
-        if ratio >= threshold:
-            return True
-        place += 1
-        s += memory[STRIDE, arm]
-    return False
+    return has_change(memory[SUMS:, arm], memory[STRIDE, arm], plays, total, mean, 1.5 * math.log(plays) + doubt)
 
 
 @kernel
