@@ -1,8 +1,7 @@
-"""The mutants of a source file: one small change each, made by the operators of Cosmic Ray.
+"""Generates the mutants of a source file: one small change each, made by the operators of Cosmic Ray.
 
-Left alone are annotations, decorators, and what only an error message would show. An operator of Cosmic Ray has many
-twins, such as one for each pair of arithmetic operators; of these one or two are enough to notice a test that is
-missing.
+Annotations, decorators and error messages are not mutated. Of Cosmic Ray's operators for each pair of arithmetic or
+comparison operators, one or two per original operator are enough to reveal a missing test.
 """
 
 import hashlib
@@ -41,7 +40,7 @@ BLOCKS = ("suite", "file_input", "simple_stmt")
 
 
 class ReplaceAugmentedAssignment:
-    """Turns x += y into x -= y and so on, which Cosmic Ray has no operator for."""
+    """Turns x += y into x -= y and so on; Cosmic Ray has no such operator."""
 
     def mutation_positions(self, node: Any) -> Iterator[tuple[Any, Any]]:
         if node.type == "operator" and node.value in AUGMENTED:
@@ -56,8 +55,8 @@ class ReplaceAugmentedAssignment:
 class Mutant:
     """One changed source file.
 
-    `lines` are those of the changed statement; without any it runs when its module is imported. `original` is a hash of
-    the file as it was.
+    `lines` are the lines of the changed statement, empty for code that runs when its module is imported. `original` is
+    a hash of the original file. `copy` numbers equal changes of equal lines of a function.
     """
 
     module: str
@@ -73,19 +72,19 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """What tells a mutant apart, wherever its function stands in the file."""
+        """Identifies a mutant independently of the position of its function in the file."""
         copy = f" ({self.copy})" if self.copy else ""
         return f"{self.module} {self.function}: {self.before} -> {self.after}{copy}"
 
 
 def unchanged(path: Path, module: str) -> Mutant:
-    """Return a file as it is in the shape of a mutant, which has to survive."""
+    """Return an unchanged file as a mutant, which must survive."""
     source = path.read_text(encoding="utf-8")
     return Mutant(module, "<module>", 1, "", "", "", 0, (), source, "")
 
 
 def mutants_of(path: Path, module: str) -> list[Mutant]:
-    """Return the mutants of a file, always in the same order."""
+    """Return the mutants of a file in a fixed order."""
     source = path.read_text(encoding="utf-8")
     original = hashlib.sha256(source.encode()).hexdigest()[:16]
     provider = OperatorProvider()
@@ -95,7 +94,7 @@ def mutants_of(path: Path, module: str) -> list[Mutant]:
     for node in ast_nodes(get_ast(source)):
         for name, operator in operators.items():
             for index, position in enumerate(operator.mutation_positions(node)):
-                if is_left_alone(node) or (name == "AddNot" and is_negated_elsewhere(node)):
+                if is_excluded(node) or (name == "AddNot" and is_negated_elsewhere(node)):
                     continue
                 code = mutated(node, operator, index)
                 if node.type == "number" and literal_eval(node.value) == literal_eval(code.strip()):
@@ -111,7 +110,7 @@ def mutants_of(path: Path, module: str) -> list[Mutant]:
 
 
 def mutated(node: Any, operator: Any, index: int) -> str:
-    """Return the code of a node once mutated, and leave the tree as it was: operators change it in place."""
+    """Return the code of a mutated node; operators change the tree in place, so this restores it."""
     parts = [node, *getattr(node, "children", ())]
     values = [(part, part.value) for part in parts if hasattr(part, "value")]
     children = parts[1:]
@@ -124,7 +123,7 @@ def mutated(node: Any, operator: Any, index: int) -> str:
 
 
 def spliced(source: str, node: Any, code: str) -> str:
-    """Return the source with other code in place of a node."""
+    """Return the source with the code of a node replaced."""
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
@@ -141,12 +140,12 @@ def first_difference(source: str, changed: str) -> tuple[str, str]:
 
 
 def tidy(line: str) -> str:
-    """Return a line without its comment and with single spaces, of which an operator may leave more."""
+    """Return a line without its comment and with single spaces."""
     return " ".join(line.partition("  # ")[0].split())
 
 
-def is_left_alone(node: Any) -> bool:
-    """Whether a node is part of an annotation, of a decorator or of what an error says."""
+def is_excluded(node: Any) -> bool:
+    """Whether a node is part of an annotation, a decorator or an error."""
     while node.parent is not None:
         parent = node.parent
         if node.type in ("raise_stmt", "decorator", "tfpdef"):
@@ -160,7 +159,7 @@ def is_left_alone(node: Any) -> bool:
 
 
 def is_negated_elsewhere(node: Any) -> bool:
-    """Whether `not` before a condition would make a mutant that another operator makes, or none."""
+    """Whether negating a condition would repeat the mutant of another operator, or none."""
     condition = node.children[2 if node.type == "test" else 1]
     if condition.type in ("and_test", "or_test"):
         condition = condition.children[0]
@@ -185,7 +184,7 @@ def statement_lines(node: Any, position: tuple[Any, Any]) -> tuple[int, ...]:
             node = node.parent
         first, last = node.start_pos[0], node.end_pos[0]
         node = node.parent
-    if node.type in ("funcdef", "classdef"):  # defaults and bases are made where the definition stands
+    if node.type in ("funcdef", "classdef"):  # defaults and bases are evaluated where the definition is
         node = node.parent
     while node is not None and node.type != "funcdef":
         node = node.parent
