@@ -35,14 +35,14 @@ def policy_of(name: str) -> db.policies.Policy:
     if name != SCANNED:
         return db.policy(name)
     kind = type(db.policy("aff-ucb2"))
-    return type("Scanned", (kind,), {"kernels": kind.kernels._replace(still=False)})()
+    return type("Scanned", (kind,), {"functions": kind.functions._replace(static_index=False)})()
 
 
 def microseconds_per_step(name: str, world: db.environments.Environment) -> float:
     """Return the time per step after the burn-in, measured with the progress reports of a simulation."""
     policy, arms = policy_of(name), world.arms
     burn_in = policy.burn_in * arms
-    slow = arms >= 100_000 and not policy.kernels.still
+    slow = arms >= 100_000 and not policy.functions.static_index
     steps, block = (64, 64) if slow else (4096, 1024)
     while True:
         marks: list[tuple[int, float]] = []

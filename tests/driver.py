@@ -1,41 +1,54 @@
-"""One policy played by hand, with every array in sight."""
+"""One policy played by hand, with every array accessible."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from dynabandit.core.compilation import compiled
-from dynabandit.core.streams import stream
-from dynabandit.policies.base import Policy
-from dynabandit.policies.choose_arm import SCRATCH_ROWS, make_choose
+from dynabandit.core.records import to_row
+from dynabandit.policies.base import Policy, Step
+from dynabandit.simulation import compiled
+from dynabandit.simulation.step_by_step import StepByStep
+
+TABLE_HORIZON = 20  # shorter than most runs, so that a policy also computes what lies beyond its table
 
 
-class Driver:
+class Driver(StepByStep):
     """A policy on a table of rewards; between two steps a test looks at its state and scores."""
 
     def __init__(self, policy: Policy, arms: int, seed: int = 1, *, interpreted: bool = True) -> None:
-        self.policy, self.arms, self.source = policy, arms, stream(seed)
-        self.numbers = policy.numbers(arms)
-        self.table = policy.kernels.table(arms, 20)
-        self.memory = np.zeros((policy.memory_size(), arms))
-        self.shared = np.zeros(policy.shared_size())
-        self.last, self.scratch = np.zeros(arms, dtype=np.int64), np.zeros((SCRATCH_ROWS, arms))
-        choose, learn = make_choose(policy.kernels), policy.kernels.learn
-        self._choose = choose if interpreted else compiled(choose)
-        self._learn = learn if interpreted else compiled(learn)
-        for arm in range(arms):
-            policy.kernels.start(self.memory, self.shared, arm, self.numbers)
+        super().__init__(policy, arms, TABLE_HORIZON, seed)
+        self.memory, self.shared, self.last_played = self.state
+        self._interpreted = interpreted
+        self._signed_seed = compiled.signed_seed(seed)
 
-    def choose(self, step: int) -> int:
-        """Decide a step; the scores are in the first row of `scratch` afterwards."""
-        return int(
-            self._choose(self.memory, self.shared, self.last, self.scratch, step, self.numbers, self.table, self.source)
-        )
+    @property
+    def functions(self) -> Any:
+        return self.policy.functions
+
+    def common(self, number: int) -> float:
+        """Return the number that all scores of a step share."""
+        return float(self.functions.common(self.state, number, self.params))
+
+    def step(self, number: int) -> Step:
+        """Return the step as the policy's functions see it."""
+        return Step(number, self.arms, self.common(number), self.space.features, self.space.table, self.random)
+
+    def choose(self, number: int) -> int:
+        if self._interpreted:
+            return super().choose(number)
+        row, space = to_row(self.params), self.space
+        chosen = compiled.choose(self.functions)
+        return int(chosen(*self.state, space.scratch, number, row, space.table, self._signed_seed))
 
     def feed(self, arm: int, *rewards: float) -> "Driver":
-        """Give an arm rewards."""
-        for reward in rewards:
-            self._learn(self.memory, self.shared, arm, reward, self.numbers)
+        """Give an arm rewards without playing it."""
+        for value in rewards:
+            if self._interpreted:
+                played = self.last_played[arm]
+                super().learn(arm, int(played), value)
+            else:
+                compiled.learn(self.functions)(*self.state, arm, float(value), -1, 0, to_row(self.params))
         return self
 
     def slot(self, name: str) -> np.ndarray:
@@ -43,13 +56,11 @@ class Driver:
         return self.memory[self.policy.slots.index(name)]
 
     def play(self, rewards: np.ndarray, means: Sequence[Sequence[float]] | None = None) -> Iterator[tuple[int, int]]:
-        """Play a row of rewards after the other; yield step and chosen arm before the reward is learnt."""
-        for step, values in enumerate(rewards, start=1):
+        """Play one row of rewards after the other; yield step and chosen arm before the reward is learned."""
+        for number, values in enumerate(rewards, start=1):
             if means is not None:
-                for arm in range(self.arms):
-                    self.policy.kernels.reveal(self.memory, arm, means[step - 1][arm])
-            burning = step <= self.policy.burn_in * self.arms
-            arm = (step - 1) % self.arms if burning else self.choose(step)
-            self.last[arm] = step
-            yield step, arm
+                self.reveal(means[number - 1])
+            arm = self.decide(number)
+            self.last_played[arm] = number
+            yield number, arm
             self.feed(arm, float(values[arm]))

@@ -1,4 +1,4 @@
-"""check_environment and check_estimator pass what is right, and catch what was made wrong on purpose."""
+"""The checks of environments and estimators fail for those that are broken on purpose."""
 
 import itertools
 import math
@@ -11,8 +11,9 @@ import pytest
 
 from dynabandit.checks import check_environment, check_estimator
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import PATH, Stream, uniform
-from dynabandit.environments import Environment, Kernels
+from dynabandit.core.records import NoParams
+from dynabandit.core.streams import PATH, uniform
+from dynabandit.environments import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.estimators import Belief, Estimator, SampleMean
 
 made = itertools.count()
@@ -21,136 +22,124 @@ made = itertools.count()
 
 
 @kernel
-def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> None:
+def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> None:
     state[0, arm] = 0.5
 
 
 @kernel
-def any_mean(
-    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
-) -> float:
-    state[0, arm] = 0.9 * state[0, arm] + 0.1 * uniform(source, PATH, step, arm)
+def any_mean(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
+    state[0, arm] = 0.9 * state[0, arm] + 0.1 * uniform(step.random, PATH, step.number, arm)
     return state[0, arm]
 
 
 @dataclass(frozen=True, kw_only=True)
-class HonestWorld(Environment):
+class ValidEnvironment(Environment):
     """Parameters, Examples, References: what an environment must have."""
 
-    name: ClassVar[str] = "honest"
+    name: ClassVar[str] = "valid"
     slots: ClassVar[tuple[str, ...]] = ("mean",)
-    kernels: ClassVar[Kernels] = Kernels(start, any_mean)
+    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, any_mean)
 
 
-def test_an_honest_environment_of_the_users_own_passes() -> None:
-    check_environment(HonestWorld(arms=3))
-
-
-@kernel
-def too_large(
-    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
-) -> float:
-    return 1.01 * uniform(source, PATH, step, arm)
-
-
-class MeansAboveOne(HonestWorld):
-    """Parameters, Examples, References."""
-
-    kernels = Kernels(start, too_large)
+def test_a_valid_environment_of_the_users_own_passes() -> None:
+    check_environment(ValidEnvironment(arms=3))
 
 
 @kernel
-def drift_in_the_parameters(
-    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
-) -> float:
-    parameters[0, arm] = (parameters[0, arm] + 0.1 * uniform(source, PATH, step, arm)) % 1.0
-    return parameters[0, arm]
+def too_large(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
+    return 1.01 * uniform(step.random, PATH, step.number, arm)
 
 
-class LeaksBetweenReplications(HonestWorld):
+class MeansAboveOne(ValidEnvironment):
     """Parameters, Examples, References."""
 
-    kernels = Kernels(start, drift_in_the_parameters)
+    functions = EnvironmentFunctions(start, too_large)
 
 
 @kernel
-def by_the_block(
-    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
-) -> float:
-    table[0, 0] += 1.0  # one call more for each arm and step of all replications
-    return table[0, 0] * 0.37 % 1.0
+def drift_in_the_parameters(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
+    params.unused[arm] = (params.unused[arm] + 0.1 * uniform(step.random, PATH, step.number, arm)) % 1.0
+    return float(params.unused[arm])
 
 
-class DependsOnTheBlock(HonestWorld):
+class LeaksBetweenReplications(ValidEnvironment):
     """Parameters, Examples, References."""
 
-    kernels = Kernels(start, by_the_block)
+    functions = EnvironmentFunctions(start, drift_in_the_parameters)
+
+
+@kernel
+def by_the_block(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
+    step.table[0, 0] += 1.0  # one call more for each arm and step of all replications
+    return float(step.table[0, 0] * 0.37 % 1.0)
+
+
+class DependsOnTheBlock(ValidEnvironment):
+    """Parameters, Examples, References."""
+
+    functions = EnvironmentFunctions(start, by_the_block)
 
     def table(self) -> np.ndarray:
         return np.zeros((1, 1))
 
 
 @kernel
-def overflowing_mean(
-    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
-) -> float:
-    return ((step + arm) * 6364136223846793005 % 1009) / 1009.0
+def overflowing_mean(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
+    return ((step.number + arm) * 6364136223846793005 % 1009) / 1009.0
 
 
-class MeansThatOverflow(HonestWorld):
+class MeansThatOverflow(ValidEnvironment):
     """Parameters, Examples, References."""
 
-    kernels = Kernels(start, overflowing_mean)
+    functions = EnvironmentFunctions(start, overflowing_mean)
 
 
 @kernel
-def mean_of_the_parameters(
-    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
-) -> float:
-    return parameters[0, arm] * 0.01 % 1.0
+def mean_of_the_parameters(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
+    return float(params.unused[arm] * 0.01 % 1.0)
 
 
-class NewAtEveryCall(HonestWorld):
+class NewAtEveryCall(ValidEnvironment):
     """Parameters, Examples, References."""
 
-    kernels = Kernels(start, mean_of_the_parameters)
+    functions = EnvironmentFunctions(start, mean_of_the_parameters)
 
-    def numbers(self) -> np.ndarray:
-        return np.full((1, self.arms), float(next(made)))
+    def params(self) -> NoParams:
+        return NoParams(*self.per_arm(float(next(made))))
 
 
-class HasNoExamples(HonestWorld):
+class HasNoExamples(ValidEnvironment):
     """Parameters, References."""
 
 
-class SaysThatItStandsStill(HonestWorld):
+class DeclaresConstantMeans(ValidEnvironment):
     """Parameters, Examples, References."""
 
-    def still_until(self, step: int) -> int:
+    def constant_until(self, step: int) -> int:
         return step + step // 50
 
 
-class StoodStillBefore(HonestWorld):
+class EndsBeforeItsStep(ValidEnvironment):
     """Parameters, Examples, References."""
 
-    def still_until(self, step: int) -> int:
+    def constant_until(self, step: int) -> int:
         return step - step // 50
 
 
-BROKEN_ENVIRONMENTS: dict[type[HonestWorld], str] = {
+BROKEN_ENVIRONMENTS: dict[type[ValidEnvironment], str] = {
     MeansAboveOne: r"every mean must be in \[0, 1\]",
-    LeaksBetweenReplications: "the simulator must see the path that environment.path gives",
-    DependsOnTheBlock: "the simulator must see the path that environment.path gives",
+    LeaksBetweenReplications: "the simulator must use the path that environment.path returns",
+    DependsOnTheBlock: "the simulator must use the path that environment.path returns",
     MeansThatOverflow: "the path must be the same without compilation",
-    NewAtEveryCall: "the parameters must make an equal environment again",
-    SaysThatItStandsStill: r"still_until\(50\) is 51, but the means change in between",
-    StoodStillBefore: r"still_until\(50\) must not be before that step, got 49",
+    NewAtEveryCall: "the parameters must make an equal environment",
+    DeclaresConstantMeans: r"constant_until\(50\) is 51, but the means change in between",
+    EndsBeforeItsStep: r"constant_until\(50\) must not be before that step, got 49",
     HasNoExamples: "the docstring of HasNoExamples must have a section Examples",
 }
 
 
 @pytest.mark.parametrize(("kind", "message"), BROKEN_ENVIRONMENTS.items())
-def test_a_broken_environment_is_caught(kind: type[HonestWorld], message: str) -> None:
+def test_a_broken_environment_is_caught(kind: type[ValidEnvironment], message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_environment(kind(arms=3))
 

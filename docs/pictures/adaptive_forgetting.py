@@ -7,6 +7,7 @@ import numpy as np
 
 import dynabandit as db
 from dynabandit.estimators import AdaptiveForgetting, Estimator, FixedForgetting, SampleMean
+from dynabandit.simulation.step_by_step import StepByStep
 
 HERE = Path(__file__).parent
 STEPS, CHANGE, SEED = 1200, 600, 3
@@ -94,13 +95,12 @@ def draw_idle() -> None:
 def draws_after(name: str, wait: int) -> tuple[float, float]:
     """Return the limits of the central 95 % of the draws after some idle steps."""
     policy = db.policy(name)
-    memory, shared = np.zeros((policy.memory_size(), 2)), np.zeros(policy.shared_size())
-    numbers = policy.numbers(2)
-    policy.kernels.start(memory, shared, 0, numbers)
-    for reward in np.random.default_rng(SEED).random(60) < np.where(np.arange(60) < 30, 0.6, 0.1):
-        policy.kernels.learn(memory, shared, 0, float(reward), numbers)
-    now = db.policies.Now(step=61 + wait, arms=2, context=0.0)
-    a, b = policy.kernels.posterior(memory, 0, wait, now, numbers)
+    run = StepByStep(policy, arms=2, horizon=60)
+    rewards = np.random.default_rng(SEED).random(60) < np.where(np.arange(60) < 30, 0.6, 0.1)
+    for number, reward in enumerate(rewards, start=1):
+        run.learn(0, number, float(reward))
+    step = db.policies.Step(61 + wait, 2, 0.0, run.space.features, run.space.table, run.random)
+    a, b = policy.functions.posterior(run.state, 0, step, run.params)
     draws = np.random.default_rng(SEED).beta(a, b, size=20_000)
     return tuple(np.quantile(draws, [0.025, 0.975]))
 

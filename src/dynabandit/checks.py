@@ -1,34 +1,60 @@
-"""The contract that every estimator, policy and environment keeps; run it on your own.
+"""Checks of the contract that every estimator, policy and environment fulfils; run them on your own.
 
-Each check raises an `AssertionError` whose message says what does not hold.
+`yield_checks` yields one named check after another, so that a test framework can list them. Each raises an
+`AssertionError` whose message says what is violated.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
+from typing import Any
 
 import numpy as np
 
 from dynabandit.bandit import Bandit
+from dynabandit.core.records import to_row
 from dynabandit.core.streams import stream
 from dynabandit.environments import Environment
-from dynabandit.environments.base import make_path_writer
+from dynabandit.environments.base import make_write_paths
 from dynabandit.environments.scheduled import Fixed, Piecewise
 from dynabandit.estimators import Estimator
 from dynabandit.policies import Policy
-from dynabandit.policies.choose_arm import SCRATCH_ROWS, make_choose
+from dynabandit.policies.base import PolicyState
 from dynabandit.simulation import Simulation, compare, simulate
+from dynabandit.simulation.step_by_step import StepByStep
 
-__all__ = ["check_environment", "check_estimator", "check_policy"]
+__all__ = ["check_environment", "check_estimator", "check_policy", "yield_checks"]
 
-ARMS = 12  # more than `policies.decision.FEW`, so that Thompson policies hold their contest
+ARMS = 12  # more than `choose_arm.FEW_ARMS`, so that Thompson sampling policies prune draws
 MEANS = tuple(0.2 + 0.05 * arm for arm in range(ARMS))
 STEPS = 120
+SEED = 5
+ENVIRONMENT = Piecewise(starts=(1, 60), means=(MEANS, MEANS[::-1]))
 
 
-def _hold(condition: object, message: str) -> None:
-    if not condition:
-        raise AssertionError(message)
+def yield_checks(subject: Any) -> Iterator[Callable[[Any], None]]:
+    """Yield the checks of a policy, an environment or a function that makes an estimator.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> policy = db.policy("uniform")
+    >>> for check in db.checks.yield_checks(policy):
+    ...     check(policy)
+    >>> [check.__name__ for check in db.checks.yield_checks(db.estimators.SampleMean)]
+    ['starts_empty', 'constant_rewards', 'stays_in_range', 'rejects_invalid_rewards']
+    """
+    if isinstance(subject, Policy):
+        yield from (declares_its_parts, starts_all_arms_alike)
+        if subject.functions.static_index:
+            yield scores_change_only_with_plays
+        yield from (plays_valid_arms, reproduces_its_choices, reaches_every_arm, decides_alike_interpreted)
+        if not subject.informed:
+            yield from (decides_alike_in_a_bandit, allows_changing_arms)
+    elif isinstance(subject, Environment):
+        yield from (declares_its_environment, makes_valid_paths, keeps_means_constant, gives_the_simulator_its_path)
+    else:
+        yield from (starts_empty, constant_rewards, stays_in_range, rejects_invalid_rewards)
 
 
 def check_estimator(make: Callable[[], Estimator]) -> None:
@@ -37,47 +63,15 @@ def check_estimator(make: Callable[[], Estimator]) -> None:
     Parameters
     ----------
     make
-        Makes a fresh estimator, such as the class itself or a `lambda`.
+        Makes a new estimator, such as the class itself or a `lambda`.
 
     Examples
     --------
     >>> import dynabandit as db
     >>> db.checks.check_estimator(lambda: db.estimators.SlidingWindow(window=10))
     """
-    _hold(callable(make), f"make must make a fresh estimator, such as the class itself or a lambda, got {make!r}")
-    fresh = make()
-    _hold(math.isnan(fresh.mean), "mean must be NaN before the first reward")
-    _hold(fresh.weight == 0.0, "weight must be 0 before the first reward")
-    for constant in (0.0, 1.0):
-        estimate = make()
-        for _ in range(50):
-            estimate.update(constant)
-        _hold(abs(estimate.mean - constant) < 1e-9, f"mean of rewards that are all {constant} must be {constant}")
-        _hold(abs(estimate.variance) < 1e-9, f"variance of rewards that are all {constant} must be 0")
-    rewards = (np.arange(200) * 7919 % 5 < 2).astype(float)
-    first, second = make(), make()
-    for n, reward in enumerate(rewards, start=1):
-        _hold(first.update(reward) is first, "update must return the estimator")
-        second.update(reward)
-        _hold(0.0 <= first.mean <= 1.0, f"mean must stay in [0, 1], got {first.mean} after {n} rewards")
-        _hold(0.0 <= first.forgetting <= 1.0, f"forgetting must stay in [0, 1], got {first.forgetting}")
-        _hold(first.variance >= 0.0, f"variance must not be negative, got {first.variance}")
-        _hold(0.0 < first.weight <= n + 1e-9, f"weight must be in (0, {n}] after {n} rewards, got {first.weight}")
-        size = first.effective_size
-        _hold(1.0 - 1e-9 <= size <= n + 1e-9, f"effective_size must be in [1, {n}], got {size}")
-    _hold(first.belief == second.belief, "two estimators fed the same rewards must agree")
-    for wrong in (math.nan, -0.1, 1.1):
-        before = first.belief
-        _hold(_refuses(first, wrong), f"update must refuse the reward {wrong}")
-        _hold(first.belief == before, f"a refused reward {wrong} must change nothing")
-
-
-def _refuses(estimate: Estimator, reward: float) -> bool:
-    try:
-        estimate.update(reward)
-    except (TypeError, ValueError):
-        return True
-    return False
+    _require(callable(make), f"make must make a new estimator, such as the class itself or a lambda, got {make!r}")
+    _run_checks(make)
 
 
 def check_policy(policy: Policy) -> None:
@@ -88,172 +82,9 @@ def check_policy(policy: Policy) -> None:
     >>> import dynabandit as db
     >>> db.checks.check_policy(db.policy("aff-ucb1", burn_in=2))
     """
-    _check_declaration(policy)
-    _check_start(policy.tuned(1, STEPS))
-    if policy.kernels.still:
-        _check_still(policy.tuned(1, STEPS))
-    world = Piecewise(starts=(1, 60), means=(MEANS, MEANS[::-1]))
-    horizon = max(STEPS, 3 * policy.burn_in * ARMS)
-    run = _simulate(policy, world, horizon)
-    assert run.arms is not None
-    assert run.rewards is not None
-    _hold(((run.arms >= 0) & (run.arms < ARMS)).all(), "every chosen arm must exist")
-    burn_in = run.arms[:, : policy.burn_in * ARMS]
-    round_robin = np.arange(policy.burn_in * ARMS) % ARMS
-    _hold((burn_in == round_robin).all(), "the burn-in must play the arms in turn")
-    _hold((np.diff(run.regret) >= 0.0).all(), "regret must not fall")
-    again = _simulate(policy, world, horizon, threads=2, block=7)
-    _hold((run.arms == again.arms).all(), "choices must not depend on threads or the size of a block")
-    beside = compare({"a": "uniform", "b": policy}, world, horizon=horizon, replications=3, seed=5, keep=("arms",))
-    _hold((run.arms == beside["b"].arms).all(), "choices must not depend on which other policies run")
-    _check_reach(policy)
-    _check_interpreted(policy, world, run)
-    if not policy.informed:
-        _check_bandit(policy.tuned(1, horizon), horizon)
-
-
-def _simulate(
-    policy: Policy, world: Environment, horizon: int, threads: int = 1, block: int | None = None
-) -> Simulation:
-    return simulate(
-        policy,
-        world,
-        horizon=horizon,
-        replications=3,
-        seed=5,
-        keep=("arms", "rewards"),
-        threads=threads,
-        block=block,
-    )
-
-
-def _check_declaration(policy: Policy) -> None:
-    kind = type(policy)
-    _hold(is_dataclass(policy) and isinstance(policy, Policy), "a policy must be a dataclass derived from Policy")
-    _hold(isinstance(getattr(kind, "name", None), str) and kind.name, "the class must have a name")
-    _hold(len(set(kind.slots)) == len(kind.slots) > 0, "slots must be different names")
-    _hold(kind(**policy.parameters) == policy, "the parameters must make an equal policy again")
-    _check_sections(kind)
-    tuned = policy.tuned(1, 100)
-    _hold(not tuned.needs_tuning and not tuned.needs_horizon, "a tuned policy must need no more tuning")
-    _hold(tuned.memory_size() >= len(kind.slots), "memory_size must leave a row for each slot")
-    numbers = tuned.numbers(ARMS)
-    _hold(numbers.ndim == 1 and numbers.dtype == float, "numbers must be a vector of floats")
-    _hold(np.isfinite(numbers).all(), "numbers must be finite")
-    drawn = kind.kernels.posterior is not None
-    _hold(not (kind.kernels.still and drawn), "scores drawn from a posterior cannot be still")
-
-
-def _check_sections(kind: type) -> None:
-    for part in ("Parameters", "Examples", "References"):
-        _hold(part in (kind.__doc__ or ""), f"the docstring of {kind.__name__} must have a section {part}")
-
-
-def _check_start(policy: Policy) -> None:
-    """All arms must start alike, for an arm can be added at any time and in any place."""
-    memory, shared = np.zeros((policy.memory_size(), ARMS)), np.zeros(policy.shared_size())
-    numbers = policy.numbers(ARMS)
-    policy.kernels.start(memory, shared, 0, numbers)
-    first = shared.copy()
-    for arm in range(1, ARMS):
-        policy.kernels.start(memory, shared, arm, numbers)
-        alike = np.array_equal(memory[:, arm], memory[:, 0], equal_nan=True)
-        _hold(
-            alike,
-            f"start must write the same for every arm, but wrote {memory[:, arm]} for arm {arm}, not {memory[:, 0]}",
-        )
-    _hold(np.array_equal(shared, first, equal_nan=True), f"start must not add up in shared: {first} became {shared}")
-
-
-class _Interpreted:
-    """A policy without compilation, which is told what to play."""
-
-    def __init__(self, policy: Policy, horizon: int) -> None:
-        self.kernels, self.numbers = policy.kernels, policy.numbers(ARMS)
-        self.memory, self.shared = np.zeros((policy.memory_size(), ARMS)), np.zeros(policy.shared_size())
-        self.last, self.scratch = np.zeros(ARMS, dtype=np.int64), np.zeros((SCRATCH_ROWS, ARMS))
-        self.scores = self.scratch[0]
-        self._table, self._choose = policy.kernels.table(ARMS, horizon), make_choose(policy.kernels)
-        for arm in range(ARMS):
-            self.kernels.start(self.memory, self.shared, arm, self.numbers)
-
-    def reveal(self, means: Sequence[float] | np.ndarray) -> None:
-        """Tell the true means."""
-        for arm in range(ARMS):
-            self.kernels.reveal(self.memory, arm, means[arm])
-
-    def choose(self, step: int) -> int:
-        """Return the choice, and leave the scores that led to it."""
-        place = (self.memory, self.shared, self.last, self.scratch)
-        return int(self._choose(*place, step, self.numbers, self._table, stream(5)))
-
-    def learn(self, arm: int, step: int, reward: float) -> None:
-        """Play an arm."""
-        self.last[arm] = step
-        self.kernels.learn(self.memory, self.shared, arm, reward, self.numbers)
-
-
-def _check_still(policy: Policy) -> None:
-    """Where scores are said to stand still, nothing but a play may move one, and only that of the arm played."""
-    player = _Interpreted(policy, STEPS)
-    any_number = np.random.default_rng(5)
-    for step in range(1, STEPS + 1):
-        before = player.scores.copy()
-        player.reveal(MEANS if step < STEPS // 2 else MEANS[::-1])
-        player.choose(step)
-        moved = np.flatnonzero((player.scores != before) & (player.last != step - 1) & (step > 1))
-        _hold(not len(moved), f"still says that only a play moves a score, but at step {step} those of {moved} moved")
-        played = int(any_number.integers(ARMS) ** 2 / ARMS)  # some arms often, some seldom
-        player.learn(played, step, float(any_number.random() < 0.5))
-
-
-def _check_reach(policy: Policy) -> None:
-    """No arm may be out of reach: with equal arms, each is chosen now and then after the burn-in."""
-    equal = Fixed(means=(0.5,) * ARMS)
-    start = policy.burn_in * ARMS
-    run = simulate(policy, equal, horizon=start + STEPS, replications=100, seed=9, keep=("arms",))
-    assert run.arms is not None
-    counts = np.bincount(run.arms[:, start:].ravel(), minlength=ARMS)
-    _hold((counts > 0).all(), f"every one of {ARMS} equal arms must be chosen at times, but the counts are {counts}")
-
-
-def _check_interpreted(policy: Policy, world: Environment, run: Simulation) -> None:
-    """The same functions, without compilation, must make the same choices."""
-    assert run.arms is not None
-    assert run.rewards is not None
-    means = world.path(run.horizon, seed=5)
-    best = means.argmax(axis=1)
-    player = _Interpreted(policy.tuned(int((np.diff(best) != 0).sum()), run.horizon), run.horizon)
-    for step in range(1, run.horizon + 1):
-        player.reveal(means[step - 1])
-        expected = int(run.arms[0, step - 1])
-        if step > policy.burn_in * ARMS:
-            arm = player.choose(step)
-            _hold(arm == expected, f"interpreted, step {step} chooses arm {arm}; compiled, arm {expected}")
-            _hold(not np.isnan(player.scores).any(), f"a score is NaN at step {step}: {player.scores}")
-        player.learn(expected, step, float(run.rewards[0, step - 1]))
-
-
-def _check_bandit(policy: Policy, horizon: int) -> None:
-    """A `Bandit` must agree with the simulator, survive JSON, and cope with arms that come and go."""
-    world = Fixed(means=MEANS)
-    run = _simulate(policy, world, horizon)
-    assert run.arms is not None
-    assert run.rewards is not None
-    bandit = Bandit(policy, arms=[str(arm) for arm in range(ARMS)], seed=5)
-    for step in range(horizon):
-        name = bandit.choose()
-        _hold(int(name) == run.arms[0, step], f"a Bandit must choose as the simulator does (step {step + 1})")
-        bandit.reward(name, float(run.rewards[0, step]))
-        if step == horizon // 2:
-            bandit = Bandit.from_json(bandit.to_json(), policy=policy)
-    for name, arm in bandit.arms.items():
-        unknown = arm.plays == 0 or arm.effective_size == 0.0
-        _hold(0.0 <= arm.mean <= 1.0 or unknown, f"belief must give arm {name} a mean in [0, 1], got {arm}")
-    bandit.remove_arm("0")
-    bandit.add_arm("new")
-    names = [bandit.choose() for _ in range(horizon)]
-    _hold("0" not in names, "a removed arm must not be chosen")
+    derived = is_dataclass(policy) and isinstance(policy, Policy)
+    _require(derived, "a policy must be a dataclass derived from Policy")
+    _run_checks(policy)
 
 
 def check_environment(environment: Environment) -> None:
@@ -264,42 +95,281 @@ def check_environment(environment: Environment) -> None:
     >>> import dynabandit as db
     >>> db.checks.check_environment(db.environment("case-4", arms=3))
     """
-    kind = type(environment)
     derived = is_dataclass(environment) and isinstance(environment, Environment)
-    _hold(derived, "an environment must be a dataclass derived from Environment")
-    arms = environment.arms
-    _hold(isinstance(getattr(kind, "name", None), str) and kind.name, "the class must have a name")
-    _check_sections(kind)
-    remade = kind(**environment.parameters)
-    horizon = min(STEPS, environment.longest)
-    path = environment.path(horizon, seed=5)
-    _hold(path.shape == (horizon, arms), f"a path must have shape {(horizon, arms)}, got {path.shape}")
-    _hold(((path >= 0.0) & (path <= 1.0)).all(), "every mean must be in [0, 1]")
-    _hold((path == remade.path(horizon, seed=5)).all(), "the parameters must make an equal environment again")
-    short = max(1, horizon // 2)
-    _hold((path[:short] == environment.path(short, seed=5)).all(), "a shorter path must be the same from the start")
-    for step in range(1, horizon + 1):
-        until = environment.still_until(step)
-        _hold(until >= step, f"still_until({step}) must not be before that step, got {until}")
-        _hold(
-            (path[step - 1 : until] == path[step - 1]).all(),
-            f"still_until({step}) is {until}, but the means change in between",
+    _require(derived, "an environment must be a dataclass derived from Environment")
+    _run_checks(environment)
+
+
+def _run_checks(subject: Any) -> None:
+    for check in yield_checks(subject):
+        check(subject)
+
+
+def _require(condition: object, message: str) -> None:
+    if not condition:
+        raise AssertionError(message)
+
+
+def _require_docstring(kind: type) -> None:
+    for part in ("Parameters", "Examples", "References"):
+        _require(part in (kind.__doc__ or ""), f"the docstring of {kind.__name__} must have a section {part}")
+
+
+# Estimators
+
+
+def starts_empty(make: Callable[[], Estimator]) -> None:
+    """A new estimator has no mean and no weight."""
+    new = make()
+    _require(math.isnan(new.mean), "mean must be NaN before the first reward")
+    _require(new.weight == 0.0, "weight must be 0 before the first reward")
+
+
+def constant_rewards(make: Callable[[], Estimator]) -> None:
+    """Equal rewards have that mean and no variance."""
+    for constant in (0.0, 1.0):
+        estimate = make()
+        for _ in range(50):
+            estimate.update(constant)
+        _require(abs(estimate.mean - constant) < 1e-9, f"mean of rewards that are all {constant} must be {constant}")
+        _require(abs(estimate.variance) < 1e-9, f"variance of rewards that are all {constant} must be 0")
+
+
+def _rewards() -> np.ndarray:
+    return (np.arange(200) * 7919 % 5 < 2).astype(float)
+
+
+def stays_in_range(make: Callable[[], Estimator]) -> None:
+    """Every number stays in its range, and equal rewards give equal beliefs."""
+    first, second = make(), make()
+    for n, reward in enumerate(_rewards(), start=1):
+        _require(first.update(reward) is first, "update must return the estimator")
+        second.update(reward)
+        _require(0.0 <= first.mean <= 1.0, f"mean must stay in [0, 1], got {first.mean} after {n} rewards")
+        _require(0.0 <= first.forgetting <= 1.0, f"forgetting must stay in [0, 1], got {first.forgetting}")
+        _require(first.variance >= 0.0, f"variance must not be negative, got {first.variance}")
+        _require(0.0 < first.weight <= n + 1e-9, f"weight must be in (0, {n}] after {n} rewards, got {first.weight}")
+        size = first.effective_size
+        _require(1.0 - 1e-9 <= size <= n + 1e-9, f"effective_size must be in [1, {n}], got {size}")
+    _require(first.belief == second.belief, "two estimators with the same rewards must agree")
+
+
+def rejects_invalid_rewards(make: Callable[[], Estimator]) -> None:
+    """An invalid reward raises an error and changes nothing."""
+    estimate = make()
+    for reward in _rewards():
+        estimate.update(reward)
+    before = estimate.belief
+    for invalid in (math.nan, -0.1, 1.1):
+        try:
+            estimate.update(invalid)
+        except (TypeError, ValueError):
+            _require(estimate.belief == before, f"a rejected reward {invalid} must change nothing")
+        else:
+            _require(False, f"update must reject the reward {invalid}")
+
+
+# Policies
+
+
+def declares_its_parts(policy: Policy) -> None:
+    """The class has a name, slots, a docstring, and parameters that make an equal policy."""
+    kind = type(policy)
+    _require(isinstance(getattr(kind, "name", None), str) and kind.name, "the class must have a name")
+    _require(len(set(kind.slots)) == len(kind.slots) > 0, "slots must be different names")
+    _require(kind(**policy.parameters) == policy, "the parameters must make an equal policy")
+    _require_docstring(kind)
+    tuned = policy.tuned(1, 100)
+    _require(not tuned.needs_tuning and not tuned.needs_horizon, "a tuned policy must need no more tuning")
+    _require(tuned.memory_size() >= len(kind.slots), "memory_size must be at least the number of slots")
+    params, functions = tuned.params(ARMS), kind.functions
+    _require(type(params) is functions.params, f"params must be a {functions.params}, got {params!r}")
+    _require(np.isfinite(to_row(params)).all(), f"params must be finite numbers, got {params!r}")
+    drawn = functions.posterior is not None
+    _require(not (functions.static_index and drawn), "scores drawn from a posterior are not a static index")
+
+
+def starts_all_arms_alike(policy: Policy) -> None:
+    """`start` writes the same state for every arm."""
+    policy = policy.tuned(1, STEPS)
+    params = policy.params(ARMS)
+    memory, shared = np.zeros((policy.memory_size(), ARMS)), np.zeros(policy.shared_size())
+    state = PolicyState(memory, shared, np.zeros(ARMS, dtype=np.int64))
+    policy.functions.start(state, 0, params)
+    first = shared.copy()
+    for arm in range(1, ARMS):
+        policy.functions.start(state, arm, params)
+        alike = np.array_equal(memory[:, arm], memory[:, 0], equal_nan=True)
+        _require(
+            alike,
+            f"start must write the same for every arm, but wrote {memory[:, arm]} for arm {arm}, not {memory[:, 0]}",
         )
-    other = environment.path(horizon, seed=5, replication=1)
-    # One thread takes both replications block by block, so that one could leak into the other
-    run = simulate("best-arm", environment, horizon=horizon, replications=2, seed=5, threads=1, block=7, keep="arms")
-    assert run.arms is not None
-    for replication, one in enumerate((path, other)):
-        played = one[np.arange(horizon), run.arms[replication]]
-        _hold((played == one.max(axis=1)).all(), "the simulator must see the path that environment.path gives")
-    interpreted = _interpreted_path(environment, horizon)
-    _hold((interpreted == path).all(), "the path must be the same without compilation")
+    _require(np.array_equal(shared, first, equal_nan=True), f"start must not add up in shared: {first} became {shared}")
 
 
-def _interpreted_path(environment: Environment, horizon: int) -> np.ndarray:
-    means = np.empty((1, horizon, environment.arms))
-    state = np.zeros((1, len(environment.slots), environment.arms))
-    make_path_writer(environment.kernels)(
-        state, environment.numbers(), environment.table(), means, np.empty((1, horizon)), 1, horizon, stream(5)
+def scores_change_only_with_plays(policy: Policy) -> None:
+    """Only a play changes a static index, and only that of the played arm."""
+    run = StepByStep(policy.tuned(1, STEPS), ARMS, STEPS, SEED)
+    generator = np.random.default_rng(SEED)
+    for number in range(1, STEPS + 1):
+        before = run.scores.copy()
+        run.reveal(MEANS if number < STEPS // 2 else MEANS[::-1])
+        run.choose(number)
+        moved = np.flatnonzero((run.scores != before) & (run.state.last_played != number - 1) & (number > 1))
+        problem = f"at step {number} the scores of {moved} changed"
+        _require(not len(moved), f"static_index means that only a play changes a score, but {problem}")
+        played = int(generator.integers(ARMS) ** 2 / ARMS)  # some arms often, some rarely
+        run.learn(played, number, float(generator.random() < 0.5))
+
+
+def _horizon(policy: Policy) -> int:
+    return max(STEPS, 3 * policy.burn_in * ARMS)
+
+
+def _simulate(policy: Policy, environment: Environment, threads: int = 1, block: int | None = None) -> Simulation:
+    return simulate(
+        policy,
+        environment,
+        horizon=_horizon(policy),
+        replications=3,
+        seed=SEED,
+        keep=("arms", "rewards"),
+        threads=threads,
+        block=block,
     )
-    return means[0]
+
+
+def plays_valid_arms(policy: Policy) -> None:
+    """Chosen arms exist, the burn-in plays them in turn, and the regret does not decrease."""
+    run = _simulate(policy, ENVIRONMENT)
+    assert run.arms is not None
+    _require(((run.arms >= 0) & (run.arms < ARMS)).all(), "every chosen arm must exist")
+    burn_in = run.arms[:, : policy.burn_in * ARMS]
+    round_robin = np.arange(policy.burn_in * ARMS) % ARMS
+    _require((burn_in == round_robin).all(), "the burn-in must play the arms in turn")
+    _require((np.diff(run.regret) >= 0.0).all(), "regret must not decrease")
+
+
+def reproduces_its_choices(policy: Policy) -> None:
+    """Choices do not depend on threads, blocks or other policies."""
+    run, again = _simulate(policy, ENVIRONMENT), _simulate(policy, ENVIRONMENT, threads=2, block=7)
+    assert run.arms is not None
+    _require((run.arms == np.asarray(again.arms)).all(), "choices must not depend on threads or the size of a block")
+    together = {"a": "uniform", "b": policy}
+    others = compare(together, ENVIRONMENT, horizon=_horizon(policy), replications=3, seed=SEED, keep=("arms",))
+    _require((run.arms == np.asarray(others["b"].arms)).all(), "choices must not depend on which other policies run")
+
+
+def reaches_every_arm(policy: Policy) -> None:
+    """With equal arms, each one is chosen at some step after the burn-in."""
+    equal = Fixed(means=(0.5,) * ARMS)
+    start = policy.burn_in * ARMS
+    run = simulate(policy, equal, horizon=start + STEPS, replications=100, seed=9, keep=("arms",))
+    assert run.arms is not None
+    counts = np.bincount(run.arms[:, start:].ravel(), minlength=ARMS)
+    _require((counts > 0).all(), f"every one of {ARMS} equal arms must be chosen at times, but the counts are {counts}")
+
+
+def decides_alike_interpreted(policy: Policy) -> None:
+    """The functions make the same choices without compilation."""
+    simulation = _simulate(policy, ENVIRONMENT)
+    assert simulation.arms is not None
+    assert simulation.rewards is not None
+    means = ENVIRONMENT.path(simulation.horizon, seed=SEED)
+    switches = int((np.diff(means.argmax(axis=1)) != 0).sum())
+    run = StepByStep(policy.tuned(switches, simulation.horizon), ARMS, simulation.horizon, SEED)
+    for number in range(1, simulation.horizon + 1):
+        run.reveal(means[number - 1])
+        expected = int(simulation.arms[0, number - 1])
+        if number > policy.burn_in * ARMS:
+            arm = run.choose(number)
+            _require(arm == expected, f"interpreted, step {number} chooses arm {arm}; compiled, arm {expected}")
+            _require(not np.isnan(run.scores).any(), f"a score is NaN at step {number}: {run.scores}")
+        run.learn(expected, number, float(simulation.rewards[0, number - 1]))
+
+
+def decides_alike_in_a_bandit(policy: Policy) -> None:
+    """A `Bandit` makes the choices of the simulator, also after a round trip through JSON."""
+    policy = policy.tuned(1, _horizon(policy))
+    run = _simulate(policy, Fixed(means=MEANS))
+    assert run.arms is not None
+    assert run.rewards is not None
+    bandit = Bandit(policy, arms=[str(arm) for arm in range(ARMS)], seed=SEED)
+    for step in range(run.horizon):
+        name = bandit.choose()
+        _require(int(name) == run.arms[0, step], f"a Bandit must choose as the simulator does (step {step + 1})")
+        bandit.reward(name, float(run.rewards[0, step]))
+        if step == run.horizon // 2:
+            bandit = Bandit.from_json(bandit.to_json(), policy=policy)
+    for name, arm in bandit.arms.items():
+        unknown = arm.plays == 0 or arm.effective_size == 0.0
+        _require(0.0 <= arm.mean <= 1.0 or unknown, f"belief must give arm {name} a mean in [0, 1], got {arm}")
+
+
+def allows_changing_arms(policy: Policy) -> None:
+    """In a `Bandit`, arms can be removed and added."""
+    policy = policy.tuned(1, _horizon(policy))
+    bandit = Bandit(policy, arms=[str(arm) for arm in range(ARMS)], seed=SEED)
+    for step in range(2 * ARMS):
+        bandit.reward(bandit.choose(), float(step % 2))
+    bandit.remove_arm("0")
+    bandit.add_arm("new")
+    names = [bandit.choose() for _ in range(_horizon(policy))]
+    _require("0" not in names, "a removed arm must not be chosen")
+
+
+# Environments
+
+
+def declares_its_environment(environment: Environment) -> None:
+    """The class has a name and a docstring, and parameters that make an equal environment."""
+    kind = type(environment)
+    _require(isinstance(getattr(kind, "name", None), str) and kind.name, "the class must have a name")
+    _require_docstring(kind)
+    path, again = _path(environment), _path(kind(**environment.parameters))
+    _require((path == again).all(), "the parameters must make an equal environment")
+
+
+def _path(environment: Environment, replication: int = 0) -> np.ndarray:
+    return environment.path(min(STEPS, environment.longest), seed=SEED, replication=replication)
+
+
+def makes_valid_paths(environment: Environment) -> None:
+    """Means are in [0, 1] and do not depend on the horizon or on compilation."""
+    path = _path(environment)
+    horizon, arms = min(STEPS, environment.longest), environment.arms
+    _require(path.shape == (horizon, arms), f"a path must have shape {(horizon, arms)}, got {path.shape}")
+    _require(((path >= 0.0) & (path <= 1.0)).all(), "every mean must be in [0, 1]")
+    short = max(1, horizon // 2)
+    same = path[:short] == environment.path(short, seed=SEED)
+    _require(same.all(), "a shorter path must be the same from the start")
+    means, state = np.empty((1, horizon, arms)), np.zeros((1, len(environment.slots), arms))
+    params, table = np.array(environment.params()), environment.table()
+    write = make_write_paths(environment.functions)
+    write(state, params, table, means, np.empty((1, horizon)), 1, horizon, stream(SEED))
+    _require((means[0] == path).all(), "the path must be the same without compilation")
+
+
+def keeps_means_constant(environment: Environment) -> None:
+    """Means are constant as long as `constant_until` says."""
+    path = _path(environment)
+    for step in range(1, len(path) + 1):
+        until = environment.constant_until(step)
+        _require(until >= step, f"constant_until({step}) must not be before that step, got {until}")
+        _require(
+            (path[step - 1 : until] == path[step - 1]).all(),
+            f"constant_until({step}) is {until}, but the means change in between",
+        )
+
+
+def gives_the_simulator_its_path(environment: Environment) -> None:
+    """The simulator, which writes several paths block by block, uses the paths that `path` returns."""
+    horizon = min(STEPS, environment.longest)
+    run = simulate("best-arm", environment, horizon=horizon, replications=2, seed=SEED, threads=1, block=7, keep="arms")
+    assert run.arms is not None
+    if environment.reward_law.observes_plays:
+        return  # the best arm then depends on what was played
+    for replication in range(2):
+        path = _path(environment, replication)
+        played = path[np.arange(horizon), run.arms[replication]]
+        _require((played == path.max(axis=1)).all(), "the simulator must use the path that environment.path returns")

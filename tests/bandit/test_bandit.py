@@ -60,7 +60,7 @@ def test_fed_the_same_rewards_it_chooses_as_the_simulator_does(name: str) -> Non
 
 @pytest.mark.parametrize("arms", [2, 3, 50])
 def test_numbers_beyond_a_table_are_those_that_a_longer_table_holds(arms: int) -> None:
-    table = POLICIES["aff-ucb1"].kernels.table(arms, 4 * TABLE_HORIZON)
+    table = POLICIES["aff-ucb1"].functions.table(arms, 4 * TABLE_HORIZON)
     fast = compiled(growth)
     assert [fast(idle, arms) for idle in range(table.size)] == table.tolist()
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
-from dynabandit.bandit.traffic_limits import Shares
+from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.policies import POLICIES
 from ready import READY
 
@@ -128,7 +128,7 @@ def test_lifting_the_last_limit_leaves_no_trace():
 
 
 def test_where_every_arm_is_at_its_most_all_may_be_chosen():
-    shares = Shares(2)
+    shares = TrafficLimits(2)
     active = np.array([True, True])
     for column in range(2):
         shares.limit(column, 0.0, 0.1, active)

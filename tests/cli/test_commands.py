@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -260,7 +260,12 @@ def test_ctrl_c_during_compilation_leaves_no_process_behind(tmp_path: Path) -> N
         env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cold")},
     )  # fmt: skip
     workers: list[psutil.Process] = []
-    wait_until(process, lambda: workers.extend(psutil.Process(process.pid).children()) or workers)
+
+    def has_workers() -> bool:
+        workers.extend(psutil.Process(process.pid).children())
+        return bool(workers)
+
+    wait_until(process, has_workers)
     process.send_signal(signal.SIGINT)
     assert interrupted(process).startswith("dynabandit: stopped.")
     _, left = psutil.wait_procs(workers, timeout=60)

@@ -16,27 +16,30 @@ from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.draws import BELOW_ONE, SMALLEST_SHAPE
 from dynabandit.core.largest_beta_draw import NOT_ABOVE, draw_above, uniform_prefixes
 from dynabandit.core.streams import stream
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.choose_arm import SCRATCH_ROWS, make_contest, make_largest
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
+from dynabandit.policies.choose_arm import SCRATCH_ROWS, make_argmax, make_pruned_draws
 
 ALPHA = 1e-6
-largest = make_largest()
+argmax = make_argmax()
 KINDS = ("flat", "sharp", "mixed", "tiny", "wild", "small a", "small b", "one sharp", "one far ahead", "empty")
 
 
 @kernel
-def given_posterior(memory: Any, arm: Any, idle: Any, now: Any, parameters: Any) -> Any:
-    return memory[0, arm], memory[1, arm]
+def given_posterior(state: PolicyState, arm: int, step: Step, params: Any) -> Any:
+    return state.memory[0, arm], state.memory[1, arm]
 
 
 def make_count(*, optimistic: bool) -> Callable[..., None]:
-    fill = make_contest(Kernels(lambda: None, lambda: None, posterior=given_posterior, optimistic=optimistic))
+    fill = make_pruned_draws(
+        PolicyFunctions(lambda *_: None, lambda *_: None, posterior=given_posterior, optimistic=optimistic)
+    )
 
     @kernel
     def count(memory, last, scratch, counts, values, source):  # type: ignore[no-untyped-def]
         for step in range(1, values.size + 1):
-            fill(memory, last, scratch, Now(step, last.size, 0.0), memory[0], memory[0], source)
-            arm = largest(scratch[0], step, source)
+            now = Step(step, last.size, 0.0, memory[0], memory[0], source)
+            fill(PolicyState(memory, memory[0], last), now, 0.0, scratch)
+            arm = argmax(scratch[0], step, source)
             counts[arm] += 1
             values[step - 1] = scratch[0, arm]
 

@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 
 import dynabandit as db
-from dynabandit.environments import Burst, Needle, Rotting, Seasonal
+from dynabandit.core.streams import stream
+from dynabandit.environments import Burst, EnvironmentStep, Needle, Rotting, Seasonal
 from laws import ERROR_RATE, assert_law, assert_share, assert_uncorrelated, size
 
 
@@ -55,9 +56,8 @@ def test_every_arm_has_its_season_and_all_seasons_are_equally_long() -> None:
 def test_seasons_come_back_after_ten_million_periods() -> None:
     path = Seasonal(arms=2, period=64).path(horizon=64, seed=1)
     state, world = np.zeros((1, 2)), Seasonal(arms=2, period=64)
-    later = [
-        world.kernels.advance(state, 1, 64 * 10**7 + step, world.numbers(), world.table(), None) for step in (5, 9)
-    ]
+    steps = [EnvironmentStep(64 * 10**7 + number, 2, world.table(), stream(1)) for number in (5, 9)]
+    later = [world.functions.advance(state, 1, step, world.params()) for step in steps]
     assert later == path[[4, 8], 1].tolist()
 
 

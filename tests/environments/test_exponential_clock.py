@@ -68,7 +68,7 @@ def test_equal_bounds_hold_the_mean() -> None:
 def test_odd_arms_take_the_first_parameters_and_even_arms_the_second(
     case: type[Case1], odd: tuple[float, ...], even: tuple[float, ...], arms: int
 ) -> None:
-    numbers = case(arms=arms).numbers()
+    numbers = np.array(case(arms=arms).params())
     assert numbers.shape == (3, arms)
     for arm in range(1, arms + 1):  # the paper counts arms from 1
         assert tuple(numbers[:, arm - 1]) == (odd if arm % 2 else even)
@@ -145,6 +145,6 @@ def test_parameters_that_make_no_clock_are_refused(
 
 
 def test_more_arms_than_parameters_take_them_in_turn() -> None:
-    numbers = ExponentialClock(rates=[0.1, 0.2, 0.3], low=[0, 0.1, 0.2], high=[1, 1, 1], arms=5).numbers()
+    numbers = ExponentialClock(rates=[0.1, 0.2, 0.3], low=[0, 0.1, 0.2], high=[1, 1, 1], arms=5).params()
     assert numbers[0].tolist() == [0.1, 0.2, 0.3, 0.1, 0.2]
     assert numbers[1].tolist() == [0.0, 0.1, 0.2, 0.0, 0.1]

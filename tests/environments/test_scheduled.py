@@ -142,7 +142,7 @@ def test_small_changes_has_three_arms(arms: int) -> None:
 def test_means_stand_still_as_long_as_a_world_says(name: str, parameters: dict[str, object], first_end: int) -> None:
     world, horizon = db.environment(name, **parameters), 12 if name == "recorded" else 60
     path = world.path(horizon=horizon, seed=4)
-    assert world.still_until(1) == first_end
+    assert world.constant_until(1) == first_end
     assert (path[first_end] != path[0]).any(), "and not a step longer"
     for step in range(1, horizon + 1):
-        assert (path[step - 1 : world.still_until(step)] == path[step - 1]).all(), step
+        assert (path[step - 1 : world.constant_until(step)] == path[step - 1]).all(), step

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.estimators import AdaptiveForgetting
-from dynabandit.estimators.adaptive_forgetting import START, State, Tuning, observe, tuning
+from dynabandit.estimators.adaptive_forgetting import START, AdaptiveParams, AdaptiveState, make_params, observe
 from laws import assert_mean, size
 from oracles import paper as oracle
 
@@ -57,11 +57,11 @@ FFSTREAM = [
 ]  # fmt: skip
 
 
-def states(rewards: list[float], tuned: Tuning, backend: str = "interpreted") -> list[State]:
+def states(rewards: list[float], params: AdaptiveParams, backend: str = "interpreted") -> list[AdaptiveState]:
     state = START
     path = []
     for reward in rewards:
-        state = State(*BACKENDS[backend](state, float(reward), tuned))
+        state = AdaptiveState(*BACKENDS[backend](state, float(reward), params))
         path.append(state)
     return path
 
@@ -69,7 +69,7 @@ def states(rewards: list[float], tuned: Tuning, backend: str = "interpreted") ->
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_it_matches_the_package_of_bodenham_and_adams(backend: str) -> None:
     rewards = [row[0] for row in FFSTREAM]
-    path = states(rewards, tuning(step_size=0.001), backend)
+    path = states(rewards, make_params(step_size=0.001), backend)
     ours = [(s.forgetting, s.mean, s.variance, s.w, s.k / s.w**2, s.w_dot, s.m_dot) for s in path]
     np.testing.assert_allclose(ours, [row[1:] for row in FFSTREAM], rtol=0.0, atol=1e-12)
 
@@ -90,7 +90,7 @@ def test_the_object_matches_that_package_too() -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_it_matches_that_package_on_a_stream_that_rises(backend: str) -> None:
-    path = states([1, 2, 3, 4], tuning(step_size=0.01), backend)
+    path = states([1, 2, 3, 4], make_params(step_size=0.01), backend)
     expected = [1.0, 1.0, 0.9925, 0.96583333333333343]
     np.testing.assert_allclose([state.forgetting for state in path], expected, rtol=0.0, atol=1e-15)
     assert path[-1].mean == pytest.approx(2.5028284098051543, abs=1e-14)
@@ -102,7 +102,7 @@ def test_the_recursion_equals_the_sums_it_stands_for(
     rewards: list[float], step_size: float | str, floor: float, loss: str
 ) -> None:
     definitions = oracle.aff_path(rewards, step_size, floor, loss)[1:]
-    for state, definition in zip(states(rewards, tuning(step_size, floor, loss)), definitions, strict=True):
+    for state, definition in zip(states(rewards, make_params(step_size, floor, loss)), definitions, strict=True):
         ours = (state.forgetting, state.mean, state.variance, state.w, state.k, state.m, state.change)
         change = abs(definition.forgetting - definition.previous_forgetting)
         theirs = (
@@ -116,7 +116,7 @@ def test_the_recursion_equals_the_sums_it_stands_for(
 def test_the_recursion_equals_the_sums_even_when_it_forgets_all(
     rewards: list[float], step_size: float, floor: float
 ) -> None:
-    path = states(rewards, tuning(step_size, floor))
+    path = states(rewards, make_params(step_size, floor))
     definitions = oracle.aff_path(rewards, step_size, floor)[1:]
     ours = [(state.forgetting, state.mean, state.variance, state.w) for state in path]
     theirs = [(one.forgetting, one.mean, one.variance, one.weight) for one in definitions]
@@ -127,8 +127,8 @@ def test_the_recursion_equals_the_sums_even_when_it_forgets_all(
 def test_compiled_and_interpreted_are_equal_bit_for_bit(
     rewards: list[float], step_size: float | str, floor: float, loss: str
 ) -> None:
-    tuned = tuning(step_size, floor, loss)
-    assert states(rewards, tuned, "compiled") == states(rewards, tuned)
+    params = make_params(step_size, floor, loss)
+    assert states(rewards, params, "compiled") == states(rewards, params)
 
 
 @given(
@@ -151,14 +151,14 @@ def test_any_rewards_leave_it_within_its_bounds(
 
 
 def test_the_factor_first_moves_at_the_third_reward() -> None:
-    path = states([0, 1, 1], tuning(step_size=0.1))
+    path = states([0, 1, 1], make_params(step_size=0.1))
     assert [state.forgetting for state in path[:2]] == [1.0, 1.0]
     assert path[2].forgetting < 1.0
 
 
 def test_the_step_size_reported_is_the_one_that_was_used() -> None:
-    assert [state.step for state in states([0, 1, 1], tuning(step_size=0.01))] == [0.01, 0.01, 0.01]
-    first, second, _ = states([0, 1, 1], tuning(step_size="variance-scaled"))
+    assert [state.step for state in states([0, 1, 1], make_params(step_size=0.01))] == [0.01, 0.01, 0.01]
+    first, second, _ = states([0, 1, 1], make_params(step_size="variance-scaled"))
     assert first.step == 0.0001 / 0.25
     assert second.step == 0.0001 / 0.5
 
@@ -192,11 +192,11 @@ def test_a_still_arm_is_remembered_and_a_changed_one_forgotten() -> None:
 
 
 @kernel
-def fill_variances(out: np.ndarray, rewards: np.ndarray, start: State, tuned: Tuning) -> None:
+def fill_variances(out: np.ndarray, rewards: np.ndarray, start: AdaptiveState, params: AdaptiveParams) -> None:
     for i in range(out.size):
         state = start
         for reward in rewards[i]:
-            state = observe(state, reward, tuned)
+            state = observe(state, reward, params)
         out[i] = state.variance
 
 
@@ -206,8 +206,8 @@ def test_the_variance_of_independent_rewards_is_unbiased(forgetting: float, obse
     # Weights that depend on the data bias any estimate: the factor is held still by a step size of 0
     rewards = (np.random.default_rng(1).random((size(40_000), observations)) < 0.3).astype(float)
     variances = np.empty(len(rewards))
-    start, tuned = START._replace(forgetting=forgetting), tuning(step_size=0.0)
-    compiled(fill_variances)(variances, rewards, start, tuned)
+    start, params = START._replace(forgetting=forgetting), make_params(step_size=0.0)
+    compiled(fill_variances)(variances, rewards, start, params)
     assert_mean(variances, 0.3 * 0.7)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dynabandit.estimators import AdaptiveForgetting, Estimator, FixedForgetting, SampleMean, SlidingWindow
-from dynabandit.estimators.adaptive_forgetting import START, State, load, load_tuning, observe, store, tuning
-from dynabandit.estimators.sample_mean import State as Sums
+from dynabandit.estimators.adaptive_forgetting import START, AdaptiveState, load, make_params, observe, store
+from dynabandit.estimators.sample_mean import Sums
 from dynabandit.estimators.sliding_window import retract
 
 EMPTY: list[tuple[Estimator, float]] = [
@@ -25,16 +25,16 @@ def test_nothing_is_believed_before_the_first_reward(estimate: Estimator, forget
 
 def test_adaptive_forgetting_starts_with_a_factor_of_one_and_zeros() -> None:
     assert tuple(START) == (1.0, *[0.0] * 9)
-    assert tuple(tuning()) == (0.001, 0.0, 0.0, 0.0)
-    assert tuple(tuning("variance-scaled", floor=0.25, loss="bernoulli")) == (0.0001, 1.0, 0.25, 1.0)
-    assert AdaptiveForgetting().update(0).update(1).state == observe(observe(START, 0.0, tuning()), 1.0, tuning())
+    params = make_params()
+    assert tuple(params) == (0.001, False, 0.0, False)
+    assert tuple(make_params("variance-scaled", floor=0.25, loss="bernoulli")) == (0.0001, True, 0.25, True)
+    assert AdaptiveForgetting().update(0).update(1).state == observe(observe(START, 0.0, params), 1.0, params)
 
 
 def test_a_state_is_read_as_it_was_written_in_the_column_of_its_arm() -> None:
     memory = np.arange(36.0).reshape(12, 3)
-    state = State(*memory[:10, 1])
+    state = AdaptiveState(*memory[:10, 1])
     assert load(memory, 1) == state == (1.0, 4.0, 7.0, 10.0, 13.0, 16.0, 19.0, 22.0, 25.0, 28.0)
-    assert load_tuning(memory[:, 2]) == (2.0, 5.0, 8.0, 11.0)
     before = memory.copy()
     store(memory, 2, state)
     before[:10, 2] = before[:10, 1]

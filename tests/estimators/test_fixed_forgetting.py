@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from dynabandit.core.compilation import compiled
 from dynabandit.estimators import FixedForgetting, SampleMean
-from dynabandit.estimators.fixed_forgetting import START, State, observe
+from dynabandit.estimators.fixed_forgetting import START, DiscountedSums, observe
 from laws import assert_mean, size
 from oracles import paper as oracle
 
@@ -56,7 +56,7 @@ def test_a_factor_of_zero_sees_the_latest_reward_alone(rewards: list[float]) -> 
 def test_compiled_and_interpreted_are_equal_bit_for_bit(rewards: list[float], forgetting: float) -> None:
     state = START
     for reward in rewards:
-        state = State(*compiled_observe(state, reward, forgetting))
+        state = DiscountedSums(*compiled_observe(state, reward, forgetting))
     assert state == fed(rewards, forgetting).state
 
 

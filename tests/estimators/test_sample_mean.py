@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from dynabandit.core.compilation import compiled
 from dynabandit.estimators import SampleMean
-from dynabandit.estimators.sample_mean import START, State, load, observe
+from dynabandit.estimators.sample_mean import START, Sums, load, observe
 
 REWARDS = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=60)
 compiled_observe = compiled(observe)
@@ -28,10 +28,10 @@ def test_it_equals_the_textbook_mean_and_variance(rewards: list[float]) -> None:
 def test_compiled_and_interpreted_are_equal_bit_for_bit(rewards: list[float]) -> None:
     fast = slow = START
     for reward in rewards:
-        fast, slow = State(*compiled_observe(fast, reward)), observe(slow, reward)
+        fast, slow = Sums(*compiled_observe(fast, reward)), observe(slow, reward)
     assert fast == slow
 
 
 def test_a_state_is_read_from_the_column_of_its_arm() -> None:
     memory = np.arange(12.0).reshape(4, 3)
-    assert load(memory, 1) == State(total=1.0, squares=4.0, plays=7.0)
+    assert load(memory, 1) == Sums(total=1.0, squares=4.0, plays=7.0)

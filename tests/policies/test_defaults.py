@@ -3,10 +3,10 @@
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 
 import dynabandit as db
+from dynabandit.core.records import to_row
 from dynabandit.policies import POLICIES
 
 OPEN: dict[str, Any] = {"changes": None, "horizon": None}  # what a simulation fills in
@@ -170,10 +170,10 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
     ("f-dsw-ts", {"prior": (1, 3), "combine": "min"}, 3, [1, 3, 0.99, 50, 0]),
     ("f-dsw-ts", {"combine": "max"}, 3, [1, 1, 0.99, 50, 1]),
     ("f-dsw-ts", {"combine": "mean"}, 3, [1, 1, 0.99, 50, 2]),
-    ("changepoint-ts", {"prior": (1, 3)}, 3, [1, 3, 32, 4, 1e-3, 1e-4, 1e-5, 1e-6]),
-    ("changepoint-ts", {"rate": 0.2, "particles": 7}, 3, [1, 1, 7, 1, 0.2]),
-    ("changepoint-ts", {"rate": None, "changes": 4, "horizon": 1000}, 3, [1, 1, 32, 1, 0.004]),
-    ("changepoint-ts", {"rate": None, "changes": 800, "horizon": 1000}, 3, [1, 1, 32, 1, 0.5]),
+    ("changepoint-ts", {"prior": (1, 3)}, 3, [1, 3, 32, 1e-3, 1e-4, 1e-5, 1e-6]),
+    ("changepoint-ts", {"rate": 0.2, "particles": 7}, 3, [1, 1, 7, 0.2]),
+    ("changepoint-ts", {"rate": None, "changes": 4, "horizon": 1000}, 3, [1, 1, 32, 0.004]),
+    ("changepoint-ts", {"rate": None, "changes": 800, "horizon": 1000}, 3, [1, 1, 32, 0.5]),
     ("exp3-s", {"changes": 1, "horizon": 1000}, 3, [math.sqrt(3 * math.log(3000) / 1000), 1 / 1000, 3]),
     ("exp3-s", {"changes": 1, "horizon": 2}, 3, [1, 1 / 2, 3]),
     ("exp3-s", {"changes": 2, "horizon": 2}, 3, [1, 1 / 2, 3]),
@@ -236,8 +236,7 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
 def test_the_kernels_read_the_numbers_that_the_papers_give(
     name: str, parameters: dict[str, Any], arms: int, numbers: list[float]
 ) -> None:
-    found = db.policy(name, **parameters).numbers(arms)
-    assert found.dtype == np.float64
+    found = to_row(db.policy(name, **parameters).params(arms))
     assert found.tolist() == pytest.approx(numbers, rel=1e-12, abs=0.0)
 
 
@@ -276,15 +275,15 @@ def test_a_policy_keeps_no_more_numbers_than_it_needs(
 
 
 def test_scores_stand_still_where_only_a_play_moves_them() -> None:
-    still = {name for name, policy in POLICIES.items() if policy.kernels.still}
-    assert still == {"eps-greedy", "aff-d-greedy", "aff-ucb2", "uniform"}
+    static = {name for name, policy in POLICIES.items() if policy.functions.static_index}
+    assert static == {"eps-greedy", "aff-d-greedy", "aff-ucb2", "uniform"}
 
 
 def test_optimistic_policies_are_those_named_so() -> None:
-    assert {name for name, policy in POLICIES.items() if policy.kernels.optimistic} == {"ots", "aff-ots"}
+    assert {name for name, policy in POLICIES.items() if policy.functions.optimistic} == {"ots", "aff-ots"}
 
 
-def test_only_yardsticks_are_told_the_truth() -> None:
+def test_only_oracle_policies_are_told_the_true_means() -> None:
     assert {name for name, policy in POLICIES.items() if policy.informed} == {"best-arm", "oracle-restart"}
 
 
@@ -344,12 +343,12 @@ def test_a_policy_asks_for_what_is_left_open(
 def test_a_path_without_a_switch_is_tuned_for_as_one_with_a_single_switch(switches: int, counted: int) -> None:
     discount = 1 - math.sqrt(counted / 1000) / 4
     window = round(2 * math.sqrt(1000 * math.log(1000) / counted))
-    assert db.policy("d-ucb").tuned(switches, 1000).numbers(2).tolist() == [pytest.approx(discount, rel=1e-12)]
-    assert db.policy("d-ucb", discount=0.9).tuned(switches, 1000).numbers(2).tolist() == [0.9]
-    assert db.policy("sw-ucb").tuned(switches, 1000).numbers(2).tolist() == [window]
-    assert db.policy("sw-ucb", window=9).tuned(switches, 1000).numbers(2).tolist() == [9]
-    assert db.policy("sw-ucb", window=2000).tuned(switches, 1000).numbers(2).tolist() == [1000]
+    assert db.policy("d-ucb").tuned(switches, 1000).params(2).discount == pytest.approx(discount, rel=1e-12)
+    assert db.policy("d-ucb", discount=0.9).tuned(switches, 1000).params(2).discount == 0.9
+    assert db.policy("sw-ucb").tuned(switches, 1000).params(2).window == window
+    assert db.policy("sw-ucb", window=9).tuned(switches, 1000).params(2).window == 9
+    assert db.policy("sw-ucb", window=2000).tuned(switches, 1000).params(2).window == 1000
 
 
 def test_a_window_that_is_not_known_yet_has_room_for_one_reward() -> None:
-    assert db.policy("sw-ucb").numbers(2).tolist() == [1]
+    assert db.policy("sw-ucb").params(2).window == 1

@@ -8,10 +8,10 @@ import pytest
 
 import dynabandit as db
 from driver import Driver
-from dynabandit.core.compilation import compiled
+from dynabandit.core.records import to_row
 from dynabandit.core.streams import EXPLORE, stream, uniform
-from dynabandit.policies import POLICIES, aff_ucb1, changepoint_thompson, compiled as whole, glr_kl_ucb
-from dynabandit.policies.base import Now
+from dynabandit.policies import POLICIES, PolicyState, aff_ucb1, changepoint_thompson, glr_kl_ucb
+from dynabandit.simulation import compiled
 from ready import READY
 
 GIVEN: dict[str, dict[str, Any]] = {name: READY.get(name, {}) for name in POLICIES} | {
@@ -27,26 +27,23 @@ def ready(name: str, **parameters: Any) -> Driver:
 
 def scores(driver: Driver, step: int) -> list[float]:
     driver.choose(step)
-    return [float(score) for score in driver.scratch[0]]
-
-
-def context(driver: Driver, step: int) -> float:
-    return float(driver.policy.kernels.context(driver.shared, step, driver.numbers))
+    return [float(score) for score in driver.scores]
 
 
 # --- The contract of kernels --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_kernel_reads_nothing_beyond_its_numbers(name: str) -> None:
+def test_a_kernel_reads_nothing_beyond_its_shared_numbers(name: str) -> None:
     plain, padded = ready(name), ready(name)
-    padded.numbers, padded.shared = np.append(padded.numbers, math.nan), np.append(padded.shared * 0.0, math.nan)
+    padded.shared = np.append(padded.shared * 0.0, math.nan)
+    padded.state = PolicyState(padded.memory, padded.shared, padded.last_played)
     for arm in range(3):
-        padded.policy.kernels.start(padded.memory, padded.shared, arm, padded.numbers)
+        padded.functions.start(padded.state, arm, padded.params)
     means = [[0.5, 0.2, 0.9]] * 20 + [[0.5, 0.9, 0.2]] * 20
     for (step, arm), (_, other) in zip(plain.play(REWARDS, means), padded.play(REWARDS, means), strict=True):
         assert arm == other, step
-        np.testing.assert_array_equal(plain.scratch, padded.scratch)
+        np.testing.assert_array_equal(plain.scores, padded.scores)
     np.testing.assert_array_equal(plain.memory, padded.memory)
     np.testing.assert_array_equal(plain.shared, padded.shared[:-1])
 
@@ -55,7 +52,7 @@ def test_a_kernel_reads_nothing_beyond_its_numbers(name: str) -> None:
 def test_an_arm_that_comes_later_is_new_and_changes_nothing_of_the_others(name: str) -> None:
     driver = ready(name).feed(0, 1.0, 0.5, 0.0).feed(1, 1.0)
     memory, shared = driver.memory.copy(), driver.shared.copy()
-    driver.policy.kernels.start(driver.memory, driver.shared, 2, driver.numbers)
+    driver.functions.start(driver.state, 2, driver.params)
     np.testing.assert_array_equal(driver.shared, shared)
     np.testing.assert_array_equal(driver.memory[:, :2], memory[:, :2])
 
@@ -64,10 +61,11 @@ def test_an_arm_that_comes_later_is_new_and_changes_nothing_of_the_others(name: 
 def test_many_rewards_at_once_are_learnt_one_after_the_other(name: str) -> None:
     one, many = ready(name), ready(name)
     arms, rewards = np.array([0, 2, 0, 1]), np.array([1.0, 0.5, 0.25, 0.0])
-    learn = compiled(one.policy.kernels.learn)
-    for arm, reward in zip(arms, rewards, strict=True):
-        learn(one.memory, one.shared, int(arm), float(reward), one.numbers)
-    whole.learn_many(many.policy.kernels)(many.memory, many.shared, arms, rewards, many.numbers)
+    for step, (arm, reward) in enumerate(zip(arms, rewards, strict=True), start=1):
+        one.learn(int(arm), step, float(reward))
+    steps, row = np.arange(1, 5), to_row(many.params)
+    compiled.learn_many(many.functions)(*many.state, arms, rewards, steps, steps, row)
+    np.testing.assert_array_equal(one.last_played, many.last_played)
     np.testing.assert_array_equal(one.memory, many.memory)
     np.testing.assert_array_equal(one.shared, many.shared)
 
@@ -110,7 +108,7 @@ LEVEL = math.sqrt(2 * math.log(2))
 def test_after_one_reward_the_logarithm_of_time_is_still_zero(name: str, bonus: float) -> None:
     # M-UCB counts the step that it decides, all others those that were played
     driver = ready(name, **FREE[name])
-    driver.last[0] = 1
+    driver.last_played[0] = 1
     assert scores(driver.feed(0, 0.25), 2) == [pytest.approx(0.25 + bonus, abs=1e-12), math.inf, math.inf]
 
 
@@ -135,7 +133,7 @@ def test_after_one_reward_the_logarithm_of_time_is_still_zero(name: str, bonus: 
 def test_what_all_scores_share_follows_the_paper(
     name: str, parameters: dict[str, Any], rewards: int, step: int, expected: float
 ) -> None:
-    assert context(ready(name, **parameters).feed(0, *[0.5] * rewards), step) == pytest.approx(expected, rel=1e-12)
+    assert ready(name, **parameters).feed(0, *[0.5] * rewards).common(step) == pytest.approx(expected, rel=1e-12)
 
 
 # --- A scale that all arms share ----------------------------------------------------------------------------
@@ -243,10 +241,10 @@ def test_m_ucb_restarts_beyond_its_threshold_and_not_at_it() -> None:
 
 def test_m_ucb_counts_from_one_where_rewards_are_ahead_of_decisions() -> None:
     driver = ready("m-ucb", window=2, threshold=0.5, exploration=0.0)
-    assert [context(driver, step) for step in (1, 2)] == [0.0, pytest.approx(math.sqrt(2 * math.log(2)))]
+    assert [driver.common(step) for step in (1, 2)] == [0.0, pytest.approx(math.sqrt(2 * math.log(2)))]
     driver.feed(0, 0.0, 1.0)  # a restart at the second reward
-    assert [context(driver, step) for step in (1, 2, 3)] == [0.0, 0.0, 0.0]
-    assert context(driver, 5) == pytest.approx(math.sqrt(2 * math.log(3)))
+    assert [driver.common(step) for step in (1, 2, 3)] == [0.0, 0.0, 0.0]
+    assert driver.common(5) == pytest.approx(math.sqrt(2 * math.log(3)))
 
 
 @pytest.mark.parametrize("rewards", [(math.nextafter(1.0, 0.0), 1.0), (5e-324, 0.0)])
@@ -256,11 +254,11 @@ def test_rewards_that_differ_by_less_than_their_mean_can_show_are_no_change(rewa
     assert driver.slot("plays")[0] == 2.0
 
 
-def test_the_yardstick_lets_a_move_of_its_tolerance_pass() -> None:
+def test_the_oracle_policy_lets_a_move_of_its_tolerance_pass() -> None:
     driver = ready("oracle-restart", tolerance=0.25)
     seen = []
     for mean in (0.0, 0.25, 0.5, 0.75, 1.0):
-        driver.policy.kernels.reveal(driver.memory, 0, mean)
+        driver.functions.reveal(driver.state, 0, mean)
         seen.append((driver.slot("told")[0], driver.slot("truth")[0], driver.slot("age")[0]))
     assert seen == [(1.0, 0.0, 0.0), (1.0, 0.0, 1.0), (1.0, 0.5, 0.0), (1.0, 0.5, 1.0), (1.0, 1.0, 0.0)]
 
@@ -269,9 +267,8 @@ def test_a_threshold_of_zero_always_explores_and_one_of_one_hardly_ever() -> Non
     for threshold, explores in ((0.0, True), (1.0, False)):
         driver = ready("aff-d-greedy", threshold=threshold).feed(0, 1.0, 0.0, 1.0)
         for idle in (0, 1, 5):
-            now = Now(9, 3, 0.0)
-            found = driver.policy.kernels.explore(driver.memory, 0, idle, now, driver.numbers, driver.source)
-            assert bool(found) is explores
+            driver.last_played[0] = 8 - idle
+            assert bool(driver.functions.explore(driver.state, 0, driver.step(9), driver.params)) is explores
 
 
 @pytest.mark.parametrize(("name", "parameter"), [("eps-greedy", "epsilon"), ("cusum-ucb", "exploration")])
@@ -279,8 +276,7 @@ def test_a_draw_that_equals_the_probability_of_exploring_does_not_explore(name: 
     drawn = uniform(stream(1), EXPLORE, 9, 0)
     for probability, explores in ((drawn, False), (math.nextafter(drawn, 1.0), True)):
         driver = ready(name, **{parameter: probability})
-        found = driver.policy.kernels.explore(driver.memory, 0, 1, Now(9, 3, 0.0), driver.numbers, driver.source)
-        assert bool(found) is explores
+        assert bool(driver.functions.explore(driver.state, 0, driver.step(9), driver.params)) is explores
 
 
 def test_a_limit_that_is_the_step_size_is_there_before_the_first_reward() -> None:
@@ -297,9 +293,8 @@ def test_the_table_of_powers_is_short_and_what_lies_beyond_is_computed() -> None
     driver = ready("aff-ucb1", variance_floor=0.25).feed(0, 1.0, 0.0, 1.0)
     spread = driver.slot("spread")[0]
     for idle in (1, 2, 19, 20, 21, 64):
-        found = driver.policy.kernels.score(
-            driver.memory, 0, idle, Now(99, 3, 0.0), driver.numbers, driver.table, driver.source
-        )
+        driver.last_played[0] = 98 - idle
+        found = driver.functions.score(driver.state, 0, driver.step(99), driver.params)
         assert found == pytest.approx(driver.slot("index")[0] + spread * idle ** (1 / 3), rel=1e-12)
 
 
@@ -334,7 +329,7 @@ def test_the_session_that_is_not_over_is_kept_for_the_next_decision(alpha: float
 def test_without_forced_exploration_no_session_is_looked_for() -> None:
     driver = ready("glr-kl-ucb-diminishing", scale=0.0).feed(0, *[0.5] * 20)
     assert driver.shared[glr_kl_ucb.SESSION] == 1.0
-    assert context(driver, 21) == 1.0
+    assert driver.common(21) == 1.0
 
 
 # --- Particles of change-point TS ---------------------------------------------------------------------------
@@ -358,5 +353,5 @@ def test_the_least_likely_run_goes_however_unlikely_all_are(least: int) -> None:
     driver = ready("changepoint-ts", rate=0.5, particles=3).feed(0, 1.0, 0.5, 0.25)
     laws = [law[:2] for law in particles(driver)]
     driver.memory[5::3, 0] = [1e-40 if particle == least else 1e-30 for particle in range(3)]
-    assert changepoint_thompson.make_room(driver.memory, 0, driver.numbers) == 2
+    assert changepoint_thompson.make_room(driver.memory, 0, driver.params) == 2
     assert [law[:2] for law in particles(driver)][:2] == [law for place, law in enumerate(laws) if place != least]

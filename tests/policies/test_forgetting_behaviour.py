@@ -35,9 +35,9 @@ def sizes(driver: Driver) -> list[float]:
 @pytest.mark.parametrize("arms", [2, 10])
 @pytest.mark.parametrize("horizon", [10, 1000, 10**6])
 def test_exp3_s_is_tuned_by_the_corollaries_of_its_paper(arms: int, horizon: int) -> None:
-    blind = db.policy("exp3-s", changes=1, horizon=horizon).numbers(arms)
+    blind = db.policy("exp3-s", changes=1, horizon=horizon).params(arms)
     assert blind[:2] == pytest.approx(exp3_s.tuned(arms, horizon))
-    told = db.policy("exp3-s").tuned(switches=7, horizon=horizon).numbers(arms)
+    told = db.policy("exp3-s").tuned(switches=7, horizon=horizon).params(arms)
     assert told[:2] == pytest.approx(exp3_s.tuned(arms, horizon, hardness=8))
 
 
@@ -49,12 +49,12 @@ def test_rexp3_is_tuned_by_the_theorem_of_its_paper(arms: int, horizon: int) -> 
         (db.policy("rexp3").tuned(switches=7, horizon=horizon), 7.0),
         (db.policy("rexp3", variation=2.5).tuned(switches=7, horizon=horizon), 2.5),
     ):
-        assert policy.numbers(arms)[:2] == pytest.approx(rexp3.tuned(arms, horizon, variation))
+        assert policy.params(arms)[:2] == pytest.approx(rexp3.tuned(arms, horizon, variation))
 
 
 @pytest.mark.parametrize(("switches", "horizon"), [(0, 100), (1, 1000), (7, 1000), (100, 10**6)])
 def test_d_ts_and_sw_ts_take_the_rules_of_their_upper_bound_cousins(switches: int, horizon: int) -> None:
-    discounted, windowed = (db.policy(name).tuned(switches, horizon).numbers(2)[-1] for name in ("d-ts", "sw-ts"))
+    discounted, windowed = (db.policy(name).tuned(switches, horizon).params(2)[-1] for name in ("d-ts", "sw-ts"))
     assert discounted == oracle.tuned_discount(switches, horizon)
     assert windowed == min(oracle.tuned_window(switches, horizon), horizon)
 
@@ -79,15 +79,15 @@ def test_a_policy_that_expects_one_change_is_not_told_those_of_the_path(name: st
     blind = db.policy(name, changes=1)
     assert not blind.needs_tuning
     assert blind.needs_horizon
-    told = [blind.tuned(switches, 1000).numbers(3).tolist() for switches in (0, 9)]
-    assert told[0] == told[1] != db.policy(name).tuned(9, 1000).numbers(3).tolist()
+    told = [blind.tuned(switches, 1000).params(3) for switches in (0, 9)]
+    assert told[0] == told[1] != db.policy(name).tuned(9, 1000).params(3)
     assert (db.policy(name).label, blind.label) == (name, f"{name}(changes=1)")
 
 
 def test_change_point_ts_without_a_rate_takes_the_changes_over_the_horizon() -> None:
     policy = db.policy("changepoint-ts", rate=None)
     assert policy.needs_tuning
-    assert policy.tuned(switches=5, horizon=1000).numbers(2)[-1] == 0.005
+    assert policy.tuned(switches=5, horizon=1000).params(2).rates == [0.005]
 
 
 @pytest.mark.parametrize("name", [*TUNED, "changepoint-ts"])
@@ -117,7 +117,7 @@ def test_a_common_scale_neither_overflows_nor_loses_the_latest_rewards(name: str
     assert driver.memory[0, 1] * driver.shared[0] == pytest.approx(2.0)
     assert driver.memory[0, 0] * driver.shared[0] == 0.0
     driver.choose(3002)
-    assert np.isfinite(driver.scratch[0]).all()
+    assert np.isfinite(driver.scores).all()
 
 
 def test_an_arm_of_sw_ts_is_back_at_its_prior_after_a_window_of_other_rewards() -> None:
@@ -141,7 +141,7 @@ def test_the_three_f_put_the_same_two_draws_together() -> None:
     for combine in ("min", "mean", "max"):
         driver = driven("f-dsw-ts", combine=combine).feed(0, 1.0, 0.0).feed(1, 1.0)
         driver.choose(4)
-        scores[combine] = driver.scratch[0].copy()
+        scores[combine] = driver.scores.copy()
     assert (scores["min"] < scores["max"]).all()
     np.testing.assert_allclose(scores["mean"], (scores["min"] + scores["max"]) / 2, rtol=1e-12)
 
@@ -161,7 +161,7 @@ def test_exp3_plays_every_arm_with_its_probability(name: str) -> None:
     probabilities = np.array(literal.probabilities(history, 4, 0.2, *given.values()))
     counts = np.zeros(4)
     for replication in range(size(20_000, least=500)):
-        driver.source = stream(5, replication)
+        driver.random = stream(5, replication)
         counts[driver.choose(len(history) + 1)] += 1
     assert stats.chisquare(counts, counts.sum() * probabilities).pvalue > ERROR_RATE
     assert probabilities[0] > 1.5 * probabilities[3]
@@ -183,7 +183,7 @@ def test_rexp3_neither_overflows_nor_forgets_its_sum_in_a_long_batch() -> None:
     assert log_weights[:2] == pytest.approx([20_000, 19_999])
     assert driver.shared[1] == pytest.approx(20_000 + math.log1p(math.exp(-1)))
     driver.choose(40_000)
-    assert np.isfinite(driver.scratch[0]).all()
+    assert np.isfinite(driver.scores).all()
 
 
 def test_a_reward_counts_by_the_probability_of_its_decision() -> None:

@@ -107,8 +107,8 @@ def agrees_with_oracle(
     driver = Driver(policy, arms, seed, interpreted=interpreted)
     history: History = []
     for step, arm in driver.play(rewards):
-        expected = ORACLES[policy.name](policy, history, arms, step, driver.source)
-        np.testing.assert_allclose(driver.scratch[0], expected, rtol=TOLERANCE, atol=TOLERANCE)
+        expected = ORACLES[policy.name](policy, history, arms, step, driver.random)
+        np.testing.assert_allclose(driver.scores, expected, rtol=TOLERANCE, atol=TOLERANCE)
         assert max(expected) - expected[arm] < TOLERANCE
         history.append((arm, float(rewards[step - 1, arm])))
 

@@ -1,4 +1,4 @@
-"""What a policy says of its own kind, seen in what it does: scores that stand still, knowledge, numbers, burn-in."""
+"""What a policy says of its own kind, seen in what it does: static indices, knowledge, numbers, burn-in."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ from dynabandit.policies import POLICIES, dynamic_thompson, rexp3
 from ready import READY
 
 GIVEN: dict[str, dict[str, Any]] = {"d-ucb": {"discount": 0.9}, "sw-ucb": {"window": 25}, **READY}
-SCORED = [name for name, kind in POLICIES.items() if kind.kernels.posterior is None]
+SCORED = [name for name, kind in POLICIES.items() if kind.functions.posterior is None]
 FADING = ["d-ucb", "d-kl-ucb", "d-ts", "f-dsw-ts"]
 
 
@@ -27,19 +27,19 @@ def scores_move(name: str) -> bool:
     before, played = np.full(3, np.nan), 0
     for step, arm in enumerate(any_number.integers(0, 3, 40).tolist(), start=1):
         for told, mean in enumerate([0.2, 0.5, 0.8] if step < 20 else [0.8, 0.5, 0.2]):
-            driver.policy.kernels.reveal(driver.memory, told, mean)
+            driver.functions.reveal(driver.state, told, mean)
         driver.choose(step)
-        moved = driver.scratch[0] != before
+        moved = driver.scores != before
         if step > 1 and moved[np.arange(3) != played].any():
             return True
-        driver.feed(arm, any_number.random()).last[arm] = step
-        before, played = driver.scratch[0].copy(), arm
+        driver.learn(arm, step, any_number.random())
+        before, played = driver.scores.copy(), arm
     return False
 
 
-def test_scores_are_said_to_stand_still_where_they_do() -> None:
-    still = {name for name in SCORED if not scores_move(name)}
-    assert still == {name for name in SCORED if POLICIES[name].kernels.still}
+def test_an_index_is_declared_static_if_it_is() -> None:
+    static = {name for name in SCORED if not scores_move(name)}
+    assert static == {name for name in SCORED if POLICIES[name].functions.static_index}
 
 
 def test_a_policy_is_said_to_be_informed_where_it_keeps_the_truth() -> None:
@@ -47,7 +47,7 @@ def test_a_policy_is_said_to_be_informed_where_it_keeps_the_truth() -> None:
     for name in POLICIES:
         driver = ready(name)
         before = driver.memory.copy()
-        driver.policy.kernels.reveal(driver.memory, 1, 0.625)
+        driver.functions.reveal(driver.state, 1, 0.625)
         if (driver.memory != before).any():
             informed.add(name)
     assert informed == {name for name, kind in POLICIES.items() if kind.informed}

@@ -106,9 +106,9 @@ def test_forced_exploration_plays_every_arm_equally_often_the_last_one_too(
     driver, forced = Driver(policy, arms=4), []
     history = []
     for step, arm in enumerate(run.arms[0].tolist(), start=1):
-        context = policy.kernels.context(driver.shared, step, driver.numbers)
-        if context < 0.0:
-            forced.append(int(-context) - 1)
+        common = driver.common(step)
+        if common < 0.0:
+            forced.append(int(-common) - 1)
             assert arm == forced[-1]
         driver.feed(arm, float(arm == 0))
         history.append(arm)
@@ -129,7 +129,7 @@ def test_the_share_of_forced_exploration_grows_with_the_root_of_the_number_of_re
     factor = restarts + 1 if schedule == "growing" else 5
     share = math.sqrt(factor * 2 * math.log(1000) / 1000)
     for step in range(1, 200):
-        turn = policy.kernels.context(driver.shared, step, driver.numbers)
+        turn = driver.common(step)
         expected = upper_bounds.in_turn(step, 2, share)
         assert (None if turn > 0.0 else int(-turn) - 1) == expected
 
@@ -146,8 +146,8 @@ def test_diminishing_exploration_grows_rare_and_begins_anew_with_a_restart() -> 
     driver = Driver(policy, arms=2)
     begins = []
     for step in range(1, 600):
-        context = policy.kernels.context(driver.shared, step, driver.numbers)
-        if context == -1.0:
+        common = driver.common(step)
+        if common == -1.0:
             begins.append(step)
         driver.feed(0, float(step % 2 if step < 300 else 1))
     restarted = int(driver.shared[glr_kl_ucb.LATEST])
@@ -158,7 +158,7 @@ def test_diminishing_exploration_grows_rare_and_begins_anew_with_a_restart() -> 
     ]
 
 
-def test_the_yardstick_forgets_the_arm_that_changed_and_no_other() -> None:
+def test_the_oracle_policy_forgets_the_arm_that_changed_and_no_other() -> None:
     driver = Driver(db.policy("oracle-restart"), arms=2)
     means = [[0.3, 0.6]] * 20 + [[0.9, 0.6]] * 5
     chosen = [arm for _, arm in driver.play(np.tile([0.0, 1.0], (25, 1)), means)]
@@ -166,11 +166,11 @@ def test_the_yardstick_forgets_the_arm_that_changed_and_no_other() -> None:
     assert driver.slot("plays").tolist() == [chosen[20:].count(0), chosen.count(1)]
 
 
-def test_the_yardstick_lets_small_moves_pass_but_not_their_sum() -> None:
+def test_the_oracle_policy_lets_small_moves_pass_but_not_their_sum() -> None:
     driver = Driver(db.policy("oracle-restart", tolerance=0.1), arms=2).feed(0, 1.0)
     ages = []
     for step in range(12):
-        driver.policy.kernels.reveal(driver.memory, 0, 0.5 + 0.03 * step)
+        driver.functions.reveal(driver.state, 0, 0.5 + 0.03 * step)
         ages.append(driver.slot("age")[0])
     assert ages == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]
 

@@ -87,11 +87,11 @@ def check_step(
         expected = upper_bounds.oracle_restart(history, arms, given_parameters, means)
     else:
         expected = upper_bounds.SCORES[name](history, arms, given_parameters)
-    np.testing.assert_allclose(driver.scratch[0], expected, rtol=TOLERANCE, atol=TOLERANCE)
-    if name == "cusum-ucb" and uniform(driver.source, EXPLORE, step, 0) < upper_bounds.cusum_exploration(
+    np.testing.assert_allclose(driver.scores, expected, rtol=TOLERANCE, atol=TOLERANCE)
+    if name == "cusum-ucb" and uniform(driver.random, EXPLORE, step, 0) < upper_bounds.cusum_exploration(
         given_parameters
     ):
-        assert arm == int(uniform(driver.source, EXPLORED_ARM, step, 0) * arms)
+        assert arm == int(uniform(driver.random, EXPLORED_ARM, step, 0) * arms)
         return
     first = max(expected)
     assert expected[arm] == first or first - expected[arm] < TOLERANCE

@@ -93,13 +93,18 @@ class Running:
     """A service in a thread of this process, on a real port; windows and keys are checked many times per second."""
 
     def __init__(
-        self, store: Store, max_connections: int = MAX_CONNECTIONS, clock: Clock | None = None, **options: Any
+        self,
+        store: Store,
+        max_connections: int = MAX_CONNECTIONS,
+        port: int = 0,
+        clock: Clock | None = None,
+        **options: Any,
     ) -> None:
         self.store = store
         self.clock = clock or Clock()
         options = {"maintenance_seconds": 0.02, "key_seconds": 0.02, **options}
         self.service = Service(store, clock=self.clock, **options)
-        self.server = make_server(self.service, max_connections=max_connections)
+        self.server = make_server(self.service, port=port, max_connections=max_connections)
         self.server.main_loop = self._main_loop  # type: ignore[method-assign]  # uvicorn's own ends up to 0.1 s later
         self._thread = threading.Thread(target=self.server.run, daemon=True)
         self._thread.start()

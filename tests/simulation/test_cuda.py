@@ -17,11 +17,11 @@ from dynabandit.core.compilation import compiled
 from dynabandit.core.precision import single
 from dynabandit.core.streams import stream
 from dynabandit.policies.argmax_tree import new_trees
-from dynabandit.policies.choose_arm import SCRATCH_ROWS
+from dynabandit.policies.choose_arm import Workspace, new_workspace
 from dynabandit.simulation.backends import in_single
 from dynabandit.simulation.cuda import launch
-from dynabandit.simulation.stepper import Record, State, make_episodes
-from dynabandit.simulation.work import initial_state
+from dynabandit.simulation.request import initial_states
+from dynabandit.simulation.stepper import Block, Paths, Replications, empty_record, make_play
 from gpu_cases import CASES, run_case
 
 
@@ -89,29 +89,22 @@ def test_wrong_backends_and_precisions_are_refused_before_any_work(wrong: dict[s
 def test_single_precision_agrees_in_law_and_without_beta_draws_nearly_number_for_number(name: str) -> None:
     """Fixed seeds; the mean of the differences is within 4.5 standard errors of 0, which chance breaks once in 10^5."""
     policy, world, arms, horizon, replications = db.policy(name), db.environment("case-1", arms=12), 12, 1000, 40
-    state = initial_state(policy, arms, np.zeros(replications, dtype=np.int64), horizon)
-    narrow = State(*(part.astype(np.float32) if part.dtype == float else part for part in state))
+    states = initial_states(policy, arms, np.zeros(replications, dtype=np.int64), horizon)
+    narrow = Replications(*(part.astype(np.float32) if part.dtype == float else part for part in states))
     paths = [world.path(horizon, seed=1, replication=r) for r in range(replications)]
     means = np.stack(paths).astype(np.float32)
-    record = Record(
-        np.array([horizon]),
-        np.zeros(replications),
-        np.zeros((replications, 1)),
-        np.zeros((replications, 1), dtype=np.uint8),
-        np.zeros((replications, 0), dtype=np.int32),
-        np.zeros((replications, 0), dtype=np.uint8),
-    )
-    table = policy.kernels.table(arms, horizon).astype(np.float32)
-    scratch = np.zeros((SCRATCH_ROWS, arms), dtype=np.float32)
-    trees = new_trees(policy.kernels, replications, arms).astype(np.float32)
-    compiled(single(make_episodes(policy.kernels, contest=False)))(  # in single precision a GPU draws every arm
-        narrow, record, table, scratch, trees, means, means.max(axis=2), 1, horizon, policy.burn_in, 0, stream(1)
-    )
+    record = empty_record(np.array([horizon]), replications, kept_steps=0)
+    trees = new_trees(policy.functions, replications, arms)
+    wide = new_workspace(policy.functions, arms, horizon)._replace(tree=trees)
+    space = Workspace(*(part.astype(np.float32) for part in wide))
+    block = Block(1, horizon, policy.burn_in, 0, False)
+    play = compiled(single(make_play(policy.functions, pruned=False)))  # in single precision a GPU draws every arm
+    play(narrow, record, Paths(means, means.max(axis=2)), block, space, stream(1))
     exact = db.simulate(policy, world, horizon=horizon, replications=replications, seed=1).total_regret
     # The same streams: most replications make the same choices, and the rest differ by chance, not in the mean.
     # Beta draws take fewer words of a stream in single precision, and so are others.
     difference = record.total - exact
-    assert policy.kernels.posterior is not None or (abs(difference) < 0.01).mean() > 0.3
+    assert policy.functions.posterior is not None or (abs(difference) < 0.01).mean() > 0.3
     assert abs(difference.mean()) < 4.5 * max(difference.std(), 1e-3) / replications**0.5
 
 

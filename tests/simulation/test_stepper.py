@@ -6,7 +6,8 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
 import dynabandit as db
-from dynabandit.simulation.stepper import add_switches, count_switches
+from dynabandit.simulation.compiled import count_switches
+from dynabandit.simulation.stepper import add_switches
 from oracles import paper as oracle
 
 # Few levels make many ties
@@ -53,9 +54,9 @@ def test_replications_are_counted_one_by_one() -> None:
 @given(st.integers(1, 10**6), st.data())
 def test_tuned_parameters_are_those_of_the_paper(horizon: int, data: st.DataObject) -> None:
     count = data.draw(st.integers(0, horizon - 1))
-    assert db.policy("d-ucb").tuned(count, horizon).numbers(2)[0] == oracle.tuned_discount(count, horizon)
+    assert db.policy("d-ucb").tuned(count, horizon).params(2).discount == oracle.tuned_discount(count, horizon)
     window = min(oracle.tuned_window(count, horizon), horizon)  # no path holds more
-    assert db.policy("sw-ucb").tuned(count, horizon).numbers(2)[0] == window
+    assert db.policy("sw-ucb").tuned(count, horizon).params(2).window == window
 
 
 @pytest.mark.parametrize("name", ["d-ucb", "sw-ucb"])
@@ -95,16 +96,16 @@ def test_a_given_parameter_is_not_tuned(name: str) -> None:
     assert db.policy(name).needs_tuning
 
 
-STILL = [name for name, kind in db.policies.POLICIES.items() if kind.kernels.still]
+STATIC = [name for name, kind in db.policies.POLICIES.items() if kind.functions.static_index]
 
 
 def asked_at_every_step(policy: db.policies.Policy) -> db.policies.Policy:
-    """The same policy, without its word that the scores stand still."""
+    """The same policy, without the statement that its index is static."""
     kind = type(policy)
-    return type(kind.__name__, (kind,), {"kernels": kind.kernels._replace(still=False)})(**policy.parameters)
+    return type(kind.__name__, (kind,), {"functions": kind.functions._replace(static_index=False)})(**policy.parameters)
 
 
-@pytest.mark.parametrize("name", STILL)
+@pytest.mark.parametrize("name", STATIC)
 @pytest.mark.parametrize("arms", [2, 3, 8, 13, 100, 257])
 def test_the_tree_chooses_as_a_scan_of_all_arms_does_at_every_step(name: str, arms: int) -> None:
     # Whole numbers of wins and equal arms make ties; without burn-in, all scores tie at first
@@ -120,10 +121,10 @@ def test_the_tree_chooses_as_a_scan_of_all_arms_does_at_every_step(name: str, ar
 
 
 @pytest.mark.parametrize("name", ["aff-ucb2", "sw-ucb", "ts"])
-def test_means_that_stand_still_are_written_once_and_change_nothing(name: str) -> None:
+def test_constant_means_are_written_once_and_change_nothing(name: str) -> None:
     world = db.environment("piecewise", starts=[1, 700, 705, 2600], means=[[0.2, 0.3], [0.3, 0.2], [0.9, 0.1], [0, 1]])
     path = db.environment("path", means=world.path(4000, seed=1))
-    assert path.still_until(1) == 1
+    assert path.constant_until(1) == 1
     short, long = (db.simulate(name, one, horizon=4000, replications=3, seed=4, keep="arms") for one in (world, path))
     assert (short.arms == long.arms).all()
     assert (short.regret == long.regret).all()

@@ -1,4 +1,4 @@
-"""The arms of a bandit: which there are, which of them can be chosen, and what is known about each."""
+"""The arms of a bandit: their names and columns, which of them can be chosen, and what is known about each."""
 
 import copy
 from collections.abc import Container, Sequence
@@ -8,13 +8,13 @@ import numpy as np
 
 from dynabandit.errors import integer, listed, nearest
 
-__all__ = ["Arm", "Arms", "Roster"]
+__all__ = ["Arm", "ArmColumns", "Arms"]
 
 
 class Arm(NamedTuple):
     """What a bandit knows about one arm.
 
-    Before the first reward the mean is NaN, or that of the prior where the policy's memory starts from one, as in DTS.
+    Before the first reward the mean is NaN, or the mean of the prior if the policy's memory starts from one, as in DTS.
     """
 
     mean: float
@@ -40,17 +40,17 @@ class Arms(dict[str, Arm]):
         return "\n".join(lines)
 
 
-class Roster:
-    """A column for every arm that a bandit ever had; the place of an arm never changes.
+class ArmColumns:
+    """A column for every arm that a bandit ever had; the column of an arm never changes.
 
-    `last` is the step of each arm's latest play, or the step at which it was added.
+    `last_played` is the step of each arm's latest play, or the step at which it was added.
 
     Examples
     --------
-    >>> roster = Roster(["red", "green", "blue"])
-    >>> roster.remove("green")
-    >>> roster.add("green", step=7)
-    >>> roster.names, roster.column("green"), roster.open_columns().tolist()
+    >>> columns = ArmColumns(["red", "green", "blue"])
+    >>> columns.remove("green")
+    >>> columns.add("green", step=7)
+    >>> columns.names, columns.of("green"), columns.available().tolist()
     (['red', 'green', 'blue', 'green'], 3, [0, 2, 3])
     """
 
@@ -64,22 +64,22 @@ class Roster:
         count = len(names)
         self.names = list(names)
         self.active, self.paused = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
-        self.last, self.plays = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-        self._find()
+        self.last_played, self.plays = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        self._index_names()
 
-    def _find(self) -> None:
+    def _index_names(self) -> None:
         self.index = {self.names[column]: int(column) for column in np.flatnonzero(self.active)}
 
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """All but the names: active, paused, last and plays."""
-        return self.active, self.paused, self.last, self.plays
+        """All but the names: active, paused, last_played and plays."""
+        return self.active, self.paused, self.last_played, self.plays
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def column(self, name: str) -> int:
-        """Return the column of an arm that was not removed, or raise an error that lists those there are."""
+    def of(self, name: str) -> int:
+        """Return the column of an arm that was not removed, or raise an error that lists the arms."""
         if isinstance(name, str) and name in self.index:
             return self.index[name]
         known = listed(self.index)
@@ -87,19 +87,13 @@ class Roster:
             raise ValueError(f"arm {name!r} was removed. Arms: {known}")
         raise ValueError(f"unknown arm {name!r}.{nearest(name, self.index)} Arms: {known}")
 
-    def open_columns(self) -> np.ndarray:
+    def available(self) -> np.ndarray:
         """Return the columns that can be chosen: neither removed nor paused."""
         return np.flatnonzero(self.active & ~self.paused)
 
-    def rarest(self, columns: np.ndarray, plays: int) -> int:
-        """Return the first of the least played of `columns`, or -1 where each had so many plays."""
-        counts = self.plays[columns]
-        place = int(counts.argmin())
-        return int(columns[place]) if counts[place] < plays else -1
-
     def play(self, column: int, step: int) -> None:
-        """Note that a column was chosen."""
-        self.last[column] = step
+        """Record that a column was chosen."""
+        self.last_played[column] = step
         self.plays[column] += 1
 
     def add(self, name: str, step: int) -> None:
@@ -107,33 +101,33 @@ class Roster:
         _check_name(name, self.index)
         self.names.append(name)
         self.active, self.paused = np.append(self.active, True), np.append(self.paused, False)
-        self.last, self.plays = np.append(self.last, step), np.append(self.plays, 0)
-        self._find()
+        self.last_played, self.plays = np.append(self.last_played, step), np.append(self.plays, 0)
+        self._index_names()
 
     def remove(self, name: str) -> None:
-        """Remove an arm for good."""
-        column = self.column(name)
+        """Remove an arm permanently."""
+        column = self.of(name)
         if len(self.index) <= 2:
             raise ValueError(f"cannot remove arm {name!r}: a bandit needs at least 2 arms")
         self.active[column] = False
-        self._find()
+        self._index_names()
 
-    def copy(self) -> "Roster":
-        """Return a roster that goes on from here by itself."""
+    def copy(self) -> "ArmColumns":
+        """Return an independent copy."""
         other = copy.copy(self)
         other.names = list(self.names)
-        other.active, other.paused, other.last, other.plays = (one.copy() for one in self.arrays)
+        other.active, other.paused, other.last_played, other.plays = (one.copy() for one in self.arrays)
         return other
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return all of it as plain numbers, a mapping for each column."""
+        """Return a mapping for each column."""
         keys = ("name", "active", "paused", "last", "plays")
         columns = zip(self.names, *(one.tolist() for one in self.arrays), strict=True)
         return [dict(zip(keys, values, strict=True)) for values in columns]
 
     @classmethod
-    def from_json(cls, arms: list[dict[str, Any]], step: int) -> "Roster":
-        """Return what `to_json` wrote after so many steps; a removed arm may share its name with another."""
+    def from_json(cls, arms: list[dict[str, Any]], step: int) -> "ArmColumns":
+        """Return what `to_json` wrote after `step` steps; a removed arm may have the name of another one."""
         taken: set[str] = set()
         for arm in arms:
             if not isinstance(arm["active"], bool):
@@ -143,15 +137,15 @@ class Roster:
                 taken.add(arm["name"])
         if len(taken) < 2:
             raise ValueError(f"at least 2 arms must be active, got {len(taken)}")
-        roster = cls([str(column) for column in range(len(arms))])
-        roster.names = [arm["name"] for arm in arms]
-        roster.active = np.array([arm["active"] for arm in arms], dtype=bool)
-        roster.paused = np.array([arm.get("paused", False) for arm in arms], dtype=bool)
-        roster.last, roster.plays = (
+        columns = cls([str(column) for column in range(len(arms))])
+        columns.names = [arm["name"] for arm in arms]
+        columns.active = np.array([arm["active"] for arm in arms], dtype=bool)
+        columns.paused = np.array([arm.get("paused", False) for arm in arms], dtype=bool)
+        columns.last_played, columns.plays = (
             np.array([integer(key, arm[key], 0, step) for arm in arms], dtype=np.int64) for key in ("last", "plays")
         )
-        roster._find()
-        return roster
+        columns._index_names()
+        return columns
 
 
 def _check_name(name: Any, taken: Container[str]) -> None:

@@ -11,28 +11,31 @@ from typing import Any
 import numpy as np
 
 from dynabandit.bandit import serialization
-from dynabandit.bandit.arms import Arm, Arms, Roster
-from dynabandit.bandit.traffic_limits import Shares
+from dynabandit.bandit.arms import Arm, ArmColumns, Arms
+from dynabandit.bandit.traffic_limits import TrafficLimits
+from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_SEED, LARGEST_STEP, SHARE, stream, uniform
 from dynabandit.errors import integer, reward as checked_reward
 from dynabandit.estimators.base import Belief
-from dynabandit.policies import Policy, compiled, policy as make_policy
-from dynabandit.policies.choose_arm import SCRATCH_ROWS
+from dynabandit.policies import Policy, PolicyState, policy as make_policy
+from dynabandit.policies.base import new_state
+from dynabandit.policies.choose_arm import Workspace, new_workspace
+from dynabandit.simulation import compiled
+from dynabandit.simulation.stepper import least_played_arm
 
 __all__ = ["TABLE_HORIZON", "Bandit"]
 
-LARGEST_SHARED = 10**8  # 0.8 GB; a state that large is of no use as JSON
-MANY_REWARDS = 4096  # taken in at a time
-TABLE_HORIZON = 1024  # how far the tables of a policy reach; past it the same numbers are computed one by one
+LARGEST_STATE = 10**8  # numbers, 0.8 GB: a larger state is of no use as JSON
+MANY_REWARDS = 4096  # learned at a time
+TABLE_HORIZON = 1024  # the length of a policy's table; beyond it the policy computes the same numbers one by one
 
 
 class Bandit:
-    """A policy behind a product of your own: ask it for an arm, tell it the reward.
+    """A policy that makes live decisions: ask it for an arm, and report the reward.
 
-    The same functions decide as in a simulation, from the same random streams: fed the same rewards, a bandit
-    makes the same choices. A `choose` is a step, whether or not its reward ever comes; a reward counts when it
-    arrives. Idle times count steps; the window of SW-UCB and the decay of D-UCB move with rewards.
-    Not safe for several threads at once.
+    It uses the functions and random streams of a simulation: with the same rewards, it makes the same choices. Each
+    `choose` is a step, whether or not its reward arrives; a reward counts when it arrives. Idle times are counted in
+    steps, the window of SW-UCB and the decay of D-UCB in rewards. Not safe for concurrent threads.
 
     Parameters
     ----------
@@ -41,9 +44,9 @@ class Bandit:
     arms
         The names of the arms, at least two different strings.
     seed
-        Of all randomness; by default an unpredictable one.
+        The seed of all randomness; by default an unpredictable one.
     parameters
-        Of the policy, where it is given by name.
+        The parameters of the policy, if it is given by name.
 
     Examples
     --------
@@ -55,7 +58,7 @@ class Bandit:
     >>> max(bandit.arms, key=lambda name: bandit.arms[name].plays)
     'blue'
 
-    It goes on where it stopped, bit for bit:
+    A restored bandit continues with the same choices:
 
     >>> again = db.Bandit.from_json(bandit.to_json())
     >>> [again.choose() for _ in range(5)] == [bandit.choose() for _ in range(5)]
@@ -66,34 +69,32 @@ class Bandit:
         self._policy = _usable(make_policy(policy, **parameters))
         self._seed = integer("seed", secrets.randbits(64) if seed is None else seed, 0, LARGEST_SEED)
         self._step = 0
-        self._roster = Roster(arms)
-        self._shares: Shares | None = None  # None while no arm has a limit
-        self._forget()
+        self._arms = ArmColumns(arms)
+        self._limits: TrafficLimits | None = None  # None if no arm has a limit
+        self._reset()
 
-    def _forget(self) -> None:
-        """Start the policy's state anew: nothing is known about any arm."""
-        columns = len(self._roster)
-        self._memory = np.zeros((_memory_size(self._policy, columns), columns))
-        self._shared = np.zeros(_shared_size(self._policy))
+    def _reset(self) -> None:
+        """Start the policy's state again, without any reward."""
+        columns = len(self._arms)
+        _check_size(self._policy, columns)
+        self._memory, self._shared, _ = new_state(self._policy, columns, self._policy.params(self._open_arms()))
         self._prepare()
-        self._policy.kernels.start(self._memory, self._shared, 0, self._numbers)
-        self._memory[:] = self._memory[:, :1]  # all arms start alike
+
+    def _open_arms(self) -> int:
+        return max(len(self._arms.available()), 1)
 
     def _prepare(self) -> None:
-        """Compute what follows from the policy, the seed and the number of arms."""
-        self._columns = self._roster.open_columns()
-        self._whole = len(self._columns) == len(self._roster)
-        self._numbers, self._table, self._scratch = self._sized(len(self._columns))
-        self._source = stream(self._seed)
-        self._burning = True
+        """Compute what follows from the policy, the seed and the arms."""
+        functions = self._policy.functions
+        self._columns = self._arms.available()
+        self._all_open = len(self._columns) == len(self._arms)
+        self._params, self._space = self._sized(self._open_arms())
+        self._signed_seed = compiled.signed_seed(self._seed)
+        self._in_burn_in = True
+        self._choose, self._learn = compiled.choose(functions), compiled.learn(functions)
 
-    def _sized(self, arms: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        arms = max(arms, 1)
-        return (
-            self._policy.numbers(arms),
-            self._policy.kernels.table(arms, TABLE_HORIZON),
-            np.empty((SCRATCH_ROWS, arms)),
-        )
+    def _sized(self, arms: int) -> tuple[np.ndarray, Workspace]:
+        return to_row(self._policy.params(arms)), new_workspace(self._policy.functions, arms, TABLE_HORIZON)
 
     @property
     def policy(self) -> Policy:
@@ -113,132 +114,144 @@ class Bandit:
     @property
     def arms(self) -> Arms:
         """What is known about each arm, by name."""
-        return Arms((name, self._describe(column)) for name, column in self._roster.index.items())
+        return Arms((name, self._describe(column)) for name, column in self._arms.index.items())
 
     def belief(self, column: int) -> Belief:
-        """Return what the policy holds of a column, also of an arm that was removed."""
+        """Return the policy's belief about a column, even if its arm was removed."""
         return self._policy.belief(self._memory[:, column], self._shared)
 
     def _describe(self, column: int) -> Arm:
-        roster = self._roster
+        arms = self._arms
         return Arm(
             *self.belief(column),
-            idle=self._step - int(roster.last[column]),
-            plays=int(roster.plays[column]),
-            paused=bool(roster.paused[column]),
+            idle=self._step - int(arms.last_played[column]),
+            plays=int(arms.plays[column]),
+            paused=bool(arms.paused[column]),
         )
 
     @property
     def names(self) -> Sequence[str]:
-        """The name of every column, removed arms included; the place of an arm never changes."""
-        return self._roster.names
+        """The name of every column, removed arms included; the column of an arm never changes."""
+        return self._arms.names
 
     @property
     def active(self) -> Collection[str]:
         """The names of the arms that were not removed."""
-        return self._roster.index.keys()
+        return self._arms.index.keys()
 
     def choose(self) -> str:
         """Return the arm to play now."""
-        return self._roster.names[self.choose_column()]
+        return self._arms.names[self.choose_column()]
 
     def choose_column(self) -> int:
         """Return the column of the arm to play now, its place in `names`."""
         step = integer("step", self._step + 1, 1, LARGEST_STEP)
         if len(self._columns) == 0:
             raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
-        column = self._pick(step) if self._shares is None else self._pick_with_shares(self._shares, step)
+        column = self._pick(step) if self._limits is None else self._pick_within(self._limits, step)
         self._step = step
-        self._roster.play(column, step)
+        self._arms.play(column, step)
         return column
 
     def _pick(self, step: int) -> int:
-        burning = self._burn_in(self._columns) if self._burning else -1
-        if burning >= 0:
-            return burning
-        self._burning = False
-        if not self._whole:
+        column = self._burn_in_column(self._columns) if self._in_burn_in else -1
+        if column >= 0:
+            return column
+        self._in_burn_in = False
+        if not self._all_open:
             return self._choose_among(self._columns, step)
-        everything = (self._memory, self._shared, self._roster.last, self._scratch)  # nothing to copy
-        choose = compiled.choose(self._policy.kernels)
-        return int(choose(*everything, step, self._numbers, self._table, self._source))
+        memory, shared, last_played, space = self._memory, self._shared, self._arms.last_played, self._space
+        return int(
+            self._choose(memory, shared, last_played, space.scratch, step, self._params, space.table, self._signed_seed)
+        )
 
-    def _pick_with_shares(self, shares: Shares, step: int) -> int:
-        columns = shares.open(self._columns)
-        place = shares.reserved(columns, uniform(self._source, SHARE, step, 0))
-        column = int(columns[place]) if place >= 0 else self._burn_in(columns)
+    def _pick_within(self, limits: TrafficLimits, step: int) -> int:
+        columns = limits.allowed(self._columns)
+        place = limits.reserved(columns, uniform(stream(self._seed), SHARE, step, 0))
+        column = int(columns[place]) if place >= 0 else self._burn_in_column(columns)
         if column < 0:
             column = self._choose_among(columns, step)
-        shares.plays[column] += 1
+        limits.plays[column] += 1
         return column
 
     def _choose_among(self, columns: np.ndarray, step: int) -> int:
-        return int(columns[compiled.choose(self._policy.kernels)(*self._seen(columns, step))])
+        params, space = self._sized(len(columns))
+        state = self._state_of(columns)
+        return int(columns[self._choose(*state, space.scratch, step, params, space.table, self._signed_seed)])
 
-    def _seen(self, columns: np.ndarray, step: int) -> tuple[Any, ...]:
-        """Return what a decision among some of the columns looks at."""
-        numbers, table, scratch = self._sized(len(columns))
+    def _state_of(self, columns: np.ndarray) -> PolicyState:
+        """Return a copy of the state of some of the columns."""
         memory = np.ascontiguousarray(self._memory[:, columns])
-        return memory, self._shared, self._roster.last[columns], scratch, step, numbers, table, self._source
+        return PolicyState(memory, self._shared, self._arms.last_played[columns])
 
-    def _burn_in(self, columns: np.ndarray) -> int:
-        """Return the column whose turn it is in the burn-in, or -1 after it."""
-        return self._roster.rarest(columns, self._policy.burn_in)
+    def _burn_in_column(self, columns: np.ndarray) -> int:
+        """Return the column that the burn-in plays, or -1 after the burn-in."""
+        place = least_played_arm(self._arms.plays[columns], self._policy.burn_in)
+        return int(columns[place]) if place >= 0 else -1
 
     def propensities(self, draws: int = 200) -> dict[str, float]:
-        """Return the probability that the next `choose` takes each arm, estimated from that many other draws.
+        """Return the probability that the next `choose` takes each arm, estimated from `draws` independent draws.
 
-        Where the policy decides without chance the result is exact, and so is the part of a least share.
+        If the policy decides without randomness the result is exact; so is the part of a minimum share.
         """
         draws = integer("draws", draws, 1, LARGEST_STEP)
         if len(self._columns) == 0:
             return {}
-        columns = self._columns if self._shares is None else self._shares.open(self._columns)
+        columns = self._columns if self._limits is None else self._limits.allowed(self._columns)
         counts = np.zeros(len(columns), dtype=np.int64)
-        burning = self._burn_in(columns)
+        step = self._step + 1
+        burning = self._burn_in_column(columns)
         if burning >= 0:
             counts[np.searchsorted(columns, burning)] = draws
         else:
-            compiled.count_choices(self._policy.kernels)(*self._seen(columns, self._step + 1), counts, draws)
+            params, space = self._sized(len(columns))
+            count = compiled.count_choices(self._policy.functions)
+            count(self._state_of(columns), step, params, space, stream(self._seed), counts, draws)
         probabilities = counts / draws
-        if self._shares is not None:
-            probabilities = self._shares.mixed(columns, probabilities)
-        return {self._roster.names[column]: float(p) for column, p in zip(columns, probabilities, strict=True)}
+        if self._limits is not None:
+            probabilities = self._limits.mixed(columns, probabilities)
+        return {self._arms.names[column]: float(p) for column, p in zip(columns, probabilities, strict=True)}
 
     def reward(self, arm: str, value: float) -> None:
-        """Take in a reward in [0, 1] of an arm that was chosen."""
-        self.reward_column(self._roster.column(arm), checked_reward(value))
+        """Learn a reward in [0, 1] of an arm that was chosen."""
+        self.reward_column(self._arms.of(arm), checked_reward(value))
 
-    def reward_column(self, column: int, value: float) -> None:
-        """Take in a reward of a column, also of an arm that was removed after it had been chosen.
+    def reward_column(self, column: int, value: float, decided_at: int | None = None) -> None:
+        """Learn a reward of a column, even if its arm was removed after it was chosen.
 
-        The idle time of the arm goes on counting from its latest choice, however late the reward is.
+        `decided_at` is the step of the decision, by default the latest one that chose the column. The idle time of the
+        arm is counted from its latest choice, however late the reward is.
         """
-        compiled.learn(self._policy.kernels)(self._memory, self._shared, column, value, self._numbers)
+        decided = compiled.LATEST_PLAY if decided_at is None else decided_at
+        last_played = self._arms.last_played
+        self._learn(self._memory, self._shared, last_played, column, value, decided, self._step, self._params)
 
     def reward_columns(self, rewards: Sequence[tuple[int, float]]) -> None:
-        """Take in many (column, reward) pairs in their order, as `reward_column` would, but much faster."""
+        """Learn many (column, reward) pairs in their order, as `reward_column` would, but much faster."""
         columns = np.array([column for column, _ in rewards], dtype=np.int64)
         values = np.array([value for _, value in rewards], dtype=np.float64)
-        compiled.learn_many(self._policy.kernels)(self._memory, self._shared, columns, values, self._numbers)
+        last_played = self._arms.last_played
+        decided_at, arrived_at = last_played[columns], np.full(len(columns), self._step)
+        learn_many = compiled.learn_many(self._policy.functions)
+        learn_many(self._memory, self._shared, last_played, columns, values, decided_at, arrived_at, self._params)
 
     def swapped(self, policy: Policy | str, rewards: Iterable[tuple[int, float]], **parameters: Any) -> "Bandit":
-        """Return a bandit that goes on from this step with another policy, warmed by (column, reward) pairs."""
+        """Return a bandit that continues from this step with another policy that has learned (column, reward) pairs."""
         other = self.copy()
         other._policy = _usable(make_policy(policy, **parameters))
-        other._forget()
+        other._reset()
         pairs = iter(rewards)
         while some := list(itertools.islice(pairs, MANY_REWARDS)):
             other.reward_columns(some)
         return other
 
     def adopting(self, other: "Bandit") -> "Bandit | None":
-        """Return a bandit that goes on from this step with the policy of another and all that it has learnt.
+        """Return a bandit that continues from this step with the policy of another bandit and what it has learned.
 
-        None where the other learnt about other arms: then only `swapped` gives what would have been learnt.
+        Returns None if the other bandit learned about other arms; `swapped` is then the only way.
         """
-        numbers = other._policy.numbers(max(len(self._columns), 1))
-        if len(self._roster) != len(other._roster) or not np.array_equal(numbers, other._numbers):
+        params = to_row(other._policy.params(self._open_arms()))
+        if len(self._arms) != len(other._arms) or not np.array_equal(params, other._params):
             return None
         taken = self.copy()
         taken._policy, taken._memory, taken._shared = other._policy, other._memory.copy(), other._shared.copy()
@@ -246,76 +259,78 @@ class Bandit:
         return taken
 
     def compile(self) -> None:
-        """Compile now what decisions and rewards need, and not at the first of each."""
+        """Compile the functions for decisions and rewards now instead of at their first use."""
         if len(self._columns) > 0:
             self._choose_among(self._columns, self._step + 1)
-        compiled.learn(self._policy.kernels)(self._memory.copy(), self._shared.copy(), 0, 0.0, self._numbers)
+        state = (self._memory.copy(), self._shared.copy(), self._arms.last_played)
+        self._learn(*state, 0, 0.0, 0, 0, self._params)
 
     def add_arm(self, name: str) -> None:
-        """Add an arm that nothing is known about yet; a removed arm's name can be used again."""
-        self._roster.add(name, self._step)
-        if self._shares is not None:
-            self._shares.grow()
+        """Add an arm without rewards; the name of a removed arm can be used again."""
+        self._arms.add(name, self._step)
+        if self._limits is not None:
+            self._limits.grow()
         self._memory = np.hstack([self._memory, np.zeros((len(self._memory), 1))])
         self._prepare()
-        self._policy.kernels.start(self._memory, self._shared, len(self._roster) - 1, self._numbers)
+        state = PolicyState(self._memory, self._shared, self._arms.last_played)
+        self._policy.functions.start(state, len(self._arms) - 1, self._policy.params(self._open_arms()))
 
     def remove_arm(self, name: str) -> None:
-        """Remove an arm: it is not chosen again, and takes no more rewards."""
-        self._roster.remove(name)
+        """Remove an arm: it is not chosen again, and accepts no more rewards."""
+        self._arms.remove(name)
         self._prepare()
 
     def pause_arm(self, name: str) -> None:
-        """Leave an arm out of every choice until `resume_arm`; its rewards still count."""
-        self._roster.paused[self._roster.column(name)] = True
+        """Exclude an arm from every choice until `resume_arm`; its rewards still count."""
+        self._arms.paused[self._arms.of(name)] = True
         self._prepare()
 
     def resume_arm(self, name: str) -> None:
         """Let a paused arm be chosen again."""
-        self._roster.paused[self._roster.column(name)] = False
+        self._arms.paused[self._arms.of(name)] = False
         self._prepare()
 
     def paused(self, name: str) -> bool:
         """Return whether an arm is paused."""
-        return bool(self._roster.paused[self._roster.column(name)])
+        return bool(self._arms.paused[self._arms.of(name)])
 
     def limit_arm(self, name: str, min_share: float = 0.0, max_share: float = 1.0) -> None:
-        """Keep the share that an arm gets of the decisions from now on between two bounds; see `Shares`."""
-        shares = self._shares or Shares(len(self._roster))
-        shares.limit(self._roster.column(name), min_share, max_share, self._roster.active)
-        self._shares = None if shares.unlimited else shares
+        """Limit the share of the decisions that an arm gets from now on; see `TrafficLimits`."""
+        limits = self._limits or TrafficLimits(len(self._arms))
+        limits.limit(self._arms.of(name), min_share, max_share, self._arms.active)
+        self._limits = None if limits.unlimited else limits
 
     def shares(self, name: str) -> tuple[float, float]:
-        """Return the least and the most share of an arm."""
-        column = self._roster.column(name)
-        return (0.0, 1.0) if self._shares is None else self._shares.of(column)
+        """Return the minimum and the maximum share of an arm."""
+        column = self._arms.of(name)
+        return (0.0, 1.0) if self._limits is None else self._limits.of(column)
 
     def copy(self) -> "Bandit":
-        """Return a bandit that goes on from here by itself."""
+        """Return an independent copy."""
         other = copy.copy(self)
-        other._roster = self._roster.copy()
+        other._arms = self._arms.copy()
         other._memory, other._shared = self._memory.copy(), self._shared.copy()
-        other._shares = copy.deepcopy(self._shares)
+        other._limits = copy.deepcopy(self._limits)
         other._prepare()
         return other
 
     def to_json(self) -> str:
-        """Return all there is to know as JSON; `from_json` goes on from it bit for bit."""
+        """Return the complete state as JSON; `from_json` continues with the same choices."""
         return serialization.write(
             {
                 "policy": self._policy.name,
                 "parameters": serialization.plain(self._policy.parameters),
                 "seed": self._seed,
                 "step": self._step,
-                "arms": self._roster.to_json(),
-                "shares": None if self._shares is None else self._shares.to_json(),
+                "arms": self._arms.to_json(),
+                "shares": None if self._limits is None else self._limits.to_json(),
                 "memory": [[serialization.number_to_json(value) for value in row] for row in self._memory.tolist()],
                 "shared": [serialization.number_to_json(value) for value in self._shared.tolist()],
             }
         )
 
     def state_hash(self) -> str:
-        """Return a hash of all there is to know: equal where two bandits will decide alike for ever.
+        """Return a hash of the complete state: two bandits with equal hashes make the same decisions from now on.
 
         Examples
         --------
@@ -325,45 +340,45 @@ class Bandit:
         >>> one.choose(), one.state_hash() == other.state_hash()
         ('a', False)
         """
-        shares = None if self._shares is None else self._shares.to_json()
-        parameters, names = serialization.plain(self._policy.parameters), self._roster.names
-        rest = [self._policy.name, parameters, self._seed, self._step, names, shares]
+        limits = None if self._limits is None else self._limits.to_json()
+        parameters, names = serialization.plain(self._policy.parameters), self._arms.names
+        rest = [self._policy.name, parameters, self._seed, self._step, names, limits]
         digest = hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())
-        for array in (*self._roster.arrays, self._memory, self._shared):
+        for array in (*self._arms.arrays, self._memory, self._shared):
             digest.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())
         return digest.hexdigest()
 
     @classmethod
     def from_json(cls, text: str, policy: Policy | None = None) -> "Bandit":
-        """Return the bandit that `to_json` wrote; `policy` is needed where it is not in the registry."""
+        """Return the bandit that `to_json` wrote; `policy` is needed if it is not in the registry."""
         if policy is not None and not isinstance(policy, Policy):
             raise TypeError(f"policy must be a policy object, and only where it is not in the registry, got {policy!r}")
         content = serialization.read(text)
         try:
             chosen = serialization.policy_of(content, policy)
             step = integer("step", content["step"], 0, LARGEST_STEP)
-            roster = Roster.from_json(content["arms"], step)
-            bandit = cls(chosen, [str(column) for column in range(len(roster))], seed=content["seed"])
-            shares = content.get("shares")
-            bandit._shares = None if shares is None else Shares.from_json(shares)
+            arms = ArmColumns.from_json(content["arms"], step)
+            bandit = cls(chosen, [str(column) for column in range(len(arms))], seed=content["seed"])
+            limits = content.get("shares")
+            bandit._limits = None if limits is None else TrafficLimits.from_json(limits)
             memory = np.array([[serialization.number_from_json(value) for value in row] for row in content["memory"]])
             shared = np.array([serialization.number_from_json(value) for value in content["shared"]])
             if memory.shape != bandit._memory.shape or shared.shape != bandit._shared.shape:
                 raise ValueError(f"its state has shape {memory.shape}, not {bandit._memory.shape}")
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"text must be what Bandit.to_json wrote, but cannot be read: {error}") from None
-        bandit._step, bandit._roster, bandit._memory, bandit._shared = step, roster, memory, shared
+        bandit._step, bandit._arms, bandit._memory, bandit._shared = step, arms, memory, shared
         bandit._prepare()
         return bandit
 
     def __repr__(self) -> str:
-        names = list(self._roster.index)
+        names = list(self._arms.index)
         shown = names if len(names) <= 5 else [*names[:4], "..."]
         return f"Bandit({self._policy.label}, arms [{', '.join(shown)}], step {self._step})"
 
 
 def _usable(policy: Policy) -> Policy:
-    """Return a policy that can decide without knowing the world, or raise an error."""
+    """Return the policy, or raise an error if it needs what only a simulation knows."""
     if policy.informed:
         raise ValueError(f"policy {policy.name!r} needs to be told the true means, which only a simulation knows")
     if policy.left_open:
@@ -372,26 +387,19 @@ def _usable(policy: Policy) -> Policy:
 
 
 def _needed(policy: Policy) -> str:
-    """Return the parameters that must be given: what to expect, or the one number that follows from it."""
+    """Return the parameters that must be given: changes and horizon, or the parameter that follows from them."""
     expected = " and ".join(f"{name}=..." for name in policy.left_open)
     follows = [name for name in ("discount", "window") if policy.parameters.get(name, 0) is None]
     return ", or ".join([expected, *(f"{name}=..." for name in follows)])
 
 
-def _memory_size(policy: Policy, arms: int) -> int:
-    """Return how many numbers the policy keeps of each arm, or raise an error where they are too many."""
-    size = policy.memory_size()
-    if size * arms > LARGEST_SHARED:
+def _check_size(policy: Policy, arms: int) -> None:
+    """Raise an error if the state of the policy would be too large."""
+    size, shared = policy.memory_size(), policy.shared_size()
+    if size * arms > LARGEST_STATE:
         raise ValueError(
             f"{policy.label} would keep {size} numbers of each of {arms} arms, "
-            f"but a bandit keeps at most {LARGEST_SHARED} in all"
+            f"but a bandit keeps at most {LARGEST_STATE} in all"
         )
-    return size
-
-
-def _shared_size(policy: Policy) -> int:
-    """Return how many numbers the policy keeps beside its arms, or raise an error where they are too many."""
-    size = policy.shared_size()
-    if size > LARGEST_SHARED:
-        raise ValueError(f"{policy.label} would keep {size} numbers, but a bandit keeps at most {LARGEST_SHARED}")
-    return size
+    if shared > LARGEST_STATE:
+        raise ValueError(f"{policy.label} would keep {shared} numbers, but a bandit keeps at most {LARGEST_STATE}")

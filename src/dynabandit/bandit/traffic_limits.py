@@ -1,4 +1,4 @@
-"""Shares: the least and the most that an arm gets of the decisions, whatever its policy would like."""
+"""Traffic limits: the smallest and the largest share of the decisions that an arm gets, whatever the policy prefers."""
 
 import math
 from typing import Any
@@ -7,17 +7,17 @@ import numpy as np
 
 from dynabandit.errors import number
 
-__all__ = ["Shares"]
+__all__ = ["TrafficLimits"]
 
 ROUNDING = 1e-9  # 0.1 * 30 is a little over 3, and must not allow a fourth play
 
 
-class Shares:
+class TrafficLimits:
     """The limits of each column, and the plays since they were last changed.
 
-    A least share is kept by chance: with that probability the arm is chosen whatever the policy thinks, so that
-    every arm with a least share keeps a known positive probability. A most share is kept by count: after n
-    decisions an arm was chosen at most ceil(most * n) times. Where both speak, the most share wins.
+    A minimum share holds in probability: with that probability the arm is chosen without asking the policy, so every
+    arm with a minimum share has a known positive propensity. A maximum share holds by count: after n decisions the arm
+    was chosen at most ceil(share * n) times. If they conflict, the maximum share takes precedence.
     """
 
     def __init__(self, columns: int) -> None:
@@ -26,13 +26,13 @@ class Shares:
         self.plays = np.zeros(columns, dtype=np.int64)
 
     def grow(self) -> None:
-        """Make room for one more arm, without limits."""
+        """Add an arm without limits."""
         self.least = np.append(self.least, 0.0)
         self.most = np.append(self.most, 1.0)
         self.plays = np.append(self.plays, 0)
 
     def limit(self, column: int, least: float, most: float, active: np.ndarray) -> None:
-        """Set the limits of one arm and start to count anew."""
+        """Set the limits of one arm and restart the count of plays."""
         least = number("min_share", least, 0.0, 1.0)
         most = number("max_share", most, 0.0, 1.0, open_low=True)
         if least > most:
@@ -47,7 +47,7 @@ class Shares:
         self.plays[:] = 0
 
     def of(self, column: int) -> tuple[float, float]:
-        """Return the least and the most share of a column."""
+        """Return the minimum and the maximum share of a column."""
         return float(self.least[column]), float(self.most[column])
 
     @property
@@ -55,31 +55,31 @@ class Shares:
         """Whether no arm has a limit."""
         return not self.least.any() and bool((self.most == 1.0).all())
 
-    def open(self, columns: np.ndarray) -> np.ndarray:
-        """Return the columns that the next decision may take: all of them where each is at its most."""
+    def allowed(self, columns: np.ndarray) -> np.ndarray:
+        """Return the columns that the next decision may choose: all of them if each is at its maximum."""
         after = int(self.plays.sum()) + 1
         room = self.plays[columns] + 1 <= np.ceil(self.most[columns] * after - ROUNDING)
         return columns[room] if room.any() else columns
 
     def reserved(self, columns: np.ndarray, uniform: float) -> int:
-        """Return which of `columns` a least share gives the decision to, or -1 to leave it to the policy."""
+        """Return the place in `columns` of the arm that its minimum share chooses, or -1 to ask the policy."""
         bounds = np.cumsum(self.least[columns])
         return -1 if uniform >= bounds[-1] else int(np.searchsorted(bounds, uniform, side="right"))
 
     def mixed(self, columns: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-        """Return the probability of each of `columns`, from those that the policy gives them."""
+        """Return the probability of each of `columns`, given the policy's probabilities."""
         least = self.least[columns]
         return least + max(0.0, 1.0 - math.fsum(least)) * probabilities
 
     def to_json(self) -> dict[str, Any]:
-        """Return all of it as plain lists."""
+        """Return the limits and plays as lists."""
         return {"least": self.least.tolist(), "most": self.most.tolist(), "plays": self.plays.tolist()}
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "Shares":
+    def from_json(cls, content: dict[str, Any]) -> "TrafficLimits":
         """Return what `to_json` wrote."""
-        shares = cls(0)
-        shares.least = np.array(content["least"], dtype=float)
-        shares.most = np.array(content["most"], dtype=float)
-        shares.plays = np.array(content["plays"], dtype=np.int64)
-        return shares
+        limits = cls(0)
+        limits.least = np.array(content["least"], dtype=float)
+        limits.most = np.array(content["most"], dtype=float)
+        limits.plays = np.array(content["plays"], dtype=np.int64)
+        return limits

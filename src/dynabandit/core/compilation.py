@@ -22,7 +22,7 @@ from numba.extending import register_jitable
 from dynabandit.core.fingerprint import fingerprint
 from dynabandit.core.numba_internals import cache_directory, has_symbol_counter, key_by_signature
 
-__all__ = ["cache_folder", "compiled", "compiled_for_cuda", "function_folder", "is_cached", "kernel"]
+__all__ = ["cache_folder", "compiled", "compiled_for_cuda", "function_folder", "inlined_kernel", "is_cached", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -36,6 +36,15 @@ NUMBA_SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBU
 def kernel(function: Function) -> Function:
     """Mark a function of numbers and arrays, so that Python, compiled code and CUDA kernels can call it."""
     return cast(Function, register_jitable(function))
+
+
+def inlined_kernel(function: Function) -> Function:
+    """Mark a function as `kernel` does, and copy its code into compiled callers.
+
+    It is meant for functions with array arguments that are called at every step: an actual call counts a reference to
+    each array, which takes longer than most decisions.
+    """
+    return cast(Function, register_jitable(forceinline=True)(function))
 
 
 def compiled(function: Function) -> Function:

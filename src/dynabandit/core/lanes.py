@@ -1,8 +1,7 @@
-"""How the arms of one replication are walked: by a processor alone, or by the lanes of a GPU's warp together.
+"""Lane groups: how the arms of one replication are divided over the lanes of a GPU warp, or visited by one CPU thread.
 
-A decision, a step and a path are written once, as if several walkers shared the arms. On a processor there is one
-walker, which visits them all, and what follows compiles to plain loops. On a GPU, `dynabandit.simulation.cuda` puts
-a lane in the place of each walker.
+A decision, a step and a path are written once, for a group of lanes that share the arms. On the CPU the group has one
+lane, and the functions below compile to plain loops. On a GPU, `dynabandit.simulation.cuda.kernels` defines the group.
 """
 
 from collections.abc import Callable
@@ -13,32 +12,32 @@ import numpy as np
 from dynabandit.core.argmax import top
 from dynabandit.core.compilation import kernel
 
-__all__ = ["ALONE", "Walk"]
+__all__ = ["SINGLE_LANE", "LaneGroup"]
 
 
-class Walk(NamedTuple):
-    """The functions with which walkers share the arms and meet again."""
+class LaneGroup(NamedTuple):
+    """The functions with which lanes divide the arms and exchange values."""
 
     rounds: Callable[[int], int]
-    """rounds(arms): in how many turns the walkers visit all arms, one each a turn."""
-    turns: Callable[[int, int], int]
-    """turns(start, end): the same for the arms from `start` up to `end`."""
-    place: Callable[[int, int], int]
-    """place(start, turn): this walker's arm at a turn; arms rise with the turns."""
-    inside: Callable[[int, int], bool]
-    """inside(arm, end): whether there is such an arm; at the last turn some walkers have none."""
-    leads: Callable[[], bool]
-    """leads(): whether this walker writes down what all have found."""
-    meet: Callable[[], None]
-    """meet(): wait until all walkers have come so far, and see what they wrote."""
+    """rounds(arms): the number of rounds in which the lanes visit all arms, one arm per lane and round."""
+    rounds_between: Callable[[int, int], int]
+    """rounds_between(start, end): the same for the arms from `start` up to `end`."""
+    arm_at: Callable[[int, int], int]
+    """arm_at(start, turn): the arm of this lane in a round, counted from `start`; it rises with the rounds."""
+    exists: Callable[[int, int], bool]
+    """exists(arm, end): whether `arm` is below `end`; in the last round some lanes have no arm."""
+    is_leader: Callable[[], bool]
+    """is_leader(): whether this lane writes the results of the group."""
+    sync: Callable[[], None]
+    """sync(): wait for all lanes; what they wrote before is visible afterwards."""
     top: Callable[[np.ndarray], tuple[float, int, int]]
-    """top(scores): the largest score of this walker's arms, the first arm that has it, and how many of them do."""
+    """top(scores): the largest score of this lane's arms, the first arm that has it, and how many have it."""
     highest: Callable[[float], float]
-    """highest(value): the largest value of all walkers."""
+    """highest(value): the largest value over all lanes."""
     lowest: Callable[[int], int]
-    """lowest(arm): the smallest arm of all walkers."""
-    only: Callable[[int, bool, bool], int]
-    """only(arm, holds, several): the arm of the only walker where `holds`, if not `several` there; else -1."""
+    """lowest(arm): the smallest arm over all lanes."""
+    unique: Callable[[int, bool, bool], int]
+    """unique(arm, holds, several): the arm of the one lane with `holds`; -1 if there are more, or it has `several`."""
 
 
 @kernel
@@ -47,27 +46,27 @@ def all_rounds(arms: int) -> int:
 
 
 @kernel
-def all_turns(start: int, end: int) -> int:
+def all_rounds_between(start: int, end: int) -> int:
     return end - start
 
 
 @kernel
-def next_place(start: int, turn: int) -> int:
+def next_arm(start: int, turn: int) -> int:
     return start + turn
 
 
 @kernel
-def always_inside(arm: int, end: int) -> bool:
+def always_exists(arm: int, end: int) -> bool:
     return True
 
 
 @kernel
-def always() -> bool:
+def always_leader() -> bool:
     return True
 
 
 @kernel
-def nobody_to_meet() -> None:
+def no_sync() -> None:
     return
 
 
@@ -82,10 +81,19 @@ def own_arm(arm: int) -> int:
 
 
 @kernel
-def own_only(arm: int, holds: bool, several: bool) -> int:
+def own_unique(arm: int, holds: bool, several: bool) -> int:
     return arm if holds and not several else -1
 
 
-ALONE = Walk(
-    all_rounds, all_turns, next_place, always_inside, always, nobody_to_meet, top, own_value, own_arm, own_only
+SINGLE_LANE = LaneGroup(
+    rounds=all_rounds,
+    rounds_between=all_rounds_between,
+    arm_at=next_arm,
+    exists=always_exists,
+    is_leader=always_leader,
+    sync=no_sync,
+    top=top,
+    highest=own_value,
+    lowest=own_arm,
+    unique=own_unique,
 )

@@ -1,9 +1,15 @@
-"""Environments: time in, the mean reward of each arm out."""
+"""Environments: the mean reward of each arm at each step."""
 
 from dataclasses import MISSING, fields
 from typing import Any
 
-from dynabandit.environments.base import Environment, Kernels
+from dynabandit.environments.base import (
+    BERNOULLI,
+    Environment,
+    EnvironmentFunctions,
+    EnvironmentStep,
+    RewardLaw,
+)
 from dynabandit.environments.burst import Burst
 from dynabandit.environments.exponential_clock import Case1, Case2, ExponentialClock
 from dynabandit.environments.needle import Needle
@@ -16,8 +22,9 @@ from dynabandit.environments.seasonal import Seasonal
 from dynabandit.errors import Needed, arguments, unknown
 
 __all__ = [
-    "ENVIRONMENTS", "PB1", "PB2", "Burst", "Case1", "Case2", "Case3", "Case4", "Environment", "ExponentialClock",
-    "Fixed", "Kernels", "LogisticWalk", "Needle", "Path", "Piecewise", "Recorded", "ReflectedWalk", "Rotting",
+    "ENVIRONMENTS", "PB1", "PB2", "Burst", "Case1", "Case2", "Case3", "Case4", "Environment",
+    "BERNOULLI", "EnvironmentFunctions", "EnvironmentStep", "ExponentialClock", "RewardLaw",
+    "Fixed", "LogisticWalk", "Needle", "Path", "Piecewise", "Recorded", "ReflectedWalk", "Rotting",
     "Seasonal", "SmallChanges", "environment",
 ]  # fmt: skip
 

@@ -1,83 +1,151 @@
-"""What every environment is: the mean reward of each arm, step by step."""
+"""The environment contract: how the mean reward of each arm evolves, and how rewards are drawn from the means."""
 
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from dynabandit.core.compilation import compiled, kernel
-from dynabandit.core.lanes import ALONE, Walk
-from dynabandit.core.streams import LARGEST_STEP, Stream, shifted, stream
+from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
+from dynabandit.core.records import NoParams, rows_reader
+from dynabandit.core.streams import LARGEST_STEP, REWARD, Stream, shifted, stream, uniform
 from dynabandit.errors import integer, keep
 
-__all__ = ["Environment", "Kernels", "make_path", "make_path_writer", "path_writer"]
+__all__ = [
+    "BERNOULLI", "Environment", "EnvironmentFunctions", "EnvironmentStep", "RewardLaw", "compiled_write_paths",
+    "make_write_path", "make_write_paths",
+]  # fmt: skip
 
 
-class Kernels(NamedTuple):
-    """The two functions that make up an environment; arms are independent of each other.
+class EnvironmentStep(NamedTuple):
+    """What is known when an arm's mean is computed."""
 
-    `state` is an array (slots, arms), `parameters` an array (parameters, arms), `table` what
-    `Environment.table` gives.
+    number: int  # 1, 2, ...; 0 at the start
+    arms: int
+    table: np.ndarray  # what `Environment.table` returns
+    random: Stream
+
+
+# Kernels are called with positional arguments. `params` has the type `EnvironmentFunctions.params`.
+class Start(Protocol):
+    """Write an arm's state at time 0."""
+
+    def __call__(self, state: np.ndarray, arm: int, step: EnvironmentStep, params: Any, /) -> None: ...
+
+
+class Advance(Protocol):
+    """Move an arm to the given step and return its mean there; steps come in order."""
+
+    def __call__(self, state: np.ndarray, arm: int, step: EnvironmentStep, params: Any, /) -> float: ...
+
+
+class EnvironmentFunctions(NamedTuple):
+    """The two kernels that make up an environment; arms are independent of each other.
+
+    `state` is an array (slots, arms). `params` is a named tuple of arrays with one number per arm.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> db.environments.Fixed.kernels._fields
-    ('start', 'advance')
+    >>> db.environments.Fixed.functions._fields
+    ('start', 'advance', 'params')
     """
 
-    start: Callable[..., None]
-    """start(state, arm, parameters, table, source): write the arm's state at time 0."""
-    advance: Callable[..., float]
-    """advance(state, arm, step, parameters, table, source): move the arm to `step`, return its mean there."""
+    start: Start
+    """start(state, arm, step, params): write the arm's state at time 0."""
+    advance: Advance
+    """advance(state, arm, step, params): move the arm to the step and return its mean there."""
+    params: type = NoParams
+    """The named tuple that `Environment.params` returns; each field is an array with one number per arm."""
+
+
+@kernel
+def draw_bernoulli(mean: float, arm: int, number: int, random: Stream) -> float:
+    """Return 1 with probability `mean`, else 0."""
+    return 1.0 if uniform(random, REWARD, number, arm) < mean else 0.0
+
+
+@kernel
+def mean_of_path(mean: float, plays: int) -> float:
+    """Return the mean of the path, however often the arm was played."""
+    return mean
+
+
+class RewardLaw(NamedTuple):
+    """How a reward follows from the mean of the path; the default is Bernoulli.
+
+    Examples
+    --------
+    >>> BERNOULLI.observes_plays
+    False
+    """
+
+    draw: Callable[[float, int, int, Stream], float] = draw_bernoulli
+    """draw(mean, arm, number, random): a reward in [0, 1] at step `number`."""
+    mean: Callable[[float, int], float] = mean_of_path
+    """mean(mean, plays): the arm's mean reward after so many earlier plays, given the mean of the path."""
+    dtype: type = np.uint8
+    """The type in which rewards are kept; `numpy.float64` unless they are 0 or 1."""
+
+    @property
+    def observes_plays(self) -> bool:
+        """Whether the mean of an arm depends on how often it was played."""
+        return self.mean is not mean_of_path
+
+
+BERNOULLI = RewardLaw()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """Base of all environments; a subclass is a frozen dataclass whose fields are its parameters.
+    """Base class of all environments; a subclass is a frozen dataclass whose fields are its parameters.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("small-changes")
-    >>> isinstance(world, db.Environment), world.arms, world.slots
+    >>> environment = db.environment("small-changes")
+    >>> isinstance(environment, db.Environment), environment.arms, environment.slots
     (True, 3, ('segment',))
     """
 
     name: ClassVar[str]
     slots: ClassVar[tuple[str, ...]]
-    kernels: ClassVar[Kernels]
+    functions: ClassVar[EnvironmentFunctions]
+    reward_law: ClassVar[RewardLaw] = BERNOULLI
 
     arms: int = 2
 
     def __post_init__(self) -> None:
         keep(self, arms=integer("arms", self.arms, 2))
 
-    def numbers(self) -> np.ndarray:
-        """Return the parameters of every arm as the array that the kernels read."""
-        return np.zeros((1, self.arms))
+    def params(self) -> Any:
+        """Return the parameters as the named tuple that the functions read."""
+        return NoParams(*self.per_arm(0.0))
+
+    def per_arm(self, *numbers: float | np.ndarray) -> list[np.ndarray]:
+        """Return each number, or one number per arm, as an array with one number per arm."""
+        return [np.full(self.arms, one, dtype=float) for one in numbers]
 
     def table(self) -> np.ndarray:
-        """Return what belongs to no single arm, as a two-dimensional array."""
+        """Return numbers that belong to no single arm, as a two-dimensional array."""
         return np.zeros((0, 0))
 
     @property
     def longest(self) -> int:
-        """The last step that the environment knows."""
+        """The last step that the environment defines."""
         return LARGEST_STEP
 
-    def still_until(self, step: int) -> int:
-        """Return the last step up to which every mean stays what it is at `step`.
+    def constant_until(self, step: int) -> int:
+        """Return the last step up to which every mean keeps its value of `step`.
 
-        Where that is later than `step`, `advance` is not asked in between: a simulation writes one row of means,
-        however many arms there are and however long it lasts.
+        `advance` is not called for the steps in between: a simulation writes one row of means for all of them.
 
         Examples
         --------
         >>> import dynabandit as db
-        >>> db.environment("case-1").still_until(10), db.environment("small-changes").still_until(10)
+        >>> db.environment("case-1").constant_until(10), db.environment("small-changes").constant_until(10)
         (10, 2999)
         """
         return step
@@ -88,7 +156,7 @@ class Environment:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.init}
 
     def check_horizon(self, horizon: int) -> int:
-        """Return `horizon`, or raise an error where the environment does not reach so far."""
+        """Return `horizon`, or raise an error if the environment ends before it."""
         horizon = integer("horizon", horizon, 1, LARGEST_STEP)
         if horizon > self.longest:
             raise ValueError(
@@ -97,7 +165,7 @@ class Environment:
         return horizon
 
     def path(self, horizon: int, seed: int, replication: int = 0) -> np.ndarray:
-        """Return one trajectory, an array (horizon, arms): the very one that a simulation uses.
+        """Return one trajectory, an array (horizon, arms): the one that a simulation uses.
 
         Examples
         --------
@@ -106,77 +174,81 @@ class Environment:
         (1000, 3)
         """
         horizon = self.check_horizon(horizon)
-        source = stream(seed, replication)
+        random = stream(seed, replication)
         state = np.zeros((1, len(self.slots), self.arms))
-        means = np.empty((1, horizon, self.arms))
-        best = np.empty((1, horizon))
-        path_writer(self.kernels)(state, self.numbers(), self.table(), means, best, 1, horizon, source)
+        means, best = np.empty((1, horizon, self.arms)), np.empty((1, horizon))
+        write = compiled_write_paths(self.functions)
+        write(state, np.array(self.params()), self.table(), means, best, 1, horizon, random)
         return means[0]
 
 
 @functools.cache
-def path_writer(kernels: Kernels) -> Callable[..., None]:
-    """Return the compiled `make_path_writer` of an environment."""
-    return compiled(make_path_writer(kernels))
+def compiled_write_paths(functions: EnvironmentFunctions) -> Callable[..., None]:
+    """Return the compiled `make_write_paths` of an environment."""
+    return compiled(make_write_paths(functions))
 
 
-def make_path_writer(kernels: Kernels) -> Callable[..., None]:
-    """Return write(state, parameters, table, means, best, first, steps, source), the next block of means.
+def make_write_paths(functions: EnvironmentFunctions) -> Callable[..., None]:
+    """Return write_paths(state, params, table, means, best, first, steps, random), the next block of all paths.
 
-    All but `parameters` and `table` have replications in front; `source` belongs to the first of them. `means`
-    gets `steps` steps from `first` on, and `best` the largest mean of each.
+    `state`, `means` and `best` have replications as their first axis; `random` belongs to the first of them. `means`
+    gets `steps` steps from step `first` on, and `best` the largest mean of each.
     """
-    write_path = make_path(kernels, ALONE)
+    write_path = make_write_path(functions, SINGLE_LANE)
 
     @kernel
-    def write(
+    def write_paths(
         state: np.ndarray,
-        parameters: np.ndarray,
+        params: np.ndarray,
         table: np.ndarray,
         means: np.ndarray,
         best: np.ndarray,
         first: int,
         steps: int,
-        source: Stream,
+        random: Stream,
     ) -> None:
         for row in range(means.shape[0]):
-            write_path(state[row], parameters, table, means[row], best[row], first, steps, shifted(source, row))
+            write_path(state[row], params, table, means[row], best[row], first, steps, shifted(random, row))
 
-    return write
+    return write_paths
 
 
-def make_path(kernels: Kernels, walk: Walk) -> Callable[..., None]:
-    """Return write_path(state, parameters, table, means, best, first, steps, source), for one replication."""
-    start, advance = kernels
-    rounds, place, inside, leads, highest = walk.rounds, walk.place, walk.inside, walk.leads, walk.highest
+def make_write_path(functions: EnvironmentFunctions, lanes: LaneGroup) -> Callable[..., None]:
+    """Return write_path(state, params, table, means, best, first, steps, random), for one replication."""
+    start, advance, read_params = functions.start, functions.advance, rows_reader(functions.params)
+    rounds, arm_at, exists, is_leader, highest = (
+        lanes.rounds, lanes.arm_at, lanes.exists, lanes.is_leader, lanes.highest,
+    )  # fmt: skip
 
     @kernel
     def write_path(
         state: np.ndarray,
-        parameters: np.ndarray,
+        matrix: np.ndarray,
         table: np.ndarray,
         means: np.ndarray,
         best: np.ndarray,
         first: int,
         steps: int,
-        source: Stream,
+        random: Stream,
     ) -> None:
         arms = means.shape[1]
+        params = read_params(matrix)
         if first == 1:
             for turn in range(rounds(arms)):
-                if inside(place(0, turn), arms):
-                    start(state, place(0, turn), parameters, table, source)
-        for step in range(steps):
-            row = means[step]
+                if exists(arm_at(0, turn), arms):
+                    start(state, arm_at(0, turn), EnvironmentStep(0, arms, table, random), params)
+        for offset in range(steps):
+            step = EnvironmentStep(first + offset, arms, table, random)
+            row = means[offset]
             largest = 0.0
             for turn in range(rounds(arms)):
-                arm = place(0, turn)
-                if inside(arm, arms):
-                    mean = advance(state, arm, first + step, parameters, table, source)
+                arm = arm_at(0, turn)
+                if exists(arm, arms):
+                    mean = advance(state, arm, step, params)
                     row[arm] = mean
                     largest = max(largest, mean)
             largest = highest(largest)
-            if leads():
-                best[step] = largest
+            if is_leader():
+                best[offset] = largest
 
     return write_path

@@ -1,48 +1,54 @@
-"""A burst of changes in a world that is still before and after."""
+"""Constant means with one burst of changes."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import LARGEST_STEP, PATH, START, Stream, uniform, uniform_pair, words
-from dynabandit.environments.base import Environment, Kernels
+from dynabandit.core.streams import LARGEST_STEP, PATH, START, uniform, uniform_pair, words
+from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.errors import integer, keep, number
 
 __all__ = ["Burst"]
 
-FIRST, END, RATE = range(3)
+
+class Params(NamedTuple):
+    """The first step of the burst, the first step after it, and the rate of changes."""
+
+    first: np.ndarray
+    end: np.ndarray
+    rate: np.ndarray
 
 
 @kernel
-def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> None:
-    state[0, arm] = uniform(source, START, 0, arm)
+def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> None:
+    state[0, arm] = uniform(step.random, START, 0, arm)
 
 
 @kernel
-def advance(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> float:
-    if parameters[FIRST, arm] <= step < parameters[END, arm]:
-        level, chance = uniform_pair(words(source, PATH, step, arm, 0))
-        if chance < parameters[RATE, arm]:
+def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
+    if params.first[arm] <= step.number < params.end[arm]:
+        level, chance = uniform_pair(words(step.random, PATH, step.number, arm, 0))
+        if chance < params.rate[arm]:
             state[0, arm] = level
     return state[0, arm]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Burst(Environment):
-    """Means from U(0, 1) that stand still, but for one stretch of steps in which each arm draws new ones often.
+    """Means drawn from U(0, 1) that are constant, except for one period in which each arm draws new means often.
 
-    A policy that tunes its forgetting to the number of changes forgets too fast before and after.
+    A policy whose forgetting is tuned to the number of changes forgets too fast before and after the burst.
 
     Parameters
     ----------
     arms
-        How many arms.
+        The number of arms.
     first
-        The first step of the burst; with a shorter horizon nothing changes at all.
+        The first step of the burst; with a shorter horizon there are no changes.
     length
-        How many steps the burst lasts.
+        The number of steps of the burst.
     rate
         The probability that an arm draws a new mean at a step of the burst, in [0, 1].
 
@@ -55,12 +61,12 @@ class Burst(Environment):
 
     References
     ----------
-    The opposite of changes that are spread evenly, as the tuning rules of Garivier & Moulines (2011) assume.
+    None; it is the opposite of the evenly spread changes that the tuning rules of Garivier & Moulines (2011) assume.
     """
 
     name: ClassVar[str] = "burst"
     slots: ClassVar[tuple[str, ...]] = ("mean",)
-    kernels: ClassVar[Kernels] = Kernels(start, advance)
+    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
 
     first: int = 4000
     length: int = 1000
@@ -72,11 +78,10 @@ class Burst(Environment):
         length = integer("length", self.length, 0, LARGEST_STEP)
         keep(self, first=first, length=length, rate=number("rate", self.rate, 0.0, 1.0))
 
-    def numbers(self) -> np.ndarray:
-        rows = [[float(self.first)], [float(self.first + self.length)], [self.rate]]
-        return np.repeat(rows, self.arms, axis=1)
+    def params(self) -> Params:
+        return Params(*self.per_arm(float(self.first), float(self.first + self.length), self.rate))
 
-    def still_until(self, step: int) -> int:
+    def constant_until(self, step: int) -> int:
         if step >= self.first + self.length or self.length == 0 or self.rate == 0.0:
             return LARGEST_STEP
         return max(step, self.first - 1)

@@ -4,60 +4,68 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
-from typing import ClassVar, cast
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import PATH, START, Stream, uniform_pair, words
-from dynabandit.environments.base import Environment, Kernels
+from dynabandit.core.streams import PATH, START, uniform_pair, words
+from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.errors import integer, keep, number
 
 __all__ = ["Case1", "Case2", "ExponentialClock"]
 
 MEAN, NEXT_CHANGE = range(2)
-RATE, LOW, HIGH = range(3)
 NEVER = 1e18
 
 
-@kernel
-def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> None:
-    renew(state, arm, 0, parameters, words(source, START, 0, arm, 0))
+class Params(NamedTuple):
+    """The rate of each arm's clock, and the bounds of its means."""
+
+    rate: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
 
 @kernel
-def advance(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> float:
-    if step >= state[NEXT_CHANGE, arm]:
-        renew(state, arm, step, parameters, words(source, PATH, step, arm, 0))
+def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> None:
+    renew(state, arm, step, params, words(step.random, START, 0, arm, 0))
+
+
+@kernel
+def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
+    if step.number >= state[NEXT_CHANGE, arm]:
+        renew(state, arm, step, params, words(step.random, PATH, step.number, arm, 0))
     return state[MEAN, arm]
 
 
 @kernel
-def renew(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, four: tuple[int, int, int, int]) -> None:
+def renew(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params, four: tuple[int, int, int, int]) -> None:
     """Draw a new mean and the step of the next change."""
     level, clock = uniform_pair(four)
-    low = parameters[LOW, arm]
-    state[MEAN, arm] = low + (parameters[HIGH, arm] - low) * level
+    low = params.low[arm]
+    state[MEAN, arm] = low + (params.high[arm] - low) * level
     # A step has a change with probability 1 - exp(-theta), so P(no change in n steps) = exp(-theta n)
-    rate = parameters[RATE, arm]
+    rate = params.rate[arm]
     exponential = -math.log(clock)
     # Compiled code counts in 64 bits: a wait beyond NEVER would come out negative
     wait = exponential / rate if rate > exponential / NEVER else NEVER
-    state[NEXT_CHANGE, arm] = step + max(math.ceil(wait), 1)
+    state[NEXT_CHANGE, arm] = step.number + max(math.ceil(wait), 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExponentialClock(Environment):
-    """Each arm keeps its mean until its clock rings, then draws a new one from U(low, high).
+    """Each arm keeps its mean until its Poisson clock rings, then draws a new mean from U(low, high).
 
     Parameters
     ----------
     rates
-        The rate theta of each arm's Poisson clock, per step; 0 never rings.
+        The rate theta of each arm's Poisson clock per step; with 0 it never rings.
     low, high
         The bounds of each arm's mean, in [0, 1].
     arms
-        How many arms, at least as many as rates, which is the default. More arms take the parameters in turn.
+        The number of arms, at least the number of rates, which is the default. If there are more arms, the parameters
+        are repeated in order.
 
     Examples
     --------
@@ -73,7 +81,7 @@ class ExponentialClock(Environment):
 
     name: ClassVar[str] = "exponential-clock"
     slots: ClassVar[tuple[str, ...]] = ("mean", "next_change")
-    kernels: ClassVar[Kernels] = Kernels(start, advance)
+    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
 
     rates: Sequence[float]
     low: Sequence[float]
@@ -104,19 +112,18 @@ class ExponentialClock(Environment):
         if self.arms < len(self.rates):
             raise ValueError(f"arms must be at least {len(self.rates)}, one for each of rates, got {self.arms}")
 
-    def numbers(self) -> np.ndarray:
-        rows = [list(islice(cycle(row), self.arms)) for row in (self.rates, self.low, self.high)]
-        return np.array(rows)
+    def params(self) -> Params:
+        return Params(*(np.array(list(islice(cycle(row), self.arms))) for row in (self.rates, self.low, self.high)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case1(ExponentialClock):
-    """The paper's Case 1: abrupt changes in [0, 1], rare in odd arms and frequent in even arms.
+    """The paper's Case 1: abrupt changes within [0, 1], rare in odd arms and frequent in even arms.
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
 
     Examples
     --------
@@ -143,12 +150,12 @@ class Case1(ExponentialClock):
 
 @dataclass(frozen=True, kw_only=True)
 class Case2(Case1):
-    """The paper's Case 2: as Case 1, but odd arms in [0.3, 1] and even arms in [0, 0.7].
+    """The paper's Case 2: as Case 1, but with means of odd arms in [0.3, 1] and of even arms in [0, 0.7].
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
 
     Examples
     --------

@@ -1,50 +1,56 @@
-"""A needle in a haystack: very many arms, and one that is good."""
+"""Very many arms, one of which is good."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import LARGEST_STEP, PATH, Stream, uniform
-from dynabandit.environments.base import Environment, Kernels
+from dynabandit.core.streams import LARGEST_STEP, PATH, uniform
+from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.errors import integer, keep, number
 
 __all__ = ["Needle"]
 
 STRETCH, MEAN = range(2)
-LOW, HIGH, PERIOD = range(3)
 FOR_ALL = 0  # the arm in the key of a draw that all arms share
 
 
+class Params(NamedTuple):
+    """The mean of all arms but one, the mean of that one, and how many steps it stays."""
+
+    low: np.ndarray
+    high: np.ndarray
+    period: np.ndarray
+
+
 @kernel
-def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> None:
+def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> None:
     state[STRETCH, arm] = -1.0
 
 
 @kernel
-def advance(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> float:
-    stretch = (step - 1) // int(parameters[PERIOD, arm])
+def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
+    stretch = (step.number - 1) // int(params.period[arm])
     if stretch != state[STRETCH, arm]:
-        arms = parameters.shape[1]
-        needle = min(int(uniform(source, PATH, stretch + 1, FOR_ALL) * arms), arms - 1)
+        needle = min(int(uniform(step.random, PATH, stretch + 1, FOR_ALL) * step.arms), step.arms - 1)
         state[STRETCH, arm] = stretch
-        state[MEAN, arm] = parameters[HIGH, arm] if arm == needle else parameters[LOW, arm]
+        state[MEAN, arm] = params.high[arm] if arm == needle else params.low[arm]
     return state[MEAN, arm]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Needle(Environment):
-    """Very many arms: one of them is good, and after each period another one may be.
+    """Very many arms, one of which is good; after each period another arm may become the good one.
 
     Parameters
     ----------
     arms
-        How many arms, each equally likely to be the good one.
+        The number of arms; each is equally likely to be the good one.
     low, high
-        The mean of every arm but one, and the mean of that one, in [0, 1].
+        The mean of all arms except the good one, and the mean of the good one, in [0, 1].
     period
-        How many steps the good arm stays; each time all arms have the same chance, the last one too.
+        The number of steps after which the good arm is drawn again from all arms.
 
     Examples
     --------
@@ -60,7 +66,7 @@ class Needle(Environment):
 
     name: ClassVar[str] = "needle"
     slots: ClassVar[tuple[str, ...]] = ("stretch", "mean")
-    kernels: ClassVar[Kernels] = Kernels(start, advance)
+    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
 
     arms: int = 200
     low: float = 0.2
@@ -74,8 +80,8 @@ class Needle(Environment):
             raise ValueError(f"low must not be above high, got {self.low!r} and {self.high!r}")
         keep(self, period=integer("period", self.period, 1, LARGEST_STEP))
 
-    def numbers(self) -> np.ndarray:
-        return np.repeat([[self.low], [self.high], [float(self.period)]], self.arms, axis=1)
+    def params(self) -> Params:
+        return Params(*self.per_arm(self.low, self.high, float(self.period)))
 
-    def still_until(self, step: int) -> int:
+    def constant_until(self, step: int) -> int:
         return ((step - 1) // self.period + 1) * self.period

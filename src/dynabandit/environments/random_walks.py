@@ -1,36 +1,41 @@
-"""Drift: random walks inside [0, 1], by reflection or through the logistic function."""
+"""Drift: random walks in [0, 1], by reflection or through the logistic function."""
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import PATH, START, Stream, normal_pair, uniform, words
-from dynabandit.environments.base import Environment, Kernels
+from dynabandit.core.streams import PATH, START, normal_pair, uniform, words
+from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.errors import keep, number
 
 __all__ = ["Case3", "Case4", "LogisticWalk", "ReflectedWalk"]
 
 POSITION, SPARE = range(2)  # SPARE: the second normal number of a pair, for the next step
-DEVIATION = 0
+
+
+class Params(NamedTuple):
+    """The standard deviation of one step of each walk."""
+
+    deviation: np.ndarray
 
 
 @kernel
-def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> None:
+def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> None:
     # mu_0 of Case 3 from its stationary law, z_0 of Case 4 as in equation (29): both uniform on (0, 1)
-    state[POSITION, arm] = uniform(source, START, 0, arm)
+    state[POSITION, arm] = uniform(step.random, START, 0, arm)
 
 
 @kernel
-def innovation(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, source: Stream) -> float:
+def innovation(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
     """Return omega_t: odd steps draw a pair of normal numbers, even steps use the second of it."""
-    if step & 1:
-        now, state[SPARE, arm] = normal_pair(words(source, PATH, step, arm, 0))
+    if step.number & 1:
+        now, state[SPARE, arm] = normal_pair(words(step.random, PATH, step.number, arm, 0))
     else:
         now = state[SPARE, arm]
-    return parameters[DEVIATION, arm] * now
+    return params.deviation[arm] * now
 
 
 @kernel
@@ -52,31 +57,27 @@ def logistic(z: float) -> float:
 
 
 @kernel
-def reflected_advance(
-    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
-) -> float:
-    state[POSITION, arm] = reflect(state[POSITION, arm] + innovation(state, arm, step, parameters, source))
+def reflected_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
+    state[POSITION, arm] = reflect(state[POSITION, arm] + innovation(state, arm, step, params))
     return state[POSITION, arm]
 
 
 @kernel
-def logistic_advance(
-    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
-) -> float:
-    state[POSITION, arm] += innovation(state, arm, step, parameters, source)
+def logistic_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
+    state[POSITION, arm] += innovation(state, arm, step, params)
     return logistic(state[POSITION, arm])
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReflectedWalk(Environment):
-    """Each mean is a random walk that is reflected at 0 and 1; in the long run it is uniform.
+    """Each mean is a random walk reflected at 0 and 1, with a uniform stationary distribution.
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
     variance
-        Of one step of the walk.
+        The variance of one step of the walk.
 
     Examples
     --------
@@ -92,7 +93,7 @@ class ReflectedWalk(Environment):
 
     name: ClassVar[str] = "reflected-walk"
     slots: ClassVar[tuple[str, ...]] = ("position", "spare")
-    kernels: ClassVar[Kernels] = Kernels(start, reflected_advance)
+    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, reflected_advance, Params)
 
     variance: float = 0.0001
 
@@ -100,20 +101,20 @@ class ReflectedWalk(Environment):
         super().__post_init__()
         keep(self, variance=number("variance", self.variance, 0.0, math.inf))
 
-    def numbers(self) -> np.ndarray:
-        return np.full((1, self.arms), math.sqrt(self.variance))
+    def params(self) -> Params:
+        return Params(*self.per_arm(math.sqrt(self.variance)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticWalk(ReflectedWalk):
-    """Each mean is the logistic function of a random walk; in the long run it nears 0 or 1.
+    """Each mean is the logistic function of a random walk; in the long run it approaches 0 or 1.
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
     variance
-        Of one step of the walk.
+        The variance of one step of the walk.
 
     Examples
     --------
@@ -127,19 +128,19 @@ class LogisticWalk(ReflectedWalk):
     """
 
     name: ClassVar[str] = "logistic-walk"
-    kernels: ClassVar[Kernels] = Kernels(start, logistic_advance)
+    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, logistic_advance, Params)
 
     variance: float = 0.001
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case3(ReflectedWalk):
-    """The paper's Case 3: a reflected random walk with variance 0.0001.
+    """The paper's Case 3: reflected random walks with variance 0.0001.
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
 
     Examples
     --------
@@ -159,12 +160,12 @@ class Case3(ReflectedWalk):
 
 @dataclass(frozen=True, kw_only=True)
 class Case4(LogisticWalk):
-    """The paper's Case 4: the logistic function of a random walk with variance 0.001.
+    """The paper's Case 4: logistic functions of random walks with variance 0.001.
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
 
     Examples
     --------

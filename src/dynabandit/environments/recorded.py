@@ -1,35 +1,43 @@
-"""An environment that was recorded: how often each arm paid, period by period."""
+"""Means recorded from data: the success rate of each arm in each period."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import LARGEST_STEP, Stream
-from dynabandit.environments.base import Environment, Kernels
+from dynabandit.core.streams import LARGEST_STEP
+from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.environments.scheduled import mean_rewards, start
 from dynabandit.errors import integer, keep
 
 __all__ = ["Recorded"]
 
 
+class Params(NamedTuple):
+    """How many steps a period lasts."""
+
+    period: np.ndarray
+
+
 @kernel
-def advance(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> float:
-    return table[(step - 1) // int(parameters[0, arm]), arm]
+def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
+    return step.table[(step.number - 1) // int(params.period[arm]), arm]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recorded(Environment):
-    """Recorded rates: in each period, a reward is one of the outcomes that an arm had then, drawn at random.
+    """Rates recorded from data: a reward in a period is one of the arm's outcomes in that period, drawn at random.
+
+    `dynabandit.offline.flights` provides such rates for one year of flights.
 
     Parameters
     ----------
     rates
-        An array of periods x arms with the share of outcomes that were good, in [0, 1].
+        An array (periods, arms) with the share of successes, in [0, 1].
     period
-        How many steps a period lasts.
+        The number of steps per period.
 
     Examples
     --------
@@ -40,12 +48,12 @@ class Recorded(Environment):
 
     References
     ----------
-    Recorded by the user; `dynabandit.offline.flights` has those of a year of flights.
+    None; the rates are provided by the user.
     """
 
     name: ClassVar[str] = "recorded"
     slots: ClassVar[tuple[str, ...]] = ("unused",)
-    kernels: ClassVar[Kernels] = Kernels(start, advance)
+    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
 
     arms: int = field(default=0, init=False)
     rates: Sequence[Sequence[float]] | np.ndarray = field(repr=False)
@@ -56,13 +64,13 @@ class Recorded(Environment):
         rates.setflags(write=False)
         keep(self, rates=rates, arms=rates.shape[1], period=integer("period", self.period, 1, LARGEST_STEP))
 
-    def numbers(self) -> np.ndarray:
-        return np.full((1, self.arms), float(self.period))
+    def params(self) -> Params:
+        return Params(*self.per_arm(float(self.period)))
 
     def table(self) -> np.ndarray:
         return np.asarray(self.rates)
 
-    def still_until(self, step: int) -> int:
+    def constant_until(self, step: int) -> int:
         return ((step - 1) // self.period + 1) * self.period
 
     @property

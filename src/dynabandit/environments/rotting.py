@@ -1,52 +1,59 @@
-"""Rot: arms that are best when they are fresh."""
+"""Means that decay with time."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import START, Stream, uniform_pair, words
-from dynabandit.environments.base import Environment, Kernels
+from dynabandit.core.streams import START, uniform_pair, words
+from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.errors import keep, number
 
 __all__ = ["Rotting"]
 
 INITIAL, RATE = range(2)
-LOW, HIGH, FASTEST, SLOWEST = range(4)
+
+
+class Params(NamedTuple):
+    """The bounds of each arm's first mean and of its half-life."""
+
+    low: np.ndarray
+    high: np.ndarray
+    fastest: np.ndarray
+    slowest: np.ndarray
 
 
 @kernel
-def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> None:
-    level, speed = uniform_pair(words(source, START, 0, arm, 0))
-    low = parameters[LOW, arm]
-    state[INITIAL, arm] = low + (parameters[HIGH, arm] - low) * level
+def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> None:
+    level, speed = uniform_pair(words(step.random, START, 0, arm, 0))
+    low = params.low[arm]
+    state[INITIAL, arm] = low + (params.high[arm] - low) * level
     # A half-life that is log-uniform: the fastest one, times a uniform power of slowest / fastest
-    fastest = parameters[FASTEST, arm]
-    state[RATE, arm] = math.log(2.0) / (fastest * (parameters[SLOWEST, arm] / fastest) ** speed)
+    fastest = params.fastest[arm]
+    state[RATE, arm] = math.log(2.0) / (fastest * (params.slowest[arm] / fastest) ** speed)
 
 
 @kernel
-def advance(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> float:
-    return state[INITIAL, arm] * math.exp(-state[RATE, arm] * (step - 1))
+def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
+    return state[INITIAL, arm] * math.exp(-state[RATE, arm] * (step.number - 1))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rotting(Environment):
-    """Means that decay by halves, each arm at a pace of its own, so that the first leader need not be the last one.
+    """Means that decay exponentially, each arm with its own half-life, so that the best arm changes.
 
-    Arms rot with time, played or not (restless). Arms that rot with their plays (rested) would need an environment that
-    knows what was played, and a regret that counts what a choice spoils; neither is so here.
+    Arms decay with time, whether they are played or not (restless bandit).
 
     Parameters
     ----------
     arms
-        How many arms.
+        The number of arms.
     low, high
-        The bounds of each arm's first mean, uniform between them, in [0, 1].
+        The bounds of the initial mean of each arm, which is uniform between them, in [0, 1].
     fastest, slowest
-        The bounds of each arm's half-life in steps, log-uniform between them, at least 1.
+        The bounds of the half-life of each arm in steps, which is log-uniform between them, at least 1.
 
     Examples
     --------
@@ -57,12 +64,12 @@ class Rotting(Environment):
 
     References
     ----------
-    Levine, Crammer & Mannor (2017), Rotting bandits. NIPS. There, arms rot with their plays.
+    Levine, Crammer & Mannor (2017), Rotting bandits. NIPS. There, arms decay with their plays (rested bandit).
     """
 
     name: ClassVar[str] = "rotting"
     slots: ClassVar[tuple[str, ...]] = ("initial", "rate")
-    kernels: ClassVar[Kernels] = Kernels(start, advance)
+    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
 
     low: float = 0.5
     high: float = 1.0
@@ -80,5 +87,5 @@ class Rotting(Environment):
                     f"{least} must not be above {most}, got {getattr(self, least)!r} and {getattr(self, most)!r}"
                 )
 
-    def numbers(self) -> np.ndarray:
-        return np.repeat([[self.low], [self.high], [self.fastest], [self.slowest]], self.arms, axis=1)
+    def params(self) -> Params:
+        return Params(*self.per_arm(self.low, self.high, self.fastest, self.slowest))

@@ -1,46 +1,47 @@
-"""Environments that follow a given plan: fixed means, a few changes, or a whole path."""
+"""Means given by the user: constant, piecewise constant, or a path for each step."""
 
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import LARGEST_STEP, Stream
-from dynabandit.environments.base import Environment, Kernels
+from dynabandit.core.streams import LARGEST_STEP
+from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.errors import integer, keep, number
 
 __all__ = ["Fixed", "Path", "Piecewise", "SmallChanges", "mean_rewards", "start"]
 
 
+class FixedParams(NamedTuple):
+    """The mean of each arm."""
+
+    mean: np.ndarray
+
+
 @kernel
-def start(state: np.ndarray, arm: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> None:
+def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> None:
     state[0, arm] = 0.0
 
 
 @kernel
-def fixed_advance(
-    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
-) -> float:
-    return parameters[0, arm]
+def fixed_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: FixedParams) -> float:
+    return params.mean[arm]
 
 
 @kernel
-def path_advance(
-    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
-) -> float:
-    return table[step - 1, arm]
+def path_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
+    return step.table[step.number - 1, arm]
 
 
 @kernel
-def piecewise_advance(
-    state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream
-) -> float:
+def piecewise_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
     # state: the current segment. table: a row a segment, its first step in the last column
+    table = step.table
     segment = int(state[0, arm])
-    while segment + 1 < table.shape[0] and step >= table[segment + 1, -1]:
+    while segment + 1 < table.shape[0] and step.number >= table[segment + 1, -1]:
         segment += 1
     state[0, arm] = segment
     return table[segment, arm]
@@ -70,7 +71,7 @@ def _dimensions(values: Any) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Fixed(Environment):
-    """Means that never change.
+    """Constant means.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ class Fixed(Environment):
 
     name: ClassVar[str] = "fixed"
     slots: ClassVar[tuple[str, ...]] = ("unused",)
-    kernels: ClassVar[Kernels] = Kernels(start, fixed_advance)
+    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, fixed_advance, FixedParams)
 
     arms: int = field(default=0, init=False)
     means: Sequence[float]
@@ -101,21 +102,21 @@ class Fixed(Environment):
         means = tuple(number(f"means[{arm}]", mean, 0.0, 1.0) for arm, mean in enumerate(self.means))
         keep(self, means=means, arms=len(means))
 
-    def numbers(self) -> np.ndarray:
-        return np.array([self.means])
+    def params(self) -> FixedParams:
+        return FixedParams(np.array(self.means))
 
-    def still_until(self, step: int) -> int:
+    def constant_until(self, step: int) -> int:
         return LARGEST_STEP
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Path(Environment):
-    """A trajectory of the user's own, step by step.
+    """A path of means given by the user for each step.
 
     Parameters
     ----------
     means
-        An array of steps x arms with the mean rewards, in [0, 1].
+        An array (steps, arms) with the mean rewards, in [0, 1].
 
     Examples
     --------
@@ -126,12 +127,12 @@ class Path(Environment):
 
     References
     ----------
-    Recorded or drawn by the user.
+    None; the means are provided by the user.
     """
 
     name: ClassVar[str] = "path"
     slots: ClassVar[tuple[str, ...]] = ("unused",)
-    kernels: ClassVar[Kernels] = Kernels(start, path_advance)
+    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, path_advance)
 
     arms: int = field(default=0, init=False)
     means: Sequence[Sequence[float]] | np.ndarray = field(repr=False)
@@ -151,14 +152,14 @@ class Path(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class Piecewise(Environment):
-    """Means that stand still between given steps.
+    """Means that are constant between given steps.
 
     Parameters
     ----------
     starts
-        The first step of each segment; the first one is 1.
+        The first step of each segment; the first segment starts at 1.
     means
-        An array of segments x arms with the mean rewards, in [0, 1].
+        An array (segments, arms) with the mean rewards, in [0, 1].
 
     Examples
     --------
@@ -174,7 +175,7 @@ class Piecewise(Environment):
 
     name: ClassVar[str] = "piecewise"
     slots: ClassVar[tuple[str, ...]] = ("segment",)
-    kernels: ClassVar[Kernels] = Kernels(start, piecewise_advance)
+    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, piecewise_advance)
 
     arms: int = field(default=0, init=False)
     starts: Sequence[int]
@@ -194,14 +195,15 @@ class Piecewise(Environment):
     def table(self) -> np.ndarray:
         return np.column_stack([np.array(self.means), np.array(self.starts, dtype=float)])
 
-    def still_until(self, step: int) -> int:
+    def constant_until(self, step: int) -> int:
         later = bisect.bisect_right(self.starts, step)
         return self.starts[later] - 1 if later < len(self.starts) else LARGEST_STEP
 
 
 @dataclass(frozen=True, kw_only=True)
 class SmallChanges(Piecewise):
-    """Three arms and two changes: the third arm is the best one for 3000 <= t < 5000.
+    """The paper's example with a small number of changes: three arms, of which the third is the best for 3000 <= t <
+    5000.
 
     Parameters
     ----------

@@ -1,43 +1,49 @@
-"""Seasons: arms that rise and fall, one after the other."""
+"""Sinusoidal means."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import Stream
-from dynabandit.environments.base import Environment, Kernels
+from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.environments.scheduled import start
 from dynabandit.errors import keep, number
 
 __all__ = ["Seasonal"]
 
-MIDDLE, AMPLITUDE, PERIOD, PHASE = range(4)
+
+class Params(NamedTuple):
+    """The middle, amplitude, period and phase of each arm's sine."""
+
+    middle: np.ndarray
+    amplitude: np.ndarray
+    period: np.ndarray
+    phase: np.ndarray
 
 
 @kernel
-def advance(state: np.ndarray, arm: int, step: int, parameters: np.ndarray, table: np.ndarray, source: Stream) -> float:
-    turn = (step / parameters[PERIOD, arm] + parameters[PHASE, arm]) % 1.0
-    mean = parameters[MIDDLE, arm] + parameters[AMPLITUDE, arm] * math.sin(2.0 * math.pi * turn)
+def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
+    turn = (step.number / params.period[arm] + params.phase[arm]) % 1.0
+    mean = params.middle[arm] + params.amplitude[arm] * math.sin(2.0 * math.pi * turn)
     return min(max(mean, 0.0), 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seasonal(Environment):
-    """Means that swing like a sine, all with one period; the arms' peaks are spread evenly over it.
+    """Sinusoidal means with a common period; the peaks of the arms are evenly spaced over the period.
 
     Parameters
     ----------
     arms
-        How many arms; each is the best for a part of the period, one after the other.
+        The number of arms; each is the best for a part of the period.
     period
-        Of one swing, in steps, at least 1.
+        The period in steps, at least 1.
     middle
-        The mean around which all arms swing, in [0, 1].
+        The average of the means over a period, in [0, 1].
     amplitude
-        How far they swing to either side, at most to 0 or 1.
+        The amplitude of the means; they must stay in [0, 1].
 
     Examples
     --------
@@ -48,13 +54,13 @@ class Seasonal(Environment):
 
     References
     ----------
-    Sinusoidal arms are the usual smooth world, as in Besbes, Gur & Zeevi (2014), Stochastic multi-armed-bandit problem
-    with non-stationary rewards. NIPS.
+    Sinusoidal arms are a common smooth environment, as in Besbes, Gur & Zeevi (2014), Stochastic multi-armed-bandit
+    problem with non-stationary rewards. NIPS.
     """
 
     name: ClassVar[str] = "seasonal"
     slots: ClassVar[tuple[str, ...]] = ("unused",)
-    kernels: ClassVar[Kernels] = Kernels(start, advance)
+    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
 
     period: float = 2000.0
     middle: float = 0.5
@@ -71,7 +77,5 @@ class Seasonal(Environment):
             )
         keep(self, period=number("period", self.period, 1.0, math.inf), middle=middle, amplitude=amplitude)
 
-    def numbers(self) -> np.ndarray:
-        same = np.ones(self.arms)
-        phases = np.arange(self.arms) / self.arms
-        return np.array([self.middle * same, self.amplitude * same, self.period * same, phases])
+    def params(self) -> Params:
+        return Params(*self.per_arm(self.middle, self.amplitude, self.period, np.arange(self.arms) / self.arms))

@@ -3,15 +3,14 @@
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from dynabandit.core.compilation import kernel
+from dynabandit.core.records import column_reader, column_writer
 from dynabandit.errors import number, unknown
 from dynabandit.estimators.base import Belief, Estimator
 
 __all__ = [
-    "LOSSES", "SIZE", "START", "VARIANCE_SCALED", "AdaptiveForgetting", "State", "Tuning", "belief", "load",
-    "load_tuning", "observe", "store", "tuning",
+    "LOSSES", "SIZE", "START", "VARIANCE_SCALED", "AdaptiveForgetting", "AdaptiveParams", "AdaptiveState", "belief",
+    "load", "make_params", "observe", "store",
 ]  # fmt: skip
 
 VARIANCE_SCALED = "variance-scaled"
@@ -23,8 +22,8 @@ NO_SPREAD = 1e-12  # up to this, v_t is rounding and one observation holds all t
 NO_VARIANCE = 1e-12  # up to this, s_t^2 is rounding: equal rewards such as 0.1 do not give exactly 0
 
 
-class State(NamedTuple):
-    """One arm's recursions, named as in the paper; `step` is the step size that the last update used."""
+class AdaptiveState(NamedTuple):
+    """The recursions of one arm, named as in the paper; `step` is the step size of the last update."""
 
     forgetting: float
     m: float
@@ -38,63 +37,43 @@ class State(NamedTuple):
     step: float
 
 
-SIZE = len(State._fields)
-START = State(forgetting=1.0, m=0.0, w=0.0, k=0.0, m_dot=0.0, w_dot=0.0, mean=0.0, variance=0.0, change=0.0, step=0.0)
+SIZE = len(AdaptiveState._fields)
+START = AdaptiveState(1.0, *[0.0] * (SIZE - 1))
+load = column_reader(AdaptiveState)
+store = column_writer(AdaptiveState)
 
 
-class Tuning(NamedTuple):
-    """The estimator's parameters as numbers: `scaled` and `likelihood` are 1 for yes and 0 for no."""
+class AdaptiveParams(NamedTuple):
+    """The parameters of the estimator."""
 
     step_size: float
-    scaled: float
+    scaled: bool  # whether the step size is divided by the variance
     floor: float
-    likelihood: float
+    likelihood: bool  # whether the loss is the Bernoulli negative log-likelihood
 
 
-def tuning(step_size: float | str = 0.001, floor: float = 0.0, loss: str = "squared-error") -> Tuning:
-    """Check the estimator's parameters and turn them into numbers."""
+def make_params(step_size: float | str = 0.001, floor: float = 0.0, loss: str = "squared-error") -> AdaptiveParams:
+    """Check the arguments of the estimator and return its parameters."""
     if loss not in LOSSES:
         raise unknown("loss", loss, LOSSES)
     floor = number("floor", floor, 0.0, 1.0)
-    likelihood = float(loss == "bernoulli")
+    likelihood = loss == "bernoulli"
     if isinstance(step_size, str):
         if step_size != VARIANCE_SCALED:
             raise ValueError(f"step_size must be a number in [0, 1] or {VARIANCE_SCALED!r}, got {step_size!r}")
-        return Tuning(VARIANCE_SCALE, 1.0, floor, likelihood)
-    return Tuning(number("step_size", step_size, 0.0, 1.0), 0.0, floor, likelihood)
+        return AdaptiveParams(VARIANCE_SCALE, True, floor, likelihood)
+    return AdaptiveParams(number("step_size", step_size, 0.0, 1.0), False, floor, likelihood)
 
 
 @kernel
-def load(memory: np.ndarray, arm: int) -> State:
-    """Read the state of one arm from the first rows of a policy's memory."""
-    return State(
-        memory[0, arm], memory[1, arm], memory[2, arm], memory[3, arm], memory[4, arm],
-        memory[5, arm], memory[6, arm], memory[7, arm], memory[8, arm], memory[9, arm],
-    )  # fmt: skip
-
-
-@kernel
-def store(memory: np.ndarray, arm: int, state: State) -> None:
-    """Write what `load` reads."""
-    for slot in range(SIZE):
-        memory[slot, arm] = state[slot]
-
-
-@kernel
-def load_tuning(parameters: np.ndarray) -> Tuning:
-    """Read the estimator's parameters from the first of a policy's."""
-    return Tuning(parameters[0], parameters[1], parameters[2], parameters[3])
-
-
-@kernel
-def observe(state: State, reward: float, tuned: Tuning) -> State:
-    """Take in one reward; every right-hand side holds the old values."""
+def observe(state: AdaptiveState, reward: float, params: AdaptiveParams) -> AdaptiveState:
+    """Update the state with one reward; every right-hand side has the old values."""
     forgetting, m, w, k, m_dot, w_dot, mean, variance, _, _ = state
     error = mean - reward
 
     # Equation (9): the derivative of the one-step-ahead loss with respect to the past forgetting factors
     slope = (m_dot - w_dot * mean) / w if w > 0.0 else 0.0
-    if tuned.likelihood > 0.0:
+    if params.likelihood:
         p = min(max(mean, PROBABILITY_FLOOR), 1.0 - PROBABILITY_FLOOR)
         gradient = (p - reward) / (p * (1.0 - p)) * slope
     else:
@@ -115,40 +94,40 @@ def observe(state: State, reward: float, tuned: Tuning) -> State:
         new_variance = (forgetting * v * variance + (new_w - 1.0) / new_w * error * error) / new_v
 
     # Equation (6), truncated
-    step = tuned.step_size
-    if tuned.scaled > 0.0:
+    step = params.step_size
+    if params.scaled:
         step /= new_variance if new_variance > NO_VARIANCE else BERNOULLI_VARIANCE
-    new_forgetting = min(max(forgetting - step * gradient, tuned.floor), 1.0)
-    return State(
+    new_forgetting = min(max(forgetting - step * gradient, params.floor), 1.0)
+    return AdaptiveState(
         new_forgetting, new_m, new_w, new_k, new_m_dot, new_w_dot,
         new_m / new_w, new_variance, abs(new_forgetting - forgetting), step,
     )  # fmt: skip
 
 
-def belief(state: State) -> Belief:
-    """Read mean and variance off the recursions."""
+def belief(state: AdaptiveState) -> Belief:
+    """Return the mean and variance of the recursions."""
     if state.w <= 0.0:
         return Belief(math.nan, 0.0, 1.0, 0.0)
     return Belief(state.mean, state.variance, state.forgetting, state.w**2 / state.k)
 
 
 class AdaptiveForgetting(Estimator):
-    """Mean and variance under a forgetting factor that learns how fast the arm changes.
+    """Mean and variance with a forgetting factor that adapts to the rate of change.
 
-    After each reward the factor takes one step of gradient descent on the squared error (or the Bernoulli
-    negative log-likelihood) with which the previous mean predicted that reward. In a still world the factor
-    stays near 1; after a change it falls, and the past is forgotten.
+    After each reward, the factor takes one step of gradient descent on the squared error (or the Bernoulli negative
+    log-likelihood) of the previous mean as a prediction of that reward. While the mean is constant the factor stays
+    near 1; after a change it falls, and old rewards lose their weight. Use it if the rate of change is unknown.
 
     Parameters
     ----------
     step_size
-        How far the forgetting factor moves after a reward: the paper's eta, or ``"variance-scaled"`` for its eta_4,
-        0.0001 over the estimated variance.
+        The step size of the gradient descent: the paper's eta, or ``"variance-scaled"`` for its eta_4, 0.0001 divided
+        by the estimated variance.
     floor
-        The smallest forgetting factor that is allowed, in [0, 1]. The paper uses 0; Bodenham & Adams' package uses 0.6.
+        The minimum forgetting factor, in [0, 1]; 0 in the paper, 0.6 in the package of Bodenham & Adams.
     loss
-        The error of a prediction that forgetting makes small: ``"squared-error"``, the paper's choice, or
-        ``"bernoulli"``, the negative log-likelihood.
+        The loss that the gradient descent minimises: ``"squared-error"`` as in the paper, or ``"bernoulli"``, the
+        negative log-likelihood.
 
     Examples
     --------
@@ -159,7 +138,7 @@ class AdaptiveForgetting(Estimator):
     >>> round(estimate.mean, 2), round(estimate.forgetting, 2)
     (0.64, 0.52)
 
-    A sample mean of the same rewards would still be at 0.13.
+    The sample mean of the same rewards is 0.13.
 
     References
     ----------
@@ -168,11 +147,11 @@ class AdaptiveForgetting(Estimator):
     """
 
     def __init__(self, step_size: float | str = 0.001, floor: float = 0.0, loss: str = "squared-error") -> None:
-        self._tuning = tuning(step_size, floor, loss)
+        self._params = make_params(step_size, floor, loss)
         self.state: Any = START
 
-    def _observe(self, reward: float) -> State:
-        return observe(self.state, reward, self._tuning)
+    def _observe(self, reward: float) -> AdaptiveState:
+        return observe(self.state, reward, self._params)
 
     @property
     def belief(self) -> Belief:

@@ -1,4 +1,4 @@
-"""Fixed forgetting: the weight of a reward falls by a constant factor with each newer one."""
+"""Fixed forgetting: the weight of a reward decreases by a constant factor with each newer reward."""
 
 import math
 from typing import NamedTuple
@@ -12,7 +12,7 @@ __all__ = ["FixedForgetting"]
 NO_SPREAD = 1e-12  # up to this, v_t is rounding and one observation holds all the weight
 
 
-class State(NamedTuple):
+class DiscountedSums(NamedTuple):
     """Discounted sums: of rewards, of squared rewards, of weights, of squared weights."""
 
     m: float
@@ -21,13 +21,13 @@ class State(NamedTuple):
     k: float
 
 
-START = State(m=0.0, squares=0.0, w=0.0, k=0.0)
+START = DiscountedSums(m=0.0, squares=0.0, w=0.0, k=0.0)
 
 
 @kernel
-def observe(state: State, reward: float, forgetting: float) -> State:
+def observe(state: DiscountedSums, reward: float, forgetting: float) -> DiscountedSums:
     """Take in one reward; equations (4), (5) and (12) with a constant lambda."""
-    return State(
+    return DiscountedSums(
         forgetting * state.m + reward,
         forgetting * state.squares + reward * reward,
         forgetting * state.w + 1.0,
@@ -35,7 +35,7 @@ def observe(state: State, reward: float, forgetting: float) -> State:
     )
 
 
-def belief(state: State, forgetting: float) -> Belief:
+def belief(state: DiscountedSums, forgetting: float) -> Belief:
     """Read mean and variance off the discounted sums; equations (3) and (10)."""
     if state.w <= 0.0:
         return Belief(math.nan, 0.0, forgetting, 0.0)
@@ -46,12 +46,14 @@ def belief(state: State, forgetting: float) -> Belief:
 
 
 class FixedForgetting(Estimator):
-    """Mean and variance with weights that fall geometrically with age.
+    """Mean and variance with weights that decrease geometrically with the age of a reward.
+
+    Use it if the rate of change is known.
 
     Parameters
     ----------
     forgetting
-        The factor per reward, in [0, 1]; 1 is the sample mean, 0 sees only the latest reward.
+        The factor per reward, in [0, 1]; 1 gives the sample mean, 0 the latest reward.
 
     Examples
     --------
@@ -71,7 +73,7 @@ class FixedForgetting(Estimator):
         self._forgetting = number("forgetting", forgetting, 0.0, 1.0)
         self.state = START
 
-    def _observe(self, reward: float) -> State:
+    def _observe(self, reward: float) -> DiscountedSums:
         return observe(self.state, reward, self._forgetting)
 
     @property

@@ -1,17 +1,16 @@
-"""The sample mean: every reward counts the same, for ever."""
+"""The sample mean: all rewards have the same weight."""
 
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from dynabandit.core.compilation import kernel
+from dynabandit.core.records import column_reader, column_writer
 from dynabandit.estimators.base import Belief, Estimator
 
-__all__ = ["SIZE", "START", "SampleMean", "State", "belief", "load", "observe", "store"]
+__all__ = ["SIZE", "START", "SampleMean", "Sums", "belief", "load", "observe", "store"]
 
 
-class State(NamedTuple):
+class Sums(NamedTuple):
     """Sums over the rewards so far."""
 
     total: float
@@ -19,44 +18,33 @@ class State(NamedTuple):
     plays: float
 
 
-SIZE = len(State._fields)
-START = State(total=0.0, squares=0.0, plays=0.0)
+SIZE = len(Sums._fields)
+START = Sums(total=0.0, squares=0.0, plays=0.0)
+load = column_reader(Sums)
+store = column_writer(Sums)
 
 
 @kernel
-def load(memory: np.ndarray, arm: int) -> State:
-    """Read the state of one arm from the first rows of a policy's memory."""
-    return State(memory[0, arm], memory[1, arm], memory[2, arm])
+def observe(sums: Sums, reward: float) -> Sums:
+    """Add one reward."""
+    return Sums(sums.total + reward, sums.squares + reward * reward, sums.plays + 1.0)
 
 
-@kernel
-def store(memory: np.ndarray, arm: int, state: State) -> None:
-    """Write what `load` reads."""
-    for slot in range(SIZE):
-        memory[slot, arm] = state[slot]
-
-
-@kernel
-def observe(state: State, reward: float) -> State:
-    """Take in one reward."""
-    return State(state.total + reward, state.squares + reward * reward, state.plays + 1.0)
-
-
-def belief(state: State) -> Belief:
-    """Read mean and variance off the sums."""
-    plays = state.plays
+def belief(sums: Sums) -> Belief:
+    """Return the mean and variance of the rewards."""
+    plays = sums.plays
     if plays <= 0.0:
         return Belief(math.nan, 0.0, 1.0, 0.0)
-    mean = state.total / plays
-    variance = max(0.0, state.squares - mean * state.total) / (plays - 1.0) if plays > 1.0 else 0.0
+    mean = sums.total / plays
+    variance = max(0.0, sums.squares - mean * sums.total) / (plays - 1.0) if plays > 1.0 else 0.0
     return Belief(mean, variance, 1.0, plays)
 
 
 class SampleMean(Estimator):
-    """Mean and variance of all rewards so far, each with the same weight.
+    """Mean and variance of all rewards so far with equal weights.
 
-    Right for an arm that never changes, and slow to follow one that does: after n rewards a new one moves
-    the estimate by 1/n.
+    Use it for constant means. It reacts slowly to changes: after n rewards, a new reward changes the mean by 1/n of its
+    deviation.
 
     Examples
     --------
@@ -75,7 +63,7 @@ class SampleMean(Estimator):
     def __init__(self) -> None:
         self.state = START
 
-    def _observe(self, reward: float) -> State:
+    def _observe(self, reward: float) -> Sums:
         return observe(self.state, reward)
 
     @property

@@ -1,4 +1,4 @@
-"""A sliding window: the latest rewards count fully, older ones not at all."""
+"""A sliding window: the latest rewards have the same weight, older ones have none."""
 
 from collections import deque
 
@@ -6,27 +6,30 @@ from dynabandit.core.compilation import kernel
 from dynabandit.errors import integer
 from dynabandit.estimators import sample_mean
 from dynabandit.estimators.base import Belief, Estimator
+from dynabandit.estimators.sample_mean import Sums
 
 __all__ = ["SlidingWindow", "retract"]
 
 
 @kernel
-def retract(state: sample_mean.State, reward: float) -> sample_mean.State:
+def retract(state: Sums, reward: float) -> Sums:
     """Take one reward out again; what was rounded before moves no mean out of [0, 1]."""
     plays = state.plays - 1.0
     if plays <= 0.0:
-        return sample_mean.State(0.0, 0.0, 0.0)
+        return Sums(0.0, 0.0, 0.0)
     total = min(max(state.total - reward, 0.0), plays)
-    return sample_mean.State(total, max(state.squares - reward * reward, 0.0), plays)
+    return Sums(total, max(state.squares - reward * reward, 0.0), plays)
 
 
 class SlidingWindow(Estimator):
-    """Mean and variance of the latest rewards, at a cost that does not depend on the window's length.
+    """Mean and variance of the latest rewards, at a cost that does not depend on the window length.
+
+    Use it if the time between changes is known.
 
     Parameters
     ----------
     window
-        How many rewards to keep, at least 1.
+        The number of rewards in the window, at least 1.
 
     Examples
     --------
@@ -47,7 +50,7 @@ class SlidingWindow(Estimator):
         self._window = integer("window", window, 1)
         self.state = sample_mean.START
 
-    def _observe(self, reward: float) -> sample_mean.State:
+    def _observe(self, reward: float) -> Sums:
         state = self.state
         if len(self._rewards) == self._window:
             state = retract(state, self._rewards.popleft())

@@ -7,7 +7,7 @@ import numpy as np
 
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.streams import REWARD, Stream, stream, uniform
-from dynabandit.estimators.adaptive_forgetting import START, Tuning, observe, tuning
+from dynabandit.estimators.adaptive_forgetting import START, AdaptiveParams, make_params, observe
 from dynabandit.experiments.spec import CoverageSpec
 from dynabandit.policies.aff_shared import hoeffding
 
@@ -19,7 +19,7 @@ def add_exceeded(
     exceeded: np.ndarray,
     observations: np.ndarray,
     mean: float,
-    tuned: Tuning,
+    params: AdaptiveParams,
     streams: int,
     number: int,
     source: Stream,
@@ -34,7 +34,7 @@ def add_exceeded(
         mark = 0
         for step in range(1, observations[-1] + 1):
             reward = 1.0 if uniform(own, REWARD, step, number) < mean else 0.0
-            state = observe(state, reward, tuned)
+            state = observe(state, reward, params)
             if step == observations[mark]:
                 exceeded[mark] += mean - state.mean >= hoeffding(state)
                 mark += 1
@@ -58,5 +58,5 @@ def count_exceeded(spec: CoverageSpec, mean_index: int, step_size: float) -> np.
     exceeded = np.zeros(len(spec.observations), dtype=np.int64)
     observations = np.array(spec.observations, dtype=np.int64)
     mean = float(spec.means[mean_index])
-    compiled_count()(exceeded, observations, mean, tuning(step_size), spec.streams, mean_index, stream(spec.seed))
+    compiled_count()(exceeded, observations, mean, make_params(step_size), spec.streams, mean_index, stream(spec.seed))
     return exceeded

@@ -23,13 +23,13 @@ import numba
 from dynabandit.bandit.serialization import plain
 from dynabandit.core.compilation import is_cached
 from dynabandit.environments import Environment, environment as make_environment
-from dynabandit.environments.base import path_writer
+from dynabandit.environments.base import compiled_write_paths
 from dynabandit.experiments.bound_coverage import compiled_count, count_exceeded
 from dynabandit.experiments.progress import ProgressReporter, counted
 from dynabandit.experiments.spec import CoverageSpec
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import compile_policy, is_compiled
-from dynabandit.simulation.stepper import episodes
+from dynabandit.simulation.compiled import play
 
 __all__ = ["compile_ahead"]
 
@@ -102,8 +102,8 @@ def _deferred_interrupts() -> Iterator[Callable[[], None]]:
 
 def _items(policies: Iterable[tuple[Policy, int]], environments: Iterable[Environment], coverage: bool) -> list[Item]:
     """List what has to be compiled: each algorithm once, whatever its parameters."""
-    algorithms = {episodes(policy.kernels, arms): (policy, arms) for policy, arms in policies}
-    worlds = {environment.kernels: environment for environment in environments}
+    algorithms = {play(policy.functions, arms): (policy, arms) for policy, arms in policies}
+    worlds = {environment.functions: environment for environment in environments}
     items = [
         {"policy": policy.name, "parameters": plain(policy.parameters), "arms": arms}
         for policy, arms in algorithms.values()
@@ -112,7 +112,7 @@ def _items(policies: Iterable[tuple[Policy, int]], environments: Iterable[Enviro
     items += [
         {"environment": world.name, "parameters": plain(world.parameters)}
         for world in worlds.values()
-        if not is_cached(path_writer(world.kernels))
+        if not is_cached(compiled_write_paths(world.functions))
     ]
     if coverage and not is_cached(compiled_count()):
         items.append({"coverage": True})

@@ -27,7 +27,7 @@ from dynabandit.experiments.progress import ProgressReporter, counted
 from dynabandit.experiments.task_parts import PartCollector, TaskPart, group_parts
 from dynabandit.experiments.tasks import PendingTask, Task, TaskResults
 from dynabandit.policies import Policy
-from dynabandit.simulation.work import cores
+from dynabandit.simulation.backends import cores
 
 __all__ = ["ClusterError", "DaskExecutor", "connect"]
 

@@ -10,7 +10,7 @@ from dynabandit.experiments.compiling import compile_ahead
 from dynabandit.experiments.progress import ProgressReporter, counted
 from dynabandit.experiments.tasks import CoverageTask, PathTask, PendingTask, SimulationTask, Task, TaskResults
 from dynabandit.policies import Policy
-from dynabandit.simulation.work import cores
+from dynabandit.simulation.backends import cores
 
 __all__ = ["Executor", "ThreadExecutor", "make_executor", "to_compile"]
 

@@ -105,7 +105,7 @@ def _note_constant_environments(spec: Spec, reporter: ProgressReporter) -> None:
     """Report environments that change over time, but not before the horizon ends."""
     notes = {}
     for one in spec.experiments:
-        until = one.environment.still_until(1)
+        until = one.environment.constant_until(1)
         if one.horizon <= until < one.environment.longest:
             notes[one.environment.name, one.horizon] = until + 1
     for (name, horizon), change in notes.items():

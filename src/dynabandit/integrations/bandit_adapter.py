@@ -16,7 +16,7 @@ class _Bandit(Bandit):
     def record(self, column: int) -> None:
         """Count a step at which this arm was chosen elsewhere."""
         self._step += 1
-        self._roster.play(column, self._step)
+        self._arms.play(column, self._step)
 
 
 class BanditAdapter:

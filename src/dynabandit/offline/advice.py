@@ -11,7 +11,8 @@ from dynabandit.errors import extra, number
 from dynabandit.offline.log import Log
 from dynabandit.offline.replay import doubly_robust, player
 from dynabandit.policies import Policy, policy as make_policy
-from dynabandit.simulation.work import Progress, cores
+from dynabandit.simulation.backends import cores
+from dynabandit.simulation.request import Progress
 from dynabandit.stats.intervals import Estimate, Z, t_quantile
 
 __all__ = ["Advice", "Candidate", "advise", "candidates"]

@@ -10,7 +10,7 @@ from dynabandit.errors import integer, number, unknown
 from dynabandit.offline.log import Log, Logged
 from dynabandit.offline.replay_loop import Played, Player
 from dynabandit.policies import Policy, policy as make_policy
-from dynabandit.simulation.work import Progress
+from dynabandit.simulation.request import Progress
 from dynabandit.stats.intervals import Estimate
 from dynabandit.stats.ratio_estimator import RatioEstimator
 

@@ -1,4 +1,4 @@
-"""A policy on the rows of a log: the loop that is compiled for each policy."""
+"""The loop that replays a log through a policy; it is compiled for each policy."""
 
 import functools
 from collections.abc import Callable
@@ -8,27 +8,37 @@ import numpy as np
 
 from dynabandit.bandit.bandit import TABLE_HORIZON, Bandit
 from dynabandit.core.compilation import compiled, kernel
+from dynabandit.core.records import vector_reader
 from dynabandit.core.streams import LARGEST_STEP, REPLAY, Stream, shifted, stream, uniform
 from dynabandit.estimators import adaptive_forgetting
 from dynabandit.offline.log import Logged
-from dynabandit.policies import Policy
-from dynabandit.policies.base import Kernels
-from dynabandit.policies.choose_arm import SCRATCH_ROWS, make_choose, make_count_choices
-from dynabandit.simulation.stepper import State
-from dynabandit.simulation.work import initial_state
+from dynabandit.policies import Policy, PolicyFunctions, PolicyState, Reward
+from dynabandit.policies.choose_arm import Workspace, make_choose, make_count_choices, new_workspace
+from dynabandit.simulation.request import initial_states
+from dynabandit.simulation.stepper import Replications, least_played_arm, make_learn
 
 __all__ = ["Played", "Player"]
 
 
 class Model(NamedTuple):
-    """What the rows so far, whoever chose them, say about the mean reward of each arm."""
+    """Estimates of the mean reward of each arm from all rows so far."""
 
     memory: np.ndarray  # (slots of the adaptive estimator, arms)
     overall: np.ndarray  # rows and their total reward, for an arm that had no row yet
 
 
+class Progress(NamedTuple):
+    """What is carried from one part of the log to the next."""
+
+    states: Replications
+    model: Model
+    shares: np.ndarray  # (arms,): the expected number of choices of each arm
+    burning: np.ndarray  # (1,): rows that passed during the burn-in
+    counts: np.ndarray  # (arms,): scratch
+
+
 class Played(NamedTuple):
-    """What a policy would have done at each row, averaged over replications."""
+    """What a policy would have done at each row, averaged over the replications."""
 
     weight: np.ndarray  # its probability of the logged arm, over the propensity
     direct: np.ndarray  # the mean reward that the model expects of its choice
@@ -37,75 +47,75 @@ class Played(NamedTuple):
 
 
 @functools.cache
-def _compiled_play(kernels: Kernels) -> Callable[..., None]:
-    return compiled(make_play(kernels))
+def _compiled_play(functions: PolicyFunctions) -> Callable[..., None]:
+    return compiled(make_play(functions))
 
 
-def make_play(kernels: Kernels) -> Callable[..., None]:
-    """Return play(state, plays, model, shares, burning, played, logged, table, scratch, counts, ..., source).
+class Settings(NamedTuple):
+    """How a log is replayed."""
 
-    At each row every replication says how likely it would choose each arm, and chooses. Where that is the arm of
-    the row it learns from it, with a probability that makes up for unequal propensities (rejection sampling).
-    The model learns from every row, after all have chosen.
+    burn_in: int
+    draws: int  # for the probability of each choice
+    least: float  # smaller propensities are replaced by this one
+    log_clock: bool  # whether a step is a row of the log, not a row that the policy accepted
+
+
+def make_play(functions: PolicyFunctions) -> Callable[..., None]:
+    """Return play(progress, played, logged, space, settings, first, random), which replays some rows of a log.
+
+    At each row every replication estimates the probability of each choice, and chooses. If that is the arm of the row,
+    it learns from the row, with a probability that corrects for unequal propensities (rejection sampling). The model
+    learns from every row, after all replications have chosen.
     """
-    choose = make_choose(kernels)
+    choose = make_choose(functions)
     count_choices = make_count_choices(choose)
-    learn = kernels.learn
+    learn, read_params = make_learn(functions), vector_reader(functions.params)
 
     @kernel
     def play(
-        state: State,
-        plays: np.ndarray,
-        model: Model,
-        shares: np.ndarray,
-        burning: np.ndarray,
+        progress: Progress,
         played: Played,
         logged: Logged,
-        table: np.ndarray,
-        scratch: np.ndarray,
-        counts: np.ndarray,
+        space: Workspace,
+        settings: Settings,
         first: int,
-        burn_in: int,
-        draws: int,
-        least: float,
-        log_clock: bool,
-        source: Stream,
+        random: Stream,
     ) -> None:
-        replications, arms = plays.shape
+        states, model, counts, draws = progress.states, progress.model, progress.counts, settings.draws
+        replications, arms = states.plays.shape
         for row in range(logged.arms.size):
-            target, reward = logged.arms[row], logged.rewards[row]
-            propensity = max(logged.propensities[row], least)
-            chance = least / propensity
+            target, value = logged.arms[row], logged.rewards[row]
+            propensity = max(logged.propensities[row], settings.least)
+            chance = settings.least / propensity
             played.expected[row] = expected(model, target)
             for replication in range(replications):
-                memory, shared = state.memory[replication], state.shared[replication]
-                last, parameters = state.last[replication], state.parameters[replication]
-                own = shifted(source, replication)
-                step = first + row if log_clock else plays[replication].sum() + 1
+                memory, shared = states.memory[replication], states.shared[replication]
+                state = PolicyState(memory, shared, states.last_played[replication])
+                params, plays = read_params(states.params[replication]), states.plays[replication]
+                own = shifted(random, replication)
+                number = first + row if settings.log_clock else plays.sum() + 1
                 counts[:] = 0
-                rarest = plays[replication].argmin()
-                if plays[replication, rarest] < burn_in:
-                    arm = rarest
-                    counts[rarest] = draws
-                    burning[0] += 1.0 / replications
+                arm = least_played_arm(plays, settings.burn_in)
+                if arm >= 0:
+                    counts[arm] = draws
+                    progress.burning[0] += 1.0 / replications
                 else:
-                    others = shifted(source, replications - 1 + replication * draws)
-                    arm = choose(memory, shared, last, scratch, step, parameters, table, own)
-                    count_choices(memory, shared, last, scratch, step, parameters, table, others, counts, draws)
+                    others = shifted(random, replications - 1 + replication * draws)
+                    arm = choose(state, number, params, space, own)
+                    count_choices(state, number, params, space, others, counts, draws)
                 for other in range(arms):
                     if counts[other] > 0:
                         probability = counts[other] / draws / replications
-                        shares[other] += probability
+                        progress.shares[other] += probability
                         played.direct[row] += probability * expected(model, other)
                 played.weight[row] += counts[target] / draws / replications / propensity
                 if arm == target and (chance >= 1.0 or uniform(own, REPLAY, first + row, 0) < chance):
                     played.accepted[row] += 1.0 / replications
-                    learn(memory, shared, arm, reward, parameters)
-                    last[arm] = step
-                    plays[replication, arm] += 1
+                    learn(state, arm, Reward(value, number, number), params)
+                    plays[arm] += 1
             model.overall[0] += 1.0
-            model.overall[1] += reward
-            observe(model.memory, target, reward)
+            model.overall[1] += value
+            observe(model.memory, target, value)
 
     return play
 
@@ -119,18 +129,18 @@ def expected(model: Model, arm: int) -> float:
     return model.overall[1] / model.overall[0] if model.overall[0] > 0.0 else 0.0
 
 
-TUNING = adaptive_forgetting.tuning()
+PARAMS = adaptive_forgetting.make_params()
 
 
 @kernel
-def observe(memory: np.ndarray, arm: int, reward: float) -> None:
-    """Let the model take in a reward; it forgets as fast as the arm changes."""
+def observe(memory: np.ndarray, arm: int, value: float) -> None:
+    """Update the model with a reward; it forgets as fast as the arm changes."""
     known = adaptive_forgetting.load(memory, arm)
-    adaptive_forgetting.store(memory, arm, adaptive_forgetting.observe(known, reward, TUNING))
+    adaptive_forgetting.store(memory, arm, adaptive_forgetting.observe(known, value, PARAMS))
 
 
 class Player:
-    """One policy, on its way through a log."""
+    """The replay of a log through one policy."""
 
     def __init__(
         self,
@@ -143,26 +153,28 @@ class Player:
         log_clock: bool,
         seed: int,
     ) -> None:
-        Bandit(policy, arms, seed=seed)  # refuses what cannot decide without knowing the world
-        self.policy, self.draws, self.least, self.log_clock = policy, draws, least, log_clock
-        self.source = stream(seed)
-        self.state = initial_state(policy, len(arms), np.ones(replications, dtype=np.int64), LARGEST_STEP)
-        self.plays = np.zeros((replications, len(arms)), dtype=np.int64)
-        self.model = Model(np.zeros((adaptive_forgetting.SIZE, len(arms))), np.zeros(2))
-        self.model.memory[:] = np.array(adaptive_forgetting.START)[:, None]
-        self.shares = np.zeros(len(arms))
-        self.burning = np.zeros(1)  # rows that went by during the burn-in
-        self.table = policy.kernels.table(len(arms), TABLE_HORIZON)
-        self.scratch = np.zeros((SCRATCH_ROWS, len(arms)))
-        self.counts = np.zeros(len(arms), dtype=np.int64)
+        Bandit(policy, arms, seed=seed)  # raises an error for policies that need a simulation
+        self.policy = policy
+        self.settings = Settings(policy.burn_in, draws, least, log_clock)
+        self.random = stream(seed)
+        states = initial_states(policy, len(arms), np.ones(replications, dtype=np.int64), LARGEST_STEP)
+        model = Model(np.zeros((adaptive_forgetting.SIZE, len(arms))), np.zeros(2))
+        model.memory[:] = np.array(adaptive_forgetting.START)[:, None]
+        self.progress = Progress(
+            states=states._replace(plays=np.zeros((replications, len(arms)), dtype=np.int64)),
+            model=model,
+            shares=np.zeros(len(arms)),
+            burning=np.zeros(1),
+            counts=np.zeros(len(arms), dtype=np.int64),
+        )
+        self.shares, self.burning = self.progress.shares, self.progress.burning
+        self.space = new_workspace(policy.functions, len(arms), TABLE_HORIZON)
         self.rows = 0
 
     def play(self, logged: Logged) -> Played:
-        """Go through some more rows."""
+        """Replay the next rows."""
         played = Played(*(np.zeros(len(logged.arms)) for _ in Played._fields))
-        _compiled_play(self.policy.kernels)(
-            self.state, self.plays, self.model, self.shares, self.burning, played, logged, self.table, self.scratch,
-            self.counts, self.rows + 1, self.policy.burn_in, self.draws, self.least, self.log_clock, self.source,
-        )  # fmt: skip
+        play = _compiled_play(self.policy.functions)
+        play(self.progress, played, logged, self.space, self.settings, self.rows + 1, self.random)
         self.rows += len(logged.arms)
         return played

@@ -12,7 +12,7 @@ from importlib import import_module
 
 from dynabandit.playground.link import read
 from dynabandit.playground.message_stream import messages
-from dynabandit.simulation.work import cores
+from dynabandit.simulation.backends import cores
 
 __all__ = ["main"]
 

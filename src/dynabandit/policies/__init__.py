@@ -1,4 +1,4 @@
-"""Policies: beliefs about the arms in, the chosen arm out."""
+"""Policies: choose an arm from the state of all arms."""
 
 from dataclasses import fields
 from typing import Any
@@ -9,7 +9,8 @@ from dynabandit.policies.aff_kl_ucb import AffKLUCB
 from dynabandit.policies.aff_thompson import AffOTS, AffTS
 from dynabandit.policies.aff_ucb1 import AffUCB1
 from dynabandit.policies.aff_ucb2 import AffUCB2, AffUCB2Growing
-from dynabandit.policies.base import Kernels, Now, Policy
+from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.best_arm import BestArm
 from dynabandit.policies.changepoint_thompson import ChangepointTS
 from dynabandit.policies.cusum_ucb import CusumUCB
 from dynabandit.policies.d_kl_ucb import DKLUCB
@@ -22,7 +23,6 @@ from dynabandit.policies.f_dsw_thompson import FDSWTS
 from dynabandit.policies.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
 from dynabandit.policies.kl_ucb import KLUCB
 from dynabandit.policies.m_ucb import MUCB
-from dynabandit.policies.oracle_policies import BestArm, Uniform
 from dynabandit.policies.oracle_restart import OracleRestart
 from dynabandit.policies.rexp3 import Rexp3
 from dynabandit.policies.sw_kl_ucb import SWKLUCB
@@ -30,11 +30,13 @@ from dynabandit.policies.sw_thompson import SWTS
 from dynabandit.policies.sw_ucb import SWUCB
 from dynabandit.policies.thompson import OTS, TS
 from dynabandit.policies.ucb import UCB
+from dynabandit.policies.uniform import Uniform
 
 __all__ = [
     "DTS", "DUCB", "OTS", "SWUCB", "TS", "UCB",
     "AffDGreedy", "AffDTS1", "AffDTS2", "AffOTS", "AffTS", "AffUCB1", "AffUCB2", "AffUCB2Growing",
-    "BestArm", "EpsGreedy", "Kernels", "Now", "POLICIES", "Policy", "Uniform", "policy",
+    "BestArm", "EpsGreedy", "POLICIES", "Policy", "PolicyFunctions", "PolicyState", "Reward", "Step",
+    "Uniform", "policy",
     "DKLUCB", "GLRKLUCB", "KLUCB", "MUCB", "SWKLUCB",
     "AffKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "OracleRestart",
     "ChangepointTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",

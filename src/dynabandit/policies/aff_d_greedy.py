@@ -1,80 +1,74 @@
-"""AFF-d-Greedy: the best adaptive mean; any arm when the leader's forgetting factor has just moved."""
+"""AFF-d-Greedy: the largest adaptive mean; a random arm if its forgetting factor has just changed."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import Stream
 from dynabandit.errors import keep, number
+from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
-from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.aff_shared import AdaptivePolicy
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
 
 __all__ = ["AffDGreedy"]
 
 SLOTS = (*aff_shared.SLOTS, "index", "limit")
 CHANGE = SLOTS.index("change")
 INDEX = SLOTS.index("index")
-LIMIT = SLOTS.index("limit")  # d, or the step size that stands for it
-STEP_SIZE = 0
-THRESHOLD = 4
+LIMIT = SLOTS.index("limit")  # d, or the step size that replaces it
 AS_STEP_SIZE = -1.0
 
 
-@kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    aff_shared.start(memory, shared, arm, parameters)
-    memory[INDEX, arm] = math.inf
-    threshold = parameters[THRESHOLD]
-    memory[LIMIT, arm] = parameters[STEP_SIZE] if threshold == AS_STEP_SIZE else threshold
+class Params(NamedTuple):
+    estimator: AdaptiveParams
+    threshold: float
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    return memory[INDEX, arm]
+def start(state: PolicyState, arm: int, params: Params) -> None:
+    aff_shared.start(state, arm, params)
+    state.memory[INDEX, arm] = math.inf
+    threshold = params.threshold
+    state.memory[LIMIT, arm] = params.estimator.step_size if threshold == AS_STEP_SIZE else threshold
 
 
 @kernel
-def explore(memory: np.ndarray, leader: int, idle: int, now: Now, parameters: np.ndarray, source: Stream) -> bool:
-    # Algorithm 1 compares lambda at the latest two steps: it cannot have moved for an arm that was not played
-    change = memory[CHANGE, leader] if idle == 0 else 0.0
-    return change >= memory[LIMIT, leader]
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    return state.memory[INDEX, arm]
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    state = aff_shared.observe(memory, arm, reward, parameters)
-    memory[INDEX, arm] = state.mean
-    if parameters[THRESHOLD] == AS_STEP_SIZE:
-        memory[LIMIT, arm] = state.step
+def explore(state: PolicyState, leader: int, step: Step, params: Params) -> bool:
+    # Algorithm 1 compares lambda at the latest two steps; it cannot have changed for an arm that was not played
+    change = state.memory[CHANGE, leader] if idle_steps(state, leader, step) == 0 else 0.0
+    return change >= state.memory[LIMIT, leader]
+
+
+@kernel
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    estimate = aff_shared.observe(state, arm, reward.value, params)
+    state.memory[INDEX, arm] = estimate.mean
+    if params.threshold == AS_STEP_SIZE:
+        state.memory[LIMIT, arm] = estimate.step
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffDGreedy(aff_shared.Adaptive):
-    r"""Play the arm with the best adaptive mean, unless its forgetting factor has just moved by d or more.
+class AffDGreedy(AdaptivePolicy):
+    r"""Play the arm with the largest adaptive mean, or a random arm if its forgetting factor has just changed by d or
+    more.
 
-    A forgetting factor that moves says that the arm is changing, and that it is time to look around: then
-    any arm is played.
+    A change of the forgetting factor indicates that the mean of the arm is changing, so the policy explores.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
     threshold
-        The paper's d, in [0, 1]; 0 always explores. By default it is the step size, as the paper suggests;
-        with the variance-scaled step size, the step size that the latest update used.
+        The paper's d, in [0, 1]; 0 always explores. The default is the step size, as the paper suggests; with the
+        variance-scaled step size, the step size of the latest update.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -84,18 +78,18 @@ class AffDGreedy(aff_shared.Adaptive):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
+    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
+    is kept in [floor, 1]:
 
     .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
 
     .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
 
-    The arm with the largest m / w is played, or any arm where the factor of that arm has just moved:
+    The arm with the largest m / w is played, or a random arm if the factor of that arm has just changed:
 
     .. math:: | \lambda_{t - 1} - \lambda_{t - 2} | \geq d
 
-    Cost of a step: O(log K), since a score stands still while its arm is not played.
+    Cost per step: O(log K), because a score changes only when its arm is played.
 
     References
     ----------
@@ -104,7 +98,9 @@ class AffDGreedy(aff_shared.Adaptive):
 
     name: ClassVar[str] = "aff-d-greedy"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, explore=explore, still=True)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=start, score=score, learn=learn, explore=explore, static_index=True, params=Params
+    )
 
     threshold: float | None = None
 
@@ -113,6 +109,5 @@ class AffDGreedy(aff_shared.Adaptive):
         if self.threshold is not None:
             keep(self, threshold=number("threshold", self.threshold, 0.0, 1.0))
 
-    def numbers(self, arms: int) -> np.ndarray:
-        threshold = AS_STEP_SIZE if self.threshold is None else self.threshold
-        return np.append(super().numbers(arms), threshold)
+    def params(self, arms: int) -> Params:
+        return Params(self._estimator(), AS_STEP_SIZE if self.threshold is None else self.threshold)

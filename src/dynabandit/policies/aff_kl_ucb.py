@@ -2,65 +2,62 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import ClassVar, NamedTuple
 
 from dynabandit.core.bernoulli_kl import negentropy, upper_bound
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import Stream
 from dynabandit.errors import keep, number
+from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
-from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.aff_shared import AdaptivePolicy
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 
 __all__ = ["AffKLUCB"]
 
 SLOTS = (*aff_shared.SLOTS, "size", "negentropy", "log_forgetting")
 MEAN, SIZE = SLOTS.index("mean"), SLOTS.index("size")
 NEGENTROPY, LOG_FORGETTING = SLOTS.index("negentropy"), SLOTS.index("log_forgetting")
-LEVEL = 4  # behind the parameters of the estimator
+
+
+class Params(NamedTuple):
+    estimator: AdaptiveParams
+    level: float
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    memory = state.memory
     if memory[SIZE, arm] == 0.0:
         return math.inf
     # w~^2 / k~ = lambda^(idle/|A|) w^2 / k with k discounted as w is, but never less than one observation
-    size = max(memory[SIZE, arm] * aff_shared.discount(memory[LOG_FORGETTING, arm], idle, now.arms), 1.0)
-    return upper_bound(memory[MEAN, arm], memory[NEGENTROPY, arm], parameters[LEVEL] / size)
+    size = max(memory[SIZE, arm] * aff_shared.idle_discount(memory[LOG_FORGETTING, arm], state, arm, step), 1.0)
+    return upper_bound(memory[MEAN, arm], memory[NEGENTROPY, arm], params.level / size)
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    state = aff_shared.observe(memory, arm, reward, parameters)
-    memory[SIZE, arm] = state.w * state.w / state.k
-    memory[NEGENTROPY, arm] = negentropy(state.mean)
-    memory[LOG_FORGETTING, arm] = aff_shared.log_forgetting(state)
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    estimate = aff_shared.observe(state, arm, reward.value, params)
+    state.memory[SIZE, arm] = estimate.w * estimate.w / estimate.k
+    state.memory[NEGENTROPY, arm] = negentropy(estimate.mean)
+    state.memory[LOG_FORGETTING, arm] = aff_shared.log_forgetting(estimate)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffKLUCB(aff_shared.Adaptive):
-    r"""UCB on the adaptive mean with a Kullback-Leibler bound in place of Hoeffding's.
+class AffKLUCB(AdaptivePolicy):
+    r"""UCB on the adaptive mean with a Kullback-Leibler bound in place of the Hoeffding bound.
 
-    It is `AffUCB2Growing` with the tighter bound: the largest q with n kl(mean, q) <= -log(confidence), where n is the
-    effective size, w^2 / k, which shrinks towards 1 while an arm waits.
+    It is `AffUCB2Growing` with a tighter bound: the largest q with n kl(mean, q) <= -log(confidence), where n is the
+    effective size w^2 / k, which decreases towards 1 while an arm is idle. Use it with 50 arms or more. After a long
+    constant period it may never detect that the worst arm has become the best.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
     confidence
-        The probability with which a mean may be above its bound, in (0, 1]; 0.05 as in the paper's appendix.
+        The probability that a mean exceeds its bound, in (0, 1]; 0.05 as in the appendix of the paper.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -70,19 +67,19 @@ class AffKLUCB(aff_shared.Adaptive):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
+    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
+    is kept in [floor, 1]:
 
     .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
 
     .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
 
-    The score of an arm, with an effective size n that shrinks while the arm is idle:
+    The score of an arm, with an effective size n that decreases while the arm is idle:
 
     .. math:: \max \left\{ q : n \, \mathrm{kl}\left( \frac{m}{w}, q \right) \leq - \log \mathrm{confidence} \right\},
         \quad n = \max\left( 1, \; \lambda^{\mathrm{idle} / K} \frac{w^2}{k} \right)
 
-    Cost of a step: O(K), with a root to find for each arm.
+    Cost per step: O(K), with one root finding per arm.
 
     References
     ----------
@@ -92,7 +89,9 @@ class AffKLUCB(aff_shared.Adaptive):
 
     name: ClassVar[str] = "aff-kl-ucb"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=aff_shared.start, score=score, learn=learn)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=aff_shared.start, score=score, learn=learn, params=Params
+    )
 
     confidence: float = 0.05
 
@@ -100,5 +99,5 @@ class AffKLUCB(aff_shared.Adaptive):
         super().__post_init__()
         keep(self, confidence=number("confidence", self.confidence, 0.0, 1.0, open_low=True))
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.append(super().numbers(arms), -math.log(self.confidence))
+    def params(self, arms: int) -> Params:
+        return Params(self._estimator(), -math.log(self.confidence))

@@ -1,15 +1,15 @@
-"""AFF-TS and AFF-OTS: Thompson sampling from a posterior whose data fades, but not its prior."""
+"""AFF-TS and AFF-OTS: Thompson sampling from a posterior whose data are discounted, but not its prior."""
 
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.errors import keep
+from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.thompson import checked_prior
+from dynabandit.policies.aff_shared import AdaptivePolicy
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.beta_posterior import Prior, checked_prior
 
 __all__ = ["AffOTS", "AffTS"]
 
@@ -17,36 +17,42 @@ SLOTS = (*aff_shared.SLOTS, "log_forgetting")
 M = SLOTS.index("m")
 W = SLOTS.index("w")
 LOG_FORGETTING = SLOTS.index("log_forgetting")
-PRIOR_A = 4
-PRIOR_B = 5
+
+
+class Params(NamedTuple):
+    estimator: AdaptiveParams
+    prior: Prior
 
 
 @kernel
-def posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray) -> tuple[float, float]:
+def posterior(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float]:
     """Equations (24) and (25), on the discounted m~ and w~ of (16) and (17)."""
-    factor = aff_shared.discount(memory[LOG_FORGETTING, arm], idle, now.arms)
+    memory = state.memory
+    factor = aff_shared.idle_discount(memory[LOG_FORGETTING, arm], state, arm, step)
     m = memory[M, arm]
-    return parameters[PRIOR_A] + factor * m, parameters[PRIOR_B] + factor * (memory[W, arm] - m)
+    return params.prior.a + factor * m, params.prior.b + factor * (memory[W, arm] - m)
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    state = aff_shared.observe(memory, arm, reward, parameters)
-    memory[LOG_FORGETTING, arm] = aff_shared.log_forgetting(state)
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    estimate = aff_shared.observe(state, arm, reward.value, params)
+    state.memory[LOG_FORGETTING, arm] = aff_shared.log_forgetting(estimate)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffTS(aff_shared.Adaptive):
-    r"""Thompson sampling from Beta(a + m~, b + w~ - m~), where the data of an idle arm fades.
+class AffTS(AdaptivePolicy):
+    r"""Thompson sampling from Beta(a + m~, b + w~ - m~), where the data of an idle arm are discounted.
+
+    `AffOTS` usually has slightly less regret.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
     prior
-        The Beta prior of every arm, a pair of positive numbers; it is never forgotten.
+        The Beta prior of each arm, a pair of positive numbers; it is not discounted.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -56,19 +62,19 @@ class AffTS(aff_shared.Adaptive):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
+    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
+    is kept in [floor, 1]:
 
     .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
 
     .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
 
-    The score is a draw from a posterior whose data, but not its prior, fades while the arm is idle:
+    The score is a draw from a posterior whose data, but not its prior, are discounted while the arm is idle:
 
     .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
         \lambda^{\mathrm{idle} / K} (m, w)
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------
@@ -77,7 +83,9 @@ class AffTS(aff_shared.Adaptive):
 
     name: ClassVar[str] = "aff-ts"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=aff_shared.start, learn=learn, posterior=posterior)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=aff_shared.start, learn=learn, posterior=posterior, params=Params
+    )
 
     prior: tuple[float, float] = (2.0, 2.0)
 
@@ -85,22 +93,25 @@ class AffTS(aff_shared.Adaptive):
         super().__post_init__()
         keep(self, prior=checked_prior(self.prior))
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.append(super().numbers(arms), self.prior)
+    def params(self, arms: int) -> Params:
+        return Params(self._estimator(), Prior(*self.prior))
 
 
 @dataclass(frozen=True, kw_only=True)
 class AffOTS(AffTS):
-    r"""AFF-TS, with a draw below the posterior mean replaced by that mean: the paper's all-round choice.
+    r"""AFF-TS in which a draw below the posterior mean is replaced by the posterior mean.
+
+    It does well in all cases of the paper and needs no tuning. Its worst case is an abrupt change after a long constant
+    period.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
     prior
-        The Beta prior of every arm, a pair of positive numbers; it is never forgotten.
+        The Beta prior of each arm, a pair of positive numbers; it is not discounted.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -111,19 +122,19 @@ class AffOTS(AffTS):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
+    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
+    is kept in [floor, 1]:
 
     .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
 
     .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
 
-    The score is the larger of a draw from the posterior and its mean; its data fades while the arm is idle:
+    The score is the larger of a draw from the posterior and its mean; the data are discounted while the arm is idle:
 
     .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
         \lambda^{\mathrm{idle} / K} (m, w)
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------
@@ -131,4 +142,4 @@ class AffOTS(AffTS):
     """
 
     name: ClassVar[str] = "aff-ots"
-    kernels: ClassVar[Kernels] = Kernels(start=aff_shared.start, learn=learn, posterior=posterior, optimistic=True)
+    functions: ClassVar[PolicyFunctions] = AffTS.functions._replace(optimistic=True)

@@ -1,17 +1,18 @@
-"""AFF-UCB1: the adaptive mean, and a bonus that grows while an arm waits."""
+"""AFF-UCB1: the adaptive mean with a bonus that grows while an arm is idle."""
 
 import functools
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import Stream
 from dynabandit.errors import keep, number
+from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
-from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.aff_shared import AdaptivePolicy
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
 
 __all__ = ["AffUCB1"]
 
@@ -19,19 +20,23 @@ SLOTS = (*aff_shared.SLOTS, "index", "fresh", "spread")
 INDEX = SLOTS.index("index")
 FRESH = SLOTS.index("fresh")  # the bonus right after a play
 SPREAD = SLOTS.index("spread")  # sqrt(s^2 / w), the bonus of an idle arm before it grows
-VARIANCE_FLOOR = 4
 LARGEST_TABLE = 1 << 16
 
 
+class Params(NamedTuple):
+    estimator: AdaptiveParams
+    variance_floor: float
+
+
 @kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    aff_shared.start(memory, shared, arm, parameters)
-    memory[INDEX, arm] = math.inf
+def start(state: PolicyState, arm: int, params: Params) -> None:
+    aff_shared.start(state, arm, params)
+    state.memory[INDEX, arm] = math.inf
 
 
 @functools.lru_cache(maxsize=16)
 def table(arms: int, horizon: int) -> np.ndarray:
-    """idle^(1/|A|) for all but very long idle times: a power per arm and step would take most of the time."""
+    """Return idle^(1/|A|) for all but very long idle times: a power per arm and step would take most of the time."""
     return np.array([growth(idle, arms) for idle in range(min(horizon, LARGEST_TABLE))])
 
 
@@ -41,44 +46,37 @@ def growth(idle: int, arms: int) -> float:
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    # Equation (15). Written so that the compiler does not compute the power of the first line ahead for every arm
-    if idle >= table.size:
-        return memory[INDEX, arm] + memory[SPREAD, arm] * growth(idle, now.arms)
-    return memory[INDEX, arm] + (memory[FRESH, arm] if idle == 0 else memory[SPREAD, arm] * table[idle])
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    # Equation (15). Written so that the compiler does not compute the power of the first line for every arm
+    memory, idle = state.memory, idle_steps(state, arm, step)
+    if idle >= step.table.size:
+        return memory[INDEX, arm] + memory[SPREAD, arm] * growth(idle, step.arms)
+    return memory[INDEX, arm] + (memory[FRESH, arm] if idle == 0 else memory[SPREAD, arm] * step.table[idle])
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    state = aff_shared.observe(memory, arm, reward, parameters)
-    memory[INDEX, arm] = state.mean
-    memory[FRESH, arm] = aff_shared.hoeffding(state)
-    memory[SPREAD, arm] = math.sqrt(max(state.variance, parameters[VARIANCE_FLOOR]) / state.w)
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    estimate = aff_shared.observe(state, arm, reward.value, params)
+    state.memory[INDEX, arm] = estimate.mean
+    state.memory[FRESH, arm] = aff_shared.hoeffding(estimate)
+    state.memory[SPREAD, arm] = math.sqrt(max(estimate.variance, params.variance_floor) / estimate.w)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffUCB1(aff_shared.Adaptive):
-    r"""UCB on the adaptive mean; the bonus of an idle arm grows like idle^(1/K).
+class AffUCB1(AdaptivePolicy):
+    r"""UCB on the adaptive mean, with a bonus of idle arms that grows like idle^(1/K).
 
-    As printed in the paper, the bonus of an idle arm is proportional to its estimated standard deviation. An
-    arm whose burn-in gave equal rewards only has none, and gets no bonus at all. `variance_floor` mends that.
+    As printed in the paper, the bonus of an idle arm is proportional to its estimated standard deviation. If all
+    burn-in rewards of an arm were equal, the estimate is 0 and the arm gets no bonus; `variance_floor` avoids this.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
     variance_floor
-        The least variance in the bonus of an idle arm, in [0, 1]; 0 is the paper's formula.
+        The minimum variance in the bonus of an idle arm, in [0, 1]; 0 is the paper's formula.
     burn_in
-        How often each arm is played at first, so that a variance can be estimated; 10 in the paper.
+        The number of plays of each arm before the policy decides, so that a variance can be estimated; 10 in the paper.
 
     Examples
     --------
@@ -88,20 +86,20 @@ class AffUCB1(aff_shared.Adaptive):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
+    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
+    is kept in [floor, 1]:
 
     .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
 
     .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
 
-    The score of an arm, with s^2 its adaptive variance:
+    The score of an arm, where s^2 is its adaptive variance:
 
     .. math:: \frac{m}{w} + \sqrt{\frac{- \log 0.05}{2 w^2 / k}} \quad \text{if it was just played}
 
     .. math:: \frac{m}{w} + \sqrt{\frac{s^2}{w}} \; \mathrm{idle}^{1 / K} \quad \text{else}
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------
@@ -110,7 +108,9 @@ class AffUCB1(aff_shared.Adaptive):
 
     name: ClassVar[str] = "aff-ucb1"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, table=table)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=start, score=score, learn=learn, table=table, params=Params
+    )
 
     burn_in: int = 10
     variance_floor: float = 0.0
@@ -119,5 +119,5 @@ class AffUCB1(aff_shared.Adaptive):
         super().__post_init__()
         keep(self, variance_floor=number("variance_floor", self.variance_floor, 0.0, 1.0))
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.append(super().numbers(arms), self.variance_floor)
+    def params(self, arms: int) -> Params:
+        return Params(self._estimator(), self.variance_floor)

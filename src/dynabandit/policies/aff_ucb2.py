@@ -1,16 +1,14 @@
-"""AFF-UCB2 as printed, and a variant whose bonus does grow."""
+"""AFF-UCB2 as printed in the paper, and a variant with a bonus that grows while an arm is idle."""
 
 import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from dynabandit.core.compilation import kernel
 from dynabandit.core.special_functions import exp_positive
-from dynabandit.core.streams import Stream
 from dynabandit.policies import aff_shared
-from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.aff_shared import AdaptivePolicy, AffParams
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
 
 __all__ = ["AffUCB2", "AffUCB2Growing"]
 
@@ -20,74 +18,59 @@ INDEX = GROWING_SLOTS.index("index")
 BONUS = GROWING_SLOTS.index("bonus")
 LOG_FORGETTING = GROWING_SLOTS.index("log_forgetting")
 LARGEST_BONUS = math.sqrt(aff_shared.CONFIDENCE)  # the bonus of one observation: w^2 / k = 1
-LARGEST_EXPONENT = 50.0  # past this any bonus is at its cap, and exp would soon overflow
+LARGEST_EXPONENT = 50.0  # above this any bonus is at its cap, and exp would soon overflow
 
 
 @kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    aff_shared.start(memory, shared, arm, parameters)
-    memory[INDEX, arm] = math.inf
+def start(state: PolicyState, arm: int, params: AffParams) -> None:
+    aff_shared.start(state, arm, params)
+    state.memory[INDEX, arm] = math.inf
 
 
 @kernel
-def printed_score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    return memory[INDEX, arm]
+def printed_score(state: PolicyState, arm: int, step: Step, params: AffParams) -> float:
+    return state.memory[INDEX, arm]
 
 
 @kernel
-def printed_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+def printed_learn(state: PolicyState, arm: int, reward: Reward, params: AffParams) -> None:
     # Equations (16) to (19): w~^2 / k~ = (lambda^n w)^2 / (lambda^2n k) = w^2 / k. The discount cancels, so the
-    # bonus of an idle arm stands still and the whole index can be computed here, once.
-    state = aff_shared.observe(memory, arm, reward, parameters)
-    memory[INDEX, arm] = state.mean + aff_shared.hoeffding(state)
+    # bonus of an idle arm is constant and the whole index can be computed here, once.
+    estimate = aff_shared.observe(state, arm, reward.value, params)
+    state.memory[INDEX, arm] = estimate.mean + aff_shared.hoeffding(estimate)
 
 
 @kernel
-def growing_score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
+def growing_score(state: PolicyState, arm: int, step: Step, params: AffParams) -> float:
     # With k~ discounted as w~ is, w~^2 / k~ = lambda^(idle/|A|) w^2 / k
-    # and 0.5 / |A| is a division for all arms together
-    exponent = min(memory[LOG_FORGETTING, arm] * float(idle) * (-0.5 / float(now.arms)), LARGEST_EXPONENT)
+    # and 0.5 / |A| is one division for all arms
+    memory, idle = state.memory, idle_steps(state, arm, step)
+    exponent = min(memory[LOG_FORGETTING, arm] * float(idle) * (-0.5 / float(step.arms)), LARGEST_EXPONENT)
     return memory[INDEX, arm] + min(memory[BONUS, arm] * exp_positive(exponent), LARGEST_BONUS)
 
 
 @kernel
-def growing_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    state = aff_shared.observe(memory, arm, reward, parameters)
-    memory[INDEX, arm] = state.mean
-    memory[BONUS, arm] = aff_shared.hoeffding(state)
-    memory[LOG_FORGETTING, arm] = aff_shared.log_forgetting(state)
+def growing_learn(state: PolicyState, arm: int, reward: Reward, params: AffParams) -> None:
+    estimate = aff_shared.observe(state, arm, reward.value, params)
+    state.memory[INDEX, arm] = estimate.mean
+    state.memory[BONUS, arm] = aff_shared.hoeffding(estimate)
+    state.memory[LOG_FORGETTING, arm] = aff_shared.log_forgetting(estimate)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffUCB2(aff_shared.Adaptive):
-    r"""UCB on the adaptive mean with the effective size w^2 / k, exactly as the paper prints it.
+class AffUCB2(AdaptivePolicy):
+    r"""UCB on the adaptive mean with the effective size w^2 / k, as printed in the paper.
 
-    The paper discounts w by lambda and k by lambda^2 while an arm waits, meaning its bonus to grow. The two
-    discounts cancel, and the bonus stands still. With many arms that little exploration serves well; with few
-    arms an arm that was left is hardly ever tried again. `AffUCB2Growing` is what the text describes.
+    The paper discounts w by lambda and k by lambda^2 while an arm is idle, so that its bonus grows. The two discounts
+    cancel, and the bonus stays constant. Use it with 50 arms or more, where little exploration is best. With few arms
+    an idle arm is rarely tried again; `AffUCB2Growing` implements what the text of the paper describes.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -97,8 +80,8 @@ class AffUCB2(aff_shared.Adaptive):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
+    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
+    is kept in [floor, 1]:
 
     .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
 
@@ -108,7 +91,7 @@ class AffUCB2(aff_shared.Adaptive):
 
     .. math:: \frac{m}{w} + \sqrt{\frac{- \log 0.05}{2 w^2 / k}}
 
-    Cost of a step: O(log K), since a score stands still while its arm is not played.
+    Cost per step: O(log K), because a score changes only when its arm is played.
 
     References
     ----------
@@ -117,21 +100,24 @@ class AffUCB2(aff_shared.Adaptive):
 
     name: ClassVar[str] = "aff-ucb2"
     slots: ClassVar[tuple[str, ...]] = PRINTED_SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=printed_score, learn=printed_learn, still=True)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=start, score=printed_score, learn=printed_learn, static_index=True, params=AffParams
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffUCB2Growing(aff_shared.Adaptive):
-    r"""AFF-UCB2 repaired: k is discounted by lambda as w is, so the bonus of an idle arm grows.
+class AffUCB2Growing(AdaptivePolicy):
+    r"""AFF-UCB2 with a bonus that grows while an arm is idle: k is discounted by lambda, as w is.
 
-    The bonus grows like lambda^(-idle / 2K), up to the bonus of a single observation.
+    The bonus grows like lambda^(-idle / 2K), up to the bonus of a single observation. Use it in place of `AffUCB2` with
+    few arms.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -141,25 +127,27 @@ class AffUCB2Growing(aff_shared.Adaptive):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
+    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
+    is kept in [floor, 1]:
 
     .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
 
     .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
 
-    The score of an arm, its bonus never above that of a single observation:
+    The score of an arm, with a bonus that never exceeds that of a single observation:
 
     .. math:: \frac{m}{w} + \lambda^{- \mathrm{idle} / (2 K)} \sqrt{\frac{- \log 0.05}{2 w^2 / k}}
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------
-    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.2.2, and
-    ``docs/paper-notes.md`` for the repair.
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.2.2, and ``docs/paper-notes.md``
+    for the correction.
     """
 
     name: ClassVar[str] = "aff-ucb2-growing"
     slots: ClassVar[tuple[str, ...]] = GROWING_SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=growing_score, learn=growing_learn)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=start, score=growing_score, learn=growing_learn, params=AffParams
+    )

@@ -1,86 +1,76 @@
-"""The largest of many scores that stand still: a knockout tree, in which a step replays the matches of one arm.
+"""The argmax of static indices: a binary tree over the arms that a play updates in log2 K steps.
 
-Some scores change only where an arm is played. A tree over the arms then keeps the largest score of each half, each
-quarter and so on, together with how many arms hold it. After a play, the matches on the way from that arm to the root
-are played again; the way down from the root finds any one of the arms that tie. Both are log2 K nodes long, where a
-scan would touch K scores, and the choice is that of the scan: the same largest score, the same number of ties, the
-same random number to pick one of them.
+Some scores change only when their arm is played. The tree stores the largest score of each half, quarter and so on of
+the arms, and how many arms have it. A play updates the nodes from its arm to the root; the path down from the root
+finds any of the arms that tie. Both visit log2 K nodes. The result is that of a scan over all scores: the same largest
+score, the same number of ties, and the same random number to choose among them.
 """
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from dynabandit.core.compilation import kernel
+from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.streams import TIE, Stream, uniform
-from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 
-__all__ = ["make_enter", "make_enter_all", "new_trees", "winner"]
+__all__ = ["make_fill_tree", "make_update_tree", "new_trees", "tree_argmax"]
 
 BEST, TIES = range(2)  # the rows of a tree: the largest score below a node, and how many arms have it
-ROOT = 1  # the children of node i are 2 i and 2 i + 1; the leaves, one for each arm, are the second half
+ROOT = 1  # the children of node i are 2 i and 2 i + 1; the leaves, one per arm, are the second half
 
 
-def new_trees(kernels: Kernels, replications: int, arms: int) -> np.ndarray:
-    """Return an empty tree for each replication; of no size where the policy's scores do not stand still."""
-    leaves = 1 << (arms - 1).bit_length() if kernels.still else 0
+def new_trees(functions: PolicyFunctions, replications: int, arms: int) -> np.ndarray:
+    """Return a tree for each replication, not yet filled; of size 0 if the policy has no static index."""
+    leaves = 1 << (arms - 1).bit_length() if functions.static_index else 0
     return np.zeros((replications, 2, 2 * leaves))
 
 
-def make_enter_all(kernels: Kernels) -> Callable[..., None]:
-    """Return enter_all(tree, memory, now, parameters, table, source), which plays all matches."""
-    score = kernels.score
+def make_fill_tree(functions: PolicyFunctions) -> Callable[..., None]:
+    """Return fill_tree(tree, state, step, params), which scores all arms."""
+    score = functions.score
 
     @kernel
-    def enter_all(
-        tree: np.ndarray, memory: np.ndarray, now: Now, parameters: np.ndarray, table: np.ndarray, source: Stream
-    ) -> None:
+    def fill_tree(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> None:
         leaves = tree.shape[1] // 2
         for arm in range(leaves):
             tree[BEST, leaves + arm] = -math.inf
             tree[TIES, leaves + arm] = 0.0
-            if arm < now.arms:
-                tree[BEST, leaves + arm] = comparable(score(memory, arm, 0, now, parameters, table, source))
+            if arm < step.arms:
+                tree[BEST, leaves + arm] = nan_to_lowest(score(state, arm, step, params))
                 tree[TIES, leaves + arm] = 1.0
         for node in range(leaves - 1, 0, -1):
-            match(tree, node)
+            merge_children(tree, node)
 
-    return enter_all
+    return fill_tree
 
 
-def make_enter(kernels: Kernels) -> Callable[..., None]:
-    """Return enter(tree, memory, arm, now, parameters, table, source), which replays the matches of one arm."""
-    score = kernels.score
+def make_update_tree(functions: PolicyFunctions) -> Callable[..., None]:
+    """Return update_tree(tree, state, arm, step, params), which scores one arm and updates the nodes above it."""
+    score = functions.score
 
-    @kernel
-    def enter(
-        tree: np.ndarray,
-        memory: np.ndarray,
-        arm: int,
-        now: Now,
-        parameters: np.ndarray,
-        table: np.ndarray,
-        source: Stream,
-    ) -> None:
+    @inlined_kernel
+    def update_tree(tree: np.ndarray, state: PolicyState, arm: int, step: Step, params: Any) -> None:
         node = tree.shape[1] // 2 + arm
-        tree[BEST, node] = comparable(score(memory, arm, 0, now, parameters, table, source))
+        tree[BEST, node] = nan_to_lowest(score(state, arm, step, params))
         while node > ROOT:
             node //= 2
-            match(tree, node)
+            merge_children(tree, node)
 
-    return enter
+    return update_tree
 
 
 @kernel
-def comparable(score: float) -> float:
-    """Return a score that can be larger or smaller than others: NaN never wins, here as in a scan."""
+def nan_to_lowest(score: float) -> float:
+    """Return -infinity for NaN: an arm whose score is NaN is never chosen, as in a scan."""
     return score if score == score else -math.inf
 
 
 @kernel
-def match(tree: np.ndarray, node: int) -> None:
-    """Let the better child of a node advance; where they tie, all their arms do."""
+def merge_children(tree: np.ndarray, node: int) -> None:
+    """Write the largest score below a node, and how many arms have it."""
     left, right = 2 * node, 2 * node + 1
     best = max(tree[BEST, left], tree[BEST, right])
     ties = tree[TIES, left] if tree[BEST, left] == best else 0.0
@@ -88,11 +78,11 @@ def match(tree: np.ndarray, node: int) -> None:
     tree[TIES, node] = ties + (tree[TIES, right] if tree[BEST, right] == best else 0.0)
 
 
-@kernel
-def winner(tree: np.ndarray, arms: int, step: int, source: Stream) -> int:
-    """Return the arm with the largest score, as `decision.make_largest` would of all the scores."""
+@inlined_kernel
+def tree_argmax(tree: np.ndarray, number: int, random: Stream) -> int:
+    """Return the arm with the largest score, as `choose_arm.make_argmax` does for all scores."""
     best, ties = tree[BEST, ROOT], int(tree[TIES, ROOT])
-    skip = min(int(uniform(source, TIE, step, 0) * ties), ties - 1) if ties > 1 else 0
+    skip = min(int(uniform(random, TIE, number, 0) * ties), ties - 1) if ties > 1 else 0
     leaves = tree.shape[1] // 2
     node = ROOT
     while node < leaves:

@@ -1,56 +1,124 @@
-"""What every policy is: a few small functions on numbers, and one class that names its parameters."""
+"""The policy contract: the functions of an algorithm, what they receive, and the class that names its parameters."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
+from dynabandit.core.records import NoParams
 from dynabandit.core.streams import LARGEST_STEP, Stream
 from dynabandit.errors import integer, keep
 from dynabandit.estimators.base import Belief
 
-__all__ = ["Kernels", "Now", "Policy"]
+__all__ = ["Policy", "PolicyFunctions", "PolicyState", "Reward", "Step", "idle_steps", "new_state"]
 
 
-class Now(NamedTuple):
-    """What a decision knows besides the arms' states.
+class PolicyState(NamedTuple):
+    """Everything a policy remembers, for one replication or one live bandit."""
+
+    memory: np.ndarray  # (slots, arms)
+    shared: np.ndarray  # what belongs to no single arm
+    last_played: np.ndarray  # (arms,): the step at which each arm was last chosen, 0 if never
+
+
+class Step(NamedTuple):
+    """What is known when an arm is scored."""
+
+    number: int  # 1, 2, ...: the step that is decided
+    arms: int
+    common: float  # computed once per step by `PolicyFunctions.common`
+    features: np.ndarray  # empty without context
+    table: np.ndarray  # computed once by `PolicyFunctions.table`
+    random: Stream
+
+
+class Reward(NamedTuple):
+    """A reward and its time; in a simulation it arrives at the step of the decision.
 
     Examples
     --------
-    >>> Now(step=7, arms=3, context=0.0).arms
-    3
+    >>> late = Reward(value=1.0, decided_at=7, arrived_at=9)
+    >>> late.arrived_at - late.decided_at
+    2
     """
 
-    step: int  # 1, 2, ... ; the step that is being decided
-    arms: int  # how many arms there are now
-    context: float  # what the policy's `context` computed once for this step
+    value: float
+    decided_at: int  # the step of the decision
+    arrived_at: int  # the latest step when the reward arrived
+
+
+# Kernels are called with positional arguments. `params` has the type `PolicyFunctions.params` of the policy.
+class Start(Protocol):
+    """Write the state of an arm without rewards."""
+
+    def __call__(self, state: PolicyState, arm: int, params: Any, /) -> None: ...
+
+
+class Learn(Protocol):
+    """Update the state with a reward of an arm."""
+
+    def __call__(self, state: PolicyState, arm: int, reward: Reward, params: Any, /) -> None: ...
+
+
+class Score(Protocol):
+    """Return the score of an arm; the arm with the largest score is chosen."""
+
+    def __call__(self, state: PolicyState, arm: int, step: Step, params: Any, /) -> float: ...
+
+
+class Posterior(Protocol):
+    """Return the parameters a and b of the Beta posterior from which the score of an arm is drawn."""
+
+    def __call__(self, state: PolicyState, arm: int, step: Step, params: Any, /) -> tuple[float, float]: ...
+
+
+class Common(Protocol):
+    """Return a number that the scores of all arms at this step share."""
+
+    def __call__(self, state: PolicyState, number: int, params: Any, /) -> float: ...
+
+
+class Explore(Protocol):
+    """Return whether to play an arm chosen uniformly at random instead of the leader."""
+
+    def __call__(self, state: PolicyState, leader: int, step: Step, params: Any, /) -> bool: ...
+
+
+class Reveal(Protocol):
+    """Take the true mean of an arm, before each decision."""
+
+    def __call__(self, state: PolicyState, arm: int, mean: float, /) -> None: ...
 
 
 @kernel
-def no_score(
-    memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray, table: np.ndarray, source: Stream
-) -> float:
-    """Score all arms alike."""
+def idle_steps(state: PolicyState, arm: int, step: Step) -> int:
+    """Return the number of steps since an arm was last played; 0 for the arm of the previous step."""
+    return step.number - 1 - state.last_played[arm]
+
+
+@kernel
+def zero_score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
+    """Give all arms the same score."""
     return 0.0
 
 
 @kernel
-def no_context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
-    """Compute nothing that is common to all arms."""
+def no_common(state: PolicyState, number: int, params: Any) -> float:
+    """Compute nothing that the arms share."""
     return 0.0
 
 
 @kernel
-def never_explore(memory: np.ndarray, leader: int, idle: int, now: Now, parameters: np.ndarray, source: Stream) -> bool:
-    """Stay with the best arm."""
+def never_explore(state: PolicyState, leader: int, step: Step, params: Any) -> bool:
+    """Always play the leader."""
     return False
 
 
 @kernel
-def ignore_truth(memory: np.ndarray, arm: int, mean: float) -> None:
-    """Look away from the true means, as every honest policy does."""
+def ignore_mean(state: PolicyState, arm: int, mean: float) -> None:
+    """Ignore the true means."""
 
 
 def no_table(arms: int, horizon: int) -> np.ndarray:
@@ -58,59 +126,57 @@ def no_table(arms: int, horizon: int) -> np.ndarray:
     return np.zeros(0)
 
 
-class Kernels(NamedTuple):
+class PolicyFunctions(NamedTuple):
     """The functions that make up a policy.
 
-    `start` and `table` run before the first step, as plain Python. All others are compiled, for every backend
-    alike.
-
-    `memory` is an array (slots, arms) with the policy's state, `shared` a vector with what belongs to no
-    single arm, `parameters` the vector that `Policy.numbers` gives.
+    `table` is plain Python and runs before the first step. All others are kernels, compiled for every backend.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> kernels = db.policies.TS.kernels
-    >>> kernels.posterior is not None, kernels.optimistic, kernels.still
+    >>> functions = db.policies.TS.functions
+    >>> functions.posterior is not None, functions.optimistic, functions.static_index
     (True, False, False)
     """
 
-    start: Callable[..., None]
-    """start(memory, shared, arm, parameters): write the state of an arm nothing is known about.
+    start: Start
+    """start(state, arm, params): write the state of an arm without rewards.
 
-    All arms start alike: what it writes may not depend on `arm`, nor add up in `shared`."""
-    learn: Callable[..., None]
-    """learn(memory, shared, arm, reward, parameters): take in a reward."""
-    score: Callable[..., float] = no_score
-    """score(memory, arm, idle, now, parameters, table, source): the arm with the largest score is chosen."""
-    posterior: Callable[..., tuple[float, float]] | None = None
-    """posterior(memory, arm, idle, now, parameters): instead of `score`, the Beta law of a score to be drawn."""
+    All arms start with the same state: what it writes must depend neither on `arm` nor on how often it was called."""
+    learn: Learn
+    """learn(state, arm, reward, params): update the state with a reward."""
+    score: Score = zero_score
+    """score(state, arm, step, params): the arm with the largest score is chosen."""
+    posterior: Posterior | None = None
+    """posterior(state, arm, step, params): instead of `score`, the Beta posterior from which a score is drawn."""
     optimistic: bool = False
-    """Whether a draw from `posterior` below its mean is replaced by that mean."""
-    context: Callable[..., float] = no_context
-    """context(shared, step, parameters): what all scores of this step have in common."""
-    explore: Callable[..., bool] = never_explore
-    """explore(memory, leader, idle, now, parameters, source): leave the leader for an arm at random?"""
-    reveal: Callable[..., None] = ignore_truth
-    """reveal(memory, arm, mean): for yardsticks that are told the true means before each decision."""
-    still: bool = False
-    """Whether an arm's score stands still while the arm is not played.
+    """Whether a draw from `posterior` below its mean is replaced by the mean."""
+    common: Common = no_common
+    """common(state, number, params): a number that all scores of a step share, read as `step.common`."""
+    explore: Explore = never_explore
+    """explore(state, leader, step, params): whether to play a random arm instead of the leader."""
+    reveal: Reveal = ignore_mean
+    """reveal(state, arm, mean): for oracle policies, which receive the true means before each decision."""
+    static_index: bool = False
+    """Whether the score of an arm changes only when the arm is played.
 
-    Then the simulator need not ask every arm at every step, and takes log2 K instead of K (`policies.tournament`).
-    The score may read `parameters` and the arm's own column of `memory` alone, and `learn` write no other column."""
+    The simulator then updates log2 K scores per step instead of all K (`policies.argmax_tree`). The score may read only
+    `params` and the arm's own column of `memory`, and `learn` may write no other column."""
     table: Callable[[int, int], np.ndarray] = no_table
-    """table(arms, horizon): numbers computed once for `score`, such as a power of each idle time.
+    """table(arms, horizon): numbers computed once, such as a power of each idle time, read as `step.table`.
 
-    Each may depend on the number of arms, and the horizon decide how many there are: a `Bandit` has no horizon
-    and takes a short table, so that `score` must be able to compute what lies beyond."""
+    The values may depend on the number of arms; the horizon may only decide how many there are. A `Bandit` has no
+    horizon and uses a short table, so `score` must be able to compute the values beyond it."""
+    params: type = NoParams
+    """The named tuple that `Policy.params` returns; its fields are floats, ints, bools or such tuples."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """Base of all policies; a subclass is a frozen dataclass whose fields are its parameters.
+    """Base class of all policies; a subclass is a frozen dataclass whose fields are its parameters.
 
-    A policy holds no state of its own: the state is an array that the simulator, a `Bandit` or a service
-    keeps. See ``docs/adding-an-algorithm.md`` for a skeleton to copy.
+    A policy object has no state: the state is kept by the simulator, a `Bandit` or a service.
+    ``docs/adding-an-algorithm.md`` has a skeleton to copy.
 
     Examples
     --------
@@ -122,21 +188,21 @@ class Policy:
 
     name: ClassVar[str]
     slots: ClassVar[tuple[str, ...]]
-    kernels: ClassVar[Kernels]
-    informed: ClassVar[bool] = False  # True for yardsticks that see the true means
-    needs_double: ClassVar[bool] = False  # True where single precision would overflow or underflow
+    functions: ClassVar[PolicyFunctions]
+    informed: ClassVar[bool] = False  # True for oracle policies, which are told the true means
+    needs_double: ClassVar[bool] = False  # True if single precision would overflow or underflow
 
     burn_in: int = 0
 
     def __post_init__(self) -> None:
         keep(self, burn_in=integer("burn_in", self.burn_in, 0, LARGEST_STEP))
 
-    def numbers(self, arms: int) -> np.ndarray:
-        """Return the parameters as the vector that the kernels read."""
-        return np.zeros(1)
+    def params(self, arms: int) -> Any:
+        """Return the parameters as the named tuple that the functions read."""
+        return NoParams()
 
     def memory_size(self) -> int:
-        """Return how many rows `memory` has: one for each slot, then what a parameter adds, such as a history."""
+        """Return the number of rows of `memory`: one per slot, plus what a parameter adds, such as a history."""
         return len(self.slots)
 
     def shared_size(self) -> int:
@@ -144,27 +210,27 @@ class Policy:
         return 1
 
     def tuned(self, switches: int, horizon: int) -> "Policy":
-        """Return the policy as it would be set up for a path with so many switches of the best arm."""
+        """Return the policy set up for a path on which the best arm changes `switches` times."""
         return self
 
     @property
     def needs_tuning(self) -> bool:
-        """Whether a parameter is still open, to be taken from the path that is simulated."""
+        """Whether a parameter is not set and depends on the simulated path."""
         return False
 
     @property
     def needs_horizon(self) -> bool:
-        """Whether a parameter is still open, to be taken from the length of the simulation alone."""
+        """Whether a parameter is not set and depends on the horizon."""
         return False
 
     @property
     def left_open(self) -> list[str]:
-        """What only a simulation knows of what is to come, and all others must give: "changes", "horizon"."""
+        """Which of "changes" and "horizon" must be given, because only a simulation knows them in advance."""
         needed = {"changes": self.needs_tuning, "horizon": self.needs_horizon}
         return [name for name, is_needed in needed.items() if is_needed]
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        """Read an arm's mean, variance, forgetting factor and effective size off its column of the memory."""
+        """Return an arm's mean, variance, forgetting factor and effective size from its column of the memory."""
         raise NotImplementedError
 
     @property
@@ -176,15 +242,24 @@ class Policy:
     def label(self) -> str:
         """The name, with every parameter that differs from its default."""
         changed = [
-            f"{field.name}={_written(getattr(self, field.name))}"
+            f"{field.name}={_shown(getattr(self, field.name))}"
             for field in fields(self)
             if getattr(self, field.name) != field.default
         ]
         return f"{self.name}({', '.join(changed)})" if changed else self.name
 
 
-def _written(value: Any) -> str:
-    """Return a parameter as people write it, with all digits: 5 for 5.0, and no two numbers alike."""
+def new_state(policy: Policy, columns: int, params: Any) -> PolicyState:
+    """Return the state of a policy without any reward."""
+    memory = np.zeros((policy.memory_size(), columns))
+    state = PolicyState(memory, np.zeros(policy.shared_size()), np.zeros(columns, dtype=np.int64))
+    policy.functions.start(state, 0, params)
+    memory[:, 1:] = memory[:, :1]  # all arms start with the same state
+    return state
+
+
+def _shown(value: Any) -> str:
+    """Return a parameter as users write it, with all digits: 5 for 5.0."""
     if isinstance(value, tuple):
-        return f"({', '.join(map(_written, value))})"
+        return f"({', '.join(map(_shown, value))})"
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)

@@ -1,19 +1,19 @@
-"""Change-point TS: Thompson sampling that reckons with every moment at which an arm may have changed."""
+"""Change-point TS: Thompson sampling with a posterior of the time of each arm's last change."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta
-from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND, Stream, uniform
+from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND, uniform
 from dynabandit.errors import integer, keep, number
 from dynabandit.estimators.base import Belief
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.thompson import checked_prior
-from dynabandit.policies.tuning_rules import Expecting
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.beta_posterior import Prior, checked_prior
+from dynabandit.policies.tuning_rules import HorizonTuned
 
 __all__ = ["ChangepointTS"]
 
@@ -22,27 +22,32 @@ __all__ = ["ChangepointTS"]
 SLOTS = ("latest", "particles")  # latest: the count of all rewards when the arm had its latest one
 LATEST, PARTICLES = range(2)
 HEAD = len(SLOTS)  # then the fresh probability under each rate, then the particles, the longest run first
-# Equally likely at first, where the rate is to be learnt. A run that has lasted long needs little doubt to end; larger
-# rates send idle arms back to their prior so fast that many arms are explored for ever (docs/baselines-forgetting.md).
+# Equally likely a priori, if the rate is learned. With larger rates idle arms return to their prior so fast that many
+# arms are explored forever (docs/baselines-forgetting.md).
 RATES = (1e-3, 1e-4, 1e-5, 1e-6)
 LEARNT = "learnt"
 LARGEST_RATE = 0.5  # of what follows from more changes than steps
-PRIOR_A, PRIOR_B, MOST, RATE_COUNT, FIRST_RATE = range(5)
 CLOCK = 0  # shared: how many rewards there were, of all arms
 
 
+class Params(NamedTuple):
+    prior: Prior
+    particles: int
+    rates: np.ndarray
+
+
 @kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
+def start(state: PolicyState, arm: int, params: Params) -> None:
+    memory, rates = state.memory, params.rates.size
     memory[:, arm] = 0.0
-    memory[LATEST, arm] = shared[CLOCK]
-    rates = int(parameters[RATE_COUNT])
+    memory[LATEST, arm] = state.shared[CLOCK]
     for rate in range(rates):
         memory[HEAD + rate, arm] = 1.0 / rates
 
 
 @kernel
-def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
-    return shared[CLOCK]
+def common(state: PolicyState, number: int, params: Params) -> float:
+    return state.shared[CLOCK]
 
 
 @kernel
@@ -58,44 +63,37 @@ def endure(rate: float, idle: float) -> float:
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     # Inverse transform: the runs under the first rate, then those under the next, and what is left is fresh
-    left = uniform(source, SECOND, now.step, arm)
-    rates = int(parameters[RATE_COUNT])
+    memory, rates = state.memory, params.rates.size
+    left = uniform(step.random, SECOND, step.number, arm)
     held = int(memory[PARTICLES, arm])
-    waited = now.context - memory[LATEST, arm]
+    waited = step.common - memory[LATEST, arm]
     for rate in range(rates):
-        lasting = endure(parameters[FIRST_RATE + rate], waited)
+        lasting = endure(params.rates[rate], waited)
         for particle in range(held):
             row = particle_row(particle, rates)
             left -= memory[row + 2 + rate, arm] * lasting
             if left < 0.0:
-                return beta(memory[row, arm], memory[row + 1, arm], source, SCORE, now.step, arm)
-    return beta(parameters[PRIOR_A], parameters[PRIOR_B], source, SCORE, now.step, arm)
+                return beta(memory[row, arm], memory[row + 1, arm], step.random, SCORE, step.number, arm)
+    return beta(params.prior.a, params.prior.b, step.random, SCORE, step.number, arm)
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    wait(memory, arm, shared[CLOCK] - memory[LATEST, arm], parameters)
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    memory, shared = state.memory, state.shared
+    wait(memory, arm, shared[CLOCK] - memory[LATEST, arm], params)
     shared[CLOCK] += 1.0
     memory[LATEST, arm] = shared[CLOCK]
-    pass_messages(memory, arm, reward, parameters)
+    pass_messages(memory, arm, reward.value, params)
 
 
 @kernel
-def wait(memory: np.ndarray, arm: int, waited: float, parameters: np.ndarray) -> None:
+def wait(memory: np.ndarray, arm: int, waited: float, params: Params) -> None:
     """Let runs end while the arm is not played; what has seen no reward since is fresh."""
-    rates = int(parameters[RATE_COUNT])
+    rates = params.rates.size
     for rate in range(rates):
-        lasting = endure(parameters[FIRST_RATE + rate], waited)
+        lasting = endure(params.rates[rate], waited)
         for particle in range(int(memory[PARTICLES, arm])):
             row = particle_row(particle, rates) + 2 + rate
             memory[HEAD + rate, arm] += (1.0 - lasting) * memory[row, arm]
@@ -109,13 +107,13 @@ def predict(a: float, b: float, reward: float) -> float:
 
 
 @kernel
-def pass_messages(memory: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+def pass_messages(memory: np.ndarray, arm: int, value: float, params: Params) -> None:
     """Weigh every run by the reward, then let it go on or end; the fresh probability becomes a particle."""
-    rates = int(parameters[RATE_COUNT])
-    held = make_room(memory, arm, parameters)
+    rates = params.rates.size
+    held = make_room(memory, arm, params)
     row = particle_row(held, rates)
-    memory[row, arm] = parameters[PRIOR_A]
-    memory[row + 1, arm] = parameters[PRIOR_B]
+    memory[row, arm] = params.prior.a
+    memory[row + 1, arm] = params.prior.b
     for rate in range(rates):
         memory[row + 2 + rate, arm] = memory[HEAD + rate, arm]
         memory[HEAD + rate, arm] = 0.0
@@ -123,13 +121,13 @@ def pass_messages(memory: np.ndarray, arm: int, reward: float, parameters: np.nd
     total = 0.0
     for particle in range(held + 1):
         row = particle_row(particle, rates)
-        likelihood = predict(memory[row, arm], memory[row + 1, arm], reward)
-        memory[row, arm] += reward
-        memory[row + 1, arm] += 1.0 - reward
+        likelihood = predict(memory[row, arm], memory[row + 1, arm], value)
+        memory[row, arm] += value
+        memory[row + 1, arm] += 1.0 - value
         for rate in range(rates):
             seen = likelihood * memory[row + 2 + rate, arm]
-            memory[HEAD + rate, arm] += parameters[FIRST_RATE + rate] * seen
-            memory[row + 2 + rate, arm] = (1.0 - parameters[FIRST_RATE + rate]) * seen
+            memory[HEAD + rate, arm] += params.rates[rate] * seen
+            memory[row + 2 + rate, arm] = (1.0 - params.rates[rate]) * seen
             total += seen
     for row in range(HEAD, HEAD + rates):
         memory[row, arm] /= total
@@ -139,11 +137,11 @@ def pass_messages(memory: np.ndarray, arm: int, reward: float, parameters: np.nd
 
 
 @kernel
-def make_room(memory: np.ndarray, arm: int, parameters: np.ndarray) -> int:
+def make_room(memory: np.ndarray, arm: int, params: Params) -> int:
     """Return how many particles are held; where they are as many as allowed, the least likely one has gone."""
     held = int(memory[PARTICLES, arm])
-    rates = int(parameters[RATE_COUNT])
-    if held < int(parameters[MOST]):
+    rates = params.rates.size
+    if held < params.particles:
         return held
     least = 0
     smallest = math.inf
@@ -161,30 +159,31 @@ def make_room(memory: np.ndarray, arm: int, parameters: np.ndarray) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangepointTS(Expecting):
-    r"""Change-point Thompson sampling: draw when an arm last changed, then its mean from what it gave since.
+class ChangepointTS(HorizonTuned):
+    r"""Change-point Thompson sampling: draw the time of an arm's last change, then its mean from the rewards since.
 
-    The law of each arm's run length is Bayesian online change-point detection, and exact while an arm has no more than
-    `particles` rewards; then the least likely run is given up for each new one. (The paper resamples; here, learning
-    draws no random numbers.) Arms switch by themselves, the paper's per-arm switching. Time moves with the rewards of
-    all arms. A step costs up to `particles` operations for each arm.
+    The distribution of an arm's run length comes from Bayesian online change-point detection. It is exact while an arm
+    has at most `particles` rewards; after that, the least likely run is dropped for each new one. (The paper resamples;
+    here learning draws no random numbers.) Arms change independently, the paper's per-arm switching. Time moves with
+    the rewards of all arms. Use it for large changes after long constant periods with few arms.
 
     Parameters
     ----------
     rate
         The probability that an arm changes at a step, in (0, 1). ``"learnt"`` learns it from the rewards of the arm:
-        1e-3, 1e-4, 1e-5 or 1e-6, each equally likely at first. None takes `changes` over `horizon`.
+        1e-3, 1e-4, 1e-5 or 1e-6, with equal prior probabilities. None uses `changes` / `horizon`.
     particles
-        How many different runs each arm keeps, at least 2.
+        The maximum number of runs per arm, at least 2.
     changes
-        Where `rate` is None, how often the best arm is expected to change; by default a simulation counts it on its
-        path, and 1 is the form that does not look.
+        Used if `rate` is None: the expected number of changes of the best arm. By default a simulation counts them on
+        its path, which is not possible in practice; `changes=1` does not use the path.
     horizon
-        Where `rate` is None, how many steps are expected; a simulation takes its own.
+        Used if `rate` is None: the expected number of steps; a simulation uses its own horizon.
     prior
         The Beta prior of a mean after a change, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -197,14 +196,14 @@ class ChangepointTS(Expecting):
 
     Notes
     -----
-    A run is what an arm gave since a possible change. A reward y multiplies the weight p of each run by how likely
-    the run made it, and a step ends a run with the probability h, the rate:
+    A run consists of the rewards of an arm since a possible change. A reward y multiplies the weight p of each run by
+    its likelihood under the run, and a step ends a run with probability h, the rate:
 
     .. math:: p_r \leftarrow (1 - h) \, p_r \; P(y \mid S_r, F_r), \quad P(1 \mid S, F) = \frac{a + S}{a + b + S + F}
 
-    The score is a draw from Beta(a + S, b + F) of a run that was itself drawn by these weights.
+    The score is a draw from Beta(a + S, b + F) of a run that is drawn with these weights.
 
-    Cost of a step: O(K x particles).
+    Cost per step: O(K x particles).
 
     References
     ----------
@@ -214,7 +213,9 @@ class ChangepointTS(Expecting):
 
     name: ClassVar[str] = "changepoint-ts"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=start, score=score, learn=learn, common=common, params=Params
+    )
 
     burn_in: int = 0
     rate: float | str | None = LEARNT
@@ -242,9 +243,8 @@ class ChangepointTS(Expecting):
             return (min(changes / horizon, LARGEST_RATE),)
         return RATES if isinstance(self.rate, str) else (self.rate,)
 
-    def numbers(self, arms: int) -> np.ndarray:
-        rates = self._rates()
-        return np.array([*self.prior, float(self.particles), float(len(rates)), *rates])
+    def params(self, arms: int) -> Params:
+        return Params(Prior(*self.prior), self.particles, np.array(self._rates()))
 
     def memory_size(self) -> int:
         rates = len(self._rates())

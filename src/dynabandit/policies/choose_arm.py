@@ -1,277 +1,244 @@
-"""From scores to a choice: the one place where an arm is picked, for every policy and every backend."""
+"""From scores to the chosen arm, for every policy and every backend; ties are broken here."""
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynabandit.core.compilation import kernel
+from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.draws import beta, not_empty
-from dynabandit.core.lanes import ALONE, Walk
+from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
 from dynabandit.core.largest_beta_draw import GROUP, NOT_ABOVE, draw_above, may_exceed, uniform_prefixes
 from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, Stream, shifted, uniform
-from dynabandit.policies.argmax_tree import winner
-from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies.argmax_tree import tree_argmax
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 
-__all__ = ["SCRATCH_ROWS", "is_contest", "make_choose", "make_count_choices", "make_enter_row", "make_largest"]
+__all__ = [
+    "SCRATCH_ROWS", "Workspace", "is_pruned", "make_argmax", "make_choose", "make_count_choices", "make_score_row",
+    "new_workspace",
+]  # fmt: skip
 
 SCRATCH_ROWS = 5
-FEW = 8  # up to so many arms, drawing them all is cheaper than a contest
+FEW_ARMS = 8  # up to this many arms, drawing all of them is cheaper than pruning
+
+
+class Workspace(NamedTuple):
+    """What a decision reads and writes besides the state."""
+
+    scratch: np.ndarray  # (SCRATCH_ROWS, arms or more); the scores are in the first row after a decision
+    tree: np.ndarray  # the scores of a static index, see `policies.argmax_tree`
+    table: np.ndarray
+    features: np.ndarray
+
+
+def new_workspace(functions: PolicyFunctions, arms: int, horizon: int) -> Workspace:
+    """Return the workspace of decisions without a tree."""
+    arms = max(arms, 1)
+    nothing = np.zeros(0)
+    return Workspace(np.zeros((SCRATCH_ROWS, arms)), nothing, functions.table(arms, horizon), nothing)
 
 
 def make_choose(
-    kernels: Kernels, walk: Walk = ALONE, *, contest: bool | None = None, still: bool = False
+    functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE, *, pruned: bool | None = None, scored: bool = False
 ) -> Callable[..., int]:
-    """Return choose(memory, shared, last, scratch, step, parameters, table, source), the next arm.
+    """Return choose(state, number, params, space, random), the arm to play at step `number`.
 
-    `last` holds the step of each arm's latest play; `scratch` is an array (SCRATCH_ROWS, arms or more) whose first
-    row holds the scores afterwards. A Thompson policy holds a `contest` or draws every arm; where that is None, it does
-    what `is_contest` says, and both have to be compiled. With `still`, for scores that stand still, `scratch` has the
-    scores as they are now: in a tree of `policies.tournament` where one walker is alone, else in the first row, as
-    `make_enter_row` writes them.
+    Parameters
+    ----------
+    functions
+        The functions of the policy.
+    lanes
+        How the arms are divided.
+    pruned
+        Whether a policy with a `posterior` prunes draws. If None, `is_pruned` decides at run time, and both ways are
+        compiled.
+    scored
+        Whether `space` already has the scores of a static index: in the tree with a single lane, else in the first row
+        of the scratch.
     """
-    context, explore, meet = kernels.context, kernels.explore, walk.meet
-    lead = winner if still and walk is ALONE else make_first_row(walk)
-    if still and kernels.posterior is not None:
-        raise ValueError("a policy with a posterior draws new scores at every step: its kernels cannot be still")
-    if still:
+    common, explore, sync = functions.common, functions.explore, lanes.sync
+    leading_arm = make_leading_arm(lanes, in_tree=scored and lanes is SINGLE_LANE)
+    if scored and functions.posterior is not None:
+        raise ValueError("a policy with a posterior draws new scores at every step: it has no static index")
+    if scored:
         fill = keep_scores
-    elif kernels.posterior is None:
-        fill = make_indices(kernels, walk)
-    elif contest is None:
-        fill = make_contest_or_draws(kernels, walk)
+    elif functions.posterior is None:
+        fill = make_indices(functions, lanes)
+    elif pruned is None:
+        fill = make_pruned_or_all_draws(functions, lanes)
     else:
-        fill = make_contest(kernels, walk) if contest else make_draws(kernels, walk)
+        fill = make_pruned_draws(functions, lanes) if pruned else make_all_draws(functions, lanes)
 
-    @kernel
-    def choose(
-        memory: np.ndarray,
-        shared: np.ndarray,
-        last: np.ndarray,
-        scratch: np.ndarray,
-        step: int,
-        parameters: np.ndarray,
-        table: np.ndarray,
-        source: Stream,
-    ) -> int:
-        now = Now(step, last.size, context(shared, step, parameters))
-        fill(memory, last, scratch, now, parameters, table, source)
-        meet()
-        leader = lead(scratch, last.size, step, source)
-        if explore(memory, leader, step - 1 - last[leader], now, parameters, source):
-            return min(int(uniform(source, EXPLORED_ARM, step, 0) * last.size), last.size - 1)
+    @inlined_kernel
+    def choose(state: PolicyState, number: int, params: Any, space: Workspace, random: Stream) -> int:
+        arms = state.last_played.size
+        step = Step(number, arms, common(state, number, params), space.features, space.table, random)
+        fill(state, step, params, space.scratch)
+        sync()
+        leader = leading_arm(space, step)
+        if explore(state, leader, step, params):
+            return min(int(uniform(random, EXPLORED_ARM, number, 0) * arms), arms - 1)
         return leader
 
     return choose
 
 
-def make_indices(kernels: Kernels, walk: Walk) -> Callable[..., None]:
-    """Return fill(memory, last, scratch, now, parameters, table, source) for a policy with a `score`."""
-    score, rounds, place, inside = kernels.score, walk.rounds, walk.place, walk.inside
+def make_indices(functions: PolicyFunctions, lanes: LaneGroup) -> Callable[..., None]:
+    """Return fill(state, step, params, scratch) for a policy with a `score`."""
+    score, rounds, arm_at, exists = functions.score, lanes.rounds, lanes.arm_at, lanes.exists
 
-    @kernel
-    def fill(
-        memory: np.ndarray,
-        last: np.ndarray,
-        scratch: np.ndarray,
-        now: Now,
-        parameters: np.ndarray,
-        table: np.ndarray,
-        source: Stream,
-    ) -> None:
-        for turn in range(rounds(last.size)):
-            arm = place(0, turn)
-            if inside(arm, last.size):
-                scratch[0, arm] = score(memory, arm, now.step - 1 - last[arm], now, parameters, table, source)
+    @inlined_kernel
+    def fill(state: PolicyState, step: Step, params: Any, scratch: np.ndarray) -> None:
+        for turn in range(rounds(step.arms)):
+            arm = arm_at(0, turn)
+            if exists(arm, step.arms):
+                scratch[0, arm] = score(state, arm, step, params)
 
     return fill
 
 
-def make_enter_row(kernels: Kernels, walk: Walk) -> tuple[Callable[..., None], Callable[..., None]]:
-    """Return `enter_all` and `enter` of scores that stand still, as in `policies.tournament`, for a plain row."""
-    score, rounds, place, inside = kernels.score, walk.rounds, walk.place, walk.inside
+def make_score_row(functions: PolicyFunctions, lanes: LaneGroup) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Return `fill` and `update` of a static index, as in `policies.argmax_tree`, for the first row of the scratch."""
+    score, fill_row = functions.score, make_indices(functions, lanes)
+
+    @inlined_kernel
+    def fill(scratch: np.ndarray, state: PolicyState, step: Step, params: Any) -> None:
+        fill_row(state, step, params, scratch)
 
     @kernel
-    def enter(
-        scratch: np.ndarray,
-        memory: np.ndarray,
-        arm: int,
-        now: Now,
-        parameters: np.ndarray,
-        table: np.ndarray,
-        source: Stream,
-    ) -> None:
-        scratch[0, arm] = score(memory, arm, 0, now, parameters, table, source)
+    def update(scratch: np.ndarray, state: PolicyState, arm: int, step: Step, params: Any) -> None:
+        scratch[0, arm] = score(state, arm, step, params)
 
-    @kernel
-    def enter_all(
-        scratch: np.ndarray, memory: np.ndarray, now: Now, parameters: np.ndarray, table: np.ndarray, source: Stream
-    ) -> None:
-        for turn in range(rounds(now.arms)):
-            arm = place(0, turn)
-            if inside(arm, now.arms):
-                enter(scratch, memory, arm, now, parameters, table, source)
-
-    return enter_all, enter
+    return fill, update
 
 
 @kernel
-def keep_scores(
-    memory: np.ndarray,
-    last: np.ndarray,
-    scratch: np.ndarray,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> None:
+def keep_scores(state: PolicyState, step: Step, params: Any, scratch: np.ndarray) -> None:
     """Leave the scores as they are."""
 
 
-def make_draws(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
+def make_all_draws(functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE) -> Callable[..., None]:
     """Return fill for a policy with a `posterior`: a draw for every arm."""
-    posterior, optimistic = kernels.posterior, kernels.optimistic
-    rounds, place, inside = walk.rounds, walk.place, walk.inside
+    posterior, optimistic = functions.posterior, functions.optimistic
+    rounds, arm_at, exists = lanes.rounds, lanes.arm_at, lanes.exists
     assert posterior is not None
 
-    @kernel
-    def fill(
-        memory: np.ndarray,
-        last: np.ndarray,
-        scratch: np.ndarray,
-        now: Now,
-        parameters: np.ndarray,
-        table: np.ndarray,
-        source: Stream,
-    ) -> None:
-        for turn in range(rounds(last.size)):
-            arm = place(0, turn)
-            if inside(arm, last.size):
-                a, b = not_empty(posterior(memory, arm, now.step - 1 - last[arm], now, parameters))
-                draw = beta(a, b, source, SCORE, now.step, arm)
+    @inlined_kernel
+    def fill(state: PolicyState, step: Step, params: Any, scratch: np.ndarray) -> None:
+        for turn in range(rounds(step.arms)):
+            arm = arm_at(0, turn)
+            if exists(arm, step.arms):
+                a, b = not_empty(posterior(state, arm, step, params))
+                draw = beta(a, b, step.random, SCORE, step.number, arm)
                 scratch[0, arm] = max(draw, a / (a + b)) if optimistic else draw
 
     return fill
 
 
 @kernel
-def is_contest(arms: int) -> bool:
-    """Whether a contest between so many arms is cheaper than drawing them all; it is part of what is chosen."""
-    return arms > FEW
+def is_pruned(arms: int) -> bool:
+    """Whether draws are pruned for so many arms; the method decides which random numbers are used."""
+    return arms > FEW_ARMS
 
 
-def make_contest_or_draws(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
-    """Return fill for a policy with a `posterior`, for any number of arms."""
-    hold_contest, draw_all = make_contest(kernels, walk), make_draws(kernels, walk)
+def make_pruned_or_all_draws(functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE) -> Callable[..., None]:
+    """Return fill for a policy with a `posterior` and any number of arms."""
+    pruned_draws, all_draws = make_pruned_draws(functions, lanes), make_all_draws(functions, lanes)
 
-    @kernel
-    def fill(
-        memory: np.ndarray,
-        last: np.ndarray,
-        scratch: np.ndarray,
-        now: Now,
-        parameters: np.ndarray,
-        table: np.ndarray,
-        source: Stream,
-    ) -> None:
-        if is_contest(last.size):
-            hold_contest(memory, last, scratch, now, parameters, table, source)
+    @inlined_kernel
+    def fill(state: PolicyState, step: Step, params: Any, scratch: np.ndarray) -> None:
+        if is_pruned(step.arms):
+            pruned_draws(state, step, params, scratch)
         else:
-            draw_all(memory, last, scratch, now, parameters, table, source)
+            all_draws(state, step, params, scratch)
 
     return fill
 
 
-def make_contest(kernels: Kernels, walk: Walk = ALONE) -> Callable[..., None]:
-    """Return fill for a policy with a `posterior`, where many arms that cannot have the largest draw get none.
+def make_pruned_draws(functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE) -> Callable[..., None]:
+    """Return fill for a policy with a `posterior` that skips the draws of arms that cannot have the largest one.
 
-    The arm with the largest posterior mean is drawn first; see `dynabandit.core.largest_beta_draw` for the rest.
+    The incumbent, the arm with the largest posterior mean, is drawn first; `dynabandit.core.largest_beta_draw` has the
+    method.
     """
-    posterior, optimistic = kernels.posterior, kernels.optimistic
-    rounds, turns, place, inside, meet = walk.rounds, walk.turns, walk.place, walk.inside, walk.meet
-    top, highest, lowest = walk.top, walk.highest, walk.lowest
-    mark_open, write_prefixes = make_mark_open(walk), make_write_prefixes(walk)
+    posterior, optimistic = functions.posterior, functions.optimistic
+    rounds, rounds_between, arm_at, exists = lanes.rounds, lanes.rounds_between, lanes.arm_at, lanes.exists
+    top, highest, lowest, sync = lanes.top, lanes.highest, lanes.lowest, lanes.sync
+    mark_candidates, write_prefixes = make_mark_candidates(lanes), make_write_prefixes(lanes)
     assert posterior is not None
 
-    @kernel
-    def fill(
-        memory: np.ndarray,
-        last: np.ndarray,
-        scratch: np.ndarray,
-        now: Now,
-        parameters: np.ndarray,
-        table: np.ndarray,
-        source: Stream,
-    ) -> None:
+    @inlined_kernel
+    def fill(state: PolicyState, step: Step, params: Any, scratch: np.ndarray) -> None:
         score, shape_a, shape_b, mean, prefix = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
-        arms = last.size
+        arms, random = step.arms, step.random
         for turn in range(rounds(arms)):
-            arm = place(0, turn)
-            if inside(arm, arms):
-                a, b = not_empty(posterior(memory, arm, now.step - 1 - last[arm], now, parameters))
+            arm = arm_at(0, turn)
+            if exists(arm, arms):
+                a, b = not_empty(posterior(state, arm, step, params))
                 shape_a[arm] = a
                 shape_b[arm] = b
                 mean[arm] = a / (a + b)
-        own_mean, own_favourite, _ = top(mean[:arms])
+        own_mean, own_incumbent, _ = top(mean[:arms])
         largest_mean = highest(own_mean)
-        favourite = min(lowest(own_favourite if own_mean == largest_mean else arms), arms - 1)
-        write_prefixes(prefix[:arms], now.step, source)
-        meet()
-        first = beta(shape_a[favourite], shape_b[favourite], source, SCORE, now.step, favourite)
+        incumbent = min(lowest(own_incumbent if own_mean == largest_mean else arms), arms - 1)
+        write_prefixes(prefix[:arms], step.number, random)
+        sync()
+        first = beta(shape_a[incumbent], shape_b[incumbent], random, SCORE, step.number, incumbent)
         if optimistic:
             first = max(first, largest_mean)
         best = first
         for start in range(0, arms, GROUP):
             end = min(start + GROUP, arms)
-            mark_open(
+            mark_candidates(
                 score[start:end], shape_a[start:end], shape_b[start:end], mean[start:end], best, prefix[start:end]
             )
             own_best = best
-            for turn in range(turns(start, end)):
-                arm = place(start, turn)
-                if not inside(arm, end):
+            for turn in range(rounds_between(start, end)):
+                arm = arm_at(start, turn)
+                if not exists(arm, end):
                     continue
-                if arm == favourite:
+                if arm == incumbent:
                     score[arm] = first
                 elif score[arm] > 0.0:
                     score[arm] = draw_above(
-                        shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm], source, now.step, arm
+                        shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm], random, step.number, arm
                     )
                     own_best = max(own_best, score[arm])
-                if optimistic:  # a loser still scores its mean, which can tie with the favourite's
+                if optimistic:  # a pruned arm still scores its mean, which can tie with the incumbent's
                     score[arm] = max(score[arm], mean[arm])
             best = highest(own_best)
 
     return fill
 
 
-def make_mark_open(walk: Walk) -> Callable[..., None]:
-    """Return a function that scores 1 where it is open if an arm of a group exceeds `best`."""
-    turns, place, inside = walk.turns, walk.place, walk.inside
+def make_mark_candidates(lanes: LaneGroup) -> Callable[..., None]:
+    """Return a function that scores 1 for each arm of a group whose draw may exceed `best`."""
+    rounds_between, arm_at, exists = lanes.rounds_between, lanes.arm_at, lanes.exists
 
     @kernel
-    def mark_open(
+    def mark_candidates(
         score: np.ndarray, shape_a: np.ndarray, shape_b: np.ndarray, mean: np.ndarray, best: float, prefix: np.ndarray
     ) -> None:
-        for turn in range(turns(0, score.size)):  # from 0 on: such a loop vectorises
-            arm = place(0, turn)
-            if inside(arm, score.size):
-                open_ = may_exceed(shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm])
-                score[arm] = 1.0 if open_ else NOT_ABOVE
+        for turn in range(rounds_between(0, score.size)):  # a loop from 0 is vectorised
+            arm = arm_at(0, turn)
+            if exists(arm, score.size):
+                is_candidate = may_exceed(shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm])
+                score[arm] = 1.0 if is_candidate else NOT_ABOVE
 
-    return mark_open
+    return mark_candidates
 
 
-def make_write_prefixes(walk: Walk) -> Callable[..., None]:
-    """Return a function that writes the first bits of every arm's uniform number, eight arms at a turn."""
-    turns, place, inside = walk.turns, walk.place, walk.inside
+def make_write_prefixes(lanes: LaneGroup) -> Callable[..., None]:
+    """Return a function that writes the first bits of every arm's uniform number, eight arms per call."""
+    rounds_between, arm_at, exists = lanes.rounds_between, lanes.arm_at, lanes.exists
 
     @kernel
-    def write_prefixes(prefix: np.ndarray, step: int, source: Stream) -> None:
+    def write_prefixes(prefix: np.ndarray, number: int, random: Stream) -> None:
         eighths = (prefix.size + 7) // 8
-        for turn in range(turns(0, eighths)):
-            eighth = place(0, turn)
-            if inside(eighth, eighths):
-                eight = uniform_prefixes(source, step, eighth)
+        for turn in range(rounds_between(0, eighths)):
+            eighth = arm_at(0, turn)
+            if exists(eighth, eighths):
+                eight = uniform_prefixes(random, number, eighth)
                 for i in range(min(8, prefix.size - 8 * eighth)):
                     prefix[8 * eighth + i] = eight[i]
 
@@ -279,61 +246,61 @@ def make_write_prefixes(walk: Walk) -> Callable[..., None]:
 
 
 def make_count_choices(choose: Callable[..., int]) -> Callable[..., None]:
-    """Return a function that counts the choices of other replications, which differ in their luck alone."""
+    """Return a function that counts the choices made with the random numbers of the replications that follow."""
 
     @kernel
     def count_choices(
-        memory: np.ndarray,
-        shared: np.ndarray,
-        last: np.ndarray,
-        scratch: np.ndarray,
-        step: int,
-        parameters: np.ndarray,
-        table: np.ndarray,
-        source: Stream,
+        state: PolicyState,
+        number: int,
+        params: Any,
+        space: Workspace,
+        random: Stream,
         counts: np.ndarray,
         draws: int,
     ) -> None:
         for draw in range(draws):
-            other = shifted(source, 1 + draw)
-            counts[choose(memory, shared, last, scratch, step, parameters, table, other)] += 1
+            counts[choose(state, number, params, space, shifted(random, 1 + draw))] += 1
 
     return count_choices
 
 
-def make_first_row(walk: Walk) -> Callable[..., int]:
-    """Return first_row(scratch, arms, step, source): the arm with the largest score in the first row."""
-    largest = make_largest(walk)
+def make_leading_arm(lanes: LaneGroup, *, in_tree: bool) -> Callable[[Workspace, Step], int]:
+    """Return leading_arm(space, step): the arm with the largest score of the tree or of the first row."""
+    argmax = make_argmax(lanes)
 
-    @kernel
-    def first_row(scratch: np.ndarray, arms: int, step: int, source: Stream) -> int:
-        return largest(scratch[0, :arms], step, source)
+    @inlined_kernel
+    def leading_arm(space: Workspace, step: Step) -> int:
+        return argmax(space.scratch[0, : step.arms], step.number, step.random)
 
-    return first_row
+    @inlined_kernel
+    def leading_arm_of_tree(space: Workspace, step: Step) -> int:
+        return tree_argmax(space.tree, step.number, step.random)
+
+    return leading_arm_of_tree if in_tree else leading_arm
 
 
-def make_largest(walk: Walk = ALONE) -> Callable[..., int]:
-    """Return largest(scores, step, source): the arm with the largest score, one of several with the same chance."""
-    top, highest, only = walk.top, walk.highest, walk.only
+def make_argmax(lanes: LaneGroup = SINGLE_LANE) -> Callable[[np.ndarray, int, Stream], int]:
+    """Return argmax(scores, number, random): the arm with the largest score; ties are broken uniformly at random."""
+    top, highest, unique = lanes.top, lanes.highest, lanes.unique
 
-    @kernel
-    def largest(scores: np.ndarray, step: int, source: Stream) -> int:
+    @inlined_kernel
+    def argmax(scores: np.ndarray, number: int, random: Stream) -> int:
         own_best, own_arm, ties = top(scores)
         best = highest(own_best)
-        leader = only(own_arm, own_best == best, ties > 1)
-        return leader if leader >= 0 else one_of_ties(scores, best, step, source)
+        leader = unique(own_arm, own_best == best, ties > 1)
+        return leader if leader >= 0 else break_tie(scores, best, number, random)
 
-    return largest
+    return argmax
 
 
 @kernel
-def one_of_ties(scores: np.ndarray, best: float, step: int, source: Stream) -> int:
+def break_tie(scores: np.ndarray, best: float, number: int, random: Stream) -> int:
     """Return one of the arms with the score `best`."""
     ties = 0
     for arm in range(scores.size):
         if scores[arm] == best:
             ties += 1
-    skip = min(int(uniform(source, TIE, step, 0) * ties), ties - 1)
+    skip = min(int(uniform(random, TIE, number, 0) * ties), ties - 1)
     for arm in range(scores.size):
         if scores[arm] == best:
             if skip == 0:

@@ -1,78 +1,84 @@
-"""CUSUM-UCB: UCB that starts an arm again when its rewards walk away from their first mean."""
+"""CUSUM-UCB: UCB that restarts an arm when a CUSUM test detects a change of its mean."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import EXPLORE, LARGEST_STEP, Stream, uniform
+from dynabandit.core.streams import EXPLORE, LARGEST_STEP, uniform
 from dynabandit.errors import integer, keep, number
-from dynabandit.policies import averaging, ucb
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.tuning_rules import Expecting
+from dynabandit.policies import ucb
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.tuning_rules import HorizonTuned
 
 __all__ = ["CusumUCB"]
 
 XI = 1.0
 SLOTS = (*ucb.SLOTS, "reference", "up", "down")
-REFERENCE, UP, DOWN = (SLOTS.index(name) for name in SLOTS[-3:])
-HELD = 0  # shared: how many rewards the arms hold since their restarts
-EXPLORATION, DRIFT, REFERENCE_PLAYS, THRESHOLD = range(4)  # parameters
+REFERENCE, UP, DOWN = (SLOTS.index(name) for name in ("reference", "up", "down"))
+HELD = 0  # shared: how many rewards the arms have since their restarts
+
+
+class Params(NamedTuple):
+    exploration: float
+    drift: float
+    reference_plays: float
+    threshold: float
 
 
 @kernel
-def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
-    return math.sqrt(XI * math.log(max(shared[HELD], 1.0)))
+def common(state: PolicyState, number: int, params: Params) -> float:
+    return math.sqrt(XI * math.log(max(state.shared[HELD], 1.0)))
 
 
 @kernel
-def explore(memory: np.ndarray, leader: int, idle: int, now: Now, parameters: np.ndarray, source: Stream) -> bool:
-    return uniform(source, EXPLORE, now.step, 0) < parameters[EXPLORATION]
+def explore(state: PolicyState, leader: int, step: Step, params: Params) -> bool:
+    return uniform(step.random, EXPLORE, step.number, 0) < params.exploration
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    shared[HELD] += 1.0
-    state = ucb.observe(memory, arm, reward)
-    if state.plays == parameters[REFERENCE_PLAYS]:
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    memory = state.memory
+    state.shared[HELD] += 1.0
+    sums = ucb.observe(state, arm, reward.value)
+    if sums.plays == params.reference_plays:
         memory[REFERENCE, arm] = memory[ucb.MEAN, arm]
-    if state.plays <= parameters[REFERENCE_PLAYS]:
+    if sums.plays <= params.reference_plays:
         return
-    # Algorithm 3: two walks, for a rise and for a fall
-    above = reward - memory[REFERENCE, arm]
-    memory[UP, arm] = max(0.0, memory[UP, arm] + above - parameters[DRIFT])
-    memory[DOWN, arm] = max(0.0, memory[DOWN, arm] - above - parameters[DRIFT])
-    if max(memory[UP, arm], memory[DOWN, arm]) >= parameters[THRESHOLD]:
-        shared[HELD] -= state.plays
-        ucb.start(memory, shared, arm, parameters)
+    # Algorithm 3: two random walks, for an increase and for a decrease
+    above = reward.value - memory[REFERENCE, arm]
+    memory[UP, arm] = max(0.0, memory[UP, arm] + above - params.drift)
+    memory[DOWN, arm] = max(0.0, memory[DOWN, arm] - above - params.drift)
+    if max(memory[UP, arm], memory[DOWN, arm]) >= params.threshold:
+        state.shared[HELD] -= sums.plays
+        ucb.start(state, arm, params)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CusumUCB(Expecting, averaging.Averaging):
-    r"""UCB that restarts an arm when a two-sided CUSUM test finds that its mean is no longer that of its first plays.
+class CusumUCB(HorizonTuned, SampleMeanPolicy):
+    r"""UCB that restarts an arm when a two-sided CUSUM test detects that its mean differs from that of its first plays.
 
-    Now and then any arm is played, so that arms that look bad are tested too.
+    With a small probability a random arm is played, so that arms with small means are tested too.
 
     Parameters
     ----------
     drift
-        The paper's epsilon in [0, 1]: what a mean may move without an alarm.
+        The paper's epsilon in [0, 1]: changes of a mean up to this size cause no alarm.
     reference_plays
-        The paper's M: so many first plays of an arm give the mean that later ones are compared with.
+        The paper's M: the number of first plays of an arm whose mean later plays are compared with.
     threshold
         The paper's h, at least 0; by default log(horizon / changes).
     exploration
-        The paper's alpha in [0, 1], how often any arm is played; by default
-        sqrt(changes / horizon log(horizon / changes)).
+        The paper's alpha in [0, 1]: the probability of playing a random arm; by default sqrt(changes / horizon
+        log(horizon / changes)).
     changes
-        How many changes are expected; by default a simulation counts how often the best arm changes on its path, and
-        1 is the form that does not look.
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        How many steps there will be; a simulation takes its own.
+        The expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -82,17 +88,16 @@ class CusumUCB(Expecting, averaging.Averaging):
 
     Notes
     -----
-    After M plays of an arm with the mean r, each reward y moves two walks, for a rise and for a fall:
+    After M plays of an arm with mean r, each reward y updates two statistics, for an increase and for a decrease:
 
     .. math:: g^{+} \leftarrow \max(0, \; g^{+} + y - r - \varepsilon), \quad g^{-} \leftarrow \max(0, \; g^{-} + r -
         y - \varepsilon)
 
-    The arm starts again when one of them reaches the threshold. With n the plays of all arms since their restarts,
-    the score is
+    The arm restarts when one of them reaches the threshold. With n plays of all arms since their restarts, the score is
 
     .. math:: \bar{x} + \sqrt{\frac{\log n}{N}}
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------
@@ -102,8 +107,8 @@ class CusumUCB(Expecting, averaging.Averaging):
 
     name: ClassVar[str] = "cusum-ucb"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(
-        start=ucb.start, score=ucb.score, learn=learn, context=context, explore=explore
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=ucb.start, score=ucb.score, learn=learn, common=common, explore=explore, params=Params
     )
 
     burn_in: int = 1
@@ -127,9 +132,9 @@ class CusumUCB(Expecting, averaging.Averaging):
     def _follows_from_changes(self) -> bool:
         return self.threshold is None or self.exploration is None
 
-    def numbers(self, arms: int) -> np.ndarray:
+    def params(self, arms: int) -> Params:
         changes, horizon = self._expected()
         ratio = max(horizon / changes, 1.0)
         threshold = math.log(ratio) if self.threshold is None else self.threshold
         share = math.sqrt(math.log(ratio) / ratio) if self.exploration is None else self.exploration
-        return np.array([share, self.drift, self.reference_plays, threshold], dtype=float)
+        return Params(share, self.drift, float(self.reference_plays), threshold)

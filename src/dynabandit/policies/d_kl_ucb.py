@@ -1,4 +1,4 @@
-"""D-KL-UCB: the Kullback-Leibler index on discounted averages."""
+"""D-KL-UCB: the Kullback-Leibler index on discounted means."""
 
 import math
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ import numpy as np
 
 from dynabandit.core.bernoulli_kl import negentropy
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import Stream
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import d_ucb, kl_index
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.tuning_rules import Discounting
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.d_ucb import Params
+from dynabandit.policies.tuning_rules import DiscountTuned
 
 __all__ = ["DKLUCB"]
 
@@ -21,56 +21,49 @@ NEGENTROPY = SLOTS.index("negentropy")
 
 
 @kernel
-def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
+def common(state: PolicyState, number: int, params: Params) -> float:
     # log n_t, over the scale that is missing in the arms' counts
-    return math.log(max(shared[d_ucb.SUM], 1.0)) / shared[d_ucb.SCALE]
+    return math.log(max(state.shared[d_ucb.SUM], 1.0)) / state.shared[d_ucb.SCALE]
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    memory = state.memory
     width = memory[d_ucb.WIDTH, arm]
-    return kl_index.bound(memory[d_ucb.MEAN, arm], memory[NEGENTROPY, arm], now.context * width * width)
+    return kl_index.bound(memory[d_ucb.MEAN, arm], memory[NEGENTROPY, arm], step.common * width * width)
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    d_ucb.learn(memory, shared, arm, reward, parameters)
-    memory[NEGENTROPY, arm] = negentropy(memory[d_ucb.MEAN, arm])
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    d_ucb.learn(state, arm, reward, params)
+    state.memory[NEGENTROPY, arm] = negentropy(state.memory[d_ucb.MEAN, arm])
 
 
 @dataclass(frozen=True, kw_only=True)
-class DKLUCB(Discounting):
-    r"""KL-UCB on discounted means and counts: all arms forget at the same rate, whether they are played or not.
+class DKLUCB(DiscountTuned):
+    r"""KL-UCB on discounted means and counts: all arms are discounted at the same rate, whether they are played or not.
 
-    The decay moves with the rewards of all arms, as in `DUCB`.
+    The discount is applied with each reward of any arm, as in `DUCB`.
 
     Parameters
     ----------
     discount
-        The factor per reward of any arm, in (0, 1]; by default 1 - sqrt(changes / horizon) / 4.
+        The discount factor per reward of any arm, in (0, 1]; by default 1 - sqrt(changes / horizon) / 4.
     changes
-        How often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
-        form that does not look.
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        How many steps the changes are expected in; a simulation takes its own.
+        The expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
     >>> import dynabandit as db
     >>> db.policy("d-kl-ucb", changes=1).label
     'd-kl-ucb(changes=1)'
-    >>> db.policy("d-kl-ucb", changes=4, horizon=10_000).numbers(arms=2)
-    array([0.995])
+    >>> db.policy("d-kl-ucb", changes=4, horizon=10_000).params(arms=2)
+    Params(discount=0.995)
 
     Notes
     -----
@@ -78,7 +71,7 @@ class DKLUCB(Discounting):
 
     .. math:: \max \left\{ q : N_t(a) \, \mathrm{kl}(\bar{x}_t(a), q) \leq \log n_t \right\}
 
-    Cost of a step: O(K), with a root to find for each arm.
+    Cost per step: O(K), with one root finding per arm.
 
     References
     ----------
@@ -89,13 +82,15 @@ class DKLUCB(Discounting):
 
     name: ClassVar[str] = "d-kl-ucb"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=d_ucb.start, score=score, learn=learn, context=context)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=d_ucb.start, score=score, learn=learn, common=common, params=Params
+    )
     needs_double: ClassVar[bool] = True
 
     burn_in: int = 1
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.array([self._discount()])
+    def params(self, arms: int) -> Params:
+        return Params(self._discount())
 
     def shared_size(self) -> int:
         return 2

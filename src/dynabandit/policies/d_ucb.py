@@ -1,65 +1,62 @@
-"""D-UCB: upper confidence bounds from discounted averages, where every arm decays with every reward."""
+"""D-UCB: upper confidence bounds on discounted means; all arms are discounted with each reward."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import Stream
 from dynabandit.estimators.base import Belief
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.tuning_rules import Discounting
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.tuning_rules import DiscountTuned
 
-__all__ = ["DUCB", "MEAN", "SCALE", "SLOTS", "SUM", "WIDTH", "belief", "learn", "start"]
+__all__ = ["DUCB", "MEAN", "SCALE", "SLOTS", "SUM", "WIDTH", "Params", "belief", "learn", "start"]
 
 XI = 0.6
 SLOTS = ("total", "squares", "count", "mean", "width")
 TOTAL, SQUARES, COUNT, MEAN, WIDTH = range(5)
-# A decay common to all arms is carried as one scale: true count = count * scale. Only the arm that is played
-# changes its slots. When the scale gets small it is multiplied into all arms and starts again at 1.
+# The decay that is common to all arms is stored as one scale: true count = count * scale. Only the played arm changes
+# its slots. When the scale gets small, all arms are multiplied by it and it is set back to 1.
 SCALE, SUM = range(2)
 SMALLEST_SCALE = 1e-100
-WIDEST = 1e150  # the width of an arm whose count has underflowed; times the context it is still finite
+WIDEST = 1e150  # the width of an arm whose count has underflowed; times the common factor it is still finite
+
+
+class Params(NamedTuple):
+    """The parameters of D-UCB and D-KL-UCB."""
+
+    discount: float
 
 
 @kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    if shared[SCALE] == 0.0:
-        shared[SCALE] = 1.0
-    memory[:, arm] = 0.0
-    memory[MEAN, arm] = math.inf
+def start(state: PolicyState, arm: int, params: Any) -> None:
+    if state.shared[SCALE] == 0.0:
+        state.shared[SCALE] = 1.0
+    state.memory[:, arm] = 0.0
+    state.memory[MEAN, arm] = math.inf
 
 
 @kernel
-def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
+def common(state: PolicyState, number: int, params: Params) -> float:
     # 2 B sqrt(xi log n_t), over the square root of the scale that is missing in the arms' widths
-    return 2.0 * math.sqrt(XI * math.log(max(shared[SUM], 1.0)) / shared[SCALE])
+    return 2.0 * math.sqrt(XI * math.log(max(state.shared[SUM], 1.0)) / state.shared[SCALE])
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    return memory[MEAN, arm] + now.context * memory[WIDTH, arm]
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    return state.memory[MEAN, arm] + step.common * state.memory[WIDTH, arm]
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    discount = parameters[0]
-    shared[SCALE] *= discount
-    shared[SUM] = discount * shared[SUM] + 1.0
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    memory, shared, value = state.memory, state.shared, reward.value
+    shared[SCALE] *= params.discount
+    shared[SUM] = params.discount * shared[SUM] + 1.0
     if shared[SCALE] < SMALLEST_SCALE:
         rescale(memory, shared)
-    memory[TOTAL, arm] += reward / shared[SCALE]
-    memory[SQUARES, arm] += reward * reward / shared[SCALE]
+    memory[TOTAL, arm] += value / shared[SCALE]
+    memory[SQUARES, arm] += value * value / shared[SCALE]
     memory[COUNT, arm] += 1.0 / shared[SCALE]
     memory[MEAN, arm] = memory[TOTAL, arm] / memory[COUNT, arm]
     memory[WIDTH, arm] = 1.0 / math.sqrt(memory[COUNT, arm])
@@ -67,7 +64,7 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 @kernel
 def rescale(memory: np.ndarray, shared: np.ndarray) -> None:
-    """Multiply the common scale into every arm."""
+    """Multiply every arm by the common scale."""
     scale = shared[SCALE]
     for other in range(memory.shape[1]):
         memory[TOTAL, other] *= scale
@@ -78,7 +75,7 @@ def rescale(memory: np.ndarray, shared: np.ndarray) -> None:
 
 
 def belief(column: np.ndarray, shared: np.ndarray, discount: float) -> Belief:
-    """Read an arm's belief; its effective size is the discounted count, the N of the paper's bonus."""
+    """Return an arm's belief; its effective size is the discounted count, the N of the paper's bonus."""
     _, squares, count, mean, _ = column[:5].tolist()
     if math.isinf(mean):
         return Belief(math.nan, 0.0, discount, 0.0)
@@ -87,30 +84,31 @@ def belief(column: np.ndarray, shared: np.ndarray, discount: float) -> Belief:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DUCB(Discounting):
-    r"""Discounted UCB: all arms forget at the same constant rate, whether they are played or not.
+class DUCB(DiscountTuned):
+    r"""Discounted UCB: the rewards of all arms are discounted at the same constant rate, whether they are played or
+    not.
 
-    The decay moves with the rewards of all arms. In a simulation every step has its reward; in a `Bandit`, a
-    choice whose reward is still to come discounts nothing yet. An arm's effective size is its discounted count
-    of rewards.
+    The discount is applied with each reward of any arm. In a simulation each step has a reward; in a `Bandit`, a
+    decision whose reward has not arrived yet discounts nothing. The effective size of an arm is its discounted number
+    of rewards. A baseline of the literature; with many arms it explores too much.
 
     Parameters
     ----------
     discount
-        The factor per reward of any arm, in (0, 1]; by default 1 - sqrt(changes / horizon) / 4.
+        The discount factor per reward of any arm, in (0, 1]; by default 1 - sqrt(changes / horizon) / 4.
     changes
-        How often the best arm is expected to change; by default a simulation counts it on its path, knowledge that no
-        real user has, and 1 is the form that does not look.
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        How many steps the changes are expected in; a simulation takes its own.
+        The expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> db.policy("d-ucb", changes=4, horizon=10_000).numbers(arms=2)
-    array([0.995])
+    >>> db.policy("d-ucb", changes=4, horizon=10_000).params(arms=2)
+    Params(discount=0.995)
 
     Notes
     -----
@@ -120,7 +118,7 @@ class DUCB(Discounting):
 
     .. math:: \bar{x}_t(a) + 2 \sqrt{\frac{0.6 \, \log n_t}{N_t(a)}}
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------
@@ -129,13 +127,15 @@ class DUCB(Discounting):
 
     name: ClassVar[str] = "d-ucb"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=start, score=score, learn=learn, common=common, params=Params
+    )
     needs_double: ClassVar[bool] = True
 
     burn_in: int = 1
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.array([self._discount()])
+    def params(self, arms: int) -> Params:
+        return Params(self._discount())
 
     def shared_size(self) -> int:
         return 2

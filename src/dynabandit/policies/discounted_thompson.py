@@ -1,54 +1,58 @@
-"""D-TS: Thompson sampling on discounted counts, where every arm decays with every reward."""
+"""D-TS: Thompson sampling on discounted counts; all arms are discounted with each reward."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.errors import keep
 from dynabandit.estimators.base import Belief
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.thompson import beta_belief, checked_prior
-from dynabandit.policies.tuning_rules import Discounting
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
+from dynabandit.policies.tuning_rules import DiscountTuned
 
-__all__ = ["PRIOR_A", "PRIOR_B", "DiscountedTS", "context", "learn", "posterior", "start"]
+__all__ = ["DiscountedTS", "common", "learn", "posterior", "start"]
 
-# The decay that is common to all arms is carried as one scale, as in D-UCB: true count = count * scale
+# The decay that is common to all arms is stored as one scale, as in D-UCB: true count = count * scale
 SUCCESSES, FAILURES = range(2)
 SCALE = 0
 SMALLEST_SCALE = 1e-100
-PRIOR_A, PRIOR_B, DISCOUNT = range(3)
+
+
+class Params(NamedTuple):
+    prior: Prior
+    discount: float
 
 
 @kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    if shared[SCALE] == 0.0:
-        shared[SCALE] = 1.0
-    memory[:, arm] = 0.0
+def start(state: PolicyState, arm: int, params: Any) -> None:
+    if state.shared[SCALE] == 0.0:
+        state.shared[SCALE] = 1.0
+    state.memory[:, arm] = 0.0
 
 
 @kernel
-def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
-    return shared[SCALE]
+def common(state: PolicyState, number: int, params: Any) -> float:
+    return state.shared[SCALE]
 
 
 @kernel
-def posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray) -> tuple[float, float]:
-    a = parameters[PRIOR_A] + memory[SUCCESSES, arm] * now.context
-    return a, parameters[PRIOR_B] + memory[FAILURES, arm] * now.context
+def posterior(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
+    a = params.prior.a + state.memory[SUCCESSES, arm] * step.common
+    return a, params.prior.b + state.memory[FAILURES, arm] * step.common
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    decay(memory, shared, parameters[DISCOUNT])
-    memory[SUCCESSES, arm] += reward / shared[SCALE]
-    memory[FAILURES, arm] += (1.0 - reward) / shared[SCALE]
+def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
+    decay(state.memory, state.shared, params.discount)
+    state.memory[SUCCESSES, arm] += reward.value / state.shared[SCALE]
+    state.memory[FAILURES, arm] += (1.0 - reward.value) / state.shared[SCALE]
 
 
 @kernel
 def decay(memory: np.ndarray, shared: np.ndarray, discount: float) -> None:
-    """Discount the counts of all arms; a scale that gets small is multiplied into them and starts again at 1."""
+    """Discount the counts of all arms; when the scale gets small, they are multiplied by it and it is set to 1."""
     shared[SCALE] *= discount
     if shared[SCALE] < SMALLEST_SCALE:
         for other in range(memory.shape[1]):
@@ -58,41 +62,42 @@ def decay(memory: np.ndarray, shared: np.ndarray, discount: float) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscountedTS(Discounting):
-    r"""Discounted Thompson sampling: all arms forget at the same constant rate, whether they are played or not.
+class DiscountedTS(DiscountTuned):
+    r"""Discounted Thompson sampling: all arms are discounted at the same constant rate, whether they are played or not.
 
-    What an arm forgets gives way to its prior, so that an arm left alone is tried again. The decay moves with the
-    rewards of all arms, as in `DUCB`. A reward between 0 and 1 counts as that part of a success, where the paper tosses
-    a coin.
+    The posterior of an idle arm approaches its prior, so the arm is tried again. The discount is applied with each
+    reward of any arm, as in `DUCB`. A reward between 0 and 1 counts as a fraction of a success, where the paper draws a
+    Bernoulli reward.
 
     Parameters
     ----------
     discount
-        The factor per reward of any arm, in (0, 1]. The paper leaves it to the user; without one, it follows the rule
-        of D-UCB, 1 - sqrt(Y / T) / 4 for T steps and Y changes.
+        The discount factor per reward of any arm, in (0, 1]. The paper does not state it; the default is the rule of
+        D-UCB, 1 - sqrt(Y / T) / 4 for T steps and Y changes.
     changes
-        Y, how often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
-        form that does not look.
+        Y, the expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        T, how many steps are expected; a simulation takes its own.
+        T, the expected number of steps; a simulation uses its own horizon.
     prior
-        The Beta prior of every arm, a pair of positive numbers; it does not decay.
+        The Beta prior of each arm, a pair of positive numbers; it is not discounted.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> db.policy("d-ts", changes=1, horizon=10_000).numbers(arms=2)
-    array([1.    , 1.    , 0.9975])
+    >>> db.policy("d-ts", changes=1, horizon=10_000).params(arms=2)
+    Params(prior=Prior(a=1.0, b=1.0), discount=0.9975)
 
     Notes
     -----
-    The score is a draw from Beta(a + S, b + F), where every reward y discounts the counts of all arms:
+    The score is a draw from Beta(a + S, b + F); each reward y discounts the counts of all arms:
 
     .. math:: S \leftarrow \gamma S + y \, 1[\text{played}], \quad F \leftarrow \gamma F + (1 - y) \, 1[\text{played}]
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------
@@ -102,7 +107,9 @@ class DiscountedTS(Discounting):
 
     name: ClassVar[str] = "d-ts"
     slots: ClassVar[tuple[str, ...]] = ("successes", "failures")
-    kernels: ClassVar[Kernels] = Kernels(start=start, learn=learn, posterior=posterior, context=context)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=start, learn=learn, posterior=posterior, common=common, params=Params
+    )
     needs_double: ClassVar[bool] = True
 
     burn_in: int = 0
@@ -112,8 +119,8 @@ class DiscountedTS(Discounting):
         super().__post_init__()
         keep(self, prior=checked_prior(self.prior))
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.array([*self.prior, self._discount()])
+    def params(self, arms: int) -> Params:
+        return Params(Prior(*self.prior), self._discount())
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         """Read the posterior of an arm; its effective size is a + b, the prior included."""

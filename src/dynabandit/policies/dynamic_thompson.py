@@ -1,120 +1,134 @@
-"""DTS: Thompson sampling with a bounded memory, and two ways to let the data set the bound."""
+"""DTS: Thompson sampling with a bounded memory, and two variants that set the bound from the data."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.errors import keep, number
+from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import aff_shared
-from dynabandit.policies.base import Kernels, Now, Policy
-from dynabandit.policies.thompson import beta_belief, checked_prior
+from dynabandit.policies.aff_shared import AdaptivePolicy
+from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
 
 __all__ = ["DTS", "AffDTS1", "AffDTS2"]
 
-# DTS
+# The paper's C is called capacity here; the user's parameter is `memory`
 A, B = range(2)
-PRIOR_A, PRIOR_B, MEMORY = range(3)
-# AFF-DTS: behind the estimator's slots and parameters
 AFF_SLOTS = (*aff_shared.SLOTS, "a", "b", "plays")
-AFF_A = AFF_SLOTS.index("a")
-AFF_B = AFF_SLOTS.index("b")
-AFF_PLAYS = AFF_SLOTS.index("plays")
-AFF_PRIOR_A, AFF_PRIOR_B, AFF_MEMORY, AFF_BURN_IN = range(4, 8)
+AFF_A, AFF_B, AFF_PLAYS = (AFF_SLOTS.index(name) for name in ("a", "b", "plays"))
+
+
+class Params(NamedTuple):
+    prior: Prior
+    capacity: float
+
+
+class AffDTSParams(NamedTuple):
+    estimator: AdaptiveParams
+    prior: Prior
+    capacity: float
+    burn_in: float
 
 
 @kernel
-def is_full(total: float, memory_size: float) -> bool:
-    """Whether a + b = `total` is at C: it stays there for good, up to rounding that must not be mistaken for room."""
-    return total >= memory_size * (1.0 - 1e-9)
+def is_full(total: float, capacity: float) -> bool:
+    """Whether a + b = `total` has reached C, where it stays; the tolerance covers rounding."""
+    return total >= capacity * (1.0 - 1e-9)
 
 
 @kernel
-def is_nearly_full(total: float, memory_size: float) -> bool:
-    """The same for numbers of 24 bits, whose error fades by C / (C + 1) in a step: that of C + 1 steps adds up."""
-    return total >= memory_size * (1.0 - min(4e-7 * (memory_size + 1.0), 0.5))
+def is_full_in_single(total: float, capacity: float) -> bool:
+    """The same for 24-bit numbers, whose rounding error decays by C / (C + 1) per step: C + 1 steps add up."""
+    return total >= capacity * (1.0 - min(4e-7 * (capacity + 1.0), 0.5))
 
 
-is_full.in_single = is_nearly_full  # type: ignore[attr-defined]
-
-
-@kernel
-def bounded(a: float, b: float, reward: float, memory_size: float) -> tuple[float, float]:
-    """Take in a reward so that a + b stays at C = `memory_size` once it is there (section 3.3.2)."""
-    if not is_full(a + b, memory_size):
-        return a + reward, b + (1.0 - reward)
-    shrink = memory_size / (memory_size + 1.0)
-    return (a + reward) * shrink, (b + (1.0 - reward)) * shrink
+is_full.in_single = is_full_in_single  # type: ignore[attr-defined]
 
 
 @kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    memory[:, arm] = 0.0
-    memory[A, arm] = parameters[PRIOR_A]
-    memory[B, arm] = parameters[PRIOR_B]
+def bounded(a: float, b: float, value: float, capacity: float) -> tuple[float, float]:
+    """Update a posterior with a reward so that a + b stays at C = `capacity` once it is there (section 3.3.2)."""
+    if not is_full(a + b, capacity):
+        return a + value, b + (1.0 - value)
+    shrink = capacity / (capacity + 1.0)
+    return (a + value) * shrink, (b + (1.0 - value)) * shrink
 
 
 @kernel
-def posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray) -> tuple[float, float]:
-    return memory[A, arm], memory[B, arm]
+def start(state: PolicyState, arm: int, params: Params) -> None:
+    state.memory[:, arm] = 0.0
+    state.memory[A, arm] = params.prior.a
+    state.memory[B, arm] = params.prior.b
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    memory[A, arm], memory[B, arm] = bounded(memory[A, arm], memory[B, arm], reward, parameters[MEMORY])
+def posterior(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float]:
+    return state.memory[A, arm], state.memory[B, arm]
 
 
 @kernel
-def aff_start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    aff_shared.start(memory, shared, arm, parameters)
-    memory[AFF_A, arm] = parameters[AFF_PRIOR_A]
-    memory[AFF_B, arm] = parameters[AFF_PRIOR_B]
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    memory = state.memory
+    memory[A, arm], memory[B, arm] = bounded(memory[A, arm], memory[B, arm], reward.value, params.capacity)
 
 
 @kernel
-def aff_posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray) -> tuple[float, float]:
-    return memory[AFF_A, arm], memory[AFF_B, arm]
+def aff_start(state: PolicyState, arm: int, params: AffDTSParams) -> None:
+    aff_shared.start(state, arm, params)
+    state.memory[AFF_A, arm] = params.prior.a
+    state.memory[AFF_B, arm] = params.prior.b
 
 
 @kernel
-def variance_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    # C_t = 4 / s_t^2 - 1; without any variance, C is unbounded
-    state = aff_shared.observe(memory, arm, reward, parameters)
-    size = 4.0 / state.variance - 1.0 if state.variance > 0.0 else math.inf
-    remember(memory, arm, reward, size, parameters)
+def aff_posterior(state: PolicyState, arm: int, step: Step, params: AffDTSParams) -> tuple[float, float]:
+    return state.memory[AFF_A, arm], state.memory[AFF_B, arm]
 
 
 @kernel
-def weight_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+def variance_learn(state: PolicyState, arm: int, reward: Reward, params: AffDTSParams) -> None:
+    # C_t = 4 / s_t^2 - 1; if the variance is 0, C is unbounded
+    estimate = aff_shared.observe(state, arm, reward.value, params)
+    capacity = 4.0 / estimate.variance - 1.0 if estimate.variance > 0.0 else math.inf
+    aff_update(state, arm, reward.value, capacity, params)
+
+
+@kernel
+def weight_learn(state: PolicyState, arm: int, reward: Reward, params: AffDTSParams) -> None:
     # C_t = w_t - 1
-    state = aff_shared.observe(memory, arm, reward, parameters)
-    remember(memory, arm, reward, state.w - 1.0, parameters)
+    estimate = aff_shared.observe(state, arm, reward.value, params)
+    aff_update(state, arm, reward.value, estimate.w - 1.0, params)
 
 
 @kernel
-def remember(memory: np.ndarray, arm: int, reward: float, size: float, parameters: np.ndarray) -> None:
-    """Update the posterior; the initial C holds during the burn-in plays of the arm."""
+def aff_update(state: PolicyState, arm: int, value: float, capacity: float, params: AffDTSParams) -> None:
+    """Update the posterior; the initial C is used during the burn-in plays of the arm."""
+    memory = state.memory
     memory[AFF_PLAYS, arm] += 1.0
-    if memory[AFF_PLAYS, arm] <= parameters[AFF_BURN_IN]:
-        size = parameters[AFF_MEMORY]
-    memory[AFF_A, arm], memory[AFF_B, arm] = bounded(memory[AFF_A, arm], memory[AFF_B, arm], reward, size)
+    if memory[AFF_PLAYS, arm] <= params.burn_in:
+        capacity = params.capacity
+    memory[AFF_A, arm], memory[AFF_B, arm] = bounded(memory[AFF_A, arm], memory[AFF_B, arm], value, capacity)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DTS(Policy):
-    r"""Dynamic Thompson sampling: the posterior remembers about C rewards.
+    r"""Dynamic Thompson sampling: the posterior of an arm remembers about C rewards.
+
+    Use it for steady drift if a suitable memory C is known; `AffDTS1` and `AffDTS2` set C from the data.
 
     Parameters
     ----------
     memory
-        The paper's C, positive: how many rewards a posterior can hold before it forgets.
+        The paper's C, positive: the number of rewards that a posterior holds before it forgets.
     prior
-        The Beta prior of every arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -130,7 +144,7 @@ class DTS(Policy):
 
     .. math:: (a, b) \leftarrow \frac{C}{C + 1} \, (a + y, \; b + 1 - y) \quad \text{else}
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------
@@ -139,7 +153,7 @@ class DTS(Policy):
 
     name: ClassVar[str] = "dts"
     slots: ClassVar[tuple[str, ...]] = ("a", "b")
-    kernels: ClassVar[Kernels] = Kernels(start=start, learn=learn, posterior=posterior)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(start=start, learn=learn, posterior=posterior, params=Params)
 
     burn_in: int = 0
     memory: float = 10.0
@@ -150,8 +164,8 @@ class DTS(Policy):
         memory = number("memory", self.memory, 0.0, math.inf, open_low=True)
         keep(self, memory=memory, prior=checked_prior(self.prior))
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.array([*self.prior, self.memory], dtype=float)
+    def params(self, arms: int) -> Params:
+        return Params(Prior(*self.prior), self.memory)
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         a, b = column.tolist()
@@ -160,7 +174,7 @@ class DTS(Policy):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffDTS(aff_shared.Adaptive):
+class AffDTS(AdaptivePolicy):
     """What the two adaptive forms of DTS share."""
 
     slots: ClassVar[tuple[str, ...]] = AFF_SLOTS
@@ -173,24 +187,26 @@ class AffDTS(aff_shared.Adaptive):
         memory = number("memory", self.memory, 0.0, math.inf, open_low=True)
         keep(self, memory=memory, prior=checked_prior(self.prior))
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.concatenate([super().numbers(arms), self.prior, [self.memory, self.burn_in]])
+    def params(self, arms: int) -> AffDTSParams:
+        return AffDTSParams(self._estimator(), Prior(*self.prior), self.memory, float(self.burn_in))
 
 
 @dataclass(frozen=True, kw_only=True)
 class AffDTS1(AffDTS):
-    r"""DTS whose memory C follows the estimated variance, C = 4 / s^2 - 1.
+    r"""Dynamic Thompson sampling with a memory that follows the estimated variance, C = 4 / s^2 - 1.
+
+    It needs no tuning. `AffDTS2` has less regret in most environments.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
     memory
-        The initial C, which holds during the burn-in plays of an arm.
+        The initial C, used during the burn-in plays of an arm.
     prior
-        The Beta prior of every arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first, so that a variance can be estimated; 10 in the paper.
+        The number of plays of each arm before the policy decides, so that a variance can be estimated; 10 in the paper.
 
     Examples
     --------
@@ -200,8 +216,8 @@ class AffDTS1(AffDTS):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
+    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
+    is kept in [floor, 1]:
 
     .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
 
@@ -211,7 +227,7 @@ class AffDTS1(AffDTS):
 
     .. math:: C_t = \frac{4}{s_t^2} - 1
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------
@@ -219,25 +235,30 @@ class AffDTS1(AffDTS):
     """
 
     name: ClassVar[str] = "aff-dts1"
-    kernels: ClassVar[Kernels] = Kernels(start=aff_start, learn=variance_learn, posterior=aff_posterior)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=aff_start, learn=variance_learn, posterior=aff_posterior, params=AffDTSParams
+    )
 
     burn_in: int = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class AffDTS2(AffDTS):
-    r"""DTS whose memory C follows the weight of the adaptive estimator, C = w - 1.
+    r"""Dynamic Thompson sampling with a memory that follows the weight of the adaptive estimator, C = w - 1.
+
+    The recommended default: it needs no tuning, and of the adaptive policies it has the least regret in its worst
+    environment.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
     memory
-        The initial C, which holds during the burn-in plays of an arm.
+        The initial C, used during the burn-in plays of an arm.
     prior
-        The Beta prior of every arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -247,8 +268,8 @@ class AffDTS2(AffDTS):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
+    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
+    is kept in [floor, 1]:
 
     .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
 
@@ -258,7 +279,7 @@ class AffDTS2(AffDTS):
 
     .. math:: C_t = w_t - 1
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------
@@ -266,4 +287,6 @@ class AffDTS2(AffDTS):
     """
 
     name: ClassVar[str] = "aff-dts2"
-    kernels: ClassVar[Kernels] = Kernels(start=aff_start, learn=weight_learn, posterior=aff_posterior)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=aff_start, learn=weight_learn, posterior=aff_posterior, params=AffDTSParams
+    )

@@ -1,63 +1,60 @@
-"""eps-Greedy: the best sample mean, and now and then any arm."""
+"""eps-Greedy: the largest sample mean, or a random arm with probability epsilon."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import EXPLORE, Stream, uniform
+from dynabandit.core.streams import EXPLORE, uniform
 from dynabandit.errors import keep, number
-from dynabandit.policies import averaging
-from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies import sample_mean_policy
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 
 __all__ = ["EpsGreedy"]
 
-SLOTS = (*averaging.SLOTS, "mean")
+SLOTS = (*sample_mean_policy.SLOTS, "mean")
 MEAN = SLOTS.index("mean")
 
 
-@kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    averaging.start(memory, shared, arm, parameters)
-    memory[MEAN, arm] = math.inf
+class Params(NamedTuple):
+    epsilon: float
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    return memory[MEAN, arm]
+def start(state: PolicyState, arm: int, params: Params) -> None:
+    sample_mean_policy.start(state, arm, params)
+    state.memory[MEAN, arm] = math.inf
 
 
 @kernel
-def explore(memory: np.ndarray, leader: int, idle: int, now: Now, parameters: np.ndarray, source: Stream) -> bool:
-    return uniform(source, EXPLORE, now.step, 0) < parameters[0]
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    return state.memory[MEAN, arm]
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    state = averaging.observe(memory, arm, reward)
-    memory[MEAN, arm] = state.total / state.plays
+def explore(state: PolicyState, leader: int, step: Step, params: Params) -> bool:
+    return uniform(step.random, EXPLORE, step.number, 0) < params.epsilon
+
+
+@kernel
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    sums = sample_mean_policy.observe(state, arm, reward.value)
+    state.memory[MEAN, arm] = sums.total / sums.plays
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpsGreedy(averaging.Averaging):
-    r"""Play the arm with the best sample mean; with probability epsilon, any arm.
+class EpsGreedy(SampleMeanPolicy):
+    r"""Play the arm with the largest sample mean, or a random arm with probability epsilon.
+
+    A simple baseline. It never forgets, and the cost of exploration does not decrease with time.
 
     Parameters
     ----------
     epsilon
         The probability of exploring, in [0, 1].
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -67,11 +64,11 @@ class EpsGreedy(averaging.Averaging):
 
     Notes
     -----
-    With probability epsilon any arm, else the best sample mean of the rewards so far:
+    With probability epsilon a random arm, otherwise the arm with the largest sample mean:
 
     .. math:: a_t = \arg\max_a \bar{x}_t(a)
 
-    Cost of a step: O(log K), since a mean stands still while its arm is not played.
+    Cost per step: O(log K), because a mean changes only when its arm is played.
 
     References
     ----------
@@ -81,7 +78,9 @@ class EpsGreedy(averaging.Averaging):
 
     name: ClassVar[str] = "eps-greedy"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, explore=explore, still=True)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=start, score=score, learn=learn, explore=explore, static_index=True, params=Params
+    )
 
     burn_in: int = 1
     epsilon: float = 0.1
@@ -90,5 +89,5 @@ class EpsGreedy(averaging.Averaging):
         super().__post_init__()
         keep(self, epsilon=number("epsilon", self.epsilon, 0.0, 1.0))
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.array([self.epsilon])
+    def params(self, arms: int) -> Params:
+        return Params(self.epsilon)

@@ -1,68 +1,65 @@
-"""Exp3.S: exponential weights that share, so that no arm is forgotten for good."""
+"""Exp3.S: exponential weights that share a part of their sum at each step."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import Any, ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import SCORE, Stream, uniform
 from dynabandit.errors import keep, number
-from dynabandit.policies import averaging
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.tuning_rules import Expecting
+from dynabandit.policies import sample_mean_policy
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.tuning_rules import HorizonTuned
 
-__all__ = ["Exp3S", "gumbel"]
+__all__ = ["Exp3S", "gumbel", "probability"]
 
-# Weights are kept as shares of their sum: the rule is the same for all multiples of the weights, and each share stays
-# above about e alpha / K, so that nothing overflows or vanishes however long a run is.
-SLOTS = (*averaging.SLOTS, "share")
+# Weights are stored as shares of their sum: the rule is the same for all multiples of the weights, and each share stays
+# above about e alpha / K, so that nothing overflows or underflows in a long run.
+SLOTS = (*sample_mean_policy.SLOTS, "share")
 SHARE = SLOTS.index("share")
-EXPLORATION, SHARING, ARMS = range(3)
+
+
+class Params(NamedTuple):
+    exploration: float
+    sharing: float
+    arms: float
 
 
 @kernel
-def gumbel(source: Stream, step: int, arm: int) -> float:
+def gumbel(random: Stream, number: int, arm: int) -> float:
     """Draw from the standard Gumbel law: the largest of log p + such draws belongs to an arm with probability p."""
-    return -math.log(-math.log(uniform(source, SCORE, step, arm)))
+    return -math.log(-math.log(uniform(random, SCORE, number, arm)))
 
 
 @kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    averaging.start(memory, shared, arm, parameters)
-    memory[SHARE, arm] = 1.0 / parameters[ARMS]
+def start(state: PolicyState, arm: int, params: Params) -> None:
+    sample_mean_policy.start(state, arm, params)
+    state.memory[SHARE, arm] = 1.0 / params.arms
 
 
 @kernel
-def probability(share: float, parameters: np.ndarray) -> float:
-    """p_i of figure 4."""
-    return (1.0 - parameters[EXPLORATION]) * share + parameters[EXPLORATION] / parameters[ARMS]
+def probability(share: float, params: Any) -> float:
+    """Return p_i of figure 4."""
+    return (1.0 - params.exploration) * share + params.exploration / params.arms
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    return math.log(probability(memory[SHARE, arm], parameters)) + gumbel(source, now.step, arm)
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    return math.log(probability(state.memory[SHARE, arm], params)) + gumbel(step.random, step.number, arm)
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    averaging.observe(memory, arm, reward)
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    sample_mean_policy.observe(state, arm, reward.value)
+    memory = state.memory
     arms = memory.shape[1]
-    estimate = reward / probability(memory[SHARE, arm], parameters)
+    estimate = reward.value / probability(memory[SHARE, arm], params)
     total = 0.0
     for other in range(arms):
         total += memory[SHARE, other]
-    gift = math.e * parameters[SHARING] / arms * total
-    memory[SHARE, arm] *= math.exp(parameters[EXPLORATION] * estimate / parameters[ARMS])
+    gift = math.e * params.sharing / arms * total
+    memory[SHARE, arm] *= math.exp(params.exploration * estimate / params.arms)
     total = 0.0
     for other in range(arms):
         memory[SHARE, other] += gift
@@ -72,45 +69,47 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exp3S(Expecting, averaging.Averaging):
-    r"""Exp3.S: draw an arm by exponential weights; each step, every weight gets a small share of their sum.
+class Exp3S(HorizonTuned, SampleMeanPolicy):
+    r"""Exp3.S: draw an arm from exponential weights, which get a small share of their sum at each step.
 
-    Made for rewards that an opponent chooses, and measured against the best sequence of arms with few switches. A
-    reward counts by the probability of its arm when it is learnt, which in a simulation is that of the decision; in a
-    `Bandit`, rewards that come late count by the weights of then, and paused or removed arms keep their share of the
-    weights, so that the rewards of the others count for too much. For arms that come and go, take another policy.
+    It has guarantees for rewards chosen by an adversary, relative to the best sequence of arms with few changes. Use it
+    only in such environments; elsewhere it has much regret. A reward is weighted by the probability of its arm when it
+    is learned, which in a simulation is the probability of the decision. In a `Bandit`, late rewards are weighted by
+    later probabilities, and paused or removed arms keep their share of the weights, so the rewards of other arms get
+    too much weight. If arms are added or removed, use another policy.
 
     Parameters
     ----------
     exploration
-        The paper's gamma, in (0, 1]: how much of each decision is uniform chance.
+        The paper's gamma, in (0, 1]: the probability of a uniformly random decision.
     sharing
-        The paper's alpha, in (0, 1]: how much of the sum goes to all weights.
+        The paper's alpha, in (0, 1]: the share of the sum of all weights that is added to each weight.
     changes
-        Y, how often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
-        form that does not look. What is not given above follows from the paper's corollaries: alpha = 1 / T and
-        gamma = sqrt(K ((Y + 1) log(K T) + e) / ((e - 1) T)), or gamma = sqrt(K log(K T) / T) where Y is 1.
+        Y, the expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path. Parameters above that are not given follow from the
+        paper's corollaries: alpha = 1 / T and gamma = sqrt(K ((Y + 1) log(K T) + e) / ((e - 1) T)), or gamma = sqrt(K
+        log(K T) / T) if Y is 1.
     horizon
-        T, how many steps are expected; a simulation takes its own.
+        T, the expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> db.policy("exp3-s", changes=1, horizon=10_000).numbers(arms=2)[:2].round(4).tolist()
-    [0.0445, 0.0001]
+    >>> round(db.policy("exp3-s", changes=1, horizon=10_000).params(arms=2).exploration, 4)
+    0.0445
 
     Notes
     -----
-    With weights v, the probability of each arm, and the update after a reward y of the arm that was played:
+    With weights v, the probability of each arm and the update after a reward y of the arm that was played are
 
     .. math:: p_a = (1 - \gamma) \frac{v_a}{\sum_b v_b} + \frac{\gamma}{K}
 
     .. math:: v_a \leftarrow v_a \exp\left( \frac{\gamma}{K} \frac{y}{p_a} 1[\text{played}] \right) + \frac{e
         \alpha}{K} \sum_b v_b
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------
@@ -119,7 +118,7 @@ class Exp3S(Expecting, averaging.Averaging):
 
     name: ClassVar[str] = "exp3-s"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(start=start, score=score, learn=learn, params=Params)
 
     burn_in: int = 0
     exploration: float | None = None
@@ -137,7 +136,7 @@ class Exp3S(Expecting, averaging.Averaging):
     def _follows_from_horizon(self) -> bool:
         return self.exploration is None or self.sharing is None
 
-    def numbers(self, arms: int) -> np.ndarray:
+    def params(self, arms: int) -> Params:
         changes, horizon = self._expected()
         learning = math.log(arms * horizon)
         if self.exploration is not None:
@@ -147,4 +146,4 @@ class Exp3S(Expecting, averaging.Averaging):
             exploration = min(1.0, math.sqrt(rate))
         else:  # corollary 8.3, for a hardness that nobody knows
             exploration = min(1.0, math.sqrt(arms * learning / horizon))
-        return np.array([exploration, 1.0 / horizon if self.sharing is None else self.sharing, float(arms)])
+        return Params(exploration, 1.0 / horizon if self.sharing is None else self.sharing, float(arms))

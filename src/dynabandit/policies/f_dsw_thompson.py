@@ -1,87 +1,86 @@
-"""f-dsw TS: two posteriors for each arm, one that fades and one that looks at its latest rewards."""
+"""f-dsw TS: Thompson sampling with a discounted and a sliding-window posterior per arm."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta, not_empty
-from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND, Stream
+from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND
 from dynabandit.errors import integer, keep, number
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import discounted_thompson as historic
-from dynabandit.policies.base import Kernels, Now, Policy
-from dynabandit.policies.thompson import beta_belief, checked_prior
+from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
 
 __all__ = ["FDSWTS"]
 
 SLOTS = ("successes", "failures", "plays", "hot_successes", "hot_failures")  # the first two are those of D-TS
-PLAYS, HOT_SUCCESSES, HOT_FAILURES = range(2, 5)
-RING = len(SLOTS)  # then the latest rewards of the arm, in a ring
-WINDOW, COMBINE = range(3, 5)  # behind the parameters of D-TS
+PLAYS, HOT_SUCCESSES, HOT_FAILURES = (SLOTS.index(name) for name in ("plays", "hot_successes", "hot_failures"))
+RING = len(SLOTS)  # from this row on: the latest rewards of the arm, in a ring buffer
 CHOICES = ("min", "max", "mean")
 MINIMUM, MAXIMUM = 0.0, 1.0  # places in `CHOICES`
 
 
-@kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    a, b = not_empty(historic.posterior(memory, arm, idle, now, parameters))
-    faded = beta(a, b, source, SCORE, now.step, arm)
-    a = parameters[historic.PRIOR_A] + memory[HOT_SUCCESSES, arm]
-    b = parameters[historic.PRIOR_B] + memory[HOT_FAILURES, arm]
-    hot = beta(a, b, source, SECOND, now.step, arm)
-    if parameters[COMBINE] == MINIMUM:
-        return min(faded, hot)
-    if parameters[COMBINE] == MAXIMUM:
-        return max(faded, hot)
-    return 0.5 * (faded + hot)
+class Params(NamedTuple):
+    prior: Prior
+    discount: float
+    window: int
+    combine: float  # a place in `CHOICES`
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    historic.learn(memory, shared, arm, reward, parameters)
-    window = int(parameters[WINDOW])
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    a, b = not_empty(historic.posterior(state, arm, step, params))
+    discounted = beta(a, b, step.random, SCORE, step.number, arm)
+    a = params.prior.a + state.memory[HOT_SUCCESSES, arm]
+    b = params.prior.b + state.memory[HOT_FAILURES, arm]
+    hot = beta(a, b, step.random, SECOND, step.number, arm)
+    if params.combine == MINIMUM:
+        return min(discounted, hot)
+    if params.combine == MAXIMUM:
+        return max(discounted, hot)
+    return 0.5 * (discounted + hot)
+
+
+@kernel
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    historic.learn(state, arm, reward, params)
+    memory, value = state.memory, reward.value
     plays = int(memory[PLAYS, arm])
-    place = RING + plays % window
-    if plays >= window:
+    place = RING + plays % params.window
+    if plays >= params.window:
         oldest = memory[place, arm]
         memory[HOT_SUCCESSES, arm] = max(memory[HOT_SUCCESSES, arm] - oldest, 0.0)
         memory[HOT_FAILURES, arm] = max(memory[HOT_FAILURES, arm] - (1.0 - oldest), 0.0)
-    memory[HOT_SUCCESSES, arm] += reward
-    memory[HOT_FAILURES, arm] += 1.0 - reward
-    memory[place, arm] = reward
+    memory[HOT_SUCCESSES, arm] += value
+    memory[HOT_FAILURES, arm] += 1.0 - value
+    memory[place, arm] = value
     memory[PLAYS, arm] = plays + 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class FDSWTS(Policy):
-    r"""f-discounted-sliding-window Thompson sampling: combine a draw from a fading and from a hot posterior.
+    r"""Thompson sampling that combines a draw from a discounted posterior with one from a sliding-window posterior.
 
-    The historic posterior is that of `DiscountedTS`, where all arms fade. The hot one counts the latest rewards of the
-    arm itself, however long ago they were.
+    The historic posterior is that of `DiscountedTS`, where all arms are discounted. The hot posterior uses the latest
+    rewards of the arm itself, however old they are.
 
     Parameters
     ----------
     combine
-        The paper's f: ``"max"`` is optimistic, ``"min"`` pessimistic, and ``"mean"`` between them.
+        The paper's f: ``"max"`` is optimistic, ``"min"`` is pessimistic, and ``"mean"`` is in between.
     discount
-        The historic factor per reward of any arm, in (0, 1].
+        The discount factor of the historic posterior per reward of any arm, in (0, 1].
     window
-        How many rewards of an arm its hot posterior counts. The defaults are those of the authors' synthetic worlds of
-        1,000 steps for max and mean; for min they took 0.95 and 75.
+        The number of latest rewards of an arm in its hot posterior. The defaults are those of the authors' synthetic
+        environments of 1,000 steps for max and mean; for min they used 0.95 and 75.
     prior
-        The Beta prior of both posteriors of every arm, a pair of positive numbers.
+        The Beta prior of both posteriors of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -96,7 +95,7 @@ class FDSWTS(Policy):
     .. math:: f\left( \theta, \theta' \right), \quad \theta \sim \mathrm{Beta}(a + S_\gamma, \; b + F_\gamma), \quad
         \theta' \sim \mathrm{Beta}(a + S_n, \; b + F_n)
 
-    Cost of a step: O(K), two draws an arm; memory: O(K n).
+    Cost per step: O(K), two draws per arm; memory: O(K n).
 
     References
     ----------
@@ -106,7 +105,9 @@ class FDSWTS(Policy):
 
     name: ClassVar[str] = "f-dsw-ts"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=historic.start, score=score, learn=learn, context=historic.context)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=historic.start, score=score, learn=learn, common=historic.common, params=Params
+    )
     needs_double: ClassVar[bool] = True
 
     burn_in: int = 0
@@ -127,8 +128,8 @@ class FDSWTS(Policy):
             prior=checked_prior(self.prior),
         )
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.array([*self.prior, self.discount, float(self.window), float(CHOICES.index(self.combine))])
+    def params(self, arms: int) -> Params:
+        return Params(Prior(*self.prior), self.discount, self.window, float(CHOICES.index(self.combine)))
 
     def memory_size(self) -> int:
         return RING + self.window

@@ -1,18 +1,19 @@
-"""GLR-klUCB: KL-UCB that starts again when a likelihood ratio test finds a change."""
+"""GLR-klUCB: KL-UCB that restarts when a generalised likelihood ratio test detects a change."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dynabandit.core.bernoulli_kl import kl
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import LARGEST_STEP, Stream
+from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.errors import integer, keep, number, unknown
-from dynabandit.policies import averaging, exploration, kl_index
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.tuning_rules import Expecting
+from dynabandit.policies import forced_exploration, kl_index
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.tuning_rules import HorizonTuned
+from dynabandit.stats.change_detection import has_change
 
 __all__ = ["GLRKLUCB", "GLRKLUCBDiminishing"]
 
@@ -21,61 +22,65 @@ TOTAL, PLAYS = SLOTS.index("total"), SLOTS.index("plays")
 STARTED = SLOTS.index("started")  # how many rewards of all arms there were at the arm's latest restart
 STRIDE = SLOTS.index("stride")
 SUMS = len(SLOTS)  # from this row on: the sum of the first stride, 2 stride, 3 stride, ... rewards
-SEEN, RESTARTS, LATEST, SESSION = range(4)  # shared; the session is the next one to come of diminishing exploration
-ARMS, SHARE, GROWING, DOUBT, EVERY, SPACING, CAPACITY, GLOBAL = range(8)  # parameters
+SEEN, RESTARTS, LATEST, SESSION = range(4)  # shared; SESSION is the age at the next session of forced exploration
+
+
+class Params(NamedTuple):
+    arms: float
+    share: float
+    growing: bool
+    doubt: float  # -log delta
+    every: int
+    spacing: float
+    capacity: int
+    restart_all: bool
 
 
 @kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    kl_index.start(memory, shared, arm, parameters)
-    memory[STARTED, arm] = shared[SEEN]
-    memory[STRIDE, arm] = parameters[SPACING]
-    if shared[SESSION] == 0.0:
-        shared[SESSION] = 1.0
+def start(state: PolicyState, arm: int, params: Params) -> None:
+    kl_index.start(state, arm, params)
+    state.memory[STARTED, arm] = state.shared[SEEN]
+    state.memory[STRIDE, arm] = params.spacing
+    if state.shared[SESSION] == 0.0:
+        state.shared[SESSION] = 1.0
 
 
 @kernel
-def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
+def common(state: PolicyState, number: int, params: Params) -> float:
     # alpha_k = sqrt(k K log T / T) in the k-th episode
-    episode = shared[RESTARTS] + 1.0 if parameters[GROWING] > 0.0 else 1.0
-    return exploration.turn(step, int(parameters[ARMS]), parameters[SHARE] * math.sqrt(episode))
+    episode = state.shared[RESTARTS] + 1.0 if params.growing else 1.0
+    return forced_exploration.scheduled(number, int(params.arms), params.share * math.sqrt(episode))
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    if now.context < 0.0:
-        return math.inf if arm == exploration.arm_of(now.context) else 0.0
-    age = float(now.step - 1) - memory[STARTED, arm]
-    return kl_index.index(memory, arm, math.log(max(age, 1.0)))
+def index(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    age = float(step.number - 1) - state.memory[STARTED, arm]
+    return kl_index.index(state, arm, math.log(max(age, 1.0)))
+
+
+score = forced_exploration.make_score(index)
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    memory, shared = state.memory, state.shared
     shared[SEEN] += 1.0
-    kl_index.observe(memory, arm, reward)
-    remember(memory, arm, int(parameters[CAPACITY]))
-    if int(memory[PLAYS, arm]) % int(parameters[EVERY]) == 0 and changed(memory, arm, parameters[DOUBT]):
+    kl_index.observe(state, arm, reward.value)
+    store_sum(memory, arm, params.capacity)
+    if int(memory[PLAYS, arm]) % params.every == 0 and has_changed(memory, arm, params.doubt):
         shared[RESTARTS] += 1.0
         shared[LATEST] = shared[SEEN]
         shared[SESSION] = 1.0
-        if parameters[GLOBAL] > 0.0:
+        if params.restart_all:
             for other in range(memory.shape[1]):
-                start(memory, shared, other, parameters)
+                start(state, other, params)
         else:
-            start(memory, shared, arm, parameters)
+            start(state, arm, params)
 
 
 @kernel
-def remember(memory: np.ndarray, arm: int, capacity: int) -> None:
-    """Keep the sum so far at multiples of the stride; where there are too many, every other one goes."""
+def store_sum(memory: np.ndarray, arm: int, capacity: int) -> None:
+    """Store the sum so far at multiples of the stride; if there are too many, drop every other one."""
     plays, stride = int(memory[PLAYS, arm]), int(memory[STRIDE, arm])
     if plays % stride != 0:
         return
@@ -89,51 +94,37 @@ def remember(memory: np.ndarray, arm: int, capacity: int) -> None:
 
 
 @kernel
-def changed(memory: np.ndarray, arm: int, doubt: float) -> bool:
-    """Whether some split of the rewards in two is likelier than none by log(n^(3/2) / delta), with doubt = -log delta.
-
-    Only splits whose sums were kept are tried.
-    """
+def has_changed(memory: np.ndarray, arm: int, doubt: float) -> bool:
+    """Whether the log-likelihood ratio of some stored split reaches log(n^(3/2) / delta), doubt = -log delta."""
     plays, total, mean = memory[PLAYS, arm], memory[TOTAL, arm], memory[kl_index.MEAN, arm]
-    if mean <= 0.0 or mean >= 1.0:
-        return False
-    threshold = 1.5 * math.log(plays) + doubt
-    place = 0
-    s = memory[STRIDE, arm]
-    while s < plays:
-        first = memory[SUMS + place, arm]
-        ratio = s * kl(first / s, mean) + (plays - s) * kl((total - first) / (plays - s), mean)
-        if ratio >= threshold:
-            return True
-        place += 1
-        s += memory[STRIDE, arm]
-    return False
+    return has_change(memory[SUMS:, arm], memory[STRIDE, arm], plays, total, mean, 1.5 * math.log(plays) + doubt)
 
 
 @kernel
-def diminishing_context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
-    age = float(step) - shared[LATEST]
-    if parameters[SHARE] <= 0.0:
-        return exploration.FREE
-    session = advance(shared[SESSION], age, parameters)
-    return -1.0 - (age - session) if age >= session else exploration.FREE
+def diminishing_common(state: PolicyState, number: int, params: Params) -> float:
+    age = float(number) - state.shared[LATEST]
+    if params.share <= 0.0:
+        return forced_exploration.NOT_FORCED
+    session = next_session(state.shared[SESSION], age, params)
+    return -1.0 - (age - session) if age >= session else forced_exploration.NOT_FORCED
 
 
 @kernel
-def advance(session: float, age: float, parameters: np.ndarray) -> float:
-    """Return the latest session that is not over at this age: sqrt(u) grows by K / (2 alpha)."""
-    arms, alpha = parameters[ARMS], parameters[SHARE]
+def next_session(session: float, age: float, params: Params) -> float:
+    """Return the first session that has not ended at this age: sqrt(u) grows by K / (2 alpha)."""
+    arms, alpha = params.arms, params.share
     while age >= session + arms:
         later = session + arms * math.sqrt(session) / alpha + arms * arms / (4.0 * alpha * alpha)
-        session = max(float(math.ceil(min(later, exploration.LONGEST))), session + arms)
+        session = max(float(math.ceil(min(later, forced_exploration.LARGEST_PERIOD))), session + arms)
     return session
 
 
 @kernel
-def diminishing_learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    learn(memory, shared, arm, reward, parameters)
-    if parameters[SHARE] > 0.0:  # kept, so that a decision need not go through all sessions since the restart
-        shared[SESSION] = advance(shared[SESSION], shared[SEEN] - shared[LATEST], parameters)
+def diminishing_learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    learn(state, arm, reward, params)
+    shared = state.shared
+    if params.share > 0.0:  # stored, so that a decision need not compute all sessions since the restart
+        shared[SESSION] = next_session(shared[SESSION], shared[SEEN] - shared[LATEST], params)
 
 
 RESTART = ("local", "global")
@@ -141,7 +132,7 @@ SCHEDULES = ("growing", "constant")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Detecting(Expecting, averaging.Averaging):
+class GLRPolicy(HorizonTuned, SampleMeanPolicy):
     """What the forms of GLR-klUCB share: the test and the restarts."""
 
     slots: ClassVar[tuple[str, ...]] = SLOTS
@@ -185,11 +176,18 @@ class Detecting(Expecting, averaging.Averaging):
     def _growing(self) -> bool:
         return False
 
-    def numbers(self, arms: int) -> np.ndarray:
+    def params(self, arms: int) -> Params:
         _, horizon = self._expected()
-        doubt = 0.5 * math.log(horizon) if self.delta is None else -math.log(self.delta)
-        test = [doubt, self.every, self.spacing, self.capacity, self.restart == "global"]
-        return np.array([arms, self._share(arms), self._growing(), *test], dtype=float)
+        return Params(
+            arms=float(arms),
+            share=self._share(arms),
+            growing=self._growing(),
+            doubt=0.5 * math.log(horizon) if self.delta is None else -math.log(self.delta),
+            every=self.every,
+            spacing=float(self.spacing),
+            capacity=self.capacity,
+            restart_all=self.restart == "global",
+        )
 
     def memory_size(self) -> int:
         return SUMS + self.capacity
@@ -199,63 +197,62 @@ class Detecting(Expecting, averaging.Averaging):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GLRKLUCB(Detecting):
-    r"""KL-UCB that restarts an arm, or all of them, when a generalized likelihood ratio test finds a change.
+class GLRKLUCB(GLRPolicy):
+    r"""KL-UCB that restarts an arm, or all arms, when a generalised likelihood ratio test detects a change.
 
-    Every arm is tested at its own plays: is some split of its rewards since the restart in two likelier than none?
-    So that arms that look bad are tested too, each arm is played in turn at regular times, a share
-    alpha_k = sqrt(k K log(T) / T) of all steps after k - 1 restarts.
+    An arm is tested at its own plays: is splitting its rewards since the restart in two more likely than one common
+    mean? So that arms with small means are tested too, arms are played in turn at regular times, in a share alpha_k =
+    sqrt(k K log(T) / T) of the steps after k - 1 restarts. Use it for abrupt changes if the horizon is known.
 
-    The test looks at splits after every tenth reward, as in the paper's experiments. Past `capacity` of them, every
-    other one is dropped and the spacing doubled, so that memory and time have a bound however long an arm is played:
-    a change lies at most a spacing, less than 2 / capacity of the rewards, from a split that is looked at.
+    The test considers splits after every tenth reward, as in the experiments of the paper. When there are more than
+    `capacity` splits, every other one is dropped and the spacing doubles, so that memory and time are bounded. A change
+    is then at most one spacing, less than 2 / capacity of the rewards, away from a split.
 
-    Restarts are counted in rewards, all else in steps; where each step has its reward, as in a simulation, these are
-    the same.
+    Restarts are counted in rewards, everything else in steps. In a simulation the two are equal.
 
     Parameters
     ----------
     restart
-        ``"local"`` for the arm that changed, ``"global"`` for all arms.
+        ``"local"`` restarts the arm that changed, ``"global"`` restarts all arms.
     schedule
-        ``"growing"``, which needs not know the number of changes, or ``"constant"``, with `changes` in place of k.
+        ``"growing"``, which does not need the number of changes, or ``"constant"``, with `changes` in place of k.
     scale
-        A factor for the share of forced exploration, at least 0, which is none.
+        A factor for the share of forced exploration, at least 0; 0 means none.
     delta
-        How often a test without a change may find one, in (0, 1]; by default 1 / sqrt(horizon).
+        The probability of a false alarm of the test, in (0, 1]; by default 1 / sqrt(horizon).
     every
-        An arm is tested at each so many of its plays.
+        The number of plays of an arm between two tests.
     spacing
-        The splits that are tried at first are this many plays apart.
+        The initial distance between two splits, in plays.
     capacity
-        How many splits are tried at most, an even number.
+        The maximum number of splits, an even number.
     changes
-        How many changes are expected, for the constant schedule; by default a simulation counts how often the best
-        arm changes on its path.
+        The expected number of changes of the best arm, for the constant schedule. By default a simulation counts them
+        on its path, which is not possible in practice.
     horizon
-        How many steps there will be; a simulation takes its own.
+        The expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
     >>> import dynabandit as db
     >>> means = [[0.5, 0.1, 0.1], [0.5, 0.9, 0.1], [0.5, 0.1, 0.9]]
-    >>> world = db.environment("piecewise", starts=[1, 10_001, 20_001], means=means)
-    >>> runs = db.compare(["kl-ucb", "glr-kl-ucb"], world, horizon=30_000, replications=10, seed=1)
+    >>> environment = db.environment("piecewise", starts=[1, 10_001, 20_001], means=means)
+    >>> runs = db.compare(["kl-ucb", "glr-kl-ucb"], environment, horizon=30_000, replications=10, seed=1)
     >>> runs["glr-kl-ucb"].total_regret.mean() < runs["kl-ucb"].total_regret.mean() / 2
     np.True_
 
     Notes
     -----
-    An arm with n rewards since its restart is taken to have changed if, for some split s,
+    A change is detected in an arm with n rewards since its restart if, for some split s,
 
     .. math:: s \, \mathrm{kl}(\bar{x}_{1:s}, \bar{x}_{1:n}) + (n - s) \, \mathrm{kl}(\bar{x}_{s+1:n}, \bar{x}_{1:n})
         \geq \log \frac{n^{3/2}}{\delta}
 
     The score is that of KL-UCB on the rewards and the steps since the restart.
 
-    Cost of a step: O(K), and O(capacity) at every tenth play of an arm; memory: O(K x capacity).
+    Cost per step: O(K), and O(capacity) at every tenth play of an arm; memory: O(K x capacity).
 
     References
     ----------
@@ -264,7 +261,9 @@ class GLRKLUCB(Detecting):
     """
 
     name: ClassVar[str] = "glr-kl-ucb"
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=start, score=score, learn=learn, common=common, params=Params
+    )
 
     schedule: str = "growing"
 
@@ -290,33 +289,33 @@ class GLRKLUCB(Detecting):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GLRKLUCBDiminishing(Detecting):
-    r"""GLR-klUCB whose forced exploration is frequent after a restart and ever rarer from then on.
+class GLRKLUCBDiminishing(GLRPolicy):
+    r"""GLR-klUCB with forced exploration that is frequent after a restart and becomes rarer with time.
 
-    A share of about alpha / sqrt(t) of the steps is forced, t steps after the latest restart: sessions in which each
-    arm is played once begin when sqrt(t) has grown by K / (2 alpha). Neither the number of changes nor the horizon
-    is needed for it. All else is as in `GLRKLUCB`.
+    A share of about alpha / sqrt(t) of the steps is forced, t steps after the last restart: sessions in which each arm
+    is played once start whenever sqrt(t) has grown by K / (2 alpha). This needs neither the number of changes nor the
+    horizon. Everything else is as in `GLRKLUCB`. Use it for large changes after long constant periods.
 
     Parameters
     ----------
     restart
-        ``"local"`` for the arm that changed, ``"global"`` for all arms.
+        ``"local"`` restarts the arm that changed, ``"global"`` restarts all arms.
     scale
-        The paper's alpha, at least 0, which is no forced exploration.
+        The paper's alpha, at least 0; 0 means no forced exploration.
     delta
-        How often a test without a change may find one, in (0, 1]; by default 1 / sqrt(horizon).
+        The probability of a false alarm of the test, in (0, 1]; by default 1 / sqrt(horizon).
     every
-        An arm is tested at each so many of its plays.
+        The number of plays of an arm between two tests.
     spacing
-        The splits that are tried at first are this many plays apart.
+        The initial distance between two splits, in plays.
     capacity
-        How many splits are tried at most, an even number.
+        The maximum number of splits, an even number.
     changes
         Not used.
     horizon
-        How many steps there will be, for `delta`; a simulation takes its own.
+        The expected number of steps, for `delta`; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -327,11 +326,11 @@ class GLRKLUCBDiminishing(Detecting):
 
     Notes
     -----
-    The test is that of GLR-klUCB. Sessions of forced exploration begin at these ages u of an episode:
+    The test is that of GLR-klUCB. Sessions of forced exploration start at these times u after a restart:
 
     .. math:: u_{i + 1} = u_i + \frac{K}{\alpha} \sqrt{u_i} + \frac{K^2}{4 \alpha^2}
 
-    Cost of a step: O(K), and O(capacity) at every tenth play of an arm; memory: O(K x capacity).
+    Cost per step: O(K), and O(capacity) at every tenth play of an arm; memory: O(K x capacity).
 
     References
     ----------
@@ -340,7 +339,9 @@ class GLRKLUCBDiminishing(Detecting):
     """
 
     name: ClassVar[str] = "glr-kl-ucb-diminishing"
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=diminishing_learn, context=diminishing_context)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=start, score=score, learn=diminishing_learn, common=diminishing_common, params=Params
+    )
 
     def _share(self, arms: int) -> float:
         return self.scale

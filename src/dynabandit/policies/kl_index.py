@@ -1,42 +1,43 @@
-"""What the policies share that bound a sample mean by its Kullback-Leibler divergence."""
+"""The Kullback-Leibler index of a sample mean, shared by several policies."""
 
 import math
-
-import numpy as np
+from typing import Any
 
 from dynabandit.core.bernoulli_kl import negentropy, upper_bound
 from dynabandit.core.compilation import kernel
-from dynabandit.policies import averaging
+from dynabandit.policies import sample_mean_policy
+from dynabandit.policies.base import PolicyState
 
 __all__ = ["INVERSE", "MEAN", "SLOTS", "bound", "index", "observe", "start"]
 
-SLOTS = (*averaging.SLOTS, "mean", "negentropy", "inverse")
+SLOTS = (*sample_mean_policy.SLOTS, "mean", "negentropy", "inverse")
 MEAN = SLOTS.index("mean")
 NEGENTROPY = SLOTS.index("negentropy")
 INVERSE = SLOTS.index("inverse")  # 1 / N
-UNSEEN = 2.0  # a mean above this is infinity; fast arithmetic on a GPU need not know that infinity equals itself
+UNSEEN = 2.0  # a mean above this is infinite; fast arithmetic on a GPU need not compare infinities correctly
 
 
 @kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    """Write the state of an arm without rewards, which comes first."""
-    memory[:, arm] = 0.0
-    memory[MEAN, arm] = math.inf
+def start(state: PolicyState, arm: int, params: Any) -> None:
+    """Write the state of an arm without rewards, which is played first."""
+    state.memory[:, arm] = 0.0
+    state.memory[MEAN, arm] = math.inf
 
 
 @kernel
-def observe(memory: np.ndarray, arm: int, reward: float) -> None:
-    """Take in a reward, and write what the index needs."""
-    state = averaging.observe(memory, arm, reward)
-    mean = min(state.total / state.plays, 1.0)
-    memory[MEAN, arm] = mean
-    memory[NEGENTROPY, arm] = negentropy(mean)
-    memory[INVERSE, arm] = 1.0 / state.plays
+def observe(state: PolicyState, arm: int, value: float) -> None:
+    """Update an arm with a reward, and store what the index needs."""
+    sums = sample_mean_policy.observe(state, arm, value)
+    mean = min(sums.total / sums.plays, 1.0)
+    state.memory[MEAN, arm] = mean
+    state.memory[NEGENTROPY, arm] = negentropy(mean)
+    state.memory[INVERSE, arm] = 1.0 / sums.plays
 
 
 @kernel
-def index(memory: np.ndarray, arm: int, level: float) -> float:
+def index(state: PolicyState, arm: int, level: float) -> float:
     """Return the largest q with N kl(mean, q) <= level; infinity for an arm without rewards."""
+    memory = state.memory
     return bound(memory[MEAN, arm], memory[NEGENTROPY, arm], level * memory[INVERSE, arm])
 
 

@@ -1,60 +1,52 @@
-"""KL-UCB: upper confidence bounds in the geometry of Bernoulli laws."""
+"""KL-UCB: upper confidence bounds from the Kullback-Leibler divergence of Bernoulli distributions."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import Stream
 from dynabandit.errors import keep, number
-from dynabandit.policies import averaging, kl_index
-from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies import kl_index
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 
 __all__ = ["KLUCB"]
 
-LOGLOG = 0
+
+class Params(NamedTuple):
+    loglog: float
 
 
 @kernel
-def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
+def common(state: PolicyState, number: int, params: Params) -> float:
     # Algorithm 1: log t + c log log t, where t steps have been played
-    level = math.log(float(max(step - 1, 1)))
-    return level + parameters[LOGLOG] * math.log(max(level, 1.0))
+    level = math.log(float(max(number - 1, 1)))
+    return level + params.loglog * math.log(max(level, 1.0))
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    return kl_index.index(memory, arm, now.context)
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    return kl_index.index(state, arm, step.common)
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    kl_index.observe(memory, arm, reward)
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    kl_index.observe(state, arm, reward.value)
 
 
 @dataclass(frozen=True, kw_only=True)
-class KLUCB(averaging.Averaging):
-    r"""Play the arm with the largest q that its rewards leave plausible, N kl(mean, q) <= log t.
+class KLUCB(SampleMeanPolicy):
+    r"""Play the arm with the largest mean q that is plausible given its rewards, N kl(mean, q) <= log t.
 
-    The bound is never above 1, and tight where a mean is near 0 or 1. For arms that stand still it is as good as
-    any policy can be in the long run.
+    The bound never exceeds 1 and is tight for means near 0 or 1. For constant means it is asymptotically optimal. It
+    never forgets.
 
     Parameters
     ----------
     loglog
-        The paper's c in log t + c log log t, at least 0. Its theory takes 3, its experiments 0.
+        The paper's c in log t + c log log t, at least 0. The theory uses 3, the experiments 0.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -70,7 +62,7 @@ class KLUCB(averaging.Averaging):
 
     .. math:: \mathrm{kl}(p, q) = p \log \frac{p}{q} + (1 - p) \log \frac{1 - p}{1 - q}
 
-    Cost of a step: O(K), with a root to find for each arm.
+    Cost per step: O(K), with one root finding per arm.
 
     References
     ----------
@@ -79,7 +71,9 @@ class KLUCB(averaging.Averaging):
 
     name: ClassVar[str] = "kl-ucb"
     slots: ClassVar[tuple[str, ...]] = kl_index.SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=kl_index.start, score=score, learn=learn, context=context)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=kl_index.start, score=score, learn=learn, common=common, params=Params
+    )
 
     burn_in: int = 1
     loglog: float = 0.0
@@ -88,5 +82,5 @@ class KLUCB(averaging.Averaging):
         super().__post_init__()
         keep(self, loglog=number("loglog", self.loglog, 0.0, math.inf))
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.array([self.loglog])
+    def params(self, arms: int) -> Params:
+        return Params(self.loglog)

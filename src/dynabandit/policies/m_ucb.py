@@ -1,86 +1,80 @@
-"""M-UCB: UCB that starts again when the two halves of an arm's latest rewards differ."""
+"""M-UCB: UCB that restarts when the two halves of an arm's latest rewards differ."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import LARGEST_STEP, Stream
+from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.errors import integer, keep, number
-from dynabandit.policies import averaging, exploration, ucb
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.tuning_rules import Expecting
+from dynabandit.policies import forced_exploration, ucb
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
+from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.tuning_rules import HorizonTuned
 
 __all__ = ["MUCB"]
 
-SUMS = len(ucb.SLOTS)  # from this row on: a ring with the sum of the arm's rewards after each of its latest plays
-SEEN, LATEST = range(2)  # shared
-ARMS, SHARE, WINDOW, THRESHOLD = range(4)  # parameters
+SUMS = len(ucb.SLOTS)  # from this row on: a ring buffer, the sum of the arm's rewards after each of its latest plays
+SEEN, LATEST = range(2)  # shared: rewards so far, and at the latest restart
+
+
+class Params(NamedTuple):
+    arms: int
+    share: float
+    window: int
+    threshold: float
 
 
 @kernel
-def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
-    age = step - int(shared[LATEST])
-    turn = exploration.turn(age, int(parameters[ARMS]), parameters[SHARE])
-    return turn if turn < 0.0 else math.sqrt(2.0 * math.log(float(max(age, 1))))
+def common(state: PolicyState, number: int, params: Params) -> float:
+    age = number - int(state.shared[LATEST])
+    forced = forced_exploration.scheduled(age, params.arms, params.share)
+    return forced if forced < 0.0 else math.sqrt(2.0 * math.log(float(max(age, 1))))
+
+
+score = forced_exploration.make_score(ucb.score)
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    if now.context < 0.0:
-        return math.inf if arm == exploration.arm_of(now.context) else 0.0
-    return ucb.score(memory, arm, idle, now, parameters, table, source)
-
-
-@kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    memory, shared, window = state.memory, state.shared, params.window
     shared[SEEN] += 1.0
-    state = ucb.observe(memory, arm, reward)
-    window, plays = int(parameters[WINDOW]), int(state.plays)
+    sums = ucb.observe(state, arm, reward.value)
+    plays = int(sums.plays)
     before = memory[SUMS + plays % window, arm]  # the sum `window` plays ago
-    memory[SUMS + plays % window, arm] = state.total
+    memory[SUMS + plays % window, arm] = sums.total
     if plays < window:
         return
     middle = memory[SUMS + (plays - window // 2) % window, arm]
     # Algorithm 1: the newer half against the older one
-    if abs((state.total - middle) - (middle - before)) > parameters[THRESHOLD]:
+    if abs((sums.total - middle) - (middle - before)) > params.threshold:
         shared[LATEST] = shared[SEEN]
         for other in range(memory.shape[1]):
-            ucb.start(memory, shared, other, parameters)
+            ucb.start(state, other, params)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MUCB(Expecting, averaging.Averaging):
-    r"""Monitored UCB: all arms start again when the sums of two halves of an arm's latest rewards differ by too much.
+class MUCB(HorizonTuned, SampleMeanPolicy):
+    r"""Monitored UCB: all arms restart when the two halves of an arm's latest rewards differ too much.
 
-    So that arms that look bad are monitored too, each arm is played in turn at regular times.
+    Arms are also played in turn at regular times, so that arms with small means are monitored too.
 
     Parameters
     ----------
     window
-        The paper's w, an even number of an arm's own plays. The paper's experiments take 800.
+        The paper's w, an even number of an arm's own plays; 800 in the experiments of the paper.
     threshold
         The paper's b, at least 0; by default sqrt(w / 2 log(2 K T^2)).
     exploration
-        The paper's gamma, the share of forced exploration in [0, 1]; by default
-        sqrt(changes K (2 b + 3 sqrt(w)) / (2 T)), and 1 at most.
+        The paper's gamma, the share of forced exploration in [0, 1]; by default sqrt(changes K (2 b + 3 sqrt(w)) / (2
+        T)), at most 1.
     changes
-        How many changes are expected; by default a simulation counts how often the best arm changes on its path, and
-        1 is the form that does not look.
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        How many steps there will be, T; a simulation takes its own.
+        T, the expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -90,7 +84,7 @@ class MUCB(Expecting, averaging.Averaging):
 
     Notes
     -----
-    All arms start again when the sums of the two halves of an arm's latest w rewards differ by more than b:
+    All arms restart when the sums of the two halves of an arm's latest w rewards differ by more than b:
 
     .. math:: \left| \sum_{i = n - w/2 + 1}^{n} y_i - \sum_{i = n - w + 1}^{n - w/2} y_i \right| > b
 
@@ -98,7 +92,7 @@ class MUCB(Expecting, averaging.Averaging):
 
     .. math:: \bar{x} + \sqrt{\frac{2 \log \tau}{N}}
 
-    Cost of a step: O(K); memory: O(K w).
+    Cost per step: O(K); memory: O(K w).
 
     References
     ----------
@@ -108,7 +102,9 @@ class MUCB(Expecting, averaging.Averaging):
 
     name: ClassVar[str] = "m-ucb"
     slots: ClassVar[tuple[str, ...]] = ucb.SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=ucb.start, score=score, learn=learn, context=context)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=ucb.start, score=score, learn=learn, common=common, params=Params
+    )
 
     burn_in: int = 1
     window: int = 800
@@ -132,7 +128,7 @@ class MUCB(Expecting, averaging.Averaging):
     def _follows_from_horizon(self) -> bool:
         return self.exploration is None or self.threshold is None
 
-    def numbers(self, arms: int) -> np.ndarray:
+    def params(self, arms: int) -> Params:
         changes, horizon = self._expected()
         threshold, share = self.threshold, self.exploration
         if threshold is None:
@@ -140,7 +136,7 @@ class MUCB(Expecting, averaging.Averaging):
         if share is None:
             cost = 2.0 * threshold + 3.0 * math.sqrt(self.window)
             share = min(math.sqrt(changes * arms * cost / (2.0 * horizon)), 1.0)
-        return np.array([arms, share, self.window, threshold], dtype=float)
+        return Params(arms, share, self.window, threshold)
 
     def memory_size(self) -> int:
         return SUMS + self.window

@@ -1,34 +1,38 @@
-"""The yardstick of change detection: each arm starts again at the very step at which its mean changes."""
+"""An oracle policy for change detection: each arm restarts at the step at which its mean changes."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import Stream
 from dynabandit.errors import keep, number, unknown
 from dynabandit.estimators import sample_mean
-from dynabandit.policies import averaging, kl_index
-from dynabandit.policies.base import Kernels, Now
+from dynabandit.policies import kl_index
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 
 __all__ = ["OracleRestart"]
 
 SLOTS = (*kl_index.SLOTS, "told", "truth", "age", "tolerance")
-TOLD, TRUTH, AGE, TOLERANCE = (SLOTS.index(name) for name in SLOTS[-4:])
+TOLD, TRUTH, AGE, TOLERANCE = (SLOTS.index(name) for name in ("told", "truth", "age", "tolerance"))
 INDICES = ("kl-ucb", "ucb")
 
 
-@kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    kl_index.start(memory, shared, arm, parameters)
-    memory[TOLERANCE, arm] = parameters[0]
+class Params(NamedTuple):
+    tolerance: float
+    is_ucb: bool
 
 
 @kernel
-def reveal(memory: np.ndarray, arm: int, mean: float) -> None:
-    # Only the arm's own column is touched: on a GPU, the other arms are told at the same time
+def start(state: PolicyState, arm: int, params: Params) -> None:
+    kl_index.start(state, arm, params)
+    state.memory[TOLERANCE, arm] = params.tolerance
+
+
+@kernel
+def reveal(state: PolicyState, arm: int, mean: float) -> None:
+    # Only the arm's own column is written: on a GPU, the other arms are revealed at the same time
+    memory = state.memory
     memory[AGE, arm] += 1.0
     if memory[TOLD, arm] == 0.0 or abs(mean - memory[TRUTH, arm]) > memory[TOLERANCE, arm]:
         for slot in range(sample_mean.SIZE):
@@ -40,48 +44,40 @@ def reveal(memory: np.ndarray, arm: int, mean: float) -> None:
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    level = math.log(max(memory[AGE, arm], 1.0))
-    if parameters[1] > 0.0:
-        return memory[kl_index.MEAN, arm] + math.sqrt(2.0 * level * memory[kl_index.INVERSE, arm])
-    return kl_index.index(memory, arm, level)
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    level = math.log(max(state.memory[AGE, arm], 1.0))
+    if params.is_ucb:
+        return state.memory[kl_index.MEAN, arm] + math.sqrt(2.0 * level * state.memory[kl_index.INVERSE, arm])
+    return kl_index.index(state, arm, level)
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    kl_index.observe(memory, arm, reward)
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    kl_index.observe(state, arm, reward.value)
 
 
 @dataclass(frozen=True, kw_only=True)
-class OracleRestart(averaging.Averaging):
-    r"""KL-UCB, or UCB, that is told when an arm's mean changes and forgets that arm at once; for simulations only.
+class OracleRestart(SampleMeanPolicy):
+    r"""An oracle policy: KL-UCB or UCB that is given each change of a mean and forgets that arm at once.
 
-    What is left of its regret is that of learning the new means: no policy that has to find the changes can be
-    expected to do better. Where means drift at every step it would do nothing but start again; `tolerance` lets
-    small moves pass.
+    Its regret is that of learning the new means; a policy that has to detect the changes cannot be expected to do
+    better. If means drift at every step, it would restart all the time; `tolerance` ignores small changes. Only
+    simulations can run it.
 
     Parameters
     ----------
     index
-        ``"kl-ucb"`` or ``"ucb"``, with t counted from the arm's own restart.
+        ``"kl-ucb"`` or ``"ucb"``, with t counted from the restart of the arm.
     tolerance
-        How far a mean may move from where it was at the arm's restart before the arm starts again, in [0, 1].
+        The largest change of a mean since the restart of its arm that causes no new restart, in [0, 1].
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("piecewise", starts=[1, 1001], means=[[0.1, 0.9], [0.9, 0.1]])
-    >>> runs = db.compare(["kl-ucb", "oracle-restart"], world, horizon=2000, replications=10, seed=1)
+    >>> environment = db.environment("piecewise", starts=[1, 1001], means=[[0.1, 0.9], [0.9, 0.1]])
+    >>> runs = db.compare(["kl-ucb", "oracle-restart"], environment, horizon=2000, replications=10, seed=1)
     >>> runs["oracle-restart"].total_regret.mean() < runs["kl-ucb"].total_regret.mean() / 5
     np.True_
 
@@ -91,17 +87,19 @@ class OracleRestart(averaging.Averaging):
 
     .. math:: \max \left\{ q : N \, \mathrm{kl}(\bar{x}, q) \leq \log t \right\}
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------
     The oracle of the experiments of Besson, Kaufmann, Maillard & Seznec (2022), JMLR 23, which restarts all arms; here
-    an arm whose mean stands still keeps its rewards.
+    an arm whose mean is constant keeps its rewards.
     """
 
     name: ClassVar[str] = "oracle-restart"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, reveal=reveal)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=start, score=score, learn=learn, reveal=reveal, params=Params
+    )
     informed: ClassVar[bool] = True
 
     burn_in: int = 1
@@ -114,5 +112,5 @@ class OracleRestart(averaging.Averaging):
             raise unknown("index", self.index, INDICES)
         keep(self, index=str(self.index), tolerance=number("tolerance", self.tolerance, 0.0, 1.0))
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.array([self.tolerance, float(self.index == "ucb")])
+    def params(self, arms: int) -> Params:
+        return Params(self.tolerance, self.index == "ucb")

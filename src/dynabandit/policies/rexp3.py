@@ -1,71 +1,62 @@
-"""Rexp3: exponential weights that start anew, batch after batch."""
+"""Rexp3: exponential weights that restart in batches."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import Stream
 from dynabandit.errors import integer, keep, number
-from dynabandit.policies import averaging
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.exp3_s import gumbel
-from dynabandit.policies.tuning_rules import Expecting
+from dynabandit.policies import sample_mean_policy
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.exp3_s import gumbel, probability
+from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.tuning_rules import HorizonTuned
 
 __all__ = ["Rexp3"]
 
-SLOTS = (*averaging.SLOTS, "log_weight")
+SLOTS = (*sample_mean_policy.SLOTS, "log_weight")
 LOG_WEIGHT = SLOTS.index("log_weight")
-# shared: the rewards of the running batch, and the logarithm of the sum of the weights, so that a step changes one arm
+# shared: the rewards of the current batch, and the logarithm of the sum of the weights, so that a step changes one arm
 SEEN, LOG_SUM = range(2)
-EXPLORATION, BATCH, ARMS = range(3)
+
+
+class Params(NamedTuple):
+    exploration: float
+    batch: float
+    arms: float
 
 
 @kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    averaging.start(memory, shared, arm, parameters)
-    if shared[SEEN] == 0.0:
-        shared[LOG_SUM] = math.log(parameters[ARMS])
+def start(state: PolicyState, arm: int, params: Params) -> None:
+    sample_mean_policy.start(state, arm, params)
+    if state.shared[SEEN] == 0.0:
+        state.shared[LOG_SUM] = math.log(params.arms)
 
 
 @kernel
-def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
-    return shared[LOG_SUM]
+def common(state: PolicyState, number: int, params: Params) -> float:
+    return state.shared[LOG_SUM]
 
 
 @kernel
-def probability(log_weight: float, log_sum: float, parameters: np.ndarray) -> float:
-    """P of step 2a of the algorithm."""
-    share = math.exp(log_weight - log_sum)
-    return (1.0 - parameters[EXPLORATION]) * share + parameters[EXPLORATION] / parameters[ARMS]
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    # Step 2a of the algorithm
+    share = math.exp(state.memory[LOG_WEIGHT, arm] - step.common)
+    return math.log(probability(share, params)) + gumbel(step.random, step.number, arm)
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
-    return math.log(probability(memory[LOG_WEIGHT, arm], now.context, parameters)) + gumbel(source, now.step, arm)
-
-
-@kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    averaging.observe(memory, arm, reward)
-    estimate = reward / probability(memory[LOG_WEIGHT, arm], shared[LOG_SUM], parameters)
-    growth = parameters[EXPLORATION] * estimate / parameters[ARMS]
-    # log(sum + weight (e^growth - 1)) = log sum + log(1 + share (e^growth - 1))
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    sample_mean_policy.observe(state, arm, reward.value)
+    memory, shared = state.memory, state.shared
     share = math.exp(memory[LOG_WEIGHT, arm] - shared[LOG_SUM])
+    estimate = reward.value / probability(share, params)
+    growth = params.exploration * estimate / params.arms
+    # log(sum + weight (e^growth - 1)) = log sum + log(1 + share (e^growth - 1))
     shared[LOG_SUM] += math.log1p(share * math.expm1(growth))
     memory[LOG_WEIGHT, arm] += growth
     shared[SEEN] += 1.0
-    if shared[SEEN] >= parameters[BATCH]:
+    if shared[SEEN] >= params.batch:
         for other in range(memory.shape[1]):
             memory[LOG_WEIGHT, other] = 0.0
         shared[SEEN] = 0.0
@@ -73,48 +64,49 @@ def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, param
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rexp3(Expecting, averaging.Averaging):
-    r"""Rexp3: draw an arm by exponential weights, and forget all of them at the end of each batch.
+class Rexp3(HorizonTuned, SampleMeanPolicy):
+    r"""Rexp3: draw an arm from exponential weights, which are reset at the end of each batch.
 
-    Its bound holds for every world whose means move no more than a budget in all, abruptly or slowly. A reward counts
-    by the probability of its arm when it is learnt, which in a simulation is that of the decision; in a `Bandit`,
-    rewards that come late count by the weights of then. Batches count rewards. In a `Bandit` whose arms come and go,
-    probabilities are right again only after the batch: take another policy for that.
+    Its bound holds for all environments whose total variation of means is within a budget, with abrupt or slow changes.
+    A reward is weighted by the probability of its arm when it is learned, which in a simulation is the probability of
+    the decision; in a `Bandit`, late rewards are weighted by later probabilities. Batches count rewards. If arms of a
+    `Bandit` are added or removed, probabilities are only correct again after the batch; use another policy in that
+    case.
 
     Parameters
     ----------
     exploration
-        The paper's gamma, in (0, 1]: how much of each decision is uniform chance. Without one,
-        sqrt(K log K / ((e - 1) batch)), as in the paper.
+        The paper's gamma, in (0, 1]: the probability of a uniformly random decision; by default sqrt(K log K / ((e - 1)
+        batch)), as in the paper.
     batch
-        How many rewards, of all arms together, there are between two restarts. Without one, as in the paper,
-        (K log K)^(1/3) (T / V)^(2/3) for T steps and a budget V.
+        The number of rewards of all arms between two restarts; by default (K log K)^(1/3) (T / V)^(2/3) for T steps and
+        a budget V, as in the paper.
     variation
-        V, the sum over steps of how far a mean moves at most, positive.
+        V, the sum over steps of the largest change of a mean, positive.
     changes
-        Where there is no `variation`, V is how often the best arm is expected to change, a bound of the variation where
-        means stand still in between. By default a simulation counts it on its path, and 1 is the form that does not
-        look.
+        Used as V if `variation` is not given: the expected number of changes of the best arm, which bounds the
+        variation if means are constant between changes. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        T, how many steps are expected; a simulation takes its own.
+        T, the expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> db.policy("rexp3", changes=1, horizon=10_000).numbers(arms=2)[:2].round(4).tolist()
-    [0.0395, 518.0]
+    >>> db.policy("rexp3", changes=1, horizon=10_000).params(arms=2).batch
+    518.0
 
     Notes
     -----
-    With weights v, all 1 at the start of a batch:
+    With weights v, which are 1 at the start of a batch:
 
     .. math:: p_a = (1 - \gamma) \frac{v_a}{\sum_b v_b} + \frac{\gamma}{K}
 
     .. math:: v_a \leftarrow v_a \exp\left( \frac{\gamma}{K} \frac{y}{p_a} 1[\text{played}] \right)
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------
@@ -123,7 +115,9 @@ class Rexp3(Expecting, averaging.Averaging):
 
     name: ClassVar[str] = "rexp3"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=start, score=score, learn=learn, common=common, params=Params
+    )
     needs_double: ClassVar[bool] = True
 
     burn_in: int = 0
@@ -146,7 +140,7 @@ class Rexp3(Expecting, averaging.Averaging):
     def _follows_from_horizon(self) -> bool:
         return self.batch is None
 
-    def numbers(self, arms: int) -> np.ndarray:
+    def params(self, arms: int) -> Params:
         changes, horizon = self._expected()
         learning = arms * math.log(max(arms, 2))
         batch = self.batch
@@ -156,7 +150,7 @@ class Rexp3(Expecting, averaging.Averaging):
         exploration = self.exploration
         if exploration is None:
             exploration = min(1.0, math.sqrt(learning / ((math.e - 1.0) * batch)))
-        return np.array([exploration, float(batch), float(arms)])
+        return Params(exploration, float(batch), float(arms))
 
     def shared_size(self) -> int:
         return 2

@@ -1,17 +1,16 @@
-"""SW-KL-UCB: the Kullback-Leibler index on the latest rewards only."""
+"""SW-KL-UCB: the Kullback-Leibler index on a sliding window of rewards."""
 
 import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from dynabandit.core.bernoulli_kl import negentropy
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import Stream
-from dynabandit.policies import averaging, kl_index, ring, sw_ucb, ucb
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.tuning_rules import Windowing
+from dynabandit.policies import kl_index, reward_window, sw_ucb, ucb
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.sw_ucb import Params
+from dynabandit.policies.tuning_rules import WindowTuned
 
 __all__ = ["SWKLUCB"]
 
@@ -20,58 +19,52 @@ NEGENTROPY = SLOTS.index("negentropy")
 
 
 @kernel
-def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
-    return math.log(max(min(shared[ring.SEEN], parameters[0]), 1.0))
+def common(state: PolicyState, number: int, params: Params) -> float:
+    return math.log(sw_ucb.rewards_in_window(state, params))
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    memory = state.memory
     width = memory[ucb.WIDTH, arm]
-    return kl_index.bound(memory[ucb.MEAN, arm], memory[NEGENTROPY, arm], now.context * width * width)
+    return kl_index.bound(memory[ucb.MEAN, arm], memory[NEGENTROPY, arm], step.common * width * width)
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    leaving, _ = ring.oldest(shared, int(parameters[0]))
-    sw_ucb.learn(memory, shared, arm, reward, parameters)
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    memory = state.memory
+    leaving, _ = reward_window.oldest(state.shared, params.window)
+    sw_ucb.learn(state, arm, reward, params)
     memory[NEGENTROPY, arm] = negentropy(memory[ucb.MEAN, arm])
     if leaving >= 0:
         memory[NEGENTROPY, leaving] = negentropy(memory[ucb.MEAN, leaving])
 
 
 @dataclass(frozen=True, kw_only=True)
-class SWKLUCB(Windowing, averaging.Averaging):
-    r"""KL-UCB on a sliding window: rewards older than the window count no more.
+class SWKLUCB(WindowTuned, SampleMeanPolicy):
+    r"""KL-UCB on a sliding window: only the latest rewards count.
 
     The window moves with the rewards of all arms, as in `SWUCB`.
 
     Parameters
     ----------
     window
-        How many rewards, of all arms together, to look back; by default 2 sqrt(horizon log(horizon) / changes).
+        The window length in rewards of all arms; by default 2 sqrt(horizon log(horizon) / changes).
     changes
-        How often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
-        form that does not look.
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        How many steps the changes are expected in; a simulation takes its own.
+        The expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
     >>> import dynabandit as db
     >>> db.policy("sw-kl-ucb", changes=1).label
     'sw-kl-ucb(changes=1)'
-    >>> db.policy("sw-kl-ucb", changes=4, horizon=10_000).numbers(arms=2)
-    array([303.])
+    >>> db.policy("sw-kl-ucb", changes=4, horizon=10_000).params(arms=2)
+    Params(window=303)
 
     Notes
     -----
@@ -79,7 +72,7 @@ class SWKLUCB(Windowing, averaging.Averaging):
 
     .. math:: \max \left\{ q : N_t(a) \, \mathrm{kl}(\bar{x}_t(a), q) \leq \log \min(t, W) \right\}
 
-    Cost of a step: O(K), with a root to find for each arm; memory: O(K + W).
+    Cost per step: O(K), with one root finding per arm; memory: O(K + W).
 
     References
     ----------
@@ -90,9 +83,11 @@ class SWKLUCB(Windowing, averaging.Averaging):
 
     name: ClassVar[str] = "sw-kl-ucb"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=ucb.start, score=score, learn=learn, context=context)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=ucb.start, score=score, learn=learn, common=common, params=Params
+    )
 
     burn_in: int = 1
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.array([float(self._window())])
+    def params(self, arms: int) -> Params:
+        return Params(self._window())

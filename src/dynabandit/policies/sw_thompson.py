@@ -1,7 +1,7 @@
-"""SW-TS: Thompson sampling on the latest rewards only."""
+"""SW-TS: Thompson sampling on a sliding window of rewards."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -9,52 +9,57 @@ from dynabandit.core.compilation import kernel
 from dynabandit.estimators import sample_mean
 from dynabandit.estimators.base import Belief
 from dynabandit.estimators.sliding_window import retract
-from dynabandit.policies import averaging, ring, thompson
-from dynabandit.policies.base import Kernels
-from dynabandit.policies.tuning_rules import Windowing
+from dynabandit.policies import reward_window, sample_mean_policy, thompson
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
+from dynabandit.policies.beta_posterior import Prior, beta_belief
+from dynabandit.policies.tuning_rules import WindowTuned
 
 __all__ = ["SWTS"]
 
-PRIOR_A, PRIOR_B, WINDOW = range(3)  # the prior first, as `thompson.posterior` reads it
+
+class Params(NamedTuple):
+    prior: Prior
+    window: int
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    window = int(parameters[WINDOW])
-    leaving, earlier = ring.oldest(shared, window)
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    memory, shared = state.memory, state.shared
+    leaving, earlier = reward_window.oldest(shared, params.window)
     if leaving >= 0:
         sample_mean.store(memory, leaving, retract(sample_mean.load(memory, leaving), earlier))
-    averaging.observe(memory, arm, reward)
-    ring.push(shared, window, arm, reward)
+    sample_mean_policy.observe(state, arm, reward.value)
+    reward_window.push(shared, params.window, arm, reward.value)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SWTS(Windowing, thompson.TS):
-    r"""Sliding-window Thompson sampling: rewards older than the window count no more.
+class SWTS(WindowTuned, thompson.TS):
+    r"""Sliding-window Thompson sampling: only the latest rewards count.
 
-    The window moves with the rewards of all arms, as in `SWUCB`; an arm without a reward in it is drawn from its prior.
-    A step costs the same for every length of the window.
+    The window moves with the rewards of all arms, as in `SWUCB`. An arm without a reward in the window is drawn from
+    its prior.
 
     Parameters
     ----------
     window
-        How many rewards, of all arms together, to look back. Without one, the rule of SW-UCB, 2 sqrt(T log T / Y) for T
-        steps and Y changes: up to the logarithm, the order that the paper's bound for abrupt changes asks for.
+        The window length in rewards of all arms. The default is the rule of SW-UCB, 2 sqrt(T log T / Y) for T steps and
+        Y changes, which has the order of the paper's bound for abrupt changes up to the logarithm.
     changes
-        Y, how often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
-        form that does not look.
+        Y, the expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        T, how many steps are expected; a simulation takes its own.
+        T, the expected number of steps; a simulation uses its own horizon.
     prior
-        The Beta prior of every arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> [db.policy("sw-ts", changes=changes, horizon=10_000).numbers(arms=2)[-1] for changes in (1, 4)]
-    [np.float64(607.0), np.float64(303.0)]
+    >>> [db.policy("sw-ts", changes=changes, horizon=10_000).params(arms=2).window for changes in (1, 4)]
+    [607, 303]
 
     Notes
     -----
@@ -62,7 +67,7 @@ class SWTS(Windowing, thompson.TS):
 
     .. math:: \theta \sim \mathrm{Beta}(a + S_W, \; b + F_W)
 
-    Cost of a step: O(K) for every W; memory: O(K + W).
+    Cost per step: O(K), independent of W; memory: O(K + W).
 
     References
     ----------
@@ -71,15 +76,17 @@ class SWTS(Windowing, thompson.TS):
     """
 
     name: ClassVar[str] = "sw-ts"
-    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=learn, posterior=thompson.posterior)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=sample_mean_policy.start, learn=learn, posterior=thompson.posterior, params=Params
+    )
 
     prior: tuple[float, float] = (1.0, 1.0)
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.array([*self.prior, float(self._window())])
+    def params(self, arms: int) -> Any:
+        return Params(Prior(*self.prior), self._window())
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         """Read the posterior of an arm; its effective size is a + b, the prior included."""
         a = self.prior[0] + float(column[thompson.TOTAL])
         b = self.prior[1] + float(column[thompson.PLAYS]) - float(column[thompson.TOTAL])
-        return thompson.beta_belief(a, b, forgetting=1.0)
+        return beta_belief(a, b, forgetting=1.0)

@@ -1,75 +1,87 @@
-"""SW-UCB: upper confidence bounds from the latest rewards only."""
+"""SW-UCB: upper confidence bounds on a sliding window of rewards."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators import sample_mean
 from dynabandit.estimators.sliding_window import retract
-from dynabandit.policies import averaging, ring, ucb
-from dynabandit.policies.base import Kernels
-from dynabandit.policies.tuning_rules import Windowing
+from dynabandit.policies import reward_window, ucb
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
+from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.tuning_rules import WindowTuned
 
-__all__ = ["SWUCB", "learn"]
+__all__ = ["SWUCB", "Params", "learn", "rewards_in_window"]
 
 XI = 0.6
 
 
-@kernel
-def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
-    return math.sqrt(XI * math.log(max(min(shared[ring.SEEN], parameters[0]), 1.0)))
+class Params(NamedTuple):
+    """The parameters of SW-UCB and SW-KL-UCB."""
+
+    window: int
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    window = int(parameters[0])
-    leaving, earlier = ring.oldest(shared, window)
+def rewards_in_window(state: PolicyState, params: Params) -> float:
+    """Return min(t, W), at least 1."""
+    return max(min(state.shared[reward_window.COUNT], float(params.window)), 1.0)
+
+
+@kernel
+def common(state: PolicyState, number: int, params: Params) -> float:
+    return math.sqrt(XI * math.log(rewards_in_window(state, params)))
+
+
+@kernel
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    leaving, earlier = reward_window.oldest(state.shared, params.window)
     if leaving >= 0:
-        forget(memory, leaving, earlier)
-    ucb.observe(memory, arm, reward)
-    ring.push(shared, window, arm, reward)
+        retract_reward(state, leaving, earlier)
+    ucb.observe(state, arm, reward.value)
+    reward_window.push(state.shared, params.window, arm, reward.value)
 
 
 @kernel
-def forget(memory: np.ndarray, arm: int, reward: float) -> None:
-    """Take a reward out again; an arm without one in the window scores infinity."""
-    state = retract(sample_mean.load(memory, arm), reward)
-    sample_mean.store(memory, arm, state)
-    if state.plays > 0.0:
-        memory[ucb.MEAN, arm] = state.total / state.plays
-        memory[ucb.WIDTH, arm] = 1.0 / math.sqrt(state.plays)
+def retract_reward(state: PolicyState, arm: int, value: float) -> None:
+    """Remove a reward; an arm without a reward in the window scores infinity."""
+    memory = state.memory
+    sums = retract(sample_mean.load(memory, arm), value)
+    sample_mean.store(memory, arm, sums)
+    if sums.plays > 0.0:
+        memory[ucb.MEAN, arm] = sums.total / sums.plays
+        memory[ucb.WIDTH, arm] = 1.0 / math.sqrt(sums.plays)
     else:
         memory[ucb.MEAN, arm] = math.inf
         memory[ucb.WIDTH, arm] = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class SWUCB(Windowing, averaging.Averaging):
-    r"""Sliding-window UCB: rewards older than the window count no more.
+class SWUCB(WindowTuned, SampleMeanPolicy):
+    r"""Sliding-window UCB: only the latest rewards count.
 
-    The window moves with the rewards of all arms. In a simulation every step has its reward; in a `Bandit`, a
-    choice whose reward is still to come moves nothing yet. A step costs the same for every length of the window.
+    The window moves with the rewards of all arms. In a simulation each step has a reward; in a `Bandit`, a decision
+    whose reward has not arrived yet does not move it. A baseline of the literature; with many arms it explores too
+    much.
 
     Parameters
     ----------
     window
-        How many rewards, of all arms together, to look back; by default 2 sqrt(horizon log(horizon) / changes).
+        The window length in rewards of all arms; by default 2 sqrt(horizon log(horizon) / changes).
     changes
-        How often the best arm is expected to change; by default a simulation counts it on its path, knowledge that no
-        real user has, and 1 is the form that does not look.
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        How many steps the changes are expected in; a simulation takes its own.
+        The expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> db.policy("sw-ucb", changes=4, horizon=10_000).numbers(arms=2)
-    array([303.])
+    >>> db.policy("sw-ucb", changes=4, horizon=10_000).params(arms=2)
+    Params(window=303)
 
     Notes
     -----
@@ -77,7 +89,7 @@ class SWUCB(Windowing, averaging.Averaging):
 
     .. math:: \bar{x}_t(a) + \sqrt{\frac{0.6 \, \log \min(t, W)}{N_t(a)}}
 
-    Cost of a step: O(K) for every W; memory: O(K + W).
+    Cost per step: O(K), independent of W; memory: O(K + W).
 
     References
     ----------
@@ -86,9 +98,11 @@ class SWUCB(Windowing, averaging.Averaging):
 
     name: ClassVar[str] = "sw-ucb"
     slots: ClassVar[tuple[str, ...]] = ucb.SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=ucb.start, score=ucb.score, learn=learn, context=context)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=ucb.start, score=ucb.score, learn=learn, common=common, params=Params
+    )
 
     burn_in: int = 1
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.array([float(self._window())])
+    def params(self, arms: int) -> Params:
+        return Params(self._window())

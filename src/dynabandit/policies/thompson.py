@@ -1,53 +1,45 @@
-"""Thompson sampling and its optimistic form, with a Beta posterior that never forgets."""
+"""Thompson sampling and its optimistic variant, with a Beta posterior that never forgets."""
 
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import Any, ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep, number
-from dynabandit.estimators.base import Belief
-from dynabandit.policies import averaging
-from dynabandit.policies.base import Kernels, Now
+from dynabandit.errors import keep
+from dynabandit.policies import sample_mean_policy
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
+from dynabandit.policies.beta_posterior import Prior, checked_prior
+from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 
-__all__ = ["OTS", "PLAYS", "TOTAL", "TS", "beta_belief", "checked_prior", "posterior"]
+__all__ = ["OTS", "PLAYS", "TOTAL", "TS", "posterior"]
 
-TOTAL = averaging.SLOTS.index("total")
-PLAYS = averaging.SLOTS.index("plays")
-
-
-def checked_prior(prior: tuple[float, float]) -> tuple[float, float]:
-    """Return `prior` as a pair of positive floats, or raise an error that says so."""
-    if not isinstance(prior, (tuple, list)) or len(prior) != 2:
-        raise TypeError(f"prior must be a pair of positive numbers such as (2, 2), got {prior!r}")
-    a, b = (number("each number in prior", value, 0.0, float("inf"), open_low=True) for value in prior)
-    return a, b
+TOTAL = sample_mean_policy.SLOTS.index("total")
+PLAYS = sample_mean_policy.SLOTS.index("plays")
 
 
-def beta_belief(a: float, b: float, forgetting: float) -> Belief:
-    """Return what a Beta(a, b) posterior says of an arm; its effective size counts the prior."""
-    mean = a / (a + b)
-    return Belief(mean, mean * (1.0 - mean), forgetting, a + b)
+class Params(NamedTuple):
+    prior: Prior
 
 
 @kernel
-def posterior(memory: np.ndarray, arm: int, idle: int, now: Now, parameters: np.ndarray) -> tuple[float, float]:
-    """The Beta posterior of equations (20) and (21)."""
-    total = memory[TOTAL, arm]
-    return parameters[0] + total, parameters[1] + memory[PLAYS, arm] - total
+def posterior(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
+    """Return the Beta posterior of equations (20) and (21)."""
+    total = state.memory[TOTAL, arm]
+    return params.prior.a + total, params.prior.b + state.memory[PLAYS, arm] - total
 
 
 @dataclass(frozen=True, kw_only=True)
-class TS(averaging.Averaging):
-    r"""Thompson sampling: draw a mean for each arm from its posterior and play the largest.
+class TS(SampleMeanPolicy):
+    r"""Thompson sampling: draw a mean for each arm from its Beta posterior and play the arm with the largest draw.
+
+    A baseline for constant means. It never forgets, so it reacts slowly to changes.
 
     Parameters
     ----------
     prior
-        The Beta prior of every arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -61,7 +53,7 @@ class TS(averaging.Averaging):
 
     .. math:: \theta \sim \mathrm{Beta}(a + S, \; b + F)
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------
@@ -70,8 +62,10 @@ class TS(averaging.Averaging):
     """
 
     name: ClassVar[str] = "ts"
-    slots: ClassVar[tuple[str, ...]] = averaging.SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=averaging.start, learn=averaging.learn, posterior=posterior)
+    slots: ClassVar[tuple[str, ...]] = sample_mean_policy.SLOTS
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=sample_mean_policy.start, learn=sample_mean_policy.learn, posterior=posterior, params=Params
+    )
 
     burn_in: int = 0
     prior: tuple[float, float] = (2.0, 2.0)
@@ -80,20 +74,23 @@ class TS(averaging.Averaging):
         super().__post_init__()
         keep(self, prior=checked_prior(self.prior))
 
-    def numbers(self, arms: int) -> np.ndarray:
-        return np.array(self.prior, dtype=float)
+    def params(self, arms: int) -> Any:
+        return Params(Prior(*self.prior))
 
 
 @dataclass(frozen=True, kw_only=True)
 class OTS(TS):
-    r"""Optimistic Thompson sampling: a draw below the posterior mean is replaced by that mean.
+    r"""Optimistic Thompson sampling: a draw below the posterior mean is replaced by the posterior mean.
+
+    It explores slightly less than `TS`. Use it if means are constant; it never forgets.
 
     Parameters
     ----------
     prior
-        The Beta prior of every arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -103,12 +100,12 @@ class OTS(TS):
 
     Notes
     -----
-    The score is a draw from the posterior, or the posterior mean where that is larger:
+    The score is a draw from the posterior, or the posterior mean if that is larger:
 
     .. math:: \max\left( \theta, \; \frac{a + S}{a + b + S + F} \right), \quad \theta \sim \mathrm{Beta}(a + S, \; b +
         F)
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------
@@ -116,6 +113,4 @@ class OTS(TS):
     """
 
     name: ClassVar[str] = "ots"
-    kernels: ClassVar[Kernels] = Kernels(
-        start=averaging.start, learn=averaging.learn, posterior=posterior, optimistic=True
-    )
+    functions: ClassVar[PolicyFunctions] = TS.functions._replace(optimistic=True)

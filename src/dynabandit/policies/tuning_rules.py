@@ -1,4 +1,4 @@
-"""What the policies share whose numbers follow from how long they run and how often the world changes."""
+"""Policies whose parameters follow from the horizon and the number of changes, and the rules for them."""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,28 +6,28 @@ from typing import Self
 
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.errors import integer, keep, number
-from dynabandit.policies import ring
+from dynabandit.policies import reward_window
 from dynabandit.policies.base import Policy
 
-__all__ = ["Discounting", "Expecting", "Windowing", "discount_for", "window_for"]
+__all__ = ["DiscountTuned", "HorizonTuned", "WindowTuned", "discount_for", "window_for"]
 
 
 def discount_for(changes: int, horizon: int) -> float:
-    """Return the discount of D-UCB for so many changes; more of them than steps would leave no room for one."""
+    """Return the discount of D-UCB for a number of changes; more changes than steps count as one per step."""
     return 1.0 - math.sqrt(min(changes / horizon, 1.0)) / 4.0
 
 
 def window_for(changes: int, horizon: int) -> int:
-    """Return the window of SW-UCB for so many changes; one longer than the horizon would hold no more."""
+    """Return the window of SW-UCB for a number of changes; it is at most the horizon."""
     return min(max(1, round(2.0 * math.sqrt(horizon * math.log(horizon) / changes))), horizon)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Expecting(Policy):
-    """A policy that is set up for a horizon and a number of changes, unless all that follows from them is given.
+class HorizonTuned(Policy):
+    """A policy whose parameters follow from a horizon and a number of changes, unless they are given.
 
-    Without `changes`, a simulation counts how often the best arm changes on the path: the tuned form, with knowledge
-    that no real user has. `changes=1` is the form without it. The label tells them apart.
+    Without `changes`, a simulation counts how often the best arm changes on its path. That is knowledge a real user
+    does not have; `changes=1` does not use it. The label shows which one was used.
     """
 
     changes: int | None = None
@@ -41,11 +41,11 @@ class Expecting(Policy):
             keep(self, horizon=integer("horizon", self.horizon, 1, LARGEST_STEP))
 
     def _follows_from_changes(self) -> bool:
-        """Whether a parameter is left open that follows from the number of changes."""
+        """Whether a parameter that follows from the number of changes is not given."""
         raise NotImplementedError
 
     def _follows_from_horizon(self) -> bool:
-        """Whether a parameter is left open that follows from the horizon."""
+        """Whether a parameter that follows from the horizon is not given."""
         return self._follows_from_changes()
 
     @property
@@ -64,13 +64,13 @@ class Expecting(Policy):
         )
 
     def _expected(self) -> tuple[int, int]:
-        """Return the number of changes and the horizon; 1 where one does not matter."""
+        """Return the number of changes and the horizon, 1 for one that is not needed."""
         return self.changes or 1, self.horizon or 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Discounting(Expecting):
-    """A policy with a discount; where it is not given, it follows the rule of D-UCB."""
+class DiscountTuned(HorizonTuned):
+    """A policy with a discount, by default from the rule of D-UCB."""
 
     discount: float | None = None
 
@@ -87,8 +87,8 @@ class Discounting(Expecting):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Windowing(Expecting):
-    """A policy with a window of rewards in `shared`; where its length is not given, it follows the rule of SW-UCB."""
+class WindowTuned(HorizonTuned):
+    """A policy with a window of rewards in `shared`, its length by default from the rule of SW-UCB."""
 
     window: int | None = None
 
@@ -106,7 +106,7 @@ class Windowing(Expecting):
     def tuned(self, switches: int, horizon: int) -> Self:
         if self.window is None:
             return super().tuned(switches, horizon)
-        return replace(self, window=min(self.window, horizon))  # a longer one would hold no more
+        return replace(self, window=min(self.window, horizon))  # a longer window would never be full
 
     def shared_size(self) -> int:
-        return ring.size(self._window())
+        return reward_window.size(self._window())

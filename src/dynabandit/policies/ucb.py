@@ -1,71 +1,63 @@
-"""UCB: the sample mean plus what is not yet known."""
+"""UCB: the sample mean plus a bonus for uncertainty."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import Any, ClassVar
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import Stream
-from dynabandit.estimators import sample_mean
-from dynabandit.policies import averaging
-from dynabandit.policies.base import Kernels, Now
+from dynabandit.estimators.sample_mean import Sums
+from dynabandit.policies import sample_mean_policy
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 
 __all__ = ["MEAN", "SLOTS", "UCB", "WIDTH", "observe", "score", "start"]
 
-SLOTS = (*averaging.SLOTS, "mean", "width")
+SLOTS = (*sample_mean_policy.SLOTS, "mean", "width")
 MEAN = SLOTS.index("mean")
 WIDTH = SLOTS.index("width")  # 1 / sqrt(N), so that a step needs no root and no division per arm
 
 
 @kernel
-def start(memory: np.ndarray, shared: np.ndarray, arm: int, parameters: np.ndarray) -> None:
-    averaging.start(memory, shared, arm, parameters)
-    memory[MEAN, arm] = math.inf
+def start(state: PolicyState, arm: int, params: Any) -> None:
+    sample_mean_policy.start(state, arm, params)
+    state.memory[MEAN, arm] = math.inf
 
 
 @kernel
-def context(shared: np.ndarray, step: int, parameters: np.ndarray) -> float:
-    return math.sqrt(2.0 * math.log(float(max(step - 1, 1))))
+def common(state: PolicyState, number: int, params: Any) -> float:
+    return math.sqrt(2.0 * math.log(float(max(number - 1, 1))))
 
 
 @kernel
-def score(
-    memory: np.ndarray,
-    arm: int,
-    idle: int,
-    now: Now,
-    parameters: np.ndarray,
-    table: np.ndarray,
-    source: Stream,
-) -> float:
+def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
     # mean + sqrt(2 log t / N), section 3.2
-    return memory[MEAN, arm] + now.context * memory[WIDTH, arm]
+    return state.memory[MEAN, arm] + step.common * state.memory[WIDTH, arm]
 
 
 @kernel
-def learn(memory: np.ndarray, shared: np.ndarray, arm: int, reward: float, parameters: np.ndarray) -> None:
-    observe(memory, arm, reward)
+def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
+    observe(state, arm, reward.value)
 
 
 @kernel
-def observe(memory: np.ndarray, arm: int, reward: float) -> sample_mean.State:
-    """Take in a reward and return the arm's new sums."""
-    state = averaging.observe(memory, arm, reward)
-    memory[MEAN, arm] = state.total / state.plays
-    memory[WIDTH, arm] = 1.0 / math.sqrt(state.plays)
-    return state
+def observe(state: PolicyState, arm: int, value: float) -> Sums:
+    """Update an arm with a reward and return its new sums."""
+    sums = sample_mean_policy.observe(state, arm, value)
+    state.memory[MEAN, arm] = sums.total / sums.plays
+    state.memory[WIDTH, arm] = 1.0 / math.sqrt(sums.plays)
+    return sums
 
 
 @dataclass(frozen=True, kw_only=True)
-class UCB(averaging.Averaging):
+class UCB(SampleMeanPolicy):
     r"""Play the arm with the largest upper confidence bound, mean + sqrt(2 log t / N).
+
+    A baseline for constant means. It never forgets, so it reacts slowly to changes.
 
     Parameters
     ----------
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -79,7 +71,7 @@ class UCB(averaging.Averaging):
 
     .. math:: \bar{x} + \sqrt{\frac{2 \log t}{N}}
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------
@@ -88,6 +80,6 @@ class UCB(averaging.Averaging):
 
     name: ClassVar[str] = "ucb"
     slots: ClassVar[tuple[str, ...]] = SLOTS
-    kernels: ClassVar[Kernels] = Kernels(start=start, score=score, learn=learn, context=context)
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(start=start, score=score, learn=learn, common=common)
 
     burn_in: int = 1

@@ -2,9 +2,9 @@
 
 from dynabandit.simulation.api import Simulation, check_horizon, compare, recorded_times, simulate
 from dynabandit.simulation.backends import BackendError, check_backend, is_large
-from dynabandit.simulation.compiling import compile_policy, is_compiled
-from dynabandit.simulation.trace_run import Trace, trace
-from dynabandit.simulation.version import code_version, device_version, path_version
+from dynabandit.simulation.code_versions import code_version, device_version, path_version
+from dynabandit.simulation.compiled import compile_policy, is_compiled
+from dynabandit.simulation.traces import Trace, trace
 
 __all__ = [
     "BackendError", "Simulation", "Trace", "check_backend", "check_horizon", "code_version", "compare",

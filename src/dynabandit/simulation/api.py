@@ -11,9 +11,9 @@ from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.errors import extra, integer, unknown
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import cpu as on_threads
-from dynabandit.simulation.backends import check_backend, takes_gpu
+from dynabandit.simulation.backends import check_backend, cores, takes_gpu
+from dynabandit.simulation.request import Progress, Request
 from dynabandit.simulation.stepper import empty_record
-from dynabandit.simulation.work import Progress, Work, cores
 
 if TYPE_CHECKING:
     import pandas
@@ -238,14 +238,15 @@ def compare(
     block = None if block is None else integer("block", block, 1)
     seed = integer("seed", seed, 0, LARGEST_SEED)
     check_backend(backend, precision, world, named, horizon)
-    work = Work(world, named, horizon, stream(seed, first_replication), marks, _progress(progress))
-    records = {label: empty_record(marks, replications, kept_steps=horizon if keep else 0) for label in named}
+    request = Request(world, named, horizon, stream(seed, first_replication), marks, _progress(progress))
+    kept_steps, dtype = horizon if keep else 0, world.reward_law.dtype
+    records = {label: empty_record(marks, replications, kept_steps, dtype) for label in named}
     if takes_gpu(backend, replications * horizon * world.arms * len(named)):
         from dynabandit.simulation.cuda import launch
 
-        launch.run(work, records, replications, block, precision)
+        launch.run(request, records, replications, block, precision)
     else:
-        on_threads.run(work, records, replications, threads, block)
+        on_threads.run(request, records, replications, threads, block)
     return {
         label: Simulation(
             policy=policy,

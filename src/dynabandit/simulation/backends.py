@@ -1,19 +1,27 @@
 """Which backend runs a simulation, and whether it can: asked before any work is done."""
 
 import importlib.util
+import os
 from collections.abc import Mapping
 
 from dynabandit.environments import Environment
 from dynabandit.errors import unknown
 from dynabandit.policies import Policy
 
-__all__ = ["BackendError", "check_backend", "check_names", "gpu_missing", "in_single", "is_large", "takes_gpu"]
+__all__ = [
+    "BackendError", "check_backend", "check_names", "cores", "gpu_missing", "in_single", "is_large", "takes_gpu",
+]  # fmt: skip
 
 BACKENDS = ("cpu", "cuda", "auto")
 PRECISIONS = ("double", "single", "mixed")
 LARGEST_ARMS = 2**31 - 1  # the lanes of a warp compare arms as 32-bit integers
 LARGEST_SINGLE = 1 << 24  # steps are counted in floating-point numbers too
 LARGE = 10**9  # arm-steps from which a GPU is worth its start
+
+
+def cores() -> int:
+    """Return how many CPU cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class BackendError(RuntimeError):

@@ -1,4 +1,4 @@
-"""The simulator on the processor: tasks of a few replications, on threads."""
+"""The simulator on the CPU: tasks of a few replications, run by threads."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -8,45 +8,38 @@ from typing import NamedTuple
 import numpy as np
 
 from dynabandit.core.streams import Stream, shifted
-from dynabandit.environments.base import path_writer
+from dynabandit.environments.base import compiled_write_paths
 from dynabandit.policies.argmax_tree import new_trees
-from dynabandit.policies.choose_arm import SCRATCH_ROWS
-from dynabandit.simulation.stepper import Record, count_switches, episodes, part_of
-from dynabandit.simulation.work import Work, initial_state
+from dynabandit.policies.choose_arm import new_workspace
+from dynabandit.simulation.compiled import count_switches, play
+from dynabandit.simulation.request import Request, initial_states
+from dynabandit.simulation.stepper import Block, Paths, Record, part_of
 
 __all__ = ["run", "run_task"]
 
-BLOCK_CELLS = 1 << 17  # means in a block: 1 MB, so that every policy reads them from the cache
-MOST_REPLICATIONS = 16  # in a task; more where they are short, fewer where a block would not hold a step of each
-STILL_STEPS = 1024  # in a block whose means stand still, and so need one row only
+BLOCK_CELLS = 1 << 17  # means per block: 1 MB, so that every policy reads them from the cache
+MOST_REPLICATIONS = 16  # per task; more if they are short, fewer if a block would not hold one step of each
+CONSTANT_STEPS = 1024  # per block with constant means, which need one row only
 
 
-class Cut(NamedTuple):
+class BlockLimits(NamedTuple):
     """How many steps a block has."""
 
-    rows: int  # where the means may change at every step
-    still: int  # at most, where they stand still
+    changing: int  # if the means may change at every step
+    constant: int  # at most, if they are constant
 
 
-class Block(NamedTuple):
-    """The means of some steps, with replications in front; the last row goes on to the end of the block."""
-
-    first: int
-    steps: int
-    means: np.ndarray
-    best: np.ndarray
-
-
-def run(work: Work, records: dict[str, Record], replications: int, threads: int, block: int | None) -> None:
-    """Cut the replications into tasks and run them; an exception in one ends all."""
-    cells = max(1, BLOCK_CELLS // work.environment.arms)
-    most = min(max(MOST_REPLICATIONS, cells // work.horizon), cells)
+def run(request: Request, records: dict[str, Record], replications: int, threads: int, block: int | None) -> None:
+    """Divide the replications into tasks and run them; an exception in one task stops all."""
+    arms = request.environment.arms
+    cells = max(1, BLOCK_CELLS // arms)
+    most = min(max(MOST_REPLICATIONS, cells // request.horizon), cells)
     rounds = -(-replications // (threads * most))
     size = -(-replications // (threads * rounds))
-    steps = max(1, BLOCK_CELLS // (size * work.environment.arms))
-    cut = Cut(steps, max(steps, STILL_STEPS)) if block is None else Cut(block, block)
+    steps = max(1, BLOCK_CELLS // (size * arms))
+    limits = BlockLimits(steps, max(steps, CONSTANT_STEPS)) if block is None else BlockLimits(block, block)
     tasks = [(first, min(first + size, replications)) for first in range(0, replications, size)]
-    total = replications * work.horizon
+    total = replications * request.horizon
     done = 0
     lock = threading.Lock()
     stop = threading.Event()
@@ -56,13 +49,13 @@ def run(work: Work, records: dict[str, Record], replications: int, threads: int,
         with lock:
             if not stop.is_set():
                 done += amount
-                work.progress(done, total)
+                request.progress(done, total)
         return not stop.is_set()
 
     def task(bounds: tuple[int, int]) -> None:
         try:
             if not stop.is_set():
-                run_task(work, records, *bounds, cut, advance)
+                run_task(request, records, *bounds, limits, advance)
         except BaseException:
             stop.set()
             raise
@@ -81,62 +74,61 @@ def run(work: Work, records: dict[str, Record], replications: int, threads: int,
 
 
 def run_task(
-    work: Work,
+    request: Request,
     records: dict[str, Record],
     low: int,
     high: int,
-    cut: Cut,
+    limits: BlockLimits,
     advance: Callable[[int], bool],
 ) -> None:
-    """Run replications low to high of every policy, block after block."""
-    arms, count = work.environment.arms, high - low
-    source = shifted(work.source, low)
-    scratch = np.empty((SCRATCH_ROWS, arms))
-    switches = _switches(work, source, count, cut)
-    states = {label: initial_state(policy, arms, switches, work.horizon) for label, policy in work.policies.items()}
-    trees = {label: new_trees(policy.kernels, count, arms) for label, policy in work.policies.items()}
-    tables = {label: policy.kernels.table(arms, work.horizon) for label, policy in work.policies.items()}
+    """Run the replications from `low` up to `high` of every policy, block after block."""
+    environment, horizon, policies = request.environment, request.horizon, request.policies
+    arms, law, count = environment.arms, environment.reward_law, high - low
+    random = shifted(request.random, low)
+    switches = _switches(request, random, count, limits)
+    states = {label: initial_states(policy, arms, switches, horizon, law) for label, policy in policies.items()}
+    spaces = {
+        label: new_workspace(policy.functions, arms, horizon)._replace(tree=new_trees(policy.functions, count, arms))
+        for label, policy in policies.items()
+    }
     rows = {label: part_of(record, low, high) for label, record in records.items()}
-    for block in _blocks(work, source, count, cut):
-        cursor = int(np.searchsorted(work.times, block.first))
-        for label, policy in work.policies.items():
-            episodes(policy.kernels, arms)(
-                states[label], rows[label], tables[label], scratch, trees[label], block.means, block.best,
-                block.first, block.steps, policy.burn_in, cursor, source,
-            )  # fmt: skip
-        if not advance(count * block.steps):
+    for first, steps, paths in _blocks(request, random, count, limits):
+        cursor = int(np.searchsorted(request.times, first))
+        for label, policy in policies.items():
+            block = Block(first, steps, policy.burn_in, cursor, rows[label].arms.size > 0)
+            play(policy.functions, arms, law)(states[label], rows[label], paths, block, spaces[label], random)
+        if not advance(count * steps):
             return
 
 
-def _blocks(work: Work, source: Stream, count: int, cut: Cut) -> Iterator[Block]:
-    """Write one block of the paths after the other, each over the one before."""
-    world = work.environment
-    write = path_writer(world.kernels)
-    state = np.zeros((count, len(world.slots), world.arms))
-    numbers, table = world.numbers(), world.table()
-    rows = min(cut.rows, work.horizon)
-    many = np.empty((count, rows, world.arms)), np.empty((count, rows))
-    one = np.empty((count, 1, world.arms)), np.empty((count, 1))
+def _blocks(request: Request, random: Stream, count: int, limits: BlockLimits) -> Iterator[tuple[int, int, Paths]]:
+    """Write one block of the paths after the other, each over the previous one; yield first step, steps and means."""
+    environment = request.environment
+    write = compiled_write_paths(environment.functions)
+    state = np.zeros((count, len(environment.slots), environment.arms))
+    params, table = np.array(environment.params()), environment.table()
+    rows = min(limits.changing, request.horizon)
+    many = Paths(np.empty((count, rows, environment.arms)), np.empty((count, rows)))
+    one = Paths(np.empty((count, 1, environment.arms)), np.empty((count, 1)))
     first = 1
-    while first <= work.horizon:
-        left = work.horizon + 1 - first
-        steps, still = min(rows, left), world.still_until(first) + 1 - first
-        if still >= steps:
-            steps = min(still, cut.still, left)
-            write(state, numbers, table, *one, first, 1, source)
-            yield Block(first, steps, *one)
+    while first <= request.horizon:
+        left = request.horizon + 1 - first
+        steps, constant = min(rows, left), environment.constant_until(first) + 1 - first
+        if constant >= steps:
+            steps = min(constant, limits.constant, left)
+            write(state, params, table, *one, first, 1, random)
+            yield first, steps, one
         else:
-            write(state, numbers, table, *many, first, steps, source)
-            yield Block(first, steps, *many)
+            write(state, params, table, *many, first, steps, random)
+            yield first, steps, many
         first += steps
 
 
-def _switches(work: Work, source: Stream, count: int, cut: Cut) -> np.ndarray:
-    """Count the switches of the best arm on each path, where a policy wants to know."""
+def _switches(request: Request, random: Stream, count: int, limits: BlockLimits) -> np.ndarray:
+    """Count the switches of the best arm on each path, if a policy needs them."""
     switches = np.zeros(count, dtype=np.int64)
-    if work.needs_switches:
+    if request.needs_switches:
         incumbent = np.full(count, -1)
-        for block in _blocks(work, source, count, cut):
-            rows = min(block.steps, block.means.shape[1])
-            count_switches()(block.means, block.best, rows, incumbent, switches)
+        for _, steps, paths in _blocks(request, random, count, limits):
+            count_switches()(*paths, min(steps, paths.means.shape[1]), incumbent, switches)
     return switches

@@ -1,53 +1,72 @@
-"""One policy on one block of steps: the loop that is compiled for each policy."""
+"""One step of a policy: burn-in or decision, reward, learning, record. All backends and `Bandit` are built from it."""
 
-import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynabandit.core.compilation import compiled, kernel
-from dynabandit.core.lanes import ALONE, Walk
-from dynabandit.core.streams import REWARD, Stream, shifted, uniform
-from dynabandit.policies.argmax_tree import make_enter, make_enter_all
-from dynabandit.policies.base import Kernels, Now
-from dynabandit.policies.choose_arm import is_contest, make_choose, make_enter_row
+from dynabandit.core.compilation import inlined_kernel, kernel
+from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
+from dynabandit.core.records import vector_reader
+from dynabandit.core.streams import Stream, shifted
+from dynabandit.environments.base import BERNOULLI, RewardLaw
+from dynabandit.policies.argmax_tree import make_fill_tree, make_update_tree
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.choose_arm import Workspace, make_choose, make_score_row
 
 __all__ = [
-    "Record", "State", "add_switches", "count_switches", "empty_record", "episodes", "make_episode", "make_episodes",
-    "part_of", "start",
+    "Block", "Paths", "Record", "Replications", "add_switches", "empty_record", "least_played_arm",
+    "make_learn", "make_play", "make_play_replication", "part_of", "round_robin_arm",
 ]  # fmt: skip
 
 
-class State(NamedTuple):
-    """What a policy carries from one block to the next, for some replications."""
+class Replications(NamedTuple):
+    """What a policy carries from one block to the next; replications are the first axis of every array."""
 
     memory: np.ndarray  # (replications, slots, arms)
     shared: np.ndarray  # (replications, shared)
-    last: np.ndarray  # (replications, arms): the step of each arm's latest play
-    parameters: np.ndarray  # (replications, parameters): a tuned policy differs from path to path
+    last_played: np.ndarray  # (replications, arms)
+    plays: np.ndarray  # (replications, arms), or (replications, 0) if the reward law does not observe plays
+    params: np.ndarray  # (replications, fields): a tuned policy has other parameters on each path
+
+
+class Paths(NamedTuple):
+    """The means of a block; if it has fewer rows than steps, the last row applies to all later steps."""
+
+    means: np.ndarray  # (replications, rows, arms)
+    best: np.ndarray  # (replications, rows): the largest mean
+
+
+class Block(NamedTuple):
+    """Which steps are played, and what is recorded of them."""
+
+    first: int
+    steps: int
+    burn_in: int
+    cursor: int  # the place in `Record.times` of the first time that is not before this block
+    keep: bool  # whether arms and rewards are kept
 
 
 class Record(NamedTuple):
-    """What is written down on the way."""
+    """What is recorded of a simulation."""
 
-    times: np.ndarray  # the steps after which the running regret is recorded
+    times: np.ndarray  # the steps after which the cumulative regret is recorded
     total: np.ndarray  # (replications,): the regret so far
     regret: np.ndarray  # (replications, times)
-    correct: np.ndarray  # (replications, times): was the best arm played at that step?
-    arms: np.ndarray  # (replications, horizon), or empty where nobody asked for it
+    correct: np.ndarray  # (replications, times): whether the best arm was played at that step
+    arms: np.ndarray  # (replications, horizon), or empty if not kept
     rewards: np.ndarray  # likewise
 
 
-def empty_record(times: np.ndarray, replications: int, kept_steps: int) -> Record:
-    """Return a record with nothing in it; `kept_steps` is how many steps keep their arm and their reward."""
+def empty_record(times: np.ndarray, replications: int, kept_steps: int, dtype: type = np.uint8) -> Record:
+    """Return an empty record; the arms and rewards of `kept_steps` steps are kept, rewards as `dtype`."""
     return Record(
         times=times,
         total=np.zeros(replications),
         regret=np.zeros((replications, len(times))),
         correct=np.zeros((replications, len(times)), dtype=np.uint8),
         arms=np.zeros((replications, kept_steps), dtype=np.int32),
-        rewards=np.zeros((replications, kept_steps), dtype=np.uint8),
+        rewards=np.zeros((replications, kept_steps), dtype=dtype),
     )
 
 
@@ -56,142 +75,147 @@ def part_of(record: Record, low: int, high: int) -> Record:
     return Record(record.times, *(part[low:high] for part in record[1:]))
 
 
-def episodes(kernels: Kernels, arms: int) -> Callable[..., None]:
-    """Return the compiled `make_episodes` of a policy: the same for all numbers of arms with the same method."""
-    return _episodes(kernels, kernels.posterior is not None and is_contest(arms))
+@kernel
+def least_played_arm(plays: np.ndarray, burn_in: int) -> int:
+    """Return the arm that the burn-in plays next, or -1 after the burn-in: the first of the least played arms.
 
-
-@functools.cache
-def _episodes(kernels: Kernels, contest: bool) -> Callable[..., None]:
-    return compiled(make_episodes(kernels, contest=contest))
-
-
-def make_episodes(kernels: Kernels, *, contest: bool | None = None) -> Callable[..., None]:
-    """Return play(state, record, table, scratch, trees, means, best, first, steps, burn_in, cursor, source).
-
-    It plays `steps` steps from step `first` on, one replication after the other. `source` belongs to the
-    first replication, `cursor` is the first of `record.times` not before this block, `scratch` is for `choose`.
-    `trees` holds the scores that stand still, a tree for each replication. Past the last row of `means` and `best`,
-    that row goes on.
+    Examples
+    --------
+    >>> least_played_arm(np.array([3, 1, 1]), burn_in=2), least_played_arm(np.array([2, 2, 2]), burn_in=2)
+    (1, -1)
     """
-    episode = make_episode(kernels, ALONE, contest=contest)
+    arm = int(plays.argmin())
+    return arm if plays[arm] < burn_in else -1
+
+
+@kernel
+def round_robin_arm(arms: int, number: int, burn_in: int) -> int:
+    """Return `least_played_arm` at step `number` if the arms never changed, without counting plays.
+
+    Examples
+    --------
+    >>> [round_robin_arm(2, number, burn_in=2) for number in (1, 2, 3, 4, 5)]
+    [0, 1, 0, 1, -1]
+    """
+    return (number - 1) % arms if number <= burn_in * arms else -1
+
+
+def make_learn(functions: PolicyFunctions) -> Callable[..., None]:
+    """Return learn(state, arm, reward, params), which also records the play."""
+    update = functions.learn
+
+    @inlined_kernel
+    def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
+        state.last_played[arm] = reward.decided_at
+        update(state, arm, reward, params)
+
+    return learn
+
+
+def make_play(
+    functions: PolicyFunctions, law: RewardLaw = BERNOULLI, *, pruned: bool | None = None
+) -> Callable[..., None]:
+    """Return play(replications, record, paths, block, space, random), which plays one replication after the other.
+
+    `random` belongs to the first replication; `space.tree` has a tree for each of them.
+    """
+    play_replication = make_play_replication(functions, SINGLE_LANE, law, pruned=pruned)
 
     @kernel
     def play(
-        state: State,
-        record: Record,
-        table: np.ndarray,
-        scratch: np.ndarray,
-        trees: np.ndarray,
-        means: np.ndarray,
-        best: np.ndarray,
-        first: int,
-        steps: int,
-        burn_in: int,
-        cursor: int,
-        source: Stream,
+        replications: Replications, record: Record, paths: Paths, block: Block, space: Workspace, random: Stream
     ) -> None:
-        for replication in range(means.shape[0]):
-            episode(
-                state, record, table, scratch, trees[replication], means, best, replication,
-                first, steps, burn_in, cursor, record.arms.size > 0, shifted(source, replication),
-            )  # fmt: skip
+        for row in range(paths.means.shape[0]):
+            own = Workspace(space.scratch, space.tree[row], space.table, space.features)
+            play_replication(replications, record, paths, block, own, row, shifted(random, row))
 
     return play
 
 
-def make_episode(kernels: Kernels, walk: Walk, *, contest: bool | None) -> Callable[..., None]:
-    """Return the function that plays a block of one replication, whose numbers stand in row `row` of each array.
+def make_play_replication(
+    functions: PolicyFunctions, lanes: LaneGroup, law: RewardLaw = BERNOULLI, *, pruned: bool | None
+) -> Callable[..., None]:
+    """Return play_replication(replications, record, paths, block, space, row, random), for one row of the arrays.
 
-    Scores that stand still are kept: in a tree where one walker is alone, and in a row, which is made anew with every
-    block, where many find the largest at once.
+    A static index is stored: with a single lane in a tree, else in the first row of the scratch, which is filled at the
+    start of every block.
     """
-    still, alone = kernels.still, walk is ALONE
-    choose = make_choose(kernels, walk, contest=contest, still=still)
-    enter_all, enter = (make_enter_all(kernels), make_enter(kernels)) if alone else make_enter_row(kernels, walk)
-    learn, reveal = kernels.learn, kernels.reveal
-    rounds, place, inside, leads, meet = walk.rounds, walk.place, walk.inside, walk.leads, walk.meet
+    static, single = functions.static_index, lanes is SINGLE_LANE
+    choose = make_choose(functions, lanes, pruned=pruned, scored=static)
+    fill, update = (
+        (make_fill_tree(functions), make_update_tree(functions)) if single else make_score_row(functions, lanes)
+    )
+    learn, reveal, read_params = make_learn(functions), functions.reveal, vector_reader(functions.params)
+    draw, law_mean, observes_plays = law.draw, law.mean, law.observes_plays
+    rounds, arm_at, exists, is_leader, sync = lanes.rounds, lanes.arm_at, lanes.exists, lanes.is_leader, lanes.sync
 
-    @kernel
-    def episode(
-        state: State,
+    @inlined_kernel
+    def play_replication(
+        replications: Replications,
         record: Record,
-        table: np.ndarray,
-        scratch: np.ndarray,
-        tree: np.ndarray,
-        all_means: np.ndarray,
-        all_best: np.ndarray,
+        paths: Paths,
+        block: Block,
+        space: Workspace,
         row: int,
-        first: int,
-        steps: int,
-        burn_in: int,
-        cursor: int,
-        keep: bool,
-        source: Stream,
+        random: Stream,
     ) -> None:
-        memory, shared, last, parameters = state.memory[row], state.shared[row], state.last[row], state.parameters[row]
-        means, best, times = all_means[row], all_best[row], record.times
-        arms, rows = last.size, means.shape[0]
+        state = PolicyState(replications.memory[row], replications.shared[row], replications.last_played[row])
+        params, plays, stored = read_params(replications.params[row]), replications.plays[row], space.tree
+        means, best, times = paths.means[row], paths.best[row], record.times
+        arms, rows = state.last_played.size, means.shape[0]
         total = record.total[row]
-        mark = cursor
-        due = times[mark] if mark < times.size else 0
-        for offset in range(steps):
-            step = first + offset
-            now_row = min(offset, rows - 1)
-            truth = means[now_row]
+        cursor = block.cursor
+        due = times[cursor] if cursor < times.size else 0
+        for offset in range(block.steps):
+            number = block.first + offset
+            at = min(offset, rows - 1)
+            path_means, largest = means[at], best[at]
+            if observes_plays:
+                largest = 0.0
+                for arm in range(arms):
+                    largest = max(largest, law_mean(path_means[arm], plays[arm]))
             for turn in range(rounds(arms)):
-                if inside(place(0, turn), arms):
-                    reveal(memory, place(0, turn), truth[place(0, turn)])
-            if step <= burn_in * arms:
-                arm = (step - 1) % arms
-            else:
-                if still and (step == burn_in * arms + 1 or (offset == 0 and not alone)):
-                    enter_all(tree, memory, Now(step, arms, 0.0), parameters, table, source)
-                arm = choose(memory, shared, last, tree if still else scratch, step, parameters, table, source)
-            meet()
-            mean = truth[arm]
-            gap = best[now_row] - mean
+                if exists(arm_at(0, turn), arms):
+                    told = arm_at(0, turn)
+                    reveal(state, told, law_mean(path_means[told], plays[told] if observes_plays else 0))
+            arm = round_robin_arm(arms, number, block.burn_in)
+            burning = arm >= 0
+            if not burning:
+                if static and (number == block.burn_in * arms + 1 or (offset == 0 and not single)):
+                    fill(stored, state, Step(number, arms, 0.0, space.features, space.table, random), params)
+                arm = choose(state, number, params, space, random)
+            sync()
+            mean = law_mean(path_means[arm], plays[arm] if observes_plays else 0)
+            gap = largest - mean
             total += gap
-            if leads():
-                last[arm] = step
-                reward = 1.0 if uniform(source, REWARD, step, arm) < mean else 0.0
-                learn(memory, shared, arm, reward, parameters)
-                if still and step > burn_in * arms:
-                    enter(tree, memory, arm, Now(step, arms, 0.0), parameters, table, source)
-                if step == due:
-                    record.regret[row, mark] = total
-                    record.correct[row, mark] = gap == 0.0
-                if keep:
-                    record.arms[row, step - 1] = arm
-                    record.rewards[row, step - 1] = reward
-            if step == due:
-                mark += 1
-                due = times[mark] if mark < times.size else 0
-            meet()
-        if leads():
+            if is_leader():
+                value = draw(mean, arm, number, random)
+                if observes_plays:
+                    plays[arm] += 1
+                learn(state, arm, Reward(value, number, number), params)
+                if static and not burning:
+                    update(stored, state, arm, Step(number, arms, 0.0, space.features, space.table, random), params)
+                if number == due:
+                    record.regret[row, cursor] = total
+                    record.correct[row, cursor] = gap == 0.0
+                if block.keep:
+                    record.arms[row, number - 1] = arm
+                    record.rewards[row, number - 1] = value
+            if number == due:
+                cursor += 1
+                due = times[cursor] if cursor < times.size else 0
+            sync()
+        if is_leader():
             record.total[row] = total
 
-    return episode
-
-
-def start(kernels: Kernels, state: State) -> None:
-    """Write the state before the first step; all arms are alike then."""
-    for memory, shared, _, parameters in zip(*state, strict=True):
-        kernels.start(memory, shared, 0, parameters)
-        memory[:, 1:] = memory[:, :1]
-
-
-@functools.cache
-def count_switches() -> Callable[..., None]:
-    """Return the compiled `add_switches`."""
-    return compiled(add_switches)
+    return play_replication
 
 
 @kernel
 def add_switches(means: np.ndarray, best: np.ndarray, steps: int, incumbent: np.ndarray, switches: np.ndarray) -> None:
     """Add how often the best arm changes; an incumbent that ties with the best one stays.
 
-    `incumbent` holds the best arm of each replication before the block, -1 before the first step.
+    `incumbent` has the best arm of each replication before the block, -1 before the first step.
     """
     for replication in range(len(means)):
         holder = incumbent[replication]

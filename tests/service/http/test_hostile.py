@@ -108,15 +108,15 @@ def test_a_wrong_method_is_told_the_right_ones_and_no_answer_leaves_its_type_to_
 ) -> None:
     _, http, _ = quiet
     for method, path, allowed in (
-        ("GET", "/lab/run", "POST"), ("GET", "/lab/check", "POST"), ("POST", "/", "GET, HEAD"),
-        ("PUT", "/lab", "GET, HEAD"), ("PATCH", "/v1/rewards", "POST"),
+        ("GET", "/playground/run", "POST"), ("GET", "/playground/check", "POST"), ("POST", "/", "GET, HEAD"),
+        ("PUT", "/playground", "GET, HEAD"), ("PATCH", "/v1/rewards", "POST"),
     ):  # fmt: skip
         answer = http.request(method, path)
         assert (answer.status_code, answer.headers["Allow"]) == (405, allowed), path
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
     for path in (
         "/v1/bandits", "/v1/bandits/b", "/v1/bandits/missing", "/v1/bandits/b/events?format=ndjson",
-        "/v1/bandits/b/export", "/healthz", "/metrics", "/openapi.json", "/nothing", "/static/x/y", "/", "/lab",
+        "/v1/bandits/b/export", "/healthz", "/metrics", "/openapi.json", "/nothing", "/static/x/y", "/", "/playground",
     ):  # fmt: skip
         for method in ("GET", "HEAD"):
             assert http.request(method, path).headers["X-Content-Type-Options"] == "nosniff", path

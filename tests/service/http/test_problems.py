@@ -55,7 +55,7 @@ PROBLEMS: list[tuple[str, str, Any, int, str]] = [
       "a list of at most 1000 items, each a number, or null, got an object")),
     ("PUT", "/v1/bandits/c", {"arms": ["a", "b"], "parameters": {"p" * 101: 1}}, 422,
      f"a key of parameters must be text of at most 100 characters, got '{'p' * 100}'... of 101 characters"),
-    ("POST", "/lab/check", {"links": ""}, 422, "unknown field 'links'. Did you mean 'link'? Known: link"),
+    ("POST", "/playground/check", {"links": ""}, 422, "unknown field 'links'. Did you mean 'link'? Known: link"),
 ]  # fmt: skip
 
 

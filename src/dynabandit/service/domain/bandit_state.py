@@ -37,7 +37,7 @@ def apply_to_bandit(bandit: Bandit | None, event: EventRow, rewards_before: Rewa
     if event.kind in (REWARD, CLOSE):
         assert bandit is not None
         if event.value is not None and event.arm is not None:
-            bandit.reward_column(event.arm, float(event.value))
+            bandit.reward_column(event.arm, float(event.value), event.settles)
         return bandit
     body = json.loads(event.body or "{}")
     if event.kind == CREATE:

@@ -1,12 +1,12 @@
 """Preview: what another policy would estimate and choose now. Nothing is changed."""
 
-from dynabandit.policies import compiled
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.decisions import MAX_DRAWS
 from dynabandit.service.domain.warm_start import WarmStart, log_compilation
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.stores import Store
+from dynabandit.simulation import compiled
 
 __all__ = ["preview"]
 

@@ -8,11 +8,12 @@ import structlog
 
 from dynabandit.bandit import Bandit
 from dynabandit.core.compilation import is_cached
-from dynabandit.policies import Policy, compiled, policy as make_policy
+from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.stores import Store
+from dynabandit.simulation import compiled
 
 __all__ = ["MAX_MEMORY", "WarmStart", "check_size", "compile_policy", "log_compilation", "warm_up"]
 
@@ -96,7 +97,7 @@ def compile_policy(name: str, parameters: dict[str, Any]) -> None:
 
 def log_compilation(policy: Policy, *needed: Callable[..., Any]) -> None:
     """Log that functions of a policy are about to be compiled, unless they are in memory or on disk."""
-    functions: list[Any] = [one(policy.kernels) for one in needed]
+    functions: list[Any] = [one(policy.functions) for one in needed]
     if not all(getattr(one, "signatures", True) or is_cached(one) for one in functions):
         log.info("compiling, which takes some seconds the first time", policy=policy.name)
 

@@ -1,7 +1,7 @@
-"""The simulator on a GPU: the lanes of a warp share the arms of a replication, or of several where arms are few.
+"""The CUDA kernels: the lanes of a warp divide the arms of a replication, or of several replications with few arms.
 
-Nothing of an algorithm is written here. A lane calls the very functions that a processor calls; this module only says
-how lanes share the arms and meet again.
+No algorithm is written here. Lanes call the functions that the CPU calls; this module defines how lanes divide the arms
+and exchange values.
 """
 
 import functools
@@ -14,16 +14,16 @@ import numpy as np
 from numba import cuda
 
 from dynabandit.core.compilation import compiled_for_cuda, kernel
-from dynabandit.core.lanes import Walk
+from dynabandit.core.lanes import LaneGroup
 from dynabandit.core.precision import FAST, single
 from dynabandit.core.streams import Stream
-from dynabandit.environments.base import Kernels as EnvironmentKernels, make_path
-from dynabandit.policies.base import Kernels
-from dynabandit.policies.choose_arm import SCRATCH_ROWS, is_contest
-from dynabandit.simulation.stepper import Record, State, add_switches, make_episode
+from dynabandit.environments.base import EnvironmentFunctions, RewardLaw, make_write_path
+from dynabandit.policies.base import PolicyFunctions
+from dynabandit.policies.choose_arm import SCRATCH_ROWS, Workspace, is_pruned
+from dynabandit.simulation.stepper import Block, Paths, Record, Replications, add_switches, make_play_replication
 
 __all__ = [
-    "LANES", "THREADS", "Team", "team_for", "path_kernel", "play_kernel", "scratch_rows", "spread_kernel",
+    "LANES", "THREADS", "GroupShape", "group_shape", "path_kernel", "play_kernel", "scratch_rows", "spread_kernel",
     "switch_kernel",
 ]  # fmt: skip
 
@@ -31,27 +31,27 @@ LANES = 32
 FULL = 0xFFFFFFFF
 NOTHING = -math.inf
 MOST_ROUNDS = 8
-THREADS = LANES if numba.config.ENABLE_CUDASIM else 4 * LANES  # of a block: Numba's simulator has no warps
+THREADS = LANES if numba.config.ENABLE_CUDASIM else 4 * LANES  # per block: Numba's simulator has no warps
 
 
-class Team(NamedTuple):
-    """Who walks over the arms of a replication: a kernel is compiled for each team."""
+class GroupShape(NamedTuple):
+    """The lanes that divide the arms of a replication; a kernel is compiled for each shape."""
 
-    width: int  # a power of 2: how many lanes
-    rounds: int  # how often each of them comes by, known to the compiler; 0 where it is too often for that
+    width: int  # how many lanes, a power of 2
+    rounds: int  # how many arms each lane has, a constant for the compiler; 0 if there are too many for that
 
 
-def team_for(arms: int) -> Team:
-    """Return the team for so many arms: all lanes of a warp where arms are many, else just enough."""
+def group_shape(arms: int) -> GroupShape:
+    """Return the shape of the lane group for a number of arms: at most the lanes of a warp."""
     width = min(LANES, 1 << (arms - 1).bit_length())
     rounds = -(-arms // width)
-    return Team(width, rounds if rounds <= MOST_ROUNDS else 0)
+    return GroupShape(width, rounds if rounds <= MOST_ROUNDS else 0)
 
 
 @functools.cache
-def warp(team: Team) -> Walk:
-    """Return the walk of a team; several replications share a warp where their teams are small."""
-    width, known_rounds = team
+def lane_group(shape: GroupShape) -> LaneGroup:
+    """Return the lane group of a shape; groups narrower than a warp share it with other replications."""
+    width, known_rounds = shape
 
     if known_rounds:
 
@@ -66,20 +66,20 @@ def warp(team: Team) -> Walk:
             return (arms + width - 1) // width
 
     @kernel
-    def turns(start: int, end: int) -> int:
+    def rounds_between(start: int, end: int) -> int:
         return (end - start + width - 1) // width
 
     @kernel
-    def place(start: int, turn: int) -> Any:
-        # unsigned, so that no index counts from the end
+    def arm_at(start: int, turn: int) -> Any:
+        # unsigned, so that no index is taken from the end
         return np.uint32(start + (cuda.threadIdx.x & (width - 1)) + width * turn)
 
     @kernel
-    def inside(arm: int, end: int) -> bool:
+    def exists(arm: int, end: int) -> bool:
         return arm < end
 
     @kernel
-    def leads() -> bool:
+    def is_leader() -> bool:
         return cuda.threadIdx.x & (width - 1) == 0
 
     @kernel
@@ -88,8 +88,8 @@ def warp(team: Team) -> Walk:
         first = 0
         ties = 0
         for turn in range(rounds(scores.size)):
-            arm = place(0, turn)
-            if inside(arm, scores.size):
+            arm = arm_at(0, turn)
+            if exists(arm, scores.size):
                 if scores[arm] > best:
                     best = scores[arm]
                     first = arm
@@ -98,12 +98,12 @@ def warp(team: Team) -> Walk:
                     ties += 1
         return best, first, ties
 
-    meet, *others = _simulated(width) if numba.config.ENABLE_CUDASIM else _shuffled(width)
-    return Walk(rounds, turns, place, inside, leads, meet, top, *others)
+    sync, *others = _simulated(width) if numba.config.ENABLE_CUDASIM else _shuffled(width)
+    return LaneGroup(rounds, rounds_between, arm_at, exists, is_leader, sync, top, *others)
 
 
 def _simulated(width: int) -> tuple[Callable[..., Any], ...]:
-    """Return how lanes meet in Numba's simulator, which has no warps: in shared memory, a block being a warp."""
+    """Return sync, highest, lowest and unique for Numba's simulator: through shared memory, a block being a warp."""
 
     def gather(value: Any) -> list[Any]:
         values = cuda.shared.array(LANES, numba.float64)
@@ -114,7 +114,7 @@ def _simulated(width: int) -> tuple[Callable[..., Any], ...]:
         cuda.syncthreads()
         return list(together)
 
-    def meet() -> None:
+    def sync() -> None:
         cuda.syncthreads()
 
     def highest(value: float) -> float:
@@ -123,19 +123,19 @@ def _simulated(width: int) -> tuple[Callable[..., Any], ...]:
     def lowest(arm: int) -> int:
         return int(min(gather(arm)))
 
-    def only(arm: int, holds: bool, several: bool) -> int:
+    def unique(arm: int, holds: bool, several: bool) -> int:
         held = [int(one) for one in gather(arm if holds else -1) if one >= 0]
         return held[0] if len(held) == 1 and not any(gather(holds and several)) else -1
 
-    return meet, highest, lowest, only
+    return sync, highest, lowest, unique
 
 
 def _shuffled(width: int) -> tuple[Callable[..., Any], ...]:
-    """Return how the lanes of a real warp meet; all lanes of the warp come along, whatever their replication."""
+    """Return sync, highest, lowest and unique for a real warp; all its lanes take part, whatever their replication."""
     group_of_ones = (1 << width) - 1
 
     @kernel
-    def meet() -> None:
+    def sync() -> None:
         cuda.syncwarp()
 
     @kernel
@@ -156,14 +156,14 @@ def _shuffled(width: int) -> tuple[Callable[..., Any], ...]:
         return least
 
     @kernel
-    def only(arm: int, holds: bool, several: bool) -> Any:
+    def unique(arm: int, holds: bool, several: bool) -> Any:
         group = np.int32(cuda.laneid & ~(width - 1))
         holders = (cuda.ballot_sync(FULL, holds) >> group) & group_of_ones
         doubles = (cuda.ballot_sync(FULL, holds and several) >> group) & group_of_ones
         found = cuda.shfl_sync(FULL, np.int32(arm), group + cuda.ffs(holders) - 1)
         return found if cuda.popc(holders) == 1 and doubles == 0 else np.int32(-1)
 
-    return meet, highest, lowest, only
+    return sync, highest, lowest, unique
 
 
 def jit(function: Callable[..., None], *, in_single: bool) -> Any:
@@ -171,24 +171,25 @@ def jit(function: Callable[..., None], *, in_single: bool) -> Any:
     return compiled_for_cuda(single(function), fastmath=FAST) if in_single else compiled_for_cuda(function)
 
 
-def scratch_rows(kernels: Kernels, *, in_single: bool) -> int:
-    """Return how many numbers a decision notes down for each arm: more than its score only in a contest."""
-    return SCRATCH_ROWS if kernels.posterior is not None and not in_single else 1
+def scratch_rows(functions: PolicyFunctions, *, in_single: bool) -> int:
+    """Return how many numbers a decision stores per arm: more than the score only if draws are pruned."""
+    return SCRATCH_ROWS if functions.posterior is not None and not in_single else 1
 
 
 @functools.cache
-def play_kernel(kernels: Kernels, team: Team, *, in_single: bool) -> Any:
-    """Return the CUDA kernel that plays a block of steps, with its scratch in shared memory unless arms are many.
+def play_kernel(functions: PolicyFunctions, law: RewardLaw, shape: GroupShape, *, in_single: bool) -> Any:
+    """Return the CUDA kernel that plays a block of steps; its scratch is in shared memory unless arms are many.
 
-    In single precision a GPU draws every arm faster than it decides whose draw can be spared.
+    In single precision a GPU draws all arms faster than it prunes them.
     """
-    contest = is_contest(team.width) and not in_single  # as its arms do: the width is the next power of 2
-    episode, width, in_shared = make_episode(kernels, warp(team), contest=contest), team.width, team.rounds > 0
-    rows, kind = scratch_rows(kernels, in_single=in_single), numba.float32 if in_single else numba.float64
-    shared_shape = (THREADS // width * rows, width * max(team.rounds, 1))
+    pruned = is_pruned(shape.width) and not in_single  # as for its arms: the width is the next power of 2
+    play_replication = make_play_replication(functions, lane_group(shape), law, pruned=pruned)
+    width, in_shared = shape.width, shape.rounds > 0
+    rows, kind = scratch_rows(functions, in_single=in_single), numba.float32 if in_single else numba.float64
+    shared_shape = (THREADS // width * rows, width * max(shape.rounds, 1))
 
     def play(  # type: ignore[no-untyped-def]
-        memory, shared, last, parameters, times, total, regret, correct, arms, rewards,
+        memory, shared, last_played, plays, params, times, total, regret, correct, arms, rewards,
         table, scratch, means, best, first, steps, burn_in, cursor, keep, seed_low, seed_high, first_replication,
     ):  # fmt: skip
         row = cuda.grid(1) // width
@@ -198,33 +199,34 @@ def play_kernel(kernels: Kernels, team: Team, *, in_single: bool) -> Any:
                 own = cuda.shared.array(shared_shape, kind)[begin : begin + rows]
             else:
                 own = scratch[row]
-            state = State(memory, shared, last, parameters)
+            states = Replications(memory, shared, last_played, plays, params)
             record = Record(times, total, regret, correct, arms, rewards)
-            source = Stream(int(seed_low), int(seed_high), int(first_replication + row))
-            episode(state, record, table, own, own, means, best, row, first, steps, burn_in, cursor, keep, source)
+            block, space = Block(first, steps, burn_in, cursor, keep), Workspace(own, own, table, table[:0])
+            random = Stream(int(seed_low), int(seed_high), int(first_replication + row))
+            play_replication(states, record, Paths(means, best), block, space, row, random)
 
     return jit(play, in_single=in_single)
 
 
 @functools.cache
-def path_kernel(kernels: EnvironmentKernels, team: Team, *, in_single: bool) -> Any:
+def path_kernel(functions: EnvironmentFunctions, shape: GroupShape, *, in_single: bool) -> Any:
     """Return the CUDA kernel that writes a block of means."""
-    write_path, width = make_path(kernels, warp(team)), team.width
+    write_path, width = make_write_path(functions, lane_group(shape)), shape.width
 
     def write(  # type: ignore[no-untyped-def]
-        state, parameters, table, means, best, first, steps, seed_low, seed_high, first_replication
+        state, params, table, means, best, first, steps, seed_low, seed_high, first_replication
     ):
         row = cuda.grid(1) // width
         if row < means.shape[0]:
-            source = Stream(int(seed_low), int(seed_high), int(first_replication + row))
-            write_path(state[row], parameters, table, means[row], best[row], first, steps, source)
+            random = Stream(int(seed_low), int(seed_high), int(first_replication + row))
+            write_path(state[row], params, table, means[row], best[row], first, steps, random)
 
     return jit(write, in_single=in_single)
 
 
 @functools.cache
 def spread_kernel() -> Any:
-    """Return the CUDA kernel that gives every replication its copy of a row."""
+    """Return the CUDA kernel that copies to every replication the row of its index."""
 
     def spread(rows, index, copies):  # type: ignore[no-untyped-def]
         cell = cuda.grid(1)
@@ -237,7 +239,7 @@ def spread_kernel() -> Any:
 
 @functools.cache
 def switch_kernel() -> Any:
-    """Return the CUDA kernel that counts the switches of the best arm, a thread for each replication."""
+    """Return the CUDA kernel that counts the switches of the best arm, one thread per replication."""
 
     def count(means, best, steps, incumbent, switches):  # type: ignore[no-untyped-def]
         row = cuda.grid(1)

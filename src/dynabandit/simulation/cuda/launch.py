@@ -13,8 +13,8 @@ from dynabandit.errors import extra
 from dynabandit.policies import Policy
 from dynabandit.policies.choose_arm import SCRATCH_ROWS
 from dynabandit.simulation.backends import in_single
+from dynabandit.simulation.request import Progress, Request, distinct_states
 from dynabandit.simulation.stepper import Record, part_of
-from dynabandit.simulation.work import Progress, Work, distinct_states
 
 __all__ = ["fitting", "free_bytes", "missing", "run"]
 
@@ -42,34 +42,34 @@ def missing() -> str:
     return "needs NVVM of the CUDA toolkit, which was not found beside the GPU: pip install 'dynabandit[cuda]'"
 
 
-def run(work: Work, records: dict[str, Record], replications: int, block: int | None, precision: str) -> None:
+def run(request: Request, records: dict[str, Record], replications: int, block: int | None, precision: str) -> None:
     """Run all replications of all policies, those in single precision apart from those in double."""
     halves = [
-        {label: policy for label, policy in work.policies.items() if in_single(policy, precision) is single}
+        {label: policy for label, policy in request.policies.items() if in_single(policy, precision) is single}
         for single in (False, True)
     ]
     share = 1.0 / sum(1 for half in halves if half)
     begun = 0.0
     for single, policies in enumerate(halves):
         if policies:
-            part = work._replace(policies=policies, progress=_within(work.progress, begun, share))
+            part = request._replace(policies=policies, progress=_within(request.progress, begun, share))
             _run(part, {label: records[label] for label in policies}, replications, block, bool(single))
             begun += share
 
 
 def _within(progress: Progress, begun: float, share: float) -> Progress:
-    """Return the progress of a part of the work, which has its share of the whole."""
+    """Return the progress of a part of the request, which is this share of the whole."""
     return lambda done, total: progress(int(begun * total + share * done), total)
 
 
-def _run(work: Work, records: dict[str, Record], replications: int, block: int | None, single: bool) -> None:
+def _run(request: Request, records: dict[str, Record], replications: int, block: int | None, single: bool) -> None:
     """Run all replications, as many at a time as the GPU's memory holds."""
     kept = max(sum(part[:1].nbytes for part in record[1:]) for record in records.values())
-    size = min(replications, fitting(work.environment, work.policies, work.horizon, kept, free_bytes()))
+    size = min(replications, fitting(request.environment, request.policies, request.horizon, kept, free_bytes()))
     for low in range(0, replications, size):
         high = min(low + size, replications)
         rows = {label: part_of(record, low, high) for label, record in records.items()}
-        _Batch(work, rows, shifted(work.source, low), high - low, block, single).run(low, replications)
+        _Batch(request, rows, shifted(request.random, low), high - low, block, single).run(low, replications)
 
 
 def free_bytes() -> int:
@@ -86,11 +86,11 @@ def block_bytes(free: int) -> int:
 
 def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: int, kept: int, free: int) -> int:
     """Return how many replications fit into `free` bytes, where each writes down `kept` bytes for each policy."""
-    arms = environment.arms
+    arms, counts = environment.arms, int(environment.reward_law.observes_plays)
     each = 8 * arms * (len(environment.slots) + 2) + kept * len(policies)
     for policy in policies.values():
         tuned = policy.tuned(1, horizon)
-        each += 8 * (arms * (tuned.memory_size() + 1 + SCRATCH_ROWS) + tuned.shared_size())
+        each += 8 * (arms * (tuned.memory_size() + 1 + counts + SCRATCH_ROWS) + tuned.shared_size())
     count = int((SHARE_OF_MEMORY * free - block_bytes(free)) / each)
     if count < 1:
         raise MemoryError(
@@ -105,9 +105,9 @@ class _Batch:
 
     def __init__(
         self,
-        work: Work,
+        request: Request,
         rows: dict[str, Record],
-        source: Stream,
+        random: Stream,
         replications: int,
         block: int | None,
         in_single: bool,
@@ -116,18 +116,18 @@ class _Batch:
 
         from dynabandit.simulation.cuda import kernels
 
-        self.work, self.rows, self.source, self.asked = work, rows, source, replications
+        self.request, self.rows, self.random, self.asked = request, rows, random, replications
         self.cuda, self.kernels, self.in_single = cuda, kernels, in_single
         self.float = np.float32 if in_single else np.float64
-        arms = work.environment.arms
-        self.team = kernels.team_for(arms)
-        self.replications = _round_up(replications, kernels.LANES // self.team.width)
+        arms = request.environment.arms
+        self.shape = kernels.group_shape(arms)
+        self.replications = _round_up(replications, kernels.LANES // self.shape.width)
         fitting = max(1, block_bytes(free_bytes()) // (np.dtype(self.float).itemsize * self.replications * arms))
-        self.steps = min(work.horizon, fitting if block is None else block)
+        self.steps = min(request.horizon, fitting if block is None else block)
         self.means = self.empty((self.steps, arms))
         self.best = self.empty((self.steps,))
-        self.numbers = self.send(work.environment.numbers())
-        self.table = self.send(work.environment.table())
+        self.params = self.send(np.array(request.environment.params()))
+        self.table = self.send(request.environment.table())
 
     def empty(self, shape: tuple[int, ...], kind: Any = None) -> Any:
         """Return an array on the GPU with anything in it, a row for each replication."""
@@ -156,33 +156,33 @@ class _Batch:
         """Play all policies on all blocks of steps."""
         switches = self._switches()
         players = {
-            label: _Player(self, policy, self.rows[label], switches) for label, policy in self.work.policies.items()
+            label: _Player(self, policy, self.rows[label], switches) for label, policy in self.request.policies.items()
         }
         for first, length in self._blocks():
             for player in players.values():
                 player.play(first, length)
             self.cuda.synchronize()
             steps = self.asked * (first + length - 1)
-            self.work.progress(done * self.work.horizon + steps, total * self.work.horizon)
+            self.request.progress(done * self.request.horizon + steps, total * self.request.horizon)
         for player in players.values():
             player.collect()
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
         """Fill the means with one block of the paths after the other; yield first step and length."""
-        world = self.work.environment
-        state = self.empty((len(world.slots), world.arms))
-        write = self.kernels.path_kernel(world.kernels, self.team, in_single=self.in_single)
-        for first in range(1, self.work.horizon + 1, self.steps):
-            length = min(self.steps, self.work.horizon + 1 - first)
-            write[self.launch(self.team.width)](
-                state, self.numbers, self.table, self.means, self.best, first, length, *self.source
+        environment = self.request.environment
+        state = self.empty((len(environment.slots), environment.arms))
+        write = self.kernels.path_kernel(environment.functions, self.shape, in_single=self.in_single)
+        for first in range(1, self.request.horizon + 1, self.steps):
+            length = min(self.steps, self.request.horizon + 1 - first)
+            write[self.launch(self.shape.width)](
+                state, self.params, self.table, self.means, self.best, first, length, *self.random
             )
             yield first, length
 
     def _switches(self) -> np.ndarray:
         """Count the switches of the best arm on each path, where a policy wants to know."""
         switches = np.zeros(self.replications, dtype=np.int64)
-        if not self.work.needs_switches:
+        if not self.request.needs_switches:
             return switches
         incumbent, counts = self.send(np.full(self.replications, -1)), self.send(switches)
         for _, length in self._blocks():
@@ -194,15 +194,16 @@ class _Player:
     """One policy of a batch, with its state on the GPU."""
 
     def __init__(self, batch: _Batch, policy: Policy, row: Record, switches: np.ndarray) -> None:
-        arms, horizon = batch.work.environment.arms, batch.work.horizon
+        arms, horizon = batch.request.environment.arms, batch.request.horizon
         self.batch, self.policy, self.row = batch, policy, row
-        states, index = distinct_states(policy, arms, switches, horizon)
+        law = batch.request.environment.reward_law
+        states, index = distinct_states(policy, arms, switches, horizon, law)
         there = batch.send(index)
-        self.state = [batch.spread(part, there) for part in states]
-        self.table = batch.send(policy.kernels.table(arms, horizon))
-        self.kernel = batch.kernels.play_kernel(policy.kernels, batch.team, in_single=batch.in_single)
-        rows = batch.kernels.scratch_rows(policy.kernels, in_single=batch.in_single)
-        self.scratch = batch.send(np.zeros((1, 1, 1))) if batch.team.rounds else batch.empty((rows, arms))
+        self.state = [batch.spread(part, there) if part.size else batch.empty((1,), part.dtype) for part in states]
+        self.table = batch.send(policy.functions.table(arms, horizon))
+        self.kernel = batch.kernels.play_kernel(policy.functions, law, batch.shape, in_single=batch.in_single)
+        rows = batch.kernels.scratch_rows(policy.functions, in_single=batch.in_single)
+        self.scratch = batch.send(np.zeros((1, 1, 1))) if batch.shape.rounds else batch.empty((rows, arms))
         total = batch.send(np.zeros(batch.replications), exact=True)
         parts = [batch.empty(part.shape[1:] if part.size else (1,), part.dtype) for part in row[2:]]
         self.record = [batch.send(row.times), total, *parts]
@@ -210,14 +211,14 @@ class _Player:
     def play(self, first: int, length: int) -> None:
         """Play a block of steps."""
         batch = self.batch
-        cursor = int(np.searchsorted(batch.work.times, first))
-        self.kernel[batch.launch(batch.team.width)](
+        cursor = int(np.searchsorted(batch.request.times, first))
+        self.kernel[batch.launch(batch.shape.width)](
             *self.state, *self.record, self.table, self.scratch, batch.means, batch.best,
-            first, length, self.policy.burn_in, cursor, self.row.arms.size > 0, *batch.source,
+            first, length, self.policy.burn_in, cursor, self.row.arms.size > 0, *batch.random,
         )  # fmt: skip
 
     def collect(self) -> None:
-        """Bring home what was recorded."""
+        """Copy back what was recorded."""
         for here, there in zip(self.row[1:], self.record[1:], strict=True):
             if here.size:
                 here[...] = there.copy_to_host()[: len(here)]

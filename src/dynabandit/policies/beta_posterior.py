@@ -1,0 +1,29 @@
+"""What Thompson sampling policies share: the Beta prior, and the belief of a Beta posterior."""
+
+from typing import NamedTuple
+
+from dynabandit.errors import number
+from dynabandit.estimators.base import Belief
+
+__all__ = ["Prior", "beta_belief", "checked_prior"]
+
+
+class Prior(NamedTuple):
+    """The Beta prior of every arm."""
+
+    a: float
+    b: float
+
+
+def checked_prior(prior: tuple[float, float]) -> tuple[float, float]:
+    """Return `prior` as a pair of positive floats, or raise an error."""
+    if not isinstance(prior, (tuple, list)) or len(prior) != 2:
+        raise TypeError(f"prior must be a pair of positive numbers such as (2, 2), got {prior!r}")
+    a, b = (number("each number in prior", value, 0.0, float("inf"), open_low=True) for value in prior)
+    return a, b
+
+
+def beta_belief(a: float, b: float, forgetting: float) -> Belief:
+    """Return the belief of a Beta(a, b) posterior; its effective size a + b includes the prior."""
+    mean = a / (a + b)
+    return Belief(mean, mean * (1.0 - mean), forgetting, a + b)

@@ -1,0 +1,43 @@
+"""Uniform: a random arm at every step."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dynabandit.policies import sample_mean_policy
+from dynabandit.policies.base import PolicyFunctions
+from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+
+__all__ = ["Uniform"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniform(SampleMeanPolicy):
+    """Play a random arm, each with the same probability.
+
+    A reference: the regret of a policy should be smaller.
+
+    Parameters
+    ----------
+    burn_in
+        The number of plays of each arm before the policy decides.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("uniform").parameters
+    {'burn_in': 0}
+
+    Notes
+    -----
+    Cost per step: O(log K).
+
+    References
+    ----------
+    None; it is the usual lower reference of experiments.
+    """
+
+    name: ClassVar[str] = "uniform"
+    slots: ClassVar[tuple[str, ...]] = sample_mean_policy.SLOTS
+    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+        start=sample_mean_policy.start, learn=sample_mean_policy.learn, static_index=True
+    )

@@ -1,0 +1,108 @@
+"""The version of a simulation's code: while it stands still, so do the results."""
+
+import ast
+import functools
+import hashlib
+from collections.abc import Iterable
+from importlib.metadata import version
+from importlib.resources import files
+from importlib.util import find_spec
+
+import numba
+import numpy as np
+
+from dynabandit.core.fingerprint import fingerprint
+from dynabandit.core.records import to_row
+from dynabandit.environments import Environment, EnvironmentFunctions, RewardLaw
+from dynabandit.environments.base import make_write_paths
+from dynabandit.policies import Policy, PolicyFunctions
+from dynabandit.simulation.cpu import run_task
+from dynabandit.simulation.stepper import add_switches, make_play
+
+__all__ = ["code_version", "device_version", "path_version"]
+
+# What runs on a GPU beside the functions that `code_version` covers; comments in these files do not count
+ON_DEVICE = (
+    ("dynabandit.simulation.cuda", "kernels.py"),
+    ("dynabandit.simulation.cuda", "launch.py"),
+    ("dynabandit.core", "precision.py"),
+    ("dynabandit.policies", "choose_arm.py"),  # a CPU stores a static index in a tree instead
+)
+
+
+def code_version(policy: Policy, environment: Environment, horizon: int) -> str:
+    """Return a hash of all code and all numbers that decide how `policy` fares on `environment`.
+
+    It changes with any edit of the algorithm, of the environment or of the simulator that could change a
+    result, and with nothing else: not with comments, messages, or parts that a simulation does not use.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> world = db.environment("case-1")
+    >>> code_version(db.policy("ucb"), world, 100) == code_version(db.policy("ucb"), world, 100)
+    True
+    """
+    parts = [_engine_version(), path_version(environment), _policy_version(policy.functions, environment.reward_law)]
+    return _digest([*parts, *_policy_numbers(policy, environment, horizon)])
+
+
+def path_version(environment: Environment) -> str:
+    """Return the part of `code_version` that decides the paths of an environment."""
+    # What the kernels are given; some of it stands in no parameter, such as the rates of Case 1
+    given = [len(environment.slots), np.array(environment.params()), environment.table()]
+    return _digest([_environment_version(environment.functions), *given])
+
+
+@functools.cache
+def device_version() -> str:
+    """Return a hash of what decides, beside `code_version`, the numbers that a GPU gives.
+
+    The GPU need not be there, nor the package that drives it.
+
+    Examples
+    --------
+    >>> len(device_version())
+    64
+    """
+    sources = [(files(package) / name).read_text(encoding="utf-8") for package, name in ON_DEVICE]
+    driver = version("numba-cuda") if find_spec("numba_cuda") else ""
+    return _digest([*(ast.dump(ast.parse(source)) for source in sources), driver, bool(numba.config.ENABLE_CUDASIM)])
+
+
+@functools.cache
+def _engine_version() -> str:
+    return fingerprint(run_task, add_switches)
+
+
+@functools.cache
+def _policy_version(functions: PolicyFunctions, law: RewardLaw) -> str:
+    return fingerprint(make_play(functions, law), functions.start)
+
+
+@functools.cache
+def _environment_version(functions: EnvironmentFunctions) -> str:
+    return fingerprint(make_write_paths(functions))
+
+
+def _policy_numbers(policy: Policy, environment: Environment, horizon: int) -> list[object]:
+    arms = environment.arms
+    numbers: list[object] = [policy.burn_in, policy.functions.table(arms, horizon)]
+    counts = [0]
+    if policy.needs_tuning:
+        numbers.append(fingerprint(type(policy).tuned))
+        counts += [2**power for power in range(horizon.bit_length())]
+    for count in counts:
+        tuned = policy.tuned(count, horizon)
+        numbers += [tuned.memory_size(), to_row(tuned.params(arms)), tuned.shared_size()]
+    return numbers
+
+
+def _digest(parts: Iterable[object]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            digest.update(f"{part.dtype} {part.shape} ".encode() + part.tobytes())
+        else:
+            digest.update(f"{part!r} ".encode())
+    return digest.hexdigest()

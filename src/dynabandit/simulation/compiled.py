@@ -1,0 +1,163 @@
+"""The compiled entry points of each policy: a block of a simulation, one decision, rewards, propensities.
+
+Arguments of `choose` and `learn` are flat arrays and numbers: unpacking a named tuple in every call takes longer than
+most decisions.
+"""
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from dynabandit.core.compilation import compiled, is_cached, kernel
+from dynabandit.core.philox import MASK
+from dynabandit.core.records import vector_reader
+from dynabandit.core.streams import Stream, stream
+from dynabandit.environments.base import BERNOULLI, RewardLaw
+from dynabandit.policies import Policy
+from dynabandit.policies.argmax_tree import new_trees
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
+from dynabandit.policies.choose_arm import Workspace, is_pruned, make_choose, make_count_choices, new_workspace
+from dynabandit.simulation.request import initial_states
+from dynabandit.simulation.stepper import Block, Paths, add_switches, empty_record, make_learn, make_play
+
+__all__ = [
+    "LATEST_PLAY", "choose", "compile_policy", "count_choices", "count_switches", "is_compiled", "learn", "learn_many",
+    "play", "signed_seed",
+]  # fmt: skip
+
+
+LATEST_PLAY = -1  # as the step of a decision: the latest one that chose the arm
+
+
+def play(functions: PolicyFunctions, arms: int, law: RewardLaw = BERNOULLI) -> Callable[..., None]:
+    """Return the compiled `make_play` of a policy; numbers of arms with the same method share it."""
+    return _play(functions, law, functions.posterior is not None and is_pruned(arms))
+
+
+@functools.cache
+def _play(functions: PolicyFunctions, law: RewardLaw, pruned: bool) -> Callable[..., None]:
+    return compiled(make_play(functions, law, pruned=pruned))
+
+
+def signed_seed(seed: int) -> int:
+    """Return a 64-bit seed as the signed number that `choose` takes: larger ones would have a type of their own."""
+    return seed - 2**64 if seed >= 2**63 else seed
+
+
+@functools.cache
+def choose(functions: PolicyFunctions) -> Callable[..., int]:
+    """Return choose(memory, shared, last_played, scratch, number, params, table, seed), the arm to play."""
+    decide, read_params = make_choose(functions), vector_reader(functions.params)
+
+    @kernel
+    def choose(
+        memory: np.ndarray,
+        shared: np.ndarray,
+        last_played: np.ndarray,
+        scratch: np.ndarray,
+        number: int,
+        params: np.ndarray,
+        table: np.ndarray,
+        seed: int,
+    ) -> int:
+        state, space = PolicyState(memory, shared, last_played), Workspace(scratch, scratch, table, table[:0])
+        return decide(state, number, read_params(params), space, Stream(seed & MASK, (seed >> 32) & MASK, 0))
+
+    return compiled(choose)
+
+
+@functools.cache
+def count_choices(functions: PolicyFunctions) -> Callable[..., None]:
+    """Return count_choices(state, number, params, space, random, counts, draws); see `make_count_choices`."""
+    count, read_params = make_count_choices(make_choose(functions)), vector_reader(functions.params)
+
+    @kernel
+    def count_choices(
+        state: PolicyState,
+        number: int,
+        params: np.ndarray,
+        space: Workspace,
+        random: Stream,
+        counts: np.ndarray,
+        draws: int,
+    ) -> None:
+        count(state, number, read_params(params), space, random, counts, draws)
+
+    return compiled(count_choices)
+
+
+@functools.cache
+def learn(functions: PolicyFunctions) -> Callable[..., None]:
+    """Return learn(memory, shared, last_played, arm, value, decided_at, arrived_at, params)."""
+    update, read_params = functions.learn, vector_reader(functions.params)
+
+    @kernel
+    def learn(
+        memory: np.ndarray,
+        shared: np.ndarray,
+        last_played: np.ndarray,
+        arm: int,
+        value: float,
+        decided_at: int,
+        arrived_at: int,
+        params: np.ndarray,
+    ) -> None:
+        state = PolicyState(memory, shared, last_played)
+        decided = last_played[arm] if decided_at == LATEST_PLAY else decided_at
+        update(state, arm, Reward(value, decided, arrived_at), read_params(params))
+
+    return compiled(learn)
+
+
+@functools.cache
+def learn_many(functions: PolicyFunctions) -> Callable[..., None]:
+    """Return learn_many(memory, shared, last_played, arms, values, decided_at, arrived_at, params), for arrays."""
+    update, read_params = make_learn(functions), vector_reader(functions.params)
+
+    @kernel
+    def learn_many(
+        memory: np.ndarray,
+        shared: np.ndarray,
+        last_played: np.ndarray,
+        arms: np.ndarray,
+        values: np.ndarray,
+        decided_at: np.ndarray,
+        arrived_at: np.ndarray,
+        params: np.ndarray,
+    ) -> None:
+        state, own = PolicyState(memory, shared, last_played), read_params(params)
+        for i in range(arms.size):
+            update(state, arms[i], Reward(values[i], decided_at[i], arrived_at[i]), own)
+
+    return compiled(learn_many)
+
+
+@functools.cache
+def count_switches() -> Callable[..., None]:
+    """Return the compiled `add_switches`."""
+    return compiled(add_switches)
+
+
+def is_compiled(policy: Policy, arms: int) -> bool:
+    """Whether the machine code that a simulation of `policy` with so many arms needs is on disk."""
+    return is_cached(play(policy.functions, arms)) and (not policy.needs_tuning or is_cached(count_switches()))
+
+
+def compile_policy(policy: Policy, arms: int) -> None:
+    """Compile what a simulation of `policy` with so many arms needs, and cache it on disk.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> compile_policy(db.policy("ucb"), arms=2)
+    """
+    paths = Paths(np.zeros((1, 1, arms)), np.zeros((1, 1)))
+    record = empty_record(np.zeros(0, dtype=np.int64), replications=1, kept_steps=0)
+    states = initial_states(policy, arms, np.zeros(1, dtype=np.int64), horizon=1)
+    space = new_workspace(policy.functions, arms, 1)._replace(tree=new_trees(policy.functions, 1, arms))
+    # No steps: only the types of the arguments matter
+    block = Block(1, 0, policy.burn_in, 0, False)
+    play(policy.functions, arms)(states, record, paths, block, space, stream(0))
+    if policy.needs_tuning:
+        count_switches()(*paths, 0, np.full(1, -1), np.zeros(1, dtype=np.int64))

@@ -1,0 +1,60 @@
+"""What is simulated, and the policies' states before the first step; the same for all backends."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from dynabandit.core.records import to_row
+from dynabandit.core.streams import Stream
+from dynabandit.environments import Environment, RewardLaw
+from dynabandit.environments.base import BERNOULLI
+from dynabandit.policies import Policy
+from dynabandit.policies.base import new_state
+from dynabandit.simulation.stepper import Replications
+
+__all__ = ["Progress", "Request", "distinct_states", "initial_states"]
+
+Progress = Callable[[int, int], None]
+
+
+class Request(NamedTuple):
+    """What is simulated."""
+
+    environment: Environment
+    policies: dict[str, Policy]
+    horizon: int
+    random: Stream
+    times: np.ndarray
+    progress: Progress
+
+    @property
+    def needs_switches(self) -> bool:
+        """Whether a policy needs to know how often the best arm changes."""
+        return any(policy.needs_tuning for policy in self.policies.values())
+
+
+def initial_states(
+    policy: Policy, arms: int, switches: np.ndarray, horizon: int, law: RewardLaw = BERNOULLI
+) -> Replications:
+    """Return the state before the first step, of one replication for each number of switches."""
+    states, index = distinct_states(policy, arms, switches, horizon, law)
+    return Replications(*(part[index] for part in states))
+
+
+def distinct_states(
+    policy: Policy, arms: int, switches: np.ndarray, horizon: int, law: RewardLaw = BERNOULLI
+) -> tuple[Replications, np.ndarray]:
+    """Return the different states before the first step, and for each replication the place of its state."""
+    counts, index = np.unique(switches if policy.needs_tuning else np.zeros_like(switches), return_inverse=True)
+    tuned = [policy.tuned(int(count), horizon) for count in counts]
+    params = [one.params(arms) for one in tuned]
+    states = [new_state(one, arms, own) for one, own in zip(tuned, params, strict=True)]
+    memory = np.zeros((len(tuned), max(len(state.memory) for state in states), arms))
+    shared = np.zeros((len(tuned), max(len(state.shared) for state in states)))
+    for row, state in enumerate(states):
+        memory[row, : len(state.memory)] = state.memory
+        shared[row, : len(state.shared)] = state.shared
+    last_played = np.zeros((len(tuned), arms), dtype=np.int64)
+    plays = np.zeros((len(tuned), arms if law.observes_plays else 0), dtype=np.int64)
+    return Replications(memory, shared, last_played, plays, np.stack([to_row(own) for own in params])), index

@@ -1,0 +1,100 @@
+"""Traces: the beliefs of a policy along one replication of a simulation."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dynabandit.core.records import to_row
+from dynabandit.errors import integer
+from dynabandit.estimators.base import Belief
+from dynabandit.policies import Policy
+from dynabandit.policies.base import Reward, new_state
+from dynabandit.simulation import compiled
+from dynabandit.simulation.api import Simulation, recorded_times
+from dynabandit.simulation.stepper import make_learn
+
+__all__ = ["Trace", "trace"]
+
+FIELDS = len(Belief._fields)
+
+
+class Trace(NamedTuple):
+    """The arms of one replication, after some of its steps; all but `times` are arrays (times, arms)."""
+
+    times: np.ndarray
+    truth: np.ndarray
+    """The true means at that step."""
+    mean: np.ndarray
+    """The policy's estimates of them; NaN for an arm without rewards."""
+    variance: np.ndarray
+    forgetting: np.ndarray
+    effective_size: np.ndarray
+    plays: np.ndarray
+    """How often each arm was played since the previous time."""
+
+
+def trace(run: Simulation, replication: int = 0, times: int | Sequence[int] | np.ndarray = 200) -> Trace:
+    """Return the beliefs of the policy along one replication of a simulation.
+
+    The policy learns the rewards of the chosen arms again, so the beliefs are those that the choices were made with.
+
+    Parameters
+    ----------
+    run
+        A simulation with ``keep=("arms", "rewards")``.
+    replication
+        Which one, counted from the first of this simulation.
+    times
+        After which steps, as for `compare`.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> run = db.simulate("aff-ots", "small-changes", horizon=4000, seed=1, keep=("arms", "rewards"))
+    >>> beliefs = trace(run, times=4)
+    >>> beliefs.times.tolist(), beliefs.forgetting.shape
+    ([1000, 2000, 3000, 4000], (4, 3))
+    """
+    if run.arms is None or run.rewards is None:
+        raise ValueError('run must be a simulation with keep=("arms", "rewards"), got one without')
+    replication = integer("replication", replication, 0, run.replications - 1)
+    marks = recorded_times(times, run.horizon)
+    path = run.environment.path(run.horizon, run.seed, run.first_replication + replication)
+    policy = run.policy.tuned(_switches(path) if run.policy.needs_tuning else 0, run.horizon)
+    arms, rewards = run.arms[replication], run.rewards[replication]
+    beliefs = _replay(policy, arms, rewards, marks, path)
+    plays = np.zeros((len(marks), path.shape[1]), dtype=np.int64)
+    np.add.at(plays, (np.searchsorted(marks, np.arange(1, run.horizon + 1)), arms), 1)
+    mean, variance, forgetting, effective_size = np.moveaxis(beliefs, -1, 0)
+    return Trace(marks, path[marks - 1], mean, variance, forgetting, effective_size, plays)
+
+
+def _switches(path: np.ndarray) -> int:
+    """Count how often the best arm changes."""
+    switches = np.zeros(1, dtype=np.int64)
+    compiled.count_switches()(path[None], path.max(axis=1)[None], len(path), np.full(1, -1), switches)
+    return int(switches[0])
+
+
+def _replay(policy: Policy, arms: np.ndarray, rewards: np.ndarray, marks: np.ndarray, path: np.ndarray) -> np.ndarray:
+    """Return the beliefs at the marks, an array (marks, arms, fields of a belief)."""
+    count, params = path.shape[1], policy.params(path.shape[1])
+    state, row = new_state(policy, count, params), to_row(params)
+    values, numbers = rewards.astype(float), np.arange(1, len(arms) + 1)
+    learn, learn_many = make_learn(policy.functions), compiled.learn_many(policy.functions)
+    beliefs = np.empty((len(marks), count, FIELDS))
+    first = 0
+    for place, mark in enumerate(marks.tolist()):
+        if policy.informed:  # an oracle policy can change its state when the means are revealed
+            for step in range(first, mark):
+                for arm in range(count):
+                    policy.functions.reveal(state, arm, path[step, arm])
+                learn(state, int(arms[step]), Reward(values[step], step + 1, step + 1), params)
+        else:
+            part = slice(first, mark)
+            learn_many(*state, arms[part], values[part], numbers[part], numbers[part], row)
+        first = mark
+        for arm in range(count):
+            beliefs[place, arm] = policy.belief(state.memory[:, arm], state.shared)
+    return beliefs
