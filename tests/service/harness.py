@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import httpx
 import numpy as np
-import psutil
+import psutil  # type: ignore[import-untyped]
 import structlog
 from typer.testing import CliRunner
 
