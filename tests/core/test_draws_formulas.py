@@ -1,4 +1,4 @@
-"""Draws against their formulas, written out here once more: to the last bit, since every result rests on them."""
+"""Draws equal their formulas to the last bit: all recorded results depend on them."""
 
 import math
 
@@ -19,8 +19,8 @@ def unit(high: int, low: int) -> float:
     return (high * 2**20 + (low >> 12) + 0.5) / 2**52
 
 
-def attempted(shape: float, normal: float, uniform: float) -> float | None:
-    """Marsaglia & Tsang's candidate by its exact condition; their quick one only saves logarithms."""
+def propose(shape: float, normal: float, uniform: float) -> float | None:
+    """Marsaglia & Tsang's proposal by its exact condition; their quick test only saves logarithms."""
     d = shape - 1.0 / 3.0
     root = 1.0 + normal / math.sqrt(9.0 * d)
     v = root * root * root
@@ -30,7 +30,7 @@ def attempted(shape: float, normal: float, uniform: float) -> float | None:
 
 
 def gammas(a: float, b: float, step: int, arm: int) -> tuple[float, float, int]:
-    """Two gamma draws of shapes that are 1 or more, or raised by 1, and how many attempts they took."""
+    """Two gamma draws, for shapes below 1 increased by 1, and the number of attempts."""
     found: list[float | None] = [None, None]
     shapes = [shape if shape >= 1.0 else shape + 1.0 for shape in (a, b)]
     attempt = 0
@@ -39,7 +39,7 @@ def gammas(a: float, b: float, step: int, arm: int) -> tuple[float, float, int]:
         uniforms = uniform_pair(words(SOURCE, SCORE, step, arm, 2 * attempt + 1))
         for side in range(2):
             if found[side] is None:
-                found[side] = attempted(shapes[side], normals[side], uniforms[side])
+                found[side] = propose(shapes[side], normals[side], uniforms[side])
         attempt += 1
     x, y = found
     assert x is not None
@@ -54,17 +54,17 @@ ROLES = {
 
 
 @pytest.mark.parametrize("name", ROLES)
-def test_no_role_was_ever_renumbered(name: str) -> None:
-    # Results, saved bandits and the service's logs are repeated with these very numbers
+def test_the_number_of_a_role_is_unchanged(name: str) -> None:
+    # Results, saved bandits and logs of the service depend on these numbers
     assert words(SOURCE, getattr(streams, name), 7, 5, 0) == philox(7, 5, 3, ROLES[name], 9, 2**8)
 
 
-def test_every_role_is_pinned() -> None:
-    told = {name: value for name, value in vars(streams).items() if name.isupper() and isinstance(value, int)}
-    assert set(told) - {"MASK", "LARGEST_STEP", "LARGEST_REPLICATION", "LARGEST_SEED"} == set(ROLES)
+def test_every_role_is_listed_here() -> None:
+    constants = {name: value for name, value in vars(streams).items() if name.isupper() and isinstance(value, int)}
+    assert set(constants) - {"MASK", "LARGEST_STEP", "LARGEST_REPLICATION", "LARGEST_SEED"} == set(ROLES)
 
 
-def test_no_number_between_the_parts_of_a_key_was_ever_changed() -> None:
+def test_the_layout_of_a_key_is_unchanged() -> None:
     assert draws.BOOST == 255
     for role, step, arm, attempt in [(1, 7, 5, 0), (4, 8, 6, 1), (65, MASK, 0, 130), (2, 1, MASK, 255)]:
         expected = philox(step, arm, 3, role + 256 * attempt, 9, 2**8)
@@ -72,26 +72,26 @@ def test_no_number_between_the_parts_of_a_key_was_ever_changed() -> None:
 
 
 @pytest.mark.parametrize("four", FOURS)
-def test_pairs_are_made_of_all_four_words(four: tuple[int, int, int, int]) -> None:
+def test_a_pair_of_numbers_uses_all_four_words(four: tuple[int, int, int, int]) -> None:
     u, v = unit(four[0], four[1]), unit(four[2], four[3])
     assert uniform_pair(four) == (u, v)
     radius, angle = math.sqrt(-2.0 * math.log(u)), 2.0 * math.pi * (four[2] + 0.5) / 2**32
     assert normal_pair(four) == pytest.approx((radius * math.cos(angle), radius * math.sin(angle)), rel=1e-12)
 
 
-def test_a_candidate_is_accepted_where_its_density_says_so() -> None:
-    taken = refused = 0
+def test_a_proposal_is_accepted_by_the_exact_condition() -> None:
+    accepted = rejected = 0
     for shape in (1.0, 1.2, 2.0, 30.0):
         for normal in np.linspace(-5.0, 5.0, 81).tolist():
             for uniform in [*np.linspace(0.0123, 0.9987, 40).tolist(), 1e-9, 1.0 - 1e-9]:
-                expected = attempted(shape, normal, uniform)
-                taken, refused = taken + (expected is not None), refused + (expected is None)
+                expected = propose(shape, normal, uniform)
+                accepted, rejected = accepted + (expected is not None), rejected + (expected is None)
                 assert gamma_attempt(shape, normal, uniform) == (-1.0 if expected is None else expected)
-    assert min(taken, refused) > 1000
+    assert min(accepted, rejected) > 1000
 
 
 @pytest.mark.parametrize("shape", [1.0, 2.0, 30.0])
-def test_a_candidate_of_exactly_zero_is_refused(shape: float) -> None:
+def test_a_proposal_of_zero_is_rejected(shape: float) -> None:
     for uniform in (1e-9, 0.5, 1.0 - 1e-9):
         assert gamma_attempt(shape, -math.sqrt(9.0 * (shape - 1.0 / 3.0)), uniform) == -1.0
 
@@ -109,10 +109,10 @@ def test_beta_and_gamma_draws_are_their_formulas_to_the_last_bit(a: float, b: fl
         assert boosts(a, b, SOURCE, SCORE, step, 2) == (boost_a, boost_b)
         assert gamma(a, SOURCE, SCORE, step, 2) == x * math.exp(boost_a)
         assert beta(a, b, SOURCE, SCORE, step, 2) == ratio(x, y, boost_a, boost_b, plain=a >= 1.0 <= b)
-    assert longest >= 2  # some first candidates were refused
+    assert longest >= 2  # some first proposals were rejected
 
 
-def test_every_attempt_has_words_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_attempt_uses_different_words(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
     def recorded(*key: int) -> tuple[int, int, int, int]:
@@ -133,16 +133,16 @@ def ratio(x: float, y: float, boost_a: float, boost_b: float, *, plain: bool) ->
     return small / (1.0 + small) if difference < 0.0 else 1.0 / (1.0 + small)
 
 
-def test_the_largest_draw_is_the_last_number_below_one() -> None:
+def test_the_largest_draw_is_the_largest_double_below_one() -> None:
     assert np.nextafter(1.0, 0.0) == BELOW_ONE
     assert beta(1e300, 1.0, SOURCE, SCORE, 1, 0) == BELOW_ONE
     assert beta(1.0, 0.0, SOURCE, SCORE, 1, 0) == BELOW_ONE
 
 
-def test_shapes_of_nothing_are_those_of_a_fair_coin() -> None:
+def test_shapes_of_zero_are_replaced_by_a_small_number() -> None:
     assert draws.not_empty((0.0, 0.0)) == (1e-12, 1e-12)
     assert draws.not_empty((2.0, 0.5)) == (2.0, 0.5)
 
 
-def test_single_precision_takes_its_uniform_numbers_from_the_words_to_spare() -> None:
+def test_single_precision_makes_uniform_numbers_from_unused_words() -> None:
     assert spare_words((1, 2, 3, 4), SOURCE, SCORE, 1, 0, 1) == (2, word(0), 4, word(0))
