@@ -79,7 +79,7 @@ mutants: $(READY)
 
 # Branch coverage of core, estimators, policies and environments by the tests of `interpreted`
 coverage: $(READY)
-	$(BIN)/python mutants/branches.py
+	$(BIN)/python mutants/branch_coverage.py
 
 # The tests of tests/service with more kills, power cuts, histories and replicas
 client: $(READY)

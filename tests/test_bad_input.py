@@ -69,13 +69,13 @@ def test_a_parameter_out_of_range_is_refused(name: str, parameter: str, value: A
         ((1, "1"), "each number in prior must be a number in (0, inf), got '1'"),
     ],
 )
-def test_a_prior_that_is_no_pair_of_positive_numbers_is_refused(name: str, prior: Any, message: str) -> None:
+def test_a_prior_must_be_a_pair_of_positive_numbers(name: str, prior: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError)) as caught:
         db.policy(name, prior=prior)
     assert str(caught.value) == message
 
 
-# what is done, the whole message
+# a call and the whole message of its error
 MESSAGES: list[tuple[Callable[[], object], str]] = [
     (
         lambda: db.policy("aff-otts"),
@@ -183,13 +183,13 @@ MESSAGES: list[tuple[Callable[[], object], str]] = [
 
 
 @pytest.mark.parametrize(("act", "message"), MESSAGES, ids=[message[:60] for _, message in MESSAGES])
-def test_the_message_says_it_all(act: Callable[[], object], message: str) -> None:
+def test_an_error_names_the_argument_the_value_and_what_is_valid(act: Callable[[], object], message: str) -> None:
     with pytest.raises((TypeError, ValueError)) as caught:
         act()
     assert str(caught.value) == message
 
 
-def test_a_name_however_long_is_looked_up_and_quoted_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_beginning_of_a_long_name_is_looked_up_and_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
     monkeypatch.setattr(difflib, "get_close_matches", lambda value, *_, **__: looked.append(value) or [])
     error = errors.unknown("policy", "x" * 10_000, ["ucb"])
@@ -197,14 +197,14 @@ def test_a_name_however_long_is_looked_up_and_quoted_in_part(monkeypatch: pytest
     assert looked == ["x" * 100]
 
 
-def test_the_nearest_name_is_found_or_none() -> None:
+def test_the_most_similar_name_is_suggested_if_there_is_one() -> None:
     known = ["ucb", "sw-ucb", "aff-ucb1"]
     assert errors.nearest("swucb", known) == " Did you mean 'sw-ucb'?"
     assert errors.nearest("thompson", known) == ""
     assert errors.nearest(12, known) == ""
 
 
-def test_numbers_of_numpy_are_numbers() -> None:
+def test_numpy_scalars_are_accepted() -> None:
     assert errors.number("x", np.float32(0.5), 0.0, 1.0) == 0.5
     assert errors.integer("n", np.int8(3), 1) == 3
     assert type(errors.integer("n", np.int8(3), 1)) is int
@@ -216,7 +216,7 @@ def test_a_missing_extra_says_how_to_install_it() -> None:
     assert errors.extra("math", "lab") is math
 
 
-def test_an_extra_that_is_broken_inside_is_not_called_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_an_import_error_inside_of_an_extra_is_not_hidden(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     (tmp_path / "broken_extra.py").write_text("import nowhere_inside")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="No module named 'nowhere_inside'"):

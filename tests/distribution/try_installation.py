@@ -186,13 +186,13 @@ def use_serve(store: str = "sqlite:///fresh.db") -> None:
 
 def look_at_pages(url: str) -> None:
     """Check that all pages, styles and scripts are served and that the playground runs."""
-    pages = [fetch(f"{url}{path}") for path in ("/", "/lab", "/openapi.json")]
+    pages = [fetch(f"{url}{path}") for path in ("/", "/playground", "/openapi.json")]
     (version,) = {found for page in pages for found in re.findall(r"/static/(\w+)/", page)}
     ours = [one.name for one in files("dynabandit.service.web").joinpath("static").iterdir()]
     for name in (*ours, "plotly.js"):
         assert fetch(f"{url}/static/{version}/{name}"), name
     for _ in range(5):  # on a busy machine compilation may exceed the time limit; compiled code is kept
-        events = fetch(f"{url}/lab/run", {"link": LINK})
+        events = fetch(f"{url}/playground/run", {"link": LINK})
         if '"text":"stopped after' not in events:
             break
     assert '"kind":"end"' in events, events[-300:]

@@ -79,6 +79,7 @@ class BaseClient:
             "base_url": url,
             "timeout": number("timeout", timeout, 0.0, math.inf, open_low=True),
             "headers": {} if key is None else {"Authorization": f"Bearer {key}"},
+            "verify": url.startswith("https:"),  # loading certificates takes longer than a request
         }
         self._tries = integer("tries", tries, 1)
 

@@ -1,4 +1,4 @@
-"""Environments: time in, the mean reward of each arm out."""
+"""Environments: the mean reward of each arm at each step."""
 
 from dataclasses import MISSING, fields
 from typing import Any

@@ -1,4 +1,4 @@
-"""A burst of changes in a world that is still before and after."""
+"""Constant means with one burst of changes."""
 
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -37,18 +37,18 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True)
 class Burst(Environment):
-    """Means from U(0, 1) that stand still, but for one stretch of steps in which each arm draws new ones often.
+    """Means drawn from U(0, 1) that are constant, except for one period in which each arm draws new means often.
 
-    A policy that tunes its forgetting to the number of changes forgets too fast before and after.
+    A policy whose forgetting is tuned to the number of changes forgets too fast before and after the burst.
 
     Parameters
     ----------
     arms
-        How many arms.
+        The number of arms.
     first
-        The first step of the burst; with a shorter horizon nothing changes at all.
+        The first step of the burst; with a shorter horizon there are no changes.
     length
-        How many steps the burst lasts.
+        The number of steps of the burst.
     rate
         The probability that an arm draws a new mean at a step of the burst, in [0, 1].
 
@@ -61,7 +61,7 @@ class Burst(Environment):
 
     References
     ----------
-    The opposite of changes that are spread evenly, as the tuning rules of Garivier & Moulines (2011) assume.
+    None; it is the opposite of the evenly spread changes that the tuning rules of Garivier & Moulines (2011) assume.
     """
 
     name: ClassVar[str] = "burst"

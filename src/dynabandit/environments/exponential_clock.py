@@ -55,16 +55,17 @@ def renew(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params, fo
 
 @dataclass(frozen=True, kw_only=True)
 class ExponentialClock(Environment):
-    """Each arm keeps its mean until its clock rings, then draws a new one from U(low, high).
+    """Each arm keeps its mean until its Poisson clock rings, then draws a new mean from U(low, high).
 
     Parameters
     ----------
     rates
-        The rate theta of each arm's Poisson clock, per step; 0 never rings.
+        The rate theta of each arm's Poisson clock per step; with 0 it never rings.
     low, high
         The bounds of each arm's mean, in [0, 1].
     arms
-        How many arms, at least as many as rates, which is the default. More arms take the parameters in turn.
+        The number of arms, at least the number of rates, which is the default. If there are more arms, the parameters
+        are repeated in order.
 
     Examples
     --------
@@ -117,12 +118,12 @@ class ExponentialClock(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class Case1(ExponentialClock):
-    """The paper's Case 1: abrupt changes in [0, 1], rare in odd arms and frequent in even arms.
+    """The paper's Case 1: abrupt changes within [0, 1], rare in odd arms and frequent in even arms.
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
 
     Examples
     --------
@@ -149,12 +150,12 @@ class Case1(ExponentialClock):
 
 @dataclass(frozen=True, kw_only=True)
 class Case2(Case1):
-    """The paper's Case 2: as Case 1, but odd arms in [0.3, 1] and even arms in [0, 0.7].
+    """The paper's Case 2: as Case 1, but with means of odd arms in [0.3, 1] and of even arms in [0, 0.7].
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A needle in a haystack: very many arms, and one that is good."""
+"""Very many arms, one of which is good."""
 
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -41,16 +41,16 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True)
 class Needle(Environment):
-    """Very many arms: one of them is good, and after each period another one may be.
+    """Very many arms, one of which is good; after each period another arm may become the good one.
 
     Parameters
     ----------
     arms
-        How many arms, each equally likely to be the good one.
+        The number of arms; each is equally likely to be the good one.
     low, high
-        The mean of every arm but one, and the mean of that one, in [0, 1].
+        The mean of all arms except the good one, and the mean of the good one, in [0, 1].
     period
-        How many steps the good arm stays; each time all arms have the same chance, the last one too.
+        The number of steps after which the good arm is drawn again from all arms.
 
     Examples
     --------

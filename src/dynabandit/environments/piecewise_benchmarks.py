@@ -1,4 +1,4 @@
-"""PB1 and PB2: the piecewise-stationary benchmarks on which GLR-klUCB was shown."""
+"""PB1 and PB2: the piecewise-stationary benchmarks of GLR-klUCB."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,15 +15,15 @@ SEGMENTS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class PB1(Piecewise):
-    """Three arms and four changes, each of a single arm.
+    """Benchmark 1 of GLR-klUCB: three arms and four changes, each of one arm.
 
     Parameters
     ----------
     arms
         Always 3.
     segment
-        How many steps each of the five segments has. 1,000 makes a horizon of 5,000; the authors' published runs of
-        20,000 steps have 4,000.
+        The number of steps of each of the five segments. 1,000 corresponds to a horizon of 5,000; the authors'
+        published runs have 20,000 steps with segments of 4,000.
 
     Examples
     --------
@@ -55,15 +55,15 @@ class PB1(Piecewise):
 
 @dataclass(frozen=True, kw_only=True)
 class PB2(PB1):
-    """Three arms and four changes, each of all arms.
+    """Benchmark 2 of GLR-klUCB: three arms and four changes, each of all arms.
 
     Parameters
     ----------
     arms
         Always 3.
     segment
-        How many steps each of the five segments has. 1,000 makes a horizon of 5,000; the authors' published runs of
-        20,000 steps have 4,000.
+        The number of steps of each of the five segments. 1,000 corresponds to a horizon of 5,000; the authors'
+        published runs have 20,000 steps with segments of 4,000.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Drift: random walks inside [0, 1], by reflection or through the logistic function."""
+"""Drift: random walks in [0, 1], by reflection or through the logistic function."""
 
 import math
 from dataclasses import dataclass, field
@@ -70,14 +70,14 @@ def logistic_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params:
 
 @dataclass(frozen=True, kw_only=True)
 class ReflectedWalk(Environment):
-    """Each mean is a random walk that is reflected at 0 and 1; in the long run it is uniform.
+    """Each mean is a random walk reflected at 0 and 1, with a uniform stationary distribution.
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
     variance
-        Of one step of the walk.
+        The variance of one step of the walk.
 
     Examples
     --------
@@ -107,14 +107,14 @@ class ReflectedWalk(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticWalk(ReflectedWalk):
-    """Each mean is the logistic function of a random walk; in the long run it nears 0 or 1.
+    """Each mean is the logistic function of a random walk; in the long run it approaches 0 or 1.
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
     variance
-        Of one step of the walk.
+        The variance of one step of the walk.
 
     Examples
     --------
@@ -135,12 +135,12 @@ class LogisticWalk(ReflectedWalk):
 
 @dataclass(frozen=True, kw_only=True)
 class Case3(ReflectedWalk):
-    """The paper's Case 3: a reflected random walk with variance 0.0001.
+    """The paper's Case 3: reflected random walks with variance 0.0001.
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
 
     Examples
     --------
@@ -160,12 +160,12 @@ class Case3(ReflectedWalk):
 
 @dataclass(frozen=True, kw_only=True)
 class Case4(LogisticWalk):
-    """The paper's Case 4: the logistic function of a random walk with variance 0.001.
+    """The paper's Case 4: logistic functions of random walks with variance 0.001.
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""An environment that was recorded: how often each arm paid, period by period."""
+"""Means recorded from data: the success rate of each arm in each period."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,14 +28,16 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recorded(Environment):
-    """Recorded rates: in each period, a reward is one of the outcomes that an arm had then, drawn at random.
+    """Rates recorded from data: a reward in a period is one of the arm's outcomes in that period, drawn at random.
+
+    `dynabandit.offline.flights` provides such rates for one year of flights.
 
     Parameters
     ----------
     rates
-        An array of periods x arms with the share of outcomes that were good, in [0, 1].
+        An array (periods, arms) with the share of successes, in [0, 1].
     period
-        How many steps a period lasts.
+        The number of steps per period.
 
     Examples
     --------
@@ -46,7 +48,7 @@ class Recorded(Environment):
 
     References
     ----------
-    Recorded by the user; `dynabandit.offline.flights` has those of a year of flights.
+    None; the rates are provided by the user.
     """
 
     name: ClassVar[str] = "recorded"

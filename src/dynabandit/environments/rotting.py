@@ -1,4 +1,4 @@
-"""Rot: arms that are best when they are fresh."""
+"""Means that decay with time."""
 
 import math
 from dataclasses import dataclass
@@ -42,19 +42,18 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True)
 class Rotting(Environment):
-    """Means that decay by halves, each arm at a pace of its own, so that the first leader need not be the last one.
+    """Means that decay exponentially, each arm with its own half-life, so that the best arm changes.
 
-    Arms rot with time, played or not (restless). Arms that rot with their plays (rested) would need an environment that
-    knows what was played, and a regret that counts what a choice spoils; neither is so here.
+    Arms decay with time, whether they are played or not (restless bandit).
 
     Parameters
     ----------
     arms
-        How many arms.
+        The number of arms.
     low, high
-        The bounds of each arm's first mean, uniform between them, in [0, 1].
+        The bounds of the initial mean of each arm, which is uniform between them, in [0, 1].
     fastest, slowest
-        The bounds of each arm's half-life in steps, log-uniform between them, at least 1.
+        The bounds of the half-life of each arm in steps, which is log-uniform between them, at least 1.
 
     Examples
     --------
@@ -65,7 +64,7 @@ class Rotting(Environment):
 
     References
     ----------
-    Levine, Crammer & Mannor (2017), Rotting bandits. NIPS. There, arms rot with their plays.
+    Levine, Crammer & Mannor (2017), Rotting bandits. NIPS. There, arms decay with their plays (rested bandit).
     """
 
     name: ClassVar[str] = "rotting"

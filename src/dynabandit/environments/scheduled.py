@@ -1,4 +1,4 @@
-"""Environments that follow a given plan: fixed means, a few changes, or a whole path."""
+"""Means given by the user: constant, piecewise constant, or a path for each step."""
 
 import bisect
 from collections.abc import Sequence
@@ -71,7 +71,7 @@ def _dimensions(values: Any) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Fixed(Environment):
-    """Means that never change.
+    """Constant means.
 
     Parameters
     ----------
@@ -111,12 +111,12 @@ class Fixed(Environment):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Path(Environment):
-    """A trajectory of the user's own, step by step.
+    """A path of means given by the user for each step.
 
     Parameters
     ----------
     means
-        An array of steps x arms with the mean rewards, in [0, 1].
+        An array (steps, arms) with the mean rewards, in [0, 1].
 
     Examples
     --------
@@ -127,7 +127,7 @@ class Path(Environment):
 
     References
     ----------
-    Recorded or drawn by the user.
+    None; the means are provided by the user.
     """
 
     name: ClassVar[str] = "path"
@@ -152,14 +152,14 @@ class Path(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class Piecewise(Environment):
-    """Means that stand still between given steps.
+    """Means that are constant between given steps.
 
     Parameters
     ----------
     starts
-        The first step of each segment; the first one is 1.
+        The first step of each segment; the first segment starts at 1.
     means
-        An array of segments x arms with the mean rewards, in [0, 1].
+        An array (segments, arms) with the mean rewards, in [0, 1].
 
     Examples
     --------
@@ -202,7 +202,8 @@ class Piecewise(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class SmallChanges(Piecewise):
-    """Three arms and two changes: the third arm is the best one for 3000 <= t < 5000.
+    """The paper's example with a small number of changes: three arms, of which the third is the best for 3000 <= t <
+    5000.
 
     Parameters
     ----------

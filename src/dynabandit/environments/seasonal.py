@@ -1,4 +1,4 @@
-"""Seasons: arms that rise and fall, one after the other."""
+"""Sinusoidal means."""
 
 import math
 from dataclasses import dataclass
@@ -32,18 +32,18 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True)
 class Seasonal(Environment):
-    """Means that swing like a sine, all with one period; the arms' peaks are spread evenly over it.
+    """Sinusoidal means with a common period; the peaks of the arms are evenly spaced over the period.
 
     Parameters
     ----------
     arms
-        How many arms; each is the best for a part of the period, one after the other.
+        The number of arms; each is the best for a part of the period.
     period
-        Of one swing, in steps, at least 1.
+        The period in steps, at least 1.
     middle
-        The mean around which all arms swing, in [0, 1].
+        The average of the means over a period, in [0, 1].
     amplitude
-        How far they swing to either side, at most to 0 or 1.
+        The amplitude of the means; they must stay in [0, 1].
 
     Examples
     --------
@@ -54,8 +54,8 @@ class Seasonal(Environment):
 
     References
     ----------
-    Sinusoidal arms are the usual smooth world, as in Besbes, Gur & Zeevi (2014), Stochastic multi-armed-bandit problem
-    with non-stationary rewards. NIPS.
+    Sinusoidal arms are a common smooth environment, as in Besbes, Gur & Zeevi (2014), Stochastic multi-armed-bandit
+    problem with non-stationary rewards. NIPS.
     """
 
     name: ClassVar[str] = "seasonal"

@@ -1,4 +1,4 @@
-"""Estimators: the rewards of one arm in, a belief about its mean out."""
+"""Estimators: the rewards of one arm -> an estimate of its mean."""
 
 from dynabandit.estimators.adaptive_forgetting import AdaptiveForgetting
 from dynabandit.estimators.base import Belief, Estimator

@@ -112,22 +112,22 @@ def belief(state: AdaptiveState) -> Belief:
 
 
 class AdaptiveForgetting(Estimator):
-    """Mean and variance under a forgetting factor that learns how fast the arm changes.
+    """Mean and variance with a forgetting factor that adapts to the rate of change.
 
-    After each reward the factor takes one step of gradient descent on the squared error (or the Bernoulli
-    negative log-likelihood) with which the previous mean predicted that reward. In a still world the factor
-    stays near 1; after a change it falls, and the past is forgotten.
+    After each reward, the factor takes one step of gradient descent on the squared error (or the Bernoulli negative
+    log-likelihood) of the previous mean as a prediction of that reward. While the mean is constant the factor stays
+    near 1; after a change it falls, and old rewards lose their weight. Use it if the rate of change is unknown.
 
     Parameters
     ----------
     step_size
-        How far the forgetting factor moves after a reward: the paper's eta, or ``"variance-scaled"`` for its eta_4,
-        0.0001 over the estimated variance.
+        The step size of the gradient descent: the paper's eta, or ``"variance-scaled"`` for its eta_4, 0.0001 divided
+        by the estimated variance.
     floor
-        The smallest forgetting factor that is allowed, in [0, 1]. The paper uses 0; Bodenham & Adams' package uses 0.6.
+        The minimum forgetting factor, in [0, 1]; 0 in the paper, 0.6 in the package of Bodenham & Adams.
     loss
-        The error of a prediction that forgetting makes small: ``"squared-error"``, the paper's choice, or
-        ``"bernoulli"``, the negative log-likelihood.
+        The loss that the gradient descent minimises: ``"squared-error"`` as in the paper, or ``"bernoulli"``, the
+        negative log-likelihood.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class AdaptiveForgetting(Estimator):
     >>> round(estimate.mean, 2), round(estimate.forgetting, 2)
     (0.64, 0.52)
 
-    A sample mean of the same rewards would still be at 0.13.
+    The sample mean of the same rewards is 0.13.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""What every estimator is: rewards of one arm in, a belief about its mean out."""
+"""The estimator contract: the rewards of one arm -> an estimate of its mean."""
 
 import math
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Fixed forgetting: the weight of a reward falls by a constant factor with each newer one."""
+"""Fixed forgetting: the weight of a reward decreases by a constant factor with each newer reward."""
 
 import math
 from typing import NamedTuple
@@ -46,12 +46,14 @@ def belief(state: DiscountedSums, forgetting: float) -> Belief:
 
 
 class FixedForgetting(Estimator):
-    """Mean and variance with weights that fall geometrically with age.
+    """Mean and variance with weights that decrease geometrically with the age of a reward.
+
+    Use it if the rate of change is known.
 
     Parameters
     ----------
     forgetting
-        The factor per reward, in [0, 1]; 1 is the sample mean, 0 sees only the latest reward.
+        The factor per reward, in [0, 1]; 1 gives the sample mean, 0 the latest reward.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The sample mean: every reward counts the same, for ever."""
+"""The sample mean: all rewards have the same weight."""
 
 import math
 from typing import NamedTuple
@@ -41,10 +41,10 @@ def belief(sums: Sums) -> Belief:
 
 
 class SampleMean(Estimator):
-    """Mean and variance of all rewards so far, each with the same weight.
+    """Mean and variance of all rewards so far with equal weights.
 
-    Right for an arm that never changes, and slow to follow one that does: after n rewards a new one moves
-    the estimate by 1/n.
+    Use it for constant means. It reacts slowly to changes: after n rewards, a new reward changes the mean by 1/n of its
+    deviation.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A sliding window: the latest rewards count fully, older ones not at all."""
+"""A sliding window: the latest rewards have the same weight, older ones have none."""
 
 from collections import deque
 
@@ -22,12 +22,14 @@ def retract(state: Sums, reward: float) -> Sums:
 
 
 class SlidingWindow(Estimator):
-    """Mean and variance of the latest rewards, at a cost that does not depend on the window's length.
+    """Mean and variance of the latest rewards, at a cost that does not depend on the window length.
+
+    Use it if the time between changes is known.
 
     Parameters
     ----------
     window
-        How many rewards to keep, at least 1.
+        The number of rewards in the window, at least 1.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Policies: beliefs about the arms in, the chosen arm out."""
+"""Policies: choose an arm from the state of all arms."""
 
 from dataclasses import fields
 from typing import Any

@@ -1,4 +1,4 @@
-"""AFF-d-Greedy: the best adaptive mean; any arm when the leader's forgetting factor has just moved."""
+"""AFF-d-Greedy: the largest adaptive mean; a random arm if its forgetting factor has just changed."""
 
 import math
 from dataclasses import dataclass
@@ -55,20 +55,20 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AffDGreedy(AdaptivePolicy):
-    r"""Play the arm with the best adaptive mean, unless its forgetting factor has just moved by d or more.
+    r"""Play the arm with the largest adaptive mean, or a random arm if its forgetting factor has just changed by d or
+    more.
 
-    A forgetting factor that moves says that the arm is changing, and that it is time to look around: then
-    any arm is played.
+    A change of the forgetting factor indicates that the mean of the arm is changing, so the policy explores.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
     threshold
-        The paper's d, in [0, 1]; 0 always explores. By default it is the step size, as the paper suggests;
-        with the variance-scaled step size, the step size that the latest update used.
+        The paper's d, in [0, 1]; 0 always explores. The default is the step size, as the paper suggests; with the
+        variance-scaled step size, the step size of the latest update.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -78,18 +78,18 @@ class AffDGreedy(AdaptivePolicy):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
+    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
+    is kept in [floor, 1]:
 
     .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
 
     .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
 
-    The arm with the largest m / w is played, or any arm where the factor of that arm has just moved:
+    The arm with the largest m / w is played, or a random arm if the factor of that arm has just changed:
 
     .. math:: | \lambda_{t - 1} - \lambda_{t - 2} | \geq d
 
-    Cost of a step: O(log K), since a score stands still while its arm is not played.
+    Cost per step: O(log K), because a score changes only when its arm is played.
 
     References
     ----------

@@ -44,19 +44,20 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AffKLUCB(AdaptivePolicy):
-    r"""UCB on the adaptive mean with a Kullback-Leibler bound in place of Hoeffding's.
+    r"""UCB on the adaptive mean with a Kullback-Leibler bound in place of the Hoeffding bound.
 
-    It is `AffUCB2Growing` with the tighter bound: the largest q with n kl(mean, q) <= -log(confidence), where n is the
-    effective size, w^2 / k, which shrinks towards 1 while an arm waits.
+    It is `AffUCB2Growing` with a tighter bound: the largest q with n kl(mean, q) <= -log(confidence), where n is the
+    effective size w^2 / k, which decreases towards 1 while an arm is idle. Use it with 50 arms or more. After a long
+    constant period it may never detect that the worst arm has become the best.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
     confidence
-        The probability with which a mean may be above its bound, in (0, 1]; 0.05 as in the paper's appendix.
+        The probability that a mean exceeds its bound, in (0, 1]; 0.05 as in the appendix of the paper.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -66,19 +67,19 @@ class AffKLUCB(AdaptivePolicy):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
+    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
+    is kept in [floor, 1]:
 
     .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
 
     .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
 
-    The score of an arm, with an effective size n that shrinks while the arm is idle:
+    The score of an arm, with an effective size n that decreases while the arm is idle:
 
     .. math:: \max \left\{ q : n \, \mathrm{kl}\left( \frac{m}{w}, q \right) \leq - \log \mathrm{confidence} \right\},
         \quad n = \max\left( 1, \; \lambda^{\mathrm{idle} / K} \frac{w^2}{k} \right)
 
-    Cost of a step: O(K), with a root to find for each arm.
+    Cost per step: O(K), with one root finding per arm.
 
     References
     ----------

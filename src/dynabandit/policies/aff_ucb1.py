@@ -1,4 +1,4 @@
-"""AFF-UCB1: the adaptive mean, and a bonus that grows while an arm waits."""
+"""AFF-UCB1: the adaptive mean with a bonus that grows while an arm is idle."""
 
 import functools
 import math
@@ -64,19 +64,19 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AffUCB1(AdaptivePolicy):
-    r"""UCB on the adaptive mean; the bonus of an idle arm grows like idle^(1/K).
+    r"""UCB on the adaptive mean, with a bonus of idle arms that grows like idle^(1/K).
 
-    As printed in the paper, the bonus of an idle arm is proportional to its estimated standard deviation. An
-    arm whose burn-in gave equal rewards only has none, and gets no bonus at all. `variance_floor` mends that.
+    As printed in the paper, the bonus of an idle arm is proportional to its estimated standard deviation. If all
+    burn-in rewards of an arm were equal, the estimate is 0 and the arm gets no bonus; `variance_floor` avoids this.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
     variance_floor
-        The least variance in the bonus of an idle arm, in [0, 1]; 0 is the paper's formula.
+        The minimum variance in the bonus of an idle arm, in [0, 1]; 0 is the paper's formula.
     burn_in
-        How often each arm is played at first, so that a variance can be estimated; 10 in the paper.
+        The number of plays of each arm before the policy decides, so that a variance can be estimated; 10 in the paper.
 
     Examples
     --------
@@ -86,20 +86,20 @@ class AffUCB1(AdaptivePolicy):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
+    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
+    is kept in [floor, 1]:
 
     .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
 
     .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
 
-    The score of an arm, with s^2 its adaptive variance:
+    The score of an arm, where s^2 is its adaptive variance:
 
     .. math:: \frac{m}{w} + \sqrt{\frac{- \log 0.05}{2 w^2 / k}} \quad \text{if it was just played}
 
     .. math:: \frac{m}{w} + \sqrt{\frac{s^2}{w}} \; \mathrm{idle}^{1 / K} \quad \text{else}
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""AFF-UCB2 as printed, and a variant whose bonus does grow."""
+"""AFF-UCB2 as printed in the paper, and a variant with a bonus that grows while an arm is idle."""
 
 import math
 from dataclasses import dataclass
@@ -59,18 +59,18 @@ def growing_learn(state: PolicyState, arm: int, reward: Reward, params: AffParam
 
 @dataclass(frozen=True, kw_only=True)
 class AffUCB2(AdaptivePolicy):
-    r"""UCB on the adaptive mean with the effective size w^2 / k, exactly as the paper prints it.
+    r"""UCB on the adaptive mean with the effective size w^2 / k, as printed in the paper.
 
-    The paper discounts w by lambda and k by lambda^2 while an arm waits, meaning its bonus to grow. The two
-    discounts cancel, and the bonus stands still. With many arms that little exploration serves well; with few
-    arms an arm that was left is hardly ever tried again. `AffUCB2Growing` is what the text describes.
+    The paper discounts w by lambda and k by lambda^2 while an arm is idle, so that its bonus grows. The two discounts
+    cancel, and the bonus stays constant. Use it with 50 arms or more, where little exploration is best. With few arms
+    an idle arm is rarely tried again; `AffUCB2Growing` implements what the text of the paper describes.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -80,8 +80,8 @@ class AffUCB2(AdaptivePolicy):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
+    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
+    is kept in [floor, 1]:
 
     .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
 
@@ -91,7 +91,7 @@ class AffUCB2(AdaptivePolicy):
 
     .. math:: \frac{m}{w} + \sqrt{\frac{- \log 0.05}{2 w^2 / k}}
 
-    Cost of a step: O(log K), since a score stands still while its arm is not played.
+    Cost per step: O(log K), because a score changes only when its arm is played.
 
     References
     ----------
@@ -107,16 +107,17 @@ class AffUCB2(AdaptivePolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class AffUCB2Growing(AdaptivePolicy):
-    r"""AFF-UCB2 repaired: k is discounted by lambda as w is, so the bonus of an idle arm grows.
+    r"""AFF-UCB2 with a bonus that grows while an arm is idle: k is discounted by lambda, as w is.
 
-    The bonus grows like lambda^(-idle / 2K), up to the bonus of a single observation.
+    The bonus grows like lambda^(-idle / 2K), up to the bonus of a single observation. Use it in place of `AffUCB2` with
+    few arms.
 
     Parameters
     ----------
     step_size, floor, loss
-        Of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -126,23 +127,23 @@ class AffUCB2Growing(AdaptivePolicy):
 
     Notes
     -----
-    The estimator of each arm, updated at its rewards y with the old values on the right, and the factor kept in
-    [floor, 1]:
+    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
+    is kept in [floor, 1]:
 
     .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
 
     .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
 
-    The score of an arm, its bonus never above that of a single observation:
+    The score of an arm, with a bonus that never exceeds that of a single observation:
 
     .. math:: \frac{m}{w} + \lambda^{- \mathrm{idle} / (2 K)} \sqrt{\frac{- \log 0.05}{2 w^2 / k}}
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------
-    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.2.2, and
-    ``docs/paper-notes.md`` for the repair.
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.2.2, and ``docs/paper-notes.md``
+    for the correction.
     """
 
     name: ClassVar[str] = "aff-ucb2-growing"

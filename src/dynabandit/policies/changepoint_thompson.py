@@ -1,4 +1,4 @@
-"""Change-point TS: Thompson sampling that reckons with every moment at which an arm may have changed."""
+"""Change-point TS: Thompson sampling with a posterior of the time of each arm's last change."""
 
 import math
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ __all__ = ["ChangepointTS"]
 SLOTS = ("latest", "particles")  # latest: the count of all rewards when the arm had its latest one
 LATEST, PARTICLES = range(2)
 HEAD = len(SLOTS)  # then the fresh probability under each rate, then the particles, the longest run first
-# Equally likely at first, where the rate is to be learnt. A run that has lasted long needs little doubt to end; larger
-# rates send idle arms back to their prior so fast that many arms are explored for ever (docs/baselines-forgetting.md).
+# Equally likely a priori, if the rate is learned. With larger rates idle arms return to their prior so fast that many
+# arms are explored forever (docs/baselines-forgetting.md).
 RATES = (1e-3, 1e-4, 1e-5, 1e-6)
 LEARNT = "learnt"
 LARGEST_RATE = 0.5  # of what follows from more changes than steps
@@ -160,29 +160,30 @@ def make_room(memory: np.ndarray, arm: int, params: Params) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangepointTS(HorizonTuned):
-    r"""Change-point Thompson sampling: draw when an arm last changed, then its mean from what it gave since.
+    r"""Change-point Thompson sampling: draw the time of an arm's last change, then its mean from the rewards since.
 
-    The law of each arm's run length is Bayesian online change-point detection, and exact while an arm has no more than
-    `particles` rewards; then the least likely run is given up for each new one. (The paper resamples; here, learning
-    draws no random numbers.) Arms switch by themselves, the paper's per-arm switching. Time moves with the rewards of
-    all arms. A step costs up to `particles` operations for each arm.
+    The distribution of an arm's run length comes from Bayesian online change-point detection. It is exact while an arm
+    has at most `particles` rewards; after that, the least likely run is dropped for each new one. (The paper resamples;
+    here learning draws no random numbers.) Arms change independently, the paper's per-arm switching. Time moves with
+    the rewards of all arms. Use it for large changes after long constant periods with few arms.
 
     Parameters
     ----------
     rate
         The probability that an arm changes at a step, in (0, 1). ``"learnt"`` learns it from the rewards of the arm:
-        1e-3, 1e-4, 1e-5 or 1e-6, each equally likely at first. None takes `changes` over `horizon`.
+        1e-3, 1e-4, 1e-5 or 1e-6, with equal prior probabilities. None uses `changes` / `horizon`.
     particles
-        How many different runs each arm keeps, at least 2.
+        The maximum number of runs per arm, at least 2.
     changes
-        Where `rate` is None, how often the best arm is expected to change; by default a simulation counts it on its
-        path, and 1 is the form that does not look.
+        Used if `rate` is None: the expected number of changes of the best arm. By default a simulation counts them on
+        its path, which is not possible in practice; `changes=1` does not use the path.
     horizon
-        Where `rate` is None, how many steps are expected; a simulation takes its own.
+        Used if `rate` is None: the expected number of steps; a simulation uses its own horizon.
     prior
         The Beta prior of a mean after a change, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -195,14 +196,14 @@ class ChangepointTS(HorizonTuned):
 
     Notes
     -----
-    A run is what an arm gave since a possible change. A reward y multiplies the weight p of each run by how likely
-    the run made it, and a step ends a run with the probability h, the rate:
+    A run consists of the rewards of an arm since a possible change. A reward y multiplies the weight p of each run by
+    its likelihood under the run, and a step ends a run with probability h, the rate:
 
     .. math:: p_r \leftarrow (1 - h) \, p_r \; P(y \mid S_r, F_r), \quad P(1 \mid S, F) = \frac{a + S}{a + b + S + F}
 
-    The score is a draw from Beta(a + S, b + F) of a run that was itself drawn by these weights.
+    The score is a draw from Beta(a + S, b + F) of a run that is drawn with these weights.
 
-    Cost of a step: O(K x particles).
+    Cost per step: O(K x particles).
 
     References
     ----------

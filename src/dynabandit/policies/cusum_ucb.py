@@ -1,4 +1,4 @@
-"""CUSUM-UCB: UCB that starts an arm again when its rewards walk away from their first mean."""
+"""CUSUM-UCB: UCB that restarts an arm when a CUSUM test detects a change of its mean."""
 
 import math
 from dataclasses import dataclass
@@ -57,28 +57,28 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class CusumUCB(HorizonTuned, SampleMeanPolicy):
-    r"""UCB that restarts an arm when a two-sided CUSUM test finds that its mean is no longer that of its first plays.
+    r"""UCB that restarts an arm when a two-sided CUSUM test detects that its mean differs from that of its first plays.
 
-    Now and then any arm is played, so that arms that look bad are tested too.
+    With a small probability a random arm is played, so that arms with small means are tested too.
 
     Parameters
     ----------
     drift
-        The paper's epsilon in [0, 1]: what a mean may move without an alarm.
+        The paper's epsilon in [0, 1]: changes of a mean up to this size cause no alarm.
     reference_plays
-        The paper's M: so many first plays of an arm give the mean that later ones are compared with.
+        The paper's M: the number of first plays of an arm whose mean later plays are compared with.
     threshold
         The paper's h, at least 0; by default log(horizon / changes).
     exploration
-        The paper's alpha in [0, 1], how often any arm is played; by default
-        sqrt(changes / horizon log(horizon / changes)).
+        The paper's alpha in [0, 1]: the probability of playing a random arm; by default sqrt(changes / horizon
+        log(horizon / changes)).
     changes
-        How many changes are expected; by default a simulation counts how often the best arm changes on its path, and
-        1 is the form that does not look.
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        How many steps there will be; a simulation takes its own.
+        The expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -88,17 +88,16 @@ class CusumUCB(HorizonTuned, SampleMeanPolicy):
 
     Notes
     -----
-    After M plays of an arm with the mean r, each reward y moves two walks, for a rise and for a fall:
+    After M plays of an arm with mean r, each reward y updates two statistics, for an increase and for a decrease:
 
     .. math:: g^{+} \leftarrow \max(0, \; g^{+} + y - r - \varepsilon), \quad g^{-} \leftarrow \max(0, \; g^{-} + r -
         y - \varepsilon)
 
-    The arm starts again when one of them reaches the threshold. With n the plays of all arms since their restarts,
-    the score is
+    The arm restarts when one of them reaches the threshold. With n plays of all arms since their restarts, the score is
 
     .. math:: \bar{x} + \sqrt{\frac{\log n}{N}}
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------

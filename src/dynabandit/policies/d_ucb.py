@@ -1,4 +1,4 @@
-"""D-UCB: upper confidence bounds from discounted averages, where every arm decays with every reward."""
+"""D-UCB: upper confidence bounds on discounted means; all arms are discounted with each reward."""
 
 import math
 from dataclasses import dataclass
@@ -85,23 +85,24 @@ def belief(column: np.ndarray, shared: np.ndarray, discount: float) -> Belief:
 
 @dataclass(frozen=True, kw_only=True)
 class DUCB(DiscountTuned):
-    r"""Discounted UCB: all arms forget at the same constant rate, whether they are played or not.
+    r"""Discounted UCB: the rewards of all arms are discounted at the same constant rate, whether they are played or
+    not.
 
-    The decay moves with the rewards of all arms. In a simulation every step has its reward; in a `Bandit`, a
-    choice whose reward is still to come discounts nothing yet. An arm's effective size is its discounted count
-    of rewards.
+    The discount is applied with each reward of any arm. In a simulation each step has a reward; in a `Bandit`, a
+    decision whose reward has not arrived yet discounts nothing. The effective size of an arm is its discounted number
+    of rewards. A baseline of the literature; with many arms it explores too much.
 
     Parameters
     ----------
     discount
-        The factor per reward of any arm, in (0, 1]; by default 1 - sqrt(changes / horizon) / 4.
+        The discount factor per reward of any arm, in (0, 1]; by default 1 - sqrt(changes / horizon) / 4.
     changes
-        How often the best arm is expected to change; by default a simulation counts it on its path, knowledge that no
-        real user has, and 1 is the form that does not look.
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        How many steps the changes are expected in; a simulation takes its own.
+        The expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -117,7 +118,7 @@ class DUCB(DiscountTuned):
 
     .. math:: \bar{x}_t(a) + 2 \sqrt{\frac{0.6 \, \log n_t}{N_t(a)}}
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""D-TS: Thompson sampling on discounted counts, where every arm decays with every reward."""
+"""D-TS: Thompson sampling on discounted counts; all arms are discounted with each reward."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -63,26 +63,27 @@ def decay(memory: np.ndarray, shared: np.ndarray, discount: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class DiscountedTS(DiscountTuned):
-    r"""Discounted Thompson sampling: all arms forget at the same constant rate, whether they are played or not.
+    r"""Discounted Thompson sampling: all arms are discounted at the same constant rate, whether they are played or not.
 
-    What an arm forgets gives way to its prior, so that an arm left alone is tried again. The decay moves with the
-    rewards of all arms, as in `DUCB`. A reward between 0 and 1 counts as that part of a success, where the paper tosses
-    a coin.
+    The posterior of an idle arm approaches its prior, so the arm is tried again. The discount is applied with each
+    reward of any arm, as in `DUCB`. A reward between 0 and 1 counts as a fraction of a success, where the paper draws a
+    Bernoulli reward.
 
     Parameters
     ----------
     discount
-        The factor per reward of any arm, in (0, 1]. The paper leaves it to the user; without one, it follows the rule
-        of D-UCB, 1 - sqrt(Y / T) / 4 for T steps and Y changes.
+        The discount factor per reward of any arm, in (0, 1]. The paper does not state it; the default is the rule of
+        D-UCB, 1 - sqrt(Y / T) / 4 for T steps and Y changes.
     changes
-        Y, how often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
-        form that does not look.
+        Y, the expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        T, how many steps are expected; a simulation takes its own.
+        T, the expected number of steps; a simulation uses its own horizon.
     prior
-        The Beta prior of every arm, a pair of positive numbers; it does not decay.
+        The Beta prior of each arm, a pair of positive numbers; it is not discounted.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -92,11 +93,11 @@ class DiscountedTS(DiscountTuned):
 
     Notes
     -----
-    The score is a draw from Beta(a + S, b + F), where every reward y discounts the counts of all arms:
+    The score is a draw from Beta(a + S, b + F); each reward y discounts the counts of all arms:
 
     .. math:: S \leftarrow \gamma S + y \, 1[\text{played}], \quad F \leftarrow \gamma F + (1 - y) \, 1[\text{played}]
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------

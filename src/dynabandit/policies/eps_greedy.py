@@ -1,4 +1,4 @@
-"""eps-Greedy: the best sample mean, and now and then any arm."""
+"""eps-Greedy: the largest sample mean, or a random arm with probability epsilon."""
 
 import math
 from dataclasses import dataclass
@@ -45,14 +45,16 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class EpsGreedy(SampleMeanPolicy):
-    r"""Play the arm with the best sample mean; with probability epsilon, any arm.
+    r"""Play the arm with the largest sample mean, or a random arm with probability epsilon.
+
+    A simple baseline. It never forgets, and the cost of exploration does not decrease with time.
 
     Parameters
     ----------
     epsilon
         The probability of exploring, in [0, 1].
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -62,11 +64,11 @@ class EpsGreedy(SampleMeanPolicy):
 
     Notes
     -----
-    With probability epsilon any arm, else the best sample mean of the rewards so far:
+    With probability epsilon a random arm, otherwise the arm with the largest sample mean:
 
     .. math:: a_t = \arg\max_a \bar{x}_t(a)
 
-    Cost of a step: O(log K), since a mean stands still while its arm is not played.
+    Cost per step: O(log K), because a mean changes only when its arm is played.
 
     References
     ----------

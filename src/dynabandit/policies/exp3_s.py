@@ -1,4 +1,4 @@
-"""Exp3.S: exponential weights that share, so that no arm is forgotten for good."""
+"""Exp3.S: exponential weights that share a part of their sum at each step."""
 
 import math
 from dataclasses import dataclass
@@ -70,27 +70,29 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Exp3S(HorizonTuned, SampleMeanPolicy):
-    r"""Exp3.S: draw an arm by exponential weights; each step, every weight gets a small share of their sum.
+    r"""Exp3.S: draw an arm from exponential weights, which get a small share of their sum at each step.
 
-    Made for rewards that an opponent chooses, and measured against the best sequence of arms with few switches. A
-    reward counts by the probability of its arm when it is learnt, which in a simulation is that of the decision; in a
-    `Bandit`, rewards that come late count by the weights of then, and paused or removed arms keep their share of the
-    weights, so that the rewards of the others count for too much. For arms that come and go, take another policy.
+    It has guarantees for rewards chosen by an adversary, relative to the best sequence of arms with few changes. Use it
+    only in such environments; elsewhere it has much regret. A reward is weighted by the probability of its arm when it
+    is learned, which in a simulation is the probability of the decision. In a `Bandit`, late rewards are weighted by
+    later probabilities, and paused or removed arms keep their share of the weights, so the rewards of other arms get
+    too much weight. If arms are added or removed, use another policy.
 
     Parameters
     ----------
     exploration
-        The paper's gamma, in (0, 1]: how much of each decision is uniform chance.
+        The paper's gamma, in (0, 1]: the probability of a uniformly random decision.
     sharing
-        The paper's alpha, in (0, 1]: how much of the sum goes to all weights.
+        The paper's alpha, in (0, 1]: the share of the sum of all weights that is added to each weight.
     changes
-        Y, how often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
-        form that does not look. What is not given above follows from the paper's corollaries: alpha = 1 / T and
-        gamma = sqrt(K ((Y + 1) log(K T) + e) / ((e - 1) T)), or gamma = sqrt(K log(K T) / T) where Y is 1.
+        Y, the expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path. Parameters above that are not given follow from the
+        paper's corollaries: alpha = 1 / T and gamma = sqrt(K ((Y + 1) log(K T) + e) / ((e - 1) T)), or gamma = sqrt(K
+        log(K T) / T) if Y is 1.
     horizon
-        T, how many steps are expected; a simulation takes its own.
+        T, the expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -100,14 +102,14 @@ class Exp3S(HorizonTuned, SampleMeanPolicy):
 
     Notes
     -----
-    With weights v, the probability of each arm, and the update after a reward y of the arm that was played:
+    With weights v, the probability of each arm and the update after a reward y of the arm that was played are
 
     .. math:: p_a = (1 - \gamma) \frac{v_a}{\sum_b v_b} + \frac{\gamma}{K}
 
     .. math:: v_a \leftarrow v_a \exp\left( \frac{\gamma}{K} \frac{y}{p_a} 1[\text{played}] \right) + \frac{e
         \alpha}{K} \sum_b v_b
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""f-dsw TS: two posteriors for each arm, one that fades and one that looks at its latest rewards."""
+"""f-dsw TS: Thompson sampling with a discounted and a sliding-window posterior per arm."""
 
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -62,24 +62,25 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class FDSWTS(Policy):
-    r"""f-discounted-sliding-window Thompson sampling: combine a draw from a fading and from a hot posterior.
+    r"""Thompson sampling that combines a draw from a discounted posterior with one from a sliding-window posterior.
 
-    The historic posterior is that of `DiscountedTS`, where all arms fade. The hot one counts the latest rewards of the
-    arm itself, however long ago they were.
+    The historic posterior is that of `DiscountedTS`, where all arms are discounted. The hot posterior uses the latest
+    rewards of the arm itself, however old they are.
 
     Parameters
     ----------
     combine
-        The paper's f: ``"max"`` is optimistic, ``"min"`` pessimistic, and ``"mean"`` between them.
+        The paper's f: ``"max"`` is optimistic, ``"min"`` is pessimistic, and ``"mean"`` is in between.
     discount
-        The historic factor per reward of any arm, in (0, 1].
+        The discount factor of the historic posterior per reward of any arm, in (0, 1].
     window
-        How many rewards of an arm its hot posterior counts. The defaults are those of the authors' synthetic worlds of
-        1,000 steps for max and mean; for min they took 0.95 and 75.
+        The number of latest rewards of an arm in its hot posterior. The defaults are those of the authors' synthetic
+        environments of 1,000 steps for max and mean; for min they used 0.95 and 75.
     prior
-        The Beta prior of both posteriors of every arm, a pair of positive numbers.
+        The Beta prior of both posteriors of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -94,7 +95,7 @@ class FDSWTS(Policy):
     .. math:: f\left( \theta, \theta' \right), \quad \theta \sim \mathrm{Beta}(a + S_\gamma, \; b + F_\gamma), \quad
         \theta' \sim \mathrm{Beta}(a + S_n, \; b + F_n)
 
-    Cost of a step: O(K), two draws an arm; memory: O(K n).
+    Cost per step: O(K), two draws per arm; memory: O(K n).
 
     References
     ----------

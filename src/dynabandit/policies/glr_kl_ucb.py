@@ -1,4 +1,4 @@
-"""GLR-klUCB: KL-UCB that starts again when a likelihood ratio test finds a change."""
+"""GLR-klUCB: KL-UCB that restarts when a generalised likelihood ratio test detects a change."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dynabandit.core.bernoulli_kl import kl
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.errors import integer, keep, number, unknown
@@ -14,6 +13,7 @@ from dynabandit.policies import forced_exploration, kl_index
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
+from dynabandit.stats.change_detection import has_change
 
 __all__ = ["GLRKLUCB", "GLRKLUCBDiminishing"]
 
@@ -95,24 +95,9 @@ def store_sum(memory: np.ndarray, arm: int, capacity: int) -> None:
 
 @kernel
 def has_changed(memory: np.ndarray, arm: int, doubt: float) -> bool:
-    """Whether the log-likelihood ratio of some split of the rewards reaches log(n^(3/2) / delta), doubt = -log delta.
-
-    Only splits whose sums were stored are tested.
-    """
+    """Whether the log-likelihood ratio of some stored split reaches log(n^(3/2) / delta), doubt = -log delta."""
     plays, total, mean = memory[PLAYS, arm], memory[TOTAL, arm], memory[kl_index.MEAN, arm]
-    if mean <= 0.0 or mean >= 1.0:
-        return False
-    threshold = 1.5 * math.log(plays) + doubt
-    place = 0
-    s = memory[STRIDE, arm]
-    while s < plays:
-        first = memory[SUMS + place, arm]
-        ratio = s * kl(first / s, mean) + (plays - s) * kl((total - first) / (plays - s), mean)
-        if ratio >= threshold:
-            return True
-        place += 1
-        s += memory[STRIDE, arm]
-    return False
+    return has_change(memory[SUMS:, arm], memory[STRIDE, arm], plays, total, mean, 1.5 * math.log(plays) + doubt)
 
 
 @kernel
@@ -213,62 +198,61 @@ class GLRPolicy(HorizonTuned, SampleMeanPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class GLRKLUCB(GLRPolicy):
-    r"""KL-UCB that restarts an arm, or all of them, when a generalized likelihood ratio test finds a change.
+    r"""KL-UCB that restarts an arm, or all arms, when a generalised likelihood ratio test detects a change.
 
-    Every arm is tested at its own plays: is some split of its rewards since the restart in two likelier than none?
-    So that arms that look bad are tested too, each arm is played in turn at regular times, a share
-    alpha_k = sqrt(k K log(T) / T) of all steps after k - 1 restarts.
+    An arm is tested at its own plays: is splitting its rewards since the restart in two more likely than one common
+    mean? So that arms with small means are tested too, arms are played in turn at regular times, in a share alpha_k =
+    sqrt(k K log(T) / T) of the steps after k - 1 restarts. Use it for abrupt changes if the horizon is known.
 
-    The test looks at splits after every tenth reward, as in the paper's experiments. Past `capacity` of them, every
-    other one is dropped and the spacing doubled, so that memory and time have a bound however long an arm is played:
-    a change lies at most a spacing, less than 2 / capacity of the rewards, from a split that is looked at.
+    The test considers splits after every tenth reward, as in the experiments of the paper. When there are more than
+    `capacity` splits, every other one is dropped and the spacing doubles, so that memory and time are bounded. A change
+    is then at most one spacing, less than 2 / capacity of the rewards, away from a split.
 
-    Restarts are counted in rewards, all else in steps; where each step has its reward, as in a simulation, these are
-    the same.
+    Restarts are counted in rewards, everything else in steps. In a simulation the two are equal.
 
     Parameters
     ----------
     restart
-        ``"local"`` for the arm that changed, ``"global"`` for all arms.
+        ``"local"`` restarts the arm that changed, ``"global"`` restarts all arms.
     schedule
-        ``"growing"``, which needs not know the number of changes, or ``"constant"``, with `changes` in place of k.
+        ``"growing"``, which does not need the number of changes, or ``"constant"``, with `changes` in place of k.
     scale
-        A factor for the share of forced exploration, at least 0, which is none.
+        A factor for the share of forced exploration, at least 0; 0 means none.
     delta
-        How often a test without a change may find one, in (0, 1]; by default 1 / sqrt(horizon).
+        The probability of a false alarm of the test, in (0, 1]; by default 1 / sqrt(horizon).
     every
-        An arm is tested at each so many of its plays.
+        The number of plays of an arm between two tests.
     spacing
-        The splits that are tried at first are this many plays apart.
+        The initial distance between two splits, in plays.
     capacity
-        How many splits are tried at most, an even number.
+        The maximum number of splits, an even number.
     changes
-        How many changes are expected, for the constant schedule; by default a simulation counts how often the best
-        arm changes on its path.
+        The expected number of changes of the best arm, for the constant schedule. By default a simulation counts them
+        on its path, which is not possible in practice.
     horizon
-        How many steps there will be; a simulation takes its own.
+        The expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
     >>> import dynabandit as db
     >>> means = [[0.5, 0.1, 0.1], [0.5, 0.9, 0.1], [0.5, 0.1, 0.9]]
-    >>> world = db.environment("piecewise", starts=[1, 10_001, 20_001], means=means)
-    >>> runs = db.compare(["kl-ucb", "glr-kl-ucb"], world, horizon=30_000, replications=10, seed=1)
+    >>> environment = db.environment("piecewise", starts=[1, 10_001, 20_001], means=means)
+    >>> runs = db.compare(["kl-ucb", "glr-kl-ucb"], environment, horizon=30_000, replications=10, seed=1)
     >>> runs["glr-kl-ucb"].total_regret.mean() < runs["kl-ucb"].total_regret.mean() / 2
     np.True_
 
     Notes
     -----
-    An arm with n rewards since its restart is taken to have changed if, for some split s,
+    A change is detected in an arm with n rewards since its restart if, for some split s,
 
     .. math:: s \, \mathrm{kl}(\bar{x}_{1:s}, \bar{x}_{1:n}) + (n - s) \, \mathrm{kl}(\bar{x}_{s+1:n}, \bar{x}_{1:n})
         \geq \log \frac{n^{3/2}}{\delta}
 
     The score is that of KL-UCB on the rewards and the steps since the restart.
 
-    Cost of a step: O(K), and O(capacity) at every tenth play of an arm; memory: O(K x capacity).
+    Cost per step: O(K), and O(capacity) at every tenth play of an arm; memory: O(K x capacity).
 
     References
     ----------
@@ -306,32 +290,32 @@ class GLRKLUCB(GLRPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class GLRKLUCBDiminishing(GLRPolicy):
-    r"""GLR-klUCB whose forced exploration is frequent after a restart and ever rarer from then on.
+    r"""GLR-klUCB with forced exploration that is frequent after a restart and becomes rarer with time.
 
-    A share of about alpha / sqrt(t) of the steps is forced, t steps after the latest restart: sessions in which each
-    arm is played once begin when sqrt(t) has grown by K / (2 alpha). Neither the number of changes nor the horizon
-    is needed for it. All else is as in `GLRKLUCB`.
+    A share of about alpha / sqrt(t) of the steps is forced, t steps after the last restart: sessions in which each arm
+    is played once start whenever sqrt(t) has grown by K / (2 alpha). This needs neither the number of changes nor the
+    horizon. Everything else is as in `GLRKLUCB`. Use it for large changes after long constant periods.
 
     Parameters
     ----------
     restart
-        ``"local"`` for the arm that changed, ``"global"`` for all arms.
+        ``"local"`` restarts the arm that changed, ``"global"`` restarts all arms.
     scale
-        The paper's alpha, at least 0, which is no forced exploration.
+        The paper's alpha, at least 0; 0 means no forced exploration.
     delta
-        How often a test without a change may find one, in (0, 1]; by default 1 / sqrt(horizon).
+        The probability of a false alarm of the test, in (0, 1]; by default 1 / sqrt(horizon).
     every
-        An arm is tested at each so many of its plays.
+        The number of plays of an arm between two tests.
     spacing
-        The splits that are tried at first are this many plays apart.
+        The initial distance between two splits, in plays.
     capacity
-        How many splits are tried at most, an even number.
+        The maximum number of splits, an even number.
     changes
         Not used.
     horizon
-        How many steps there will be, for `delta`; a simulation takes its own.
+        The expected number of steps, for `delta`; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -342,11 +326,11 @@ class GLRKLUCBDiminishing(GLRPolicy):
 
     Notes
     -----
-    The test is that of GLR-klUCB. Sessions of forced exploration begin at these ages u of an episode:
+    The test is that of GLR-klUCB. Sessions of forced exploration start at these times u after a restart:
 
     .. math:: u_{i + 1} = u_i + \frac{K}{\alpha} \sqrt{u_i} + \frac{K^2}{4 \alpha^2}
 
-    Cost of a step: O(K), and O(capacity) at every tenth play of an arm; memory: O(K x capacity).
+    Cost per step: O(K), and O(capacity) at every tenth play of an arm; memory: O(K x capacity).
 
     References
     ----------

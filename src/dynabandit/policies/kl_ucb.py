@@ -1,4 +1,4 @@
-"""KL-UCB: upper confidence bounds in the geometry of Bernoulli laws."""
+"""KL-UCB: upper confidence bounds from the Kullback-Leibler divergence of Bernoulli distributions."""
 
 import math
 from dataclasses import dataclass
@@ -36,17 +36,17 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class KLUCB(SampleMeanPolicy):
-    r"""Play the arm with the largest q that its rewards leave plausible, N kl(mean, q) <= log t.
+    r"""Play the arm with the largest mean q that is plausible given its rewards, N kl(mean, q) <= log t.
 
-    The bound is never above 1, and tight where a mean is near 0 or 1. For arms that stand still it is as good as
-    any policy can be in the long run.
+    The bound never exceeds 1 and is tight for means near 0 or 1. For constant means it is asymptotically optimal. It
+    never forgets.
 
     Parameters
     ----------
     loglog
-        The paper's c in log t + c log log t, at least 0. Its theory takes 3, its experiments 0.
+        The paper's c in log t + c log log t, at least 0. The theory uses 3, the experiments 0.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class KLUCB(SampleMeanPolicy):
 
     .. math:: \mathrm{kl}(p, q) = p \log \frac{p}{q} + (1 - p) \log \frac{1 - p}{1 - q}
 
-    Cost of a step: O(K), with a root to find for each arm.
+    Cost per step: O(K), with one root finding per arm.
 
     References
     ----------

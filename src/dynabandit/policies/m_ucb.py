@@ -1,4 +1,4 @@
-"""M-UCB: UCB that starts again when the two halves of an arm's latest rewards differ."""
+"""M-UCB: UCB that restarts when the two halves of an arm's latest rewards differ."""
 
 import math
 from dataclasses import dataclass
@@ -55,26 +55,26 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class MUCB(HorizonTuned, SampleMeanPolicy):
-    r"""Monitored UCB: all arms start again when the sums of two halves of an arm's latest rewards differ by too much.
+    r"""Monitored UCB: all arms restart when the two halves of an arm's latest rewards differ too much.
 
-    So that arms that look bad are monitored too, each arm is played in turn at regular times.
+    Arms are also played in turn at regular times, so that arms with small means are monitored too.
 
     Parameters
     ----------
     window
-        The paper's w, an even number of an arm's own plays. The paper's experiments take 800.
+        The paper's w, an even number of an arm's own plays; 800 in the experiments of the paper.
     threshold
         The paper's b, at least 0; by default sqrt(w / 2 log(2 K T^2)).
     exploration
-        The paper's gamma, the share of forced exploration in [0, 1]; by default
-        sqrt(changes K (2 b + 3 sqrt(w)) / (2 T)), and 1 at most.
+        The paper's gamma, the share of forced exploration in [0, 1]; by default sqrt(changes K (2 b + 3 sqrt(w)) / (2
+        T)), at most 1.
     changes
-        How many changes are expected; by default a simulation counts how often the best arm changes on its path, and
-        1 is the form that does not look.
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        How many steps there will be, T; a simulation takes its own.
+        T, the expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class MUCB(HorizonTuned, SampleMeanPolicy):
 
     Notes
     -----
-    All arms start again when the sums of the two halves of an arm's latest w rewards differ by more than b:
+    All arms restart when the sums of the two halves of an arm's latest w rewards differ by more than b:
 
     .. math:: \left| \sum_{i = n - w/2 + 1}^{n} y_i - \sum_{i = n - w + 1}^{n - w/2} y_i \right| > b
 
@@ -92,7 +92,7 @@ class MUCB(HorizonTuned, SampleMeanPolicy):
 
     .. math:: \bar{x} + \sqrt{\frac{2 \log \tau}{N}}
 
-    Cost of a step: O(K); memory: O(K w).
+    Cost per step: O(K); memory: O(K w).
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The yardstick of change detection: each arm starts again at the very step at which its mean changes."""
+"""An oracle policy for change detection: each arm restarts at the step at which its mean changes."""
 
 import math
 from dataclasses import dataclass
@@ -58,26 +58,26 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class OracleRestart(SampleMeanPolicy):
-    r"""KL-UCB, or UCB, that is told when an arm's mean changes and forgets that arm at once; for simulations only.
+    r"""An oracle policy: KL-UCB or UCB that is given each change of a mean and forgets that arm at once.
 
-    What is left of its regret is that of learning the new means: no policy that has to find the changes can be
-    expected to do better. Where means drift at every step it would do nothing but start again; `tolerance` lets
-    small moves pass.
+    Its regret is that of learning the new means; a policy that has to detect the changes cannot be expected to do
+    better. If means drift at every step, it would restart all the time; `tolerance` ignores small changes. Only
+    simulations can run it.
 
     Parameters
     ----------
     index
-        ``"kl-ucb"`` or ``"ucb"``, with t counted from the arm's own restart.
+        ``"kl-ucb"`` or ``"ucb"``, with t counted from the restart of the arm.
     tolerance
-        How far a mean may move from where it was at the arm's restart before the arm starts again, in [0, 1].
+        The largest change of a mean since the restart of its arm that causes no new restart, in [0, 1].
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("piecewise", starts=[1, 1001], means=[[0.1, 0.9], [0.9, 0.1]])
-    >>> runs = db.compare(["kl-ucb", "oracle-restart"], world, horizon=2000, replications=10, seed=1)
+    >>> environment = db.environment("piecewise", starts=[1, 1001], means=[[0.1, 0.9], [0.9, 0.1]])
+    >>> runs = db.compare(["kl-ucb", "oracle-restart"], environment, horizon=2000, replications=10, seed=1)
     >>> runs["oracle-restart"].total_regret.mean() < runs["kl-ucb"].total_regret.mean() / 5
     np.True_
 
@@ -87,12 +87,12 @@ class OracleRestart(SampleMeanPolicy):
 
     .. math:: \max \left\{ q : N \, \mathrm{kl}(\bar{x}, q) \leq \log t \right\}
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------
     The oracle of the experiments of Besson, Kaufmann, Maillard & Seznec (2022), JMLR 23, which restarts all arms; here
-    an arm whose mean stands still keeps its rewards.
+    an arm whose mean is constant keeps its rewards.
     """
 
     name: ClassVar[str] = "oracle-restart"

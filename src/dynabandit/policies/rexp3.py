@@ -1,4 +1,4 @@
-"""Rexp3: exponential weights that start anew, batch after batch."""
+"""Rexp3: exponential weights that restart in batches."""
 
 import math
 from dataclasses import dataclass
@@ -65,31 +65,32 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Rexp3(HorizonTuned, SampleMeanPolicy):
-    r"""Rexp3: draw an arm by exponential weights, and forget all of them at the end of each batch.
+    r"""Rexp3: draw an arm from exponential weights, which are reset at the end of each batch.
 
-    Its bound holds for every world whose means move no more than a budget in all, abruptly or slowly. A reward counts
-    by the probability of its arm when it is learnt, which in a simulation is that of the decision; in a `Bandit`,
-    rewards that come late count by the weights of then. Batches count rewards. In a `Bandit` whose arms come and go,
-    probabilities are right again only after the batch: take another policy for that.
+    Its bound holds for all environments whose total variation of means is within a budget, with abrupt or slow changes.
+    A reward is weighted by the probability of its arm when it is learned, which in a simulation is the probability of
+    the decision; in a `Bandit`, late rewards are weighted by later probabilities. Batches count rewards. If arms of a
+    `Bandit` are added or removed, probabilities are only correct again after the batch; use another policy in that
+    case.
 
     Parameters
     ----------
     exploration
-        The paper's gamma, in (0, 1]: how much of each decision is uniform chance. Without one,
-        sqrt(K log K / ((e - 1) batch)), as in the paper.
+        The paper's gamma, in (0, 1]: the probability of a uniformly random decision; by default sqrt(K log K / ((e - 1)
+        batch)), as in the paper.
     batch
-        How many rewards, of all arms together, there are between two restarts. Without one, as in the paper,
-        (K log K)^(1/3) (T / V)^(2/3) for T steps and a budget V.
+        The number of rewards of all arms between two restarts; by default (K log K)^(1/3) (T / V)^(2/3) for T steps and
+        a budget V, as in the paper.
     variation
-        V, the sum over steps of how far a mean moves at most, positive.
+        V, the sum over steps of the largest change of a mean, positive.
     changes
-        Where there is no `variation`, V is how often the best arm is expected to change, a bound of the variation where
-        means stand still in between. By default a simulation counts it on its path, and 1 is the form that does not
-        look.
+        Used as V if `variation` is not given: the expected number of changes of the best arm, which bounds the
+        variation if means are constant between changes. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        T, how many steps are expected; a simulation takes its own.
+        T, the expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -99,13 +100,13 @@ class Rexp3(HorizonTuned, SampleMeanPolicy):
 
     Notes
     -----
-    With weights v, all 1 at the start of a batch:
+    With weights v, which are 1 at the start of a batch:
 
     .. math:: p_a = (1 - \gamma) \frac{v_a}{\sum_b v_b} + \frac{\gamma}{K}
 
     .. math:: v_a \leftarrow v_a \exp\left( \frac{\gamma}{K} \frac{y}{p_a} 1[\text{played}] \right)
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------

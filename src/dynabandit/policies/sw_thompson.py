@@ -1,4 +1,4 @@
-"""SW-TS: Thompson sampling on the latest rewards only."""
+"""SW-TS: Thompson sampling on a sliding window of rewards."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -34,25 +34,26 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SWTS(WindowTuned, thompson.TS):
-    r"""Sliding-window Thompson sampling: rewards older than the window count no more.
+    r"""Sliding-window Thompson sampling: only the latest rewards count.
 
-    The window moves with the rewards of all arms, as in `SWUCB`; an arm without a reward in it is drawn from its prior.
-    A step costs the same for every length of the window.
+    The window moves with the rewards of all arms, as in `SWUCB`. An arm without a reward in the window is drawn from
+    its prior.
 
     Parameters
     ----------
     window
-        How many rewards, of all arms together, to look back. Without one, the rule of SW-UCB, 2 sqrt(T log T / Y) for T
-        steps and Y changes: up to the logarithm, the order that the paper's bound for abrupt changes asks for.
+        The window length in rewards of all arms. The default is the rule of SW-UCB, 2 sqrt(T log T / Y) for T steps and
+        Y changes, which has the order of the paper's bound for abrupt changes up to the logarithm.
     changes
-        Y, how often the best arm is expected to change; by default a simulation counts it on its path, and 1 is the
-        form that does not look.
+        Y, the expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        T, how many steps are expected; a simulation takes its own.
+        T, the expected number of steps; a simulation uses its own horizon.
     prior
-        The Beta prior of every arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -66,7 +67,7 @@ class SWTS(WindowTuned, thompson.TS):
 
     .. math:: \theta \sim \mathrm{Beta}(a + S_W, \; b + F_W)
 
-    Cost of a step: O(K) for every W; memory: O(K + W).
+    Cost per step: O(K), independent of W; memory: O(K + W).
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""SW-UCB: upper confidence bounds from the latest rewards only."""
+"""SW-UCB: upper confidence bounds on a sliding window of rewards."""
 
 import math
 from dataclasses import dataclass
@@ -59,22 +59,23 @@ def retract_reward(state: PolicyState, arm: int, value: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SWUCB(WindowTuned, SampleMeanPolicy):
-    r"""Sliding-window UCB: rewards older than the window count no more.
+    r"""Sliding-window UCB: only the latest rewards count.
 
-    The window moves with the rewards of all arms. In a simulation every step has its reward; in a `Bandit`, a
-    choice whose reward is still to come moves nothing yet. A step costs the same for every length of the window.
+    The window moves with the rewards of all arms. In a simulation each step has a reward; in a `Bandit`, a decision
+    whose reward has not arrived yet does not move it. A baseline of the literature; with many arms it explores too
+    much.
 
     Parameters
     ----------
     window
-        How many rewards, of all arms together, to look back; by default 2 sqrt(horizon log(horizon) / changes).
+        The window length in rewards of all arms; by default 2 sqrt(horizon log(horizon) / changes).
     changes
-        How often the best arm is expected to change; by default a simulation counts it on its path, knowledge that no
-        real user has, and 1 is the form that does not look.
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        How many steps the changes are expected in; a simulation takes its own.
+        The expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -88,7 +89,7 @@ class SWUCB(WindowTuned, SampleMeanPolicy):
 
     .. math:: \bar{x}_t(a) + \sqrt{\frac{0.6 \, \log \min(t, W)}{N_t(a)}}
 
-    Cost of a step: O(K) for every W; memory: O(K + W).
+    Cost per step: O(K), independent of W; memory: O(K + W).
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Thompson sampling and its optimistic form, with a Beta posterior that never forgets."""
+"""Thompson sampling and its optimistic variant, with a Beta posterior that never forgets."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -29,14 +29,17 @@ def posterior(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[fl
 
 @dataclass(frozen=True, kw_only=True)
 class TS(SampleMeanPolicy):
-    r"""Thompson sampling: draw a mean for each arm from its posterior and play the largest.
+    r"""Thompson sampling: draw a mean for each arm from its Beta posterior and play the arm with the largest draw.
+
+    A baseline for constant means. It never forgets, so it reacts slowly to changes.
 
     Parameters
     ----------
     prior
-        The Beta prior of every arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -50,7 +53,7 @@ class TS(SampleMeanPolicy):
 
     .. math:: \theta \sim \mathrm{Beta}(a + S, \; b + F)
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------
@@ -77,14 +80,17 @@ class TS(SampleMeanPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class OTS(TS):
-    r"""Optimistic Thompson sampling: a draw below the posterior mean is replaced by that mean.
+    r"""Optimistic Thompson sampling: a draw below the posterior mean is replaced by the posterior mean.
+
+    It explores slightly less than `TS`. Use it if means are constant; it never forgets.
 
     Parameters
     ----------
     prior
-        The Beta prior of every arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default the prior decides from the first step on.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -94,12 +100,12 @@ class OTS(TS):
 
     Notes
     -----
-    The score is a draw from the posterior, or the posterior mean where that is larger:
+    The score is a draw from the posterior, or the posterior mean if that is larger:
 
     .. math:: \max\left( \theta, \; \frac{a + S}{a + b + S + F} \right), \quad \theta \sim \mathrm{Beta}(a + S, \; b +
         F)
 
-    Cost of a step: O(K); with many arms, only those that can win are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------

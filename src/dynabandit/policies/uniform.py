@@ -12,12 +12,14 @@ __all__ = ["Uniform"]
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform(SampleMeanPolicy):
-    """Play any arm, each with the same chance.
+    """Play a random arm, each with the same probability.
+
+    A reference: the regret of a policy should be smaller.
 
     Parameters
     ----------
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -27,11 +29,11 @@ class Uniform(SampleMeanPolicy):
 
     Notes
     -----
-    Cost of a step: O(log K).
+    Cost per step: O(log K).
 
     References
     ----------
-    The lower yardstick: a policy that does worse has not learnt but been misled.
+    None; it is the usual lower reference of experiments.
     """
 
     name: ClassVar[str] = "uniform"

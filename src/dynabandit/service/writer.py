@@ -22,7 +22,6 @@ __all__ = ["Writer"]
 MAX_REQUESTS = 256  # per commit
 CROWDED_COMMITS = 3.0  # a request may wait for one commit, be in the next, and be unlucky
 CROWDED_SECONDS = 0.005  # a burst of requests is normal
-MAINTENANCE_SECONDS = 1.0
 SAVE_TIME_SECONDS = 30.0
 ATTEMPTS = 3  # to commit a batch that conflicts with what other processes write
 
@@ -60,6 +59,8 @@ class Writer:
         How many requests may wait; others are refused, so that no request waits long. See `AdmissionControl`.
     patience
         Seconds after which a request that was not committed fails.
+    maintenance_seconds
+        How often windows that have ended are looked for.
     timer
         Returns seconds that never go back.
     """
@@ -70,6 +71,7 @@ class Writer:
         metrics: Metrics,
         max_waiting: int = MAX_WAITING,
         patience: float = 5.0,
+        maintenance_seconds: float = 1.0,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self._work = work
@@ -79,6 +81,7 @@ class Writer:
         self.admission = AdmissionControl(max_waiting, self._is_crowded)
         self._shortest_commit = RecentMinimum()
         self._patience = patience
+        self._maintenance_seconds = maintenance_seconds
         self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
         self._waiting: dict[_Request, None] = {}  # in order; only the event loop uses it
         self._thread = threading.Thread(target=self._run_thread, name="dynabandit-writer", daemon=True)
@@ -330,7 +333,7 @@ class Writer:
     def _maintain(self) -> None:
         """Close decisions whose window has ended, and save the time of the clock now and then."""
         now = self._timer()
-        self._next_maintenance = now + MAINTENANCE_SECONDS
+        self._next_maintenance = now + self._maintenance_seconds
         try:
             self._prepare()
             if now >= self._next_save:

@@ -120,7 +120,7 @@ DOCUMENT = document([endpoint for endpoint, _ in ENDPOINTS.values()])
 
 def make_app(service: Service) -> ASGIApp:
     """Return the ASGI application of a service."""
-    follower, workers = web.Watcher(service), web.Workers(closing=service.closing)
+    follower, workers = web.LogFollower(service), web.WorkerPool(closing=service.closing)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
