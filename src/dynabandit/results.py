@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynabandit.errors import arguments, extra
+from dynabandit.extras import import_extra
+from dynabandit.validation import check_parameter_names
 
 if TYPE_CHECKING:
     import pandas
@@ -138,7 +139,7 @@ class Results:
 
     def select(self, **criteria: Any) -> "Results":
         """Return the runs whose attributes equal the criteria, such as ``experiment="two-arms", arms=2``."""
-        arguments("a run", criteria, CRITERIA)
+        check_parameter_names("a run", criteria, CRITERIA)
         kept = (run for run in self.runs if all(getattr(run, key) == value for key, value in criteria.items()))
         return Results(kept, self.metadata, self.paths, self.coverage)
 
@@ -153,7 +154,7 @@ class Results:
 
     def to_arrow(self) -> "pyarrow.Table":
         """Return a table with one row a replication: keys, total regret and the regret at the recorded times."""
-        pyarrow = extra("pyarrow", "lab")
+        pyarrow = import_extra("pyarrow", "lab")
         columns: dict[str, list[Any]] = {name: [] for name in (*KEYS, "horizon", "seed", "replication")}
         for run in self.runs:
             keys = {**run.keys(), "horizon": run.horizon, "seed": run.seed}
@@ -166,12 +167,12 @@ class Results:
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return the table of `to_arrow` as a pandas data frame."""
-        extra("pandas", "frames")
+        import_extra("pandas", "frames")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> "polars.DataFrame":
         """Return the table of `to_arrow` as a polars data frame."""
-        return extra("polars", "frames").from_arrow(self.to_arrow())
+        return import_extra("polars", "frames").from_arrow(self.to_arrow())
 
     def to_xarray(self) -> "xarray.Dataset":
         """Return the regret as an xarray data set with the axes run, replication and step.
@@ -199,11 +200,11 @@ class Results:
             "regret": (("run", "replication", "step"), np.stack([run.regret for run in self.runs])),
             "correct": (("run", "step"), np.stack([run.correct for run in self.runs])),
         }
-        return extra("xarray", "frames").Dataset(variables, coords=coordinates)
+        return import_extra("xarray", "frames").Dataset(variables, coords=coordinates)
 
     def save(self, folder: str | Path) -> None:
         """Write the results into a folder: Parquet files and the metadata."""
-        pyarrow, parquet = extra("pyarrow", "lab"), extra("pyarrow.parquet", "lab")
+        pyarrow, parquet = import_extra("pyarrow", "lab"), import_extra("pyarrow.parquet", "lab")
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         per_run: dict[str, list[Any]] = {
@@ -237,7 +238,7 @@ class Results:
     @classmethod
     def load(cls, folder: str | Path) -> "Results":
         """Read what `save` wrote."""
-        parquet = extra("pyarrow.parquet", "lab")
+        parquet = import_extra("pyarrow.parquet", "lab")
         folder = Path(folder)
         if not (folder / RUNS).exists():
             raise FileNotFoundError(f"no results in {folder}: it has no {RUNS}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.errors import extra
+from dynabandit.extras import import_extra
 from dynabandit.report import drawing
 from dynabandit.report.figures import Figure
 
@@ -59,7 +59,7 @@ def _files(folder: Path, stem: str) -> list[str]:
 def _source(figure: Figure) -> str:
     """Return a hash of everything that a drawing depends on."""
     digest = hashlib.sha256(Path(drawing.__file__).read_bytes())
-    digest.update(extra("matplotlib", "lab").__version__.encode())
+    digest.update(import_extra("matplotlib", "lab").__version__.encode())
     _add(digest, figure)
     return digest.hexdigest()
 

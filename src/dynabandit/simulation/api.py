@@ -8,12 +8,13 @@ import numpy as np
 
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED, stream
 from dynabandit.environments import Environment, environment as make_environment
-from dynabandit.errors import extra, integer, unknown
+from dynabandit.extras import import_extra
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import cpu as on_threads
 from dynabandit.simulation.backends import check_backend, cores, takes_gpu
 from dynabandit.simulation.request import Progress, Request
 from dynabandit.simulation.stepper import empty_record
+from dynabandit.validation import integer, unknown
 
 if TYPE_CHECKING:
     import pandas
@@ -80,11 +81,11 @@ class Simulation:
         >>> db.simulate("ts", "case-1", horizon=100, replications=3, times=5).to_pandas().shape
         (15, 3)
         """
-        return extra("pandas", "frames").DataFrame(self._columns())
+        return import_extra("pandas", "frames").DataFrame(self._columns())
 
     def to_polars(self) -> "polars.DataFrame":
         """Return the regret as a polars data frame, a row for each replication and recorded step."""
-        return extra("polars", "frames").DataFrame(self._columns())
+        return import_extra("polars", "frames").DataFrame(self._columns())
 
     def _columns(self) -> dict[str, np.ndarray]:
         return {
@@ -114,7 +115,7 @@ class Simulation:
                 coordinates["every_step"] = np.arange(1, self.horizon + 1)
                 variables[name] = (("replication", "every_step"), kept)
         names = {"policy": self.policy.label, "environment": self.environment.name, "seed": self.seed}
-        return extra("xarray", "frames").Dataset(variables, coords=coordinates, attrs=names)
+        return import_extra("xarray", "frames").Dataset(variables, coords=coordinates, attrs=names)
 
     def __repr__(self) -> str:
         plural = "" if self.replications == 1 else "s"
