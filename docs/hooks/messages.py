@@ -46,7 +46,7 @@ KINDS = {"NotFoundError": "404", "ConflictError": "409", "LateRewardError": "410
 EXITS = {"BAD_INPUT": "exit 2", "FAILED": "exit 1", "INTERRUPTED": "exit 130"}
 RETURNED = re.compile(r"_doubt_\w+|difference|missing|verdict|_why")  # functions that return a part of a message
 ASSIGNED = ("doubt", "full", "differs")  # variables that hold a message
-SCRIPT = re.compile(r"new (?:Problem|Error)\(|say\(|setText\(\"gone\"|askForKey\(|notice bad|^const WORDS")
+SCRIPT = re.compile(r"new \w*Error\(|setStatus\(|setText\(\"missing\"|askForKey\(|notice bad|^const TEXTS")
 STRING = re.compile(r"""(["`])(.*?)\1""")
 
 

@@ -1,9 +1,12 @@
-"""The history behind the live page: small, true to the log, and quick to come back."""
+"""The history behind the live pages: bounded size, true to the log, saved and loaded."""
 
 import contextlib
 import json
 import random
+from collections.abc import Sequence
+from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
@@ -22,20 +25,29 @@ ARMS = ["a", "b", "c"]
 
 
 class Log:
-    """Rows of a log as the service would have written them, and the bandit that decided."""
+    """Events as the service would have written them, and the bandit that decided."""
 
-    def __init__(self, arms=ARMS, policy="aff-ots", seed=1, **parameters):
+    def __init__(self, arms: Sequence[str] = ARMS, policy: str = "aff-ots", seed: int = 1, **parameters: Any) -> None:
         body = {"name": "b", "arms": list(arms), "policy": policy, "parameters": parameters, "seed": seed,
                 "reward_window": None, "default_reward": None}  # fmt: skip
         self.bandit = Bandit(policy, list(arms), seed=seed, **parameters)
         self.rows: list[EventRow] = []
         self.add("create", body=json.dumps(body))
 
-    def add(self, kind, step=None, settles=None, arm=None, value=None, body=None):
+    def add(
+        self,
+        kind: str,
+        *,
+        step: int | None = None,
+        settles: int | None = None,
+        arm: int | None = None,
+        value: float | None = None,
+        body: str | None = None,
+    ) -> None:
         number = len(self.rows) + 1
         self.rows.append(EventRow(1, number, kind, step, settles, arm, value, float(number), 1e9 + number, None, body))
 
-    def play(self, means, steps, dice, settled=1.0):
+    def play(self, means: Sequence[float], steps: int, dice: np.random.Generator, settled: float = 1.0) -> None:
         for _ in range(steps):
             column = self.bandit.choose_column()
             step = self.bandit.step
@@ -45,25 +57,25 @@ class Log:
                 self.bandit.reward_column(column, value)
                 self.add("reward", settles=step, arm=column, value=value)
 
-    def change(self, **body):
+    def change(self, **body: Any) -> None:
         self.add("arm", body=json.dumps(body))
 
-    def history(self, rows=None) -> BanditHistory:
+    def history(self, rows: list[EventRow] | None = None) -> BanditHistory:
         history = BanditHistory(1, lambda number, before: self.rewards(before))
         for row in self.rows if rows is None else rows:
             history.apply(row)
         return history
 
-    def rewards(self, before):
-        return [(row.arm, row.value) for row in self.rows if row.sequence < before and row.value is not None]
+    def rewards(self, before: int) -> list[tuple[int, float]]:
+        return [(row.arm or 0, row.value) for row in self.rows if row.sequence < before and row.value is not None]
 
 
 @pytest.fixture
-def dice():
+def dice() -> np.random.Generator:
     return np.random.default_rng(7)
 
 
-def test_a_history_never_has_more_points_than_fit_and_loses_no_play(dice):
+def test_the_number_of_points_is_bounded_and_no_play_is_lost(dice: np.random.Generator) -> None:
     log = Log()
     log.play([0.2, 0.5, 0.3], 5_000, dice, settled=0.9)
     history = log.history()
@@ -75,8 +87,8 @@ def test_a_history_never_has_more_points_than_fit_and_loses_no_play(dice):
     assert series.total[-1] == sum(row.value for row in log.rows if row.value is not None)
 
 
-def test_a_history_believes_what_the_bandit_believes(dice):
-    log = Log(policy="aff-ucb2")
+def test_estimates_are_those_of_the_bandit(dice: np.random.Generator) -> None:
+    log = Log()
     log.play([0.2, 0.5, 0.3], 700, dice)
     view = bandit_page_data(log.history(), 0)
     for arm in view["arms"]:
@@ -87,7 +99,7 @@ def test_a_history_believes_what_the_bandit_believes(dice):
 
 
 @pytest.mark.parametrize("back", [900, 1, 0])
-def test_a_history_that_was_saved_goes_on_as_if_it_had_not(dice, back):
+def test_a_saved_history_continues_as_if_it_had_not_been_saved(dice: np.random.Generator, back: int) -> None:
     log = Log()
     log.play([0.2, 0.5, 0.3], 900, dice)
     log.change(arm="a", paused=True)
@@ -103,7 +115,7 @@ def test_a_history_that_was_saved_goes_on_as_if_it_had_not(dice, back):
     assert saved.to_json() == whole.to_json()
 
 
-def test_rows_that_come_again_change_nothing(dice):
+def test_repeated_events_change_nothing(dice: np.random.Generator) -> None:
     log = Log()
     log.play([0.2, 0.5, 0.3], 50, dice)
     history = log.history()
@@ -113,7 +125,7 @@ def test_rows_that_come_again_change_nothing(dice):
     assert history.to_json() == before
 
 
-def test_many_arms_take_little_room_and_still_count(dice):
+def test_arms_without_curves_are_counted_together(dice: np.random.Generator) -> None:
     arms = [f"arm {number}" for number in range(3 * MAX_TRACKED_ARMS)]
     log = Log(arms=arms, policy="uniform")
     log.play([0.5] * len(arms), 2_000, dice)
@@ -128,8 +140,8 @@ def test_many_arms_take_little_room_and_still_count(dice):
     assert sum(arm["plays"] for arm in view["arms"]) == 2_000
 
 
-def test_a_change_is_found_where_it_was_and_is_news_for_a_while(dice):
-    log = Log(policy="aff-ucb2")
+def test_a_change_is_detected_where_it_was_and_is_recent_for_1000_decisions(dice: np.random.Generator) -> None:
+    log = Log()
     log.play([0.6, 0.3, 0.2], 2_000, dice)
     log.play([0.1, 0.3, 0.2], 600, dice)
     history = log.history()
@@ -142,7 +154,7 @@ def test_a_change_is_found_where_it_was_and_is_news_for_a_while(dice):
     assert overview_entry(log.history(), 0)["change"] is None
 
 
-def test_what_choosing_at_random_would_have_brought_lies_in_its_interval():
+def test_the_interval_of_the_uniform_baseline_contains_independent_runs() -> None:
     # 40 runs, each against a run of its own that chooses at random. The interval has 95 % at best; the bias
     # that the docstring speaks of leaves it near 90 %. 30 of 40 or fewer have probability 0.005 at 0.9
     dice = np.random.default_rng(11)
@@ -158,7 +170,7 @@ def test_what_choosing_at_random_would_have_brought_lies_in_its_interval():
     assert inside > 30
 
 
-def test_what_choosing_at_random_would_have_brought_follows_a_change_of_an_arm_that_is_then_left():
+def test_the_uniform_baseline_follows_a_change_of_an_arm_that_is_then_hardly_played() -> None:
     log = Log(arms="ab")
     worth = {0: 1.0, 1: 0.0}
     for step in range(1, 2_001):
@@ -172,7 +184,7 @@ def test_what_choosing_at_random_would_have_brought_follows_a_change_of_an_arm_t
     assert view["uniform"][1] == pytest.approx(500, rel=0.15)
 
 
-def test_an_arm_that_cannot_be_chosen_is_not_chosen_at_random_either():
+def test_the_uniform_baseline_leaves_out_arms_that_cannot_be_chosen() -> None:
     uniform = Uniform(2)
     for _ in range(100):
         uniform.reward(0, 1.0)
@@ -188,7 +200,7 @@ def test_an_arm_that_cannot_be_chosen_is_not_chosen_at_random_either():
     assert uniform.gathered(1) == pytest.approx(100.5)
 
 
-def test_a_name_that_was_retired_and_used_again_is_another_arm(dice):
+def test_a_retired_name_that_is_used_again_is_another_arm(dice: np.random.Generator) -> None:
     log = Log()
     log.play([0.2, 0.5, 0.3], 100, dice)
     log.change(arm="a", retired=True)
@@ -197,7 +209,7 @@ def test_a_name_that_was_retired_and_used_again_is_another_arm(dice):
     assert [(arm["arm"], arm["plays"] == 0) for arm in view["arms"]] == [("b", False), ("c", False), ("a", True)]
 
 
-def test_a_policy_that_was_swapped_is_warm_and_marked(dice):
+def test_a_new_policy_has_learned_all_rewards_and_is_marked(dice: np.random.Generator) -> None:
     log = Log()
     log.play([0.2, 0.5, 0.3], 200, dice)
     log.add("policy", body=json.dumps({"policy": "ts", "parameters": {}}))
@@ -208,7 +220,7 @@ def test_a_policy_that_was_swapped_is_warm_and_marked(dice):
     assert all(arm["effective_size"] > 1 for arm in view["arms"])
 
 
-def test_what_people_did_to_an_arm_is_marked_where_they_did_it_and_what_they_only_repeated_is_not(dice):
+def test_interventions_are_marked_where_they_happened_unless_they_changed_nothing(dice: np.random.Generator) -> None:
     log = Log()
     log.play([0.2, 0.5, 0.3], 100, dice)
     log.change(arm="a", paused=True)
@@ -241,19 +253,19 @@ def test_what_people_did_to_an_arm_is_marked_where_they_did_it_and_what_they_onl
 # In a service
 
 
-def first_data(http, name: str) -> dict:
-    """Return the first complete view of a bandit's stream."""
+def first_data(http: httpx.Client, name: str) -> dict[str, Any]:
+    """Return the first data of a bandit's page that includes the whole log."""
     with http.stream("GET", "/pages/bandit", params={"name": name}) as answer:
         assert answer.status_code == 200
         for text in answer.iter_lines():
             if text.startswith("data: "):
-                view = json.loads(text.removeprefix("data: "))
-                if view["sequence"] == view["last_sequence"]:
-                    return view
+                data: dict[str, Any] = json.loads(text.removeprefix("data: "))
+                if data["sequence"] == data["last_sequence"]:
+                    return data
     raise AssertionError("the stream ended")
 
 
-def saved(url: str) -> list:
+def saved(url: str) -> list[tuple[Any, ...]]:
     with contextlib.closing(open_store(url)) as store:
         return store.rows("SELECT bandit, sequence, body FROM histories")
 
@@ -291,7 +303,7 @@ def test_an_unreadable_saved_history_is_computed_again_from_the_log(sqlite_url: 
         assert first_data(http, "b") == first
 
 
-def test_a_replica_shows_what_another_one_decided(postgres_url):
+def test_a_replica_shows_the_decisions_of_another_one(postgres_url: str) -> None:
     with running(open_store(postgres_url)) as one, running(open_store(postgres_url)) as other:
         with talking(one.url) as (client, _), talking(other.url) as (_, http):
             client.create("b", arms=ARMS, seed=3)
@@ -299,12 +311,13 @@ def test_a_replica_shows_what_another_one_decided(postgres_url):
             assert first_data(http, "b")["decisions"] == 30
 
 
-def test_a_history_at_hand_is_not_saved_after_its_bandit_was_erased(store_url):
+def test_a_history_in_memory_is_not_saved_after_its_bandit_was_erased(store_url: str) -> None:
     with running(open_store(store_url)) as server, talking(server.url) as (client, _):
         client.create("b", arms=ARMS, seed=3)
         follower = LogFollower(server.service)  # one that has not read since
         with contextlib.closing(server.service.reader()) as store:
             number = store.find("b")
+            assert number is not None
             follower._histories[number] = BanditHistory(number, server.store.rewards_before)
             follower._catch_up(store, number, None)
         client.delete("b", erase=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 import pytest
 from playwright.sync_api import Locator, Page, expect
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
 import httpx
-import psutil
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from dynabandit.service.keys import new_key
@@ -45,7 +45,8 @@ async def request(
     pool: WorkerPool, link: str, at_start: Callable[[Process], object] = lambda process: None
 ) -> tuple[int, list[dict[str, Any]]]:
     """Ask for a run as a server would, and return status and messages."""
-    status, messages = [], []
+    status: list[int] = []
+    messages: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:
         await asyncio.Event().wait()  # a client that stays
