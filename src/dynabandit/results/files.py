@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynabandit.errors import extra
+from dynabandit.extras import import_extra
 from dynabandit.results.runs import KEYS, Coverage, Run, SamplePath
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ METADATA = "metadata.json"
 
 def save(results: "Results", folder: Path) -> None:
     """Write results into a folder."""
-    parquet = extra("pyarrow.parquet", "lab")
+    parquet = import_extra("pyarrow.parquet", "lab")
     folder.mkdir(parents=True, exist_ok=True)
     parquet.write_table(replications_table(results), folder / REPLICATIONS, compression="zstd")
     parquet.write_table(_runs_table(results), folder / RUNS, compression="zstd")
@@ -39,7 +39,7 @@ def save(results: "Results", folder: Path) -> None:
 
 def load(folder: Path) -> tuple[list[Run], dict[str, Any], list[SamplePath], list[Coverage]]:
     """Return the arguments of `Results` from a folder that `save` wrote."""
-    parquet = extra("pyarrow.parquet", "lab")
+    parquet = import_extra("pyarrow.parquet", "lab")
     if not (folder / RUNS).exists():
         raise FileNotFoundError(f"no results in {folder}: it has no {RUNS}")
     regrets = iter(parquet.read_table(folder / REPLICATIONS, columns=["regret"])["regret"].to_numpy())
@@ -66,7 +66,7 @@ def _load_correct(file: Path) -> dict[tuple[str, str], np.ndarray]:
     """Return whether a best arm was played, by experiment and label; empty if there is no such file."""
     if not file.exists():
         return {}
-    table = extra("pyarrow.parquet", "lab").read_table(file)
+    table = import_extra("pyarrow.parquet", "lab").read_table(file)
     rows: dict[tuple[str, str], list[np.ndarray]] = {}
     columns = (table["experiment"].to_pylist(), table["label"].to_pylist(), table["correct"].to_numpy())
     for experiment, label, correct in zip(*columns, strict=True):
@@ -76,7 +76,7 @@ def _load_correct(file: Path) -> dict[tuple[str, str], np.ndarray]:
 
 def replications_table(results: "Results") -> Any:
     """Return a table with one row per replication: keys, total regret and the regret at the recorded times."""
-    pyarrow = extra("pyarrow", "lab")
+    pyarrow = import_extra("pyarrow", "lab")
     columns: dict[str, list[Any]] = {name: [] for name in (*KEYS, "horizon", "seed", "replication")}
     for run in results:
         keys = {**run.keys(), "horizon": run.horizon, "seed": run.seed}
@@ -92,7 +92,7 @@ def replications_table(results: "Results") -> Any:
 
 def _runs_table(results: "Results") -> Any:
     """Return a table with one row per run."""
-    pyarrow = extra("pyarrow", "lab")
+    pyarrow = import_extra("pyarrow", "lab")
     names = ("horizon", "seed", "replications", "times", "correct")
     columns = {name: [run.keys()[name] for run in results] for name in KEYS}
     columns |= {name: [getattr(run, name) for run in results] for name in names}
@@ -112,7 +112,7 @@ def _key_fields(pyarrow: Any) -> list[tuple[str, Any]]:
 
 def _paths_table(results: "Results") -> Any:
     """Return a table with one row per sample path."""
-    pyarrow = extra("pyarrow", "lab")
+    pyarrow = import_extra("pyarrow", "lab")
     rows = [{**vars(path), "times": path.times.tolist(), "means": path.means.tolist()} for path in results.paths]
     fields = [
         ("environment", pyarrow.string()),
@@ -126,7 +126,7 @@ def _paths_table(results: "Results") -> Any:
 
 def _correct_table(results: "Results") -> Any:
     """Return a table with one row per replication: whether a best arm was played at the recorded times."""
-    pyarrow = extra("pyarrow", "lab")
+    pyarrow = import_extra("pyarrow", "lab")
     kept = [(run, run.correct_by_replication) for run in results if run.correct_by_replication is not None]
     columns = {
         "experiment": [run.experiment for run, rows in kept for _ in rows],

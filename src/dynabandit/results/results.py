@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynabandit.errors import arguments, extra
+from dynabandit.extras import import_extra
 from dynabandit.results import files
 from dynabandit.results.runs import KEYS, Coverage, Run, SamplePath
+from dynabandit.validation import check_parameter_names
 
 if TYPE_CHECKING:
     import pandas
@@ -56,7 +57,7 @@ class Results:
 
     def select(self, **criteria: Any) -> "Results":
         """Return the runs whose attributes equal the criteria, such as ``experiment="two-arms", arms=2``."""
-        arguments("a run", criteria, CRITERIA)
+        check_parameter_names("a run", criteria, CRITERIA)
         kept = (run for run in self.runs if all(getattr(run, key) == value for key, value in criteria.items()))
         return Results(kept, self.metadata, self.paths, self.coverage)
 
@@ -75,12 +76,12 @@ class Results:
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return the table of `to_arrow` as a pandas data frame."""
-        extra("pandas", "frames")
+        import_extra("pandas", "frames")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> "polars.DataFrame":
         """Return the table of `to_arrow` as a polars data frame."""
-        return extra("polars", "frames").from_arrow(self.to_arrow())
+        return import_extra("polars", "frames").from_arrow(self.to_arrow())
 
     def to_xarray(self) -> "xarray.Dataset":
         """Return the regret as an xarray data set with the axes run, replication and step.
@@ -108,7 +109,7 @@ class Results:
             "regret": (("run", "replication", "step"), np.stack([run.regret for run in self.runs])),
             "correct": (("run", "step"), np.stack([run.correct for run in self.runs])),
         }
-        return extra("xarray", "frames").Dataset(variables, coords=coordinates)
+        return import_extra("xarray", "frames").Dataset(variables, coords=coordinates)
 
     def save(self, folder: str | Path) -> None:
         """Write the results into a folder: Parquet files and the metadata."""

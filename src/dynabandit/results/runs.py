@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynabandit.environments import Environment
-from dynabandit.errors import extra
+from dynabandit.extras import import_extra
 from dynabandit.policies import Policy
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ class RecordedRegret:
         >>> db.simulate("ts", "case-1", horizon=100, replications=3, times=5).to_pandas().shape
         (15, 3)
         """
-        return extra("pandas", "frames").DataFrame(self._columns())
+        return import_extra("pandas", "frames").DataFrame(self._columns())
 
     def to_polars(self) -> "polars.DataFrame":
         """Return the regret as a polars data frame, with one row per replication and recorded step."""
-        return extra("polars", "frames").DataFrame(self._columns())
+        return import_extra("polars", "frames").DataFrame(self._columns())
 
     def _columns(self) -> dict[str, np.ndarray]:
         return {
@@ -115,7 +115,7 @@ class Simulation(RecordedRegret):
                 coordinates["every_step"] = np.arange(1, self.horizon + 1)
                 variables[name] = (("replication", "every_step"), kept)
         names = {"policy": self.policy.label, "environment": self.environment.name, "seed": self.seed}
-        return extra("xarray", "frames").Dataset(variables, coords=coordinates, attrs=names)
+        return import_extra("xarray", "frames").Dataset(variables, coords=coordinates, attrs=names)
 
     def __repr__(self) -> str:
         plural = "" if self.replications == 1 else "s"

@@ -6,13 +6,13 @@ import numpy as np
 
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED, stream
 from dynabandit.environments import Environment, environment as make_environment
-from dynabandit.errors import integer, unknown
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.results import Simulation
 from dynabandit.simulation import cpu as on_threads
 from dynabandit.simulation.backends import check_backend, cores, takes_gpu
 from dynabandit.simulation.request import Progress, Request
 from dynabandit.simulation.stepper import empty_record
+from dynabandit.validation import integer, unknown
 
 __all__ = ["check_horizon", "compare", "recorded_times", "simulate"]
 
