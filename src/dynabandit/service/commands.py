@@ -124,7 +124,7 @@ def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A0
 
 @app.command()
 def verify(store: StoreOption = DEFAULT_STORE) -> None:
-    """Replay every log and report the first difference between each log and its replay."""
+    """Replay all logs and report the first difference in each."""
     with _tables(store) as opened:
         verdicts = verify_store(opened)
     for one in verdicts:
