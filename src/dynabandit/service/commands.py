@@ -102,7 +102,10 @@ def create_key(
 
 @keys_app.command("list")
 def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
-    """List the API keys without their secrets: id, role, state, creation time and note, one key per line."""
+    """List the API keys without their secrets.
+
+    One line per key: id, role, state, creation time and note.
+    """
     with _tables(store) as opened:
         keys = opened.api_keys()
     for key in keys:
