@@ -15,10 +15,10 @@ from dynabandit.catalogue import entries
 from dynabandit.cli import SERVICE, display, missing, offline
 from dynabandit.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED, bad_input, no_memory, stop
 from dynabandit.environments import ENVIRONMENTS
-from dynabandit.errors import extra
 from dynabandit.experiments import Experiment, ProgressReporter, Spec
 from dynabandit.experiments.one_line_syntax import write_one_line
 from dynabandit.experiments.spec_reader import read_environment, read_policy
+from dynabandit.extras import import_extra
 from dynabandit.leaderboard.environments import leaderboard_spec
 from dynabandit.paper.specs import paper as paper_spec
 from dynabandit.policies import POLICIES
@@ -273,7 +273,7 @@ def _run(spec: Spec, out: Path, options: RunOptions, publish: Publish) -> None:
         experiments.check_options(spec, options["backend"], options["precision"], options["cluster"], jobs)
     try:
         for module in REPORTING:
-            extra(module, "lab")  # now, rather than after hours of simulation
+            import_extra(module, "lab")  # now, rather than after hours of simulation
         with display.progress_display(sys.stderr) as reporter:
             results = experiments.run(spec, out, reporter=reporter, **options)
             show = publish(results, out, reporter)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dynabandit.errors import extra
+from dynabandit.extras import import_extra
 from dynabandit.report import drawing
 from dynabandit.report.figures import Figure
 
@@ -57,5 +57,5 @@ def _files(folder: Path, stem: str) -> list[str]:
 def _source(figure: Figure) -> str:
     """Return a hash of everything that a drawing depends on."""
     values = json.dumps(asdict(figure), default=lambda value: [str(value.dtype), value.tolist()])
-    parts = Path(drawing.__file__).read_bytes(), extra("matplotlib", "lab").__version__.encode(), values.encode()
+    parts = Path(drawing.__file__).read_bytes(), import_extra("matplotlib", "lab").__version__.encode(), values.encode()
     return hashlib.sha256(b"\0".join(parts)).hexdigest()

@@ -15,7 +15,6 @@ import structlog
 import typer
 
 from dynabandit.bandit import Bandit
-from dynabandit.errors import number
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.domain.warm_start import compile_policy
 from dynabandit.service.errors import StoreError
@@ -27,6 +26,7 @@ from dynabandit.service.logging_setup import configure_logging
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.verify import verify as verify_store
+from dynabandit.validation import number
 
 __all__ = ["app"]
 
