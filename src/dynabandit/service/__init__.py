@@ -2,6 +2,6 @@
 
 from dynabandit.extras import import_extra
 
-import_extra("msgspec", "serve")  # every part of it needs this one
+import_extra("starlette", "serve")  # installed only by this extra; msgspec also comes with `lab`
 
 __all__ = ()
