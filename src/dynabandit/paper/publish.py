@@ -44,8 +44,18 @@ class Column:
     """The verdicts at one number of replications."""
 
     heading: str
-    verdicts: dict[int, str]
-    counts: dict[int, str]
+    summaries: dict[int, dict[str, Any]]
+    """By claim: the verdict, and the numbers of parts for, against and open."""
+
+    @property
+    def verdicts(self) -> dict[int, str]:
+        """The verdict on each claim."""
+        return {identity: one["verdict"] for identity, one in self.summaries.items()}
+
+    @property
+    def counts(self) -> dict[int, str]:
+        """The numbers of parts of each claim, as text."""
+        return {identity: _tally(one["for"], one["against"], one["open"]) for identity, one in self.summaries.items()}
 
 
 def publish(results: Results, folder: str | Path) -> Path:
@@ -85,7 +95,7 @@ def _context(results: Results, judged: list[Verdict]) -> dict[str, Any]:
         "changed": [
             identity
             for identity in by_id
-            if len({(column.verdicts.get(identity), column.counts.get(identity)) for column in columns}) > 1
+            if any(column.summaries.get(identity) != columns[0].summaries.get(identity) for column in columns)
         ],
         "growing": compare_variants(results, "aff-ucb2", "aff-ucb2-growing"),
         "floor": compare_variants(results, "aff-ucb1", lookup.FLOORED),
@@ -110,28 +120,14 @@ def _columns(results: Results, judged: list[Verdict]) -> list[Column]:
     columns = [_column(_heading(results), judged)]
     if verdicts.replications(results) > SPLIT:
         columns.insert(0, _column(f"first {SPLIT}", verdicts.judge(lookup.first_replications(results, SPLIT))))
-    if REFERENCE.exists():
-        kept = json.loads(REFERENCE.read_text(encoding="utf-8"))
-        found = {int(identity): one for identity, one in kept["verdicts"].items()}
-        columns.append(
-            Column(
-                f"{kept['replications']:,} replications, kept with the program",
-                {identity: one["verdict"] for identity, one in found.items()},
-                {identity: _tally(one["for"], one["against"], one["open"]) for identity, one in found.items()},
-            )
-        )
+    kept = json.loads(REFERENCE.read_text(encoding="utf-8"))
+    found = {int(identity): summary for identity, summary in kept["verdicts"].items()}
+    columns.append(Column(f"{kept['replications']:,} replications, kept with the program", found))
     return columns
 
 
 def _column(heading: str, judged: list[Verdict]) -> Column:
-    return Column(
-        heading,
-        {verdict.claim.id: verdict.verdict for verdict in judged},
-        {
-            verdict.claim.id: _tally(*(verdict.count(evidence) for evidence in ("for", "against", "open")))
-            for verdict in judged
-        },
-    )
+    return Column(heading, {verdict.claim.id: verdict.summary() for verdict in judged})
 
 
 def _tally(shown: int, against: int, undecided: int) -> str:

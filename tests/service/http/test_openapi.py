@@ -47,13 +47,13 @@ def test_every_answer_is_as_the_document_says(case: Any, described: Running) -> 
 
 
 def test_the_document_lists_every_call(described: Running) -> None:
-    document = httpx.get(f"{described.url}/openapi.json").json()
+    document = httpx.get(f"{described.url}/openapi.json", verify=False).json()
     listed = {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods}
     assert listed == set(ENDPOINTS)
 
 
 def test_the_document_has_the_limits_of_the_types(described: Running) -> None:
-    document = httpx.get(f"{described.url}/openapi.json").json()
+    document = httpx.get(f"{described.url}/openapi.json", verify=False).json()
     reward = document["components"]["schemas"]["Reward"]["properties"]["reward"]
     assert (reward["minimum"], reward["maximum"]) == (0, 1)
     arms = document["components"]["schemas"]["Create"]["properties"]["arms"]

@@ -125,7 +125,7 @@ def _success(one: Endpoint, schema_of: dict[type, dict[str, Any]]) -> dict[str, 
     content: dict[str, Any] = {kind: {} for kind in one.media}
     if one.response is not None and one.returns_json:
         content["application/json"] = {"schema": schema_of[one.response]}
-    return {"description": "As asked.", "content": content}
+    return {"description": "Success.", "content": content}
 
 
 def _parameters(one: Endpoint) -> list[dict[str, Any]]:

@@ -27,20 +27,20 @@ STATUSES: dict[type[DomainError], int] = {
 }
 # Of every status the API may answer with, for the OpenAPI document
 DESCRIPTIONS = {
-    400: "The body is no JSON.",
+    400: "The body is not JSON.",
     401: "An API key is missing or wrong.",
     403: "The API key may not do this.",
-    404: "There is no such thing.",
-    409: "It does not fit what is there.",
+    404: "The bandit, arm or decision does not exist.",
+    409: "It conflicts with what exists.",
     410: "The window of the decision has ended.",
     413: "The body is too large.",
     415: "The body is not declared as JSON.",
     421: "Without API keys, the Host must be this machine.",
     422: "A value is not valid.",
-    429: "Too many calls wait; try again after a while.",
-    500: "A fault of the service.",
-    501: "Something optional is not installed.",
-    503: "The store is not available; try again after a while.",
+    429: "Too many requests are waiting; try again later.",
+    500: "An error of the service.",
+    501: "An optional package is not installed.",
+    503: "The store is not available; try again later.",
 }
 RETRY = {"Retry-After": "1"}  # seconds
 HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 413: {"Connection": "close"}}  # the rest of the body is not read
