@@ -48,7 +48,7 @@ Seed = Annotated[int, typer.Option(help="Random seed.")]
 Jobs = Annotated[int | None, typer.Option(help="Number of threads; by default one per core.")]
 Out = Annotated[Path, typer.Option(help="Folder for all output.")]
 Quick = Annotated[bool, typer.Option("--quick", help=f"Run {QUICK} replications, for a first look.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Compute everything again, also what is stored.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Discard stored results of this run and compute them again.")]
 Backend = Annotated[
     str,
     typer.Option(help="cpu; cuda for an NVIDIA GPU; auto for the GPU if there is one and the experiment is large."),
@@ -108,7 +108,7 @@ def paper(
     cluster: Cluster = None,
     horizon: Horizon = None,
 ) -> None:
-    """Reproduce the paper: all figures, and a verdict on each claim."""
+    """Reproduce the figures of the paper, and check its claims."""
     with bad_input("--only"):
         spec = paper_spec().only(only or [])
     spec = _override(spec, _replications(quick, replications), seed, horizon)
