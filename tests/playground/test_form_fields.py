@@ -5,11 +5,11 @@ import dataclasses
 import pytest
 
 from dynabandit.environments import ENVIRONMENTS
-from dynabandit.errors import number
 from dynabandit.playground import form_fields, read
 from dynabandit.playground.drawn_means import encode
 from dynabandit.playground.link import DRAWN
 from dynabandit.policies import POLICIES, Policy
+from dynabandit.validation import number
 
 CATALOGUE = form_fields.catalogue()
 

@@ -55,7 +55,7 @@ def test_a_sample_mean_is_late_at_both_changes() -> None:
     assert after / 3000 > 5 * before / 3000
 
 
-def test_forgetting_follows_both_changes_and_trembles() -> None:
+def test_forgetting_follows_both_changes_and_fluctuates() -> None:
     (late, fast), (steady, trace) = played(1)
     assert trace.mean[at(3600), 2] > 0.7
     assert trace.mean[at(5500), 2] < 0.5

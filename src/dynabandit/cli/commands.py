@@ -15,10 +15,10 @@ from dynabandit.catalogue import entries
 from dynabandit.cli import SERVICE, display, missing, offline
 from dynabandit.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED, bad_input, no_memory, stop
 from dynabandit.environments import ENVIRONMENTS
-from dynabandit.errors import extra
 from dynabandit.experiments import Experiment, ProgressReporter, Spec
 from dynabandit.experiments.one_line_syntax import write_one_line
 from dynabandit.experiments.spec_reader import read_environment, read_policy
+from dynabandit.extras import import_extra
 from dynabandit.leaderboard.environments import leaderboard_spec
 from dynabandit.paper.specs import paper as paper_spec
 from dynabandit.policies import POLICIES
@@ -48,7 +48,7 @@ Seed = Annotated[int, typer.Option(help="Random seed.")]
 Jobs = Annotated[int | None, typer.Option(help="Number of threads; by default one per core.")]
 Out = Annotated[Path, typer.Option(help="Folder for all output.")]
 Quick = Annotated[bool, typer.Option("--quick", help=f"Run {QUICK} replications, for a first look.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Compute everything again, also what is stored.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Discard stored results of this run and compute them again.")]
 Backend = Annotated[
     str,
     typer.Option(help="cpu; cuda for an NVIDIA GPU; auto for the GPU if there is one and the experiment is large."),
@@ -108,7 +108,7 @@ def paper(
     cluster: Cluster = None,
     horizon: Horizon = None,
 ) -> None:
-    """Reproduce the paper: all figures, and a verdict on each claim."""
+    """Reproduce the figures of the paper, and check its claims."""
     with bad_input("--only"):
         spec = paper_spec().only(only or [])
     spec = _override(spec, _replications(quick, replications), seed, horizon)
@@ -273,7 +273,7 @@ def _run(spec: Spec, out: Path, options: RunOptions, publish: Publish) -> None:
         experiments.check_options(spec, options["backend"], options["precision"], options["cluster"], jobs)
     try:
         for module in REPORTING:
-            extra(module, "lab")  # now, rather than after hours of simulation
+            import_extra(module, "lab")  # now, rather than after hours of simulation
         with display.progress_display(sys.stderr) as reporter:
             results = experiments.run(spec, out, reporter=reporter, **options)
             show = publish(results, out, reporter)

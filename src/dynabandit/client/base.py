@@ -11,8 +11,8 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from dynabandit.errors import integer, number
 from dynabandit.service import api_types
+from dynabandit.validation import integer, number
 
 __all__ = ["DAMAGED", "BaseClient", "Call", "FoundBandit", "ServiceError", "bandit_path", "erased"]
 

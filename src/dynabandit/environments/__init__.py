@@ -19,7 +19,7 @@ from dynabandit.environments.recorded import Recorded
 from dynabandit.environments.rotting import Rotting
 from dynabandit.environments.scheduled import Fixed, Path, Piecewise, SmallChanges
 from dynabandit.environments.seasonal import Seasonal
-from dynabandit.errors import Needed, arguments, unknown
+from dynabandit.validation import MissingParameterError, check_parameter_names, unknown
 
 __all__ = [
     "ENVIRONMENTS", "PB1", "PB2", "Burst", "Case1", "Case2", "Case3", "Case4", "Environment",
@@ -74,8 +74,10 @@ def environment(name: str | Environment, **parameters: Any) -> Environment:
         raise unknown("environment", name, ENVIRONMENTS)
     kind = ENVIRONMENTS[name]
     known = {field.name: field for field in fields(kind) if field.init}
-    arguments(f"environment {name!r}", parameters, known)
+    check_parameter_names(f"environment {name!r}", parameters, known)
     missing = [key for key, field in known.items() if field.default is MISSING and key not in parameters]
     if missing:
-        raise Needed(f"environment {name!r} needs {', '.join(missing)}", f"dynabandit.environments.{kind.__name__}")
+        raise MissingParameterError(
+            f"environment {name!r} needs {', '.join(missing)}", f"dynabandit.environments.{kind.__name__}"
+        )
     return kind(**parameters)

@@ -8,7 +8,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP, PATH, START, uniform, uniform_pair, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
-from dynabandit.errors import integer, keep, number
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["Burst"]
 
@@ -76,7 +76,7 @@ class Burst(Environment):
         super().__post_init__()
         first = integer("first", self.first, 1, LARGEST_STEP)
         length = integer("length", self.length, 0, LARGEST_STEP)
-        keep(self, first=first, length=length, rate=number("rate", self.rate, 0.0, 1.0))
+        set_fields(self, first=first, length=length, rate=number("rate", self.rate, 0.0, 1.0))
 
     def params(self) -> Params:
         return Params(*self.per_arm(float(self.first), float(self.first + self.length), self.rate))

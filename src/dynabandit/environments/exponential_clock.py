@@ -11,7 +11,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import PATH, START, uniform_pair, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
-from dynabandit.errors import integer, keep, number
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["Case1", "Case2", "ExponentialClock"]
 
@@ -97,7 +97,7 @@ class ExponentialClock(Environment):
                     f"{argument} must be a sequence of numbers, at least one, which arms take in turn, got {values!r}"
                 )
             values = tuple(number(f"{argument}[{i}]", value, 0.0, limit) for i, value in enumerate(values))
-            keep(self, **{argument: values})
+            set_fields(self, **{argument: values})
         if not len(self.rates) == len(self.low) == len(self.high):
             raise ValueError(
                 "rates, low and high must be equally long, "
@@ -107,8 +107,8 @@ class ExponentialClock(Environment):
             if low > high:
                 raise ValueError(f"low[{i}] must not be above high[{i}], got {low!r} and {high!r}")
         if cast("int | None", self.arms) is None:
-            keep(self, arms=len(self.rates))
-        keep(self, arms=integer("arms", self.arms, 2))
+            set_fields(self, arms=len(self.rates))
+        set_fields(self, arms=integer("arms", self.arms, 2))
         if self.arms < len(self.rates):
             raise ValueError(f"arms must be at least {len(self.rates)}, one for each of rates, got {self.arms}")
 

@@ -8,7 +8,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP, PATH, uniform
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
-from dynabandit.errors import integer, keep, number
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["Needle"]
 
@@ -75,10 +75,10 @@ class Needle(Environment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, low=number("low", self.low, 0.0, 1.0), high=number("high", self.high, 0.0, 1.0))
+        set_fields(self, low=number("low", self.low, 0.0, 1.0), high=number("high", self.high, 0.0, 1.0))
         if self.low > self.high:
             raise ValueError(f"low must not be above high, got {self.low!r} and {self.high!r}")
-        keep(self, period=integer("period", self.period, 1, LARGEST_STEP))
+        set_fields(self, period=integer("period", self.period, 1, LARGEST_STEP))
 
     def params(self) -> Params:
         return Params(*self.per_arm(self.low, self.high, float(self.period)))

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.environments.scheduled import Piecewise
-from dynabandit.errors import integer, keep
+from dynabandit.validation import integer, set_fields
 
 __all__ = ["PB1", "PB2"]
 
@@ -49,7 +49,7 @@ class PB1(Piecewise):
     def __post_init__(self) -> None:
         integer("arms", self.arms, 3, 3)
         segment = integer("segment", self.segment, 1, LARGEST_STEP // SEGMENTS)
-        keep(self, segment=segment, starts=tuple(1 + segment * i for i in range(SEGMENTS)))
+        set_fields(self, segment=segment, starts=tuple(1 + segment * i for i in range(SEGMENTS)))
         super().__post_init__()
 
 

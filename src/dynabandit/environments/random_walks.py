@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import PATH, START, normal_pair, uniform, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
-from dynabandit.errors import keep, number
+from dynabandit.validation import number, set_fields
 
 __all__ = ["Case3", "Case4", "LogisticWalk", "ReflectedWalk"]
 
@@ -99,7 +99,7 @@ class ReflectedWalk(Environment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, variance=number("variance", self.variance, 0.0, math.inf))
+        set_fields(self, variance=number("variance", self.variance, 0.0, math.inf))
 
     def params(self) -> Params:
         return Params(*self.per_arm(math.sqrt(self.variance)))

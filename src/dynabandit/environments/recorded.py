@@ -10,7 +10,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.environments.scheduled import mean_rewards, start
-from dynabandit.errors import integer, keep
+from dynabandit.validation import integer, set_fields
 
 __all__ = ["Recorded"]
 
@@ -62,7 +62,7 @@ class Recorded(Environment):
     def __post_init__(self) -> None:
         rates = mean_rewards("rates", self.rates)
         rates.setflags(write=False)
-        keep(self, rates=rates, arms=rates.shape[1], period=integer("period", self.period, 1, LARGEST_STEP))
+        set_fields(self, rates=rates, arms=rates.shape[1], period=integer("period", self.period, 1, LARGEST_STEP))
 
     def params(self) -> Params:
         return Params(*self.per_arm(float(self.period)))

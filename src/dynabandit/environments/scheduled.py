@@ -10,7 +10,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
-from dynabandit.errors import integer, keep, number
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["Fixed", "Path", "Piecewise", "SmallChanges", "mean_rewards", "start"]
 
@@ -100,7 +100,7 @@ class Fixed(Environment):
         if isinstance(self.means, (str, bytes)) or _dimensions(self.means) != 1 or len(self.means) < 2:
             raise ValueError(f"means must hold the mean rewards of at least 2 arms, got {self.means!r}")
         means = tuple(number(f"means[{arm}]", mean, 0.0, 1.0) for arm, mean in enumerate(self.means))
-        keep(self, means=means, arms=len(means))
+        set_fields(self, means=means, arms=len(means))
 
     def params(self) -> FixedParams:
         return FixedParams(np.array(self.means))
@@ -140,7 +140,7 @@ class Path(Environment):
     def __post_init__(self) -> None:
         means = mean_rewards("means", self.means)
         means.setflags(write=False)
-        keep(self, means=means, arms=means.shape[1])
+        set_fields(self, means=means, arms=means.shape[1])
 
     def table(self) -> np.ndarray:
         return np.asarray(self.means)
@@ -190,7 +190,7 @@ class Piecewise(Environment):
             raise ValueError(
                 f"starts must be 1 and then rise, one for each of the {len(means)} rows of means, got {starts}"
             )
-        keep(self, starts=starts, means=tuple(map(tuple, means.tolist())), arms=means.shape[1])
+        set_fields(self, starts=starts, means=tuple(map(tuple, means.tolist())), arms=means.shape[1])
 
     def table(self) -> np.ndarray:
         return np.column_stack([np.array(self.means), np.array(self.starts, dtype=float)])

@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.environments.scheduled import start
-from dynabandit.errors import keep, number
+from dynabandit.validation import number, set_fields
 
 __all__ = ["Seasonal"]
 
@@ -75,7 +75,7 @@ class Seasonal(Environment):
             raise ValueError(
                 f"amplitude must be at most {room:g}, the room around middle={middle:g}, got {amplitude!r}"
             )
-        keep(self, period=number("period", self.period, 1.0, math.inf), middle=middle, amplitude=amplitude)
+        set_fields(self, period=number("period", self.period, 1.0, math.inf), middle=middle, amplitude=amplitude)
 
     def params(self) -> Params:
         return Params(*self.per_arm(self.middle, self.amplitude, self.period, np.arange(self.arms) / self.arms))

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.records import column_reader, column_writer
-from dynabandit.errors import number, unknown
 from dynabandit.estimators.base import Belief, Estimator
+from dynabandit.validation import number, unknown
 
 __all__ = [
     "LOSSES", "SIZE", "START", "VARIANCE_SCALED", "AdaptiveForgetting", "AdaptiveParams", "AdaptiveState", "belief",

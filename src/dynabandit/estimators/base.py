@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from dynabandit.errors import reward as checked
+from dynabandit.validation import reward as checked
 
 __all__ = ["Belief", "Estimator"]
 

@@ -4,8 +4,8 @@ import math
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import number
 from dynabandit.estimators.base import Belief, Estimator
+from dynabandit.validation import number
 
 __all__ = ["FixedForgetting"]
 

@@ -3,10 +3,10 @@
 from collections import deque
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import integer
 from dynabandit.estimators import sample_mean
 from dynabandit.estimators.base import Belief, Estimator
 from dynabandit.estimators.sample_mean import Sums
+from dynabandit.validation import integer
 
 __all__ = ["SlidingWindow", "retract"]
 

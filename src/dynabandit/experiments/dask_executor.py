@@ -18,7 +18,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from dynabandit.environments import Environment
-from dynabandit.errors import extra
 from dynabandit.experiments.backend_choice import Gpu, find_gpu
 from dynabandit.experiments.compiling import compile_ahead
 from dynabandit.experiments.executors import to_compile
@@ -26,6 +25,7 @@ from dynabandit.experiments.machine_fingerprint import PACKAGES, describe_differ
 from dynabandit.experiments.progress import ProgressReporter, counted
 from dynabandit.experiments.task_parts import PartCollector, TaskPart, group_parts
 from dynabandit.experiments.tasks import PendingTask, Task, TaskResults
+from dynabandit.extras import import_extra
 from dynabandit.policies import Policy
 from dynabandit.simulation.backends import cores
 
@@ -57,7 +57,7 @@ def connect(address: str, jobs: int | None) -> Iterator["DaskExecutor"]:
     jobs
         How many workers to start on this machine, by default one per core.
     """
-    distributed = extra("distributed", "cluster")
+    distributed = import_extra("distributed", "cluster")
     with _silenced_loggers(), ExitStack() as stack:
         at = stack.enter_context(_start_local_cluster(distributed, jobs)) if address == "local" else address
         client = _connect_client(distributed, at, address)
@@ -202,7 +202,7 @@ class DaskExecutor:
     @contextmanager
     def _connection(self) -> Iterator[Any]:
         """Raise a `ClusterError` for any error that says that the connection is lost."""
-        distributed = extra("distributed", "cluster")
+        distributed = import_extra("distributed", "cluster")
         lost = (OSError, distributed.client.CancelledError, distributed.client.ClosedClientError)
         try:
             yield distributed

@@ -9,9 +9,9 @@ import numpy as np
 
 from dynabandit.core.streams import LARGEST_REPLICATION, stream
 from dynabandit.environments import Environment, environment as make_environment
-from dynabandit.errors import integer, keep, number, unknown
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import check_horizon, recorded_times
+from dynabandit.validation import integer, number, set_fields, unknown
 
 __all__ = ["CoverageSpec", "Experiment", "Part", "PathSpec", "Spec", "parameters_to_write"]
 
@@ -68,9 +68,9 @@ class Experiment(Part):
 
     def __post_init__(self) -> None:
         _check_name("id", self.id)
-        keep(self, title=_check_text("title", self.title) or self.id, figure=self.figure or self.id)
-        keep(self, environment=make_environment(self.environment), times=_frozen(self.times))
-        keep(self, policies=tuple(make_policy(one) for one in self.policies))
+        set_fields(self, title=_check_text("title", self.title) or self.id, figure=self.figure or self.id)
+        set_fields(self, environment=make_environment(self.environment), times=_frozen(self.times))
+        set_fields(self, policies=tuple(make_policy(one) for one in self.policies))
         super().__post_init__()
         integer("replications", self.replications, 1, LARGEST_REPLICATION)
         if not self.policies:
@@ -103,7 +103,7 @@ class PathSpec(Part):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, environment=make_environment(self.environment))
+        set_fields(self, environment=make_environment(self.environment))
         integer("replications", self.replications, 1, LARGEST_REPLICATION)
         integer("points", self.points, 1)
         self.environment.check_horizon(self.horizon)
@@ -133,7 +133,7 @@ class CoverageSpec(Part):
     def __post_init__(self) -> None:
         super().__post_init__()
         for key in ("means", "step_sizes", "observations"):
-            keep(self, **{key: _frozen(getattr(self, key))})
+            set_fields(self, **{key: _frozen(getattr(self, key))})
             if not isinstance(getattr(self, key), tuple) or not getattr(self, key):
                 raise ValueError(f"{key} must be a list of at least one number, got {getattr(self, key)!r}")
         for index, mean in enumerate(self.means):

@@ -17,10 +17,11 @@ import msgspec
 
 from dynabandit.catalogue import example
 from dynabandit.environments import ENVIRONMENTS, Environment, environment as make_environment
-from dynabandit.errors import Needed, extra, unknown
 from dynabandit.experiments.one_line_syntax import read_one_line
 from dynabandit.experiments.spec import CoverageSpec, Experiment, PathSpec, Spec
+from dynabandit.extras import import_extra
 from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.validation import MissingParameterError, unknown
 
 __all__ = [
     "FieldProblem", "SpecError", "dumps", "load", "loads", "read_environment", "read_policy", "read_table",
@@ -134,7 +135,7 @@ def loads(text: str, file: str = "spec.toml") -> Spec:
 
 def dumps(spec: Spec) -> str:
     """Return a spec as TOML with every key of its parts; `loads` gives an equal one back."""
-    return str(extra("tomli_w", "lab").dumps(spec.as_dict()))
+    return str(import_extra("tomli_w", "lab").dumps(spec.as_dict()))
 
 
 def _read_spec(table: dict[str, Any], stem: str) -> Spec:
@@ -284,7 +285,7 @@ def read_environment(value: Any, arms: int | None = None, write: Write | None = 
         parameters["arms"] = arms
     try:
         return make_environment(name, **parameters)
-    except Needed as error:
+    except MissingParameterError as error:
         shown = example(ENVIRONMENTS[name])
         such_as = f", such as {(write or _inline_table)(name, shown)}" if shown else ""
         raise TypeError(f"{error.lack}{such_as}; dynabandit list shows all parameters") from None

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep, number
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
+from dynabandit.validation import number, set_fields
 
 __all__ = ["AffDGreedy"]
 
@@ -107,7 +107,7 @@ class AffDGreedy(AdaptivePolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.threshold is not None:
-            keep(self, threshold=number("threshold", self.threshold, 0.0, 1.0))
+            set_fields(self, threshold=number("threshold", self.threshold, 0.0, 1.0))
 
     def params(self, arms: int) -> Params:
         return Params(self._estimator(), AS_STEP_SIZE if self.threshold is None else self.threshold)

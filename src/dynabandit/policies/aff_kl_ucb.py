@@ -6,11 +6,11 @@ from typing import ClassVar, NamedTuple
 
 from dynabandit.core.bernoulli_kl import negentropy, upper_bound
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep, number
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.validation import number, set_fields
 
 __all__ = ["AffKLUCB"]
 
@@ -97,7 +97,7 @@ class AffKLUCB(AdaptivePolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, confidence=number("confidence", self.confidence, 0.0, 1.0, open_low=True))
+        set_fields(self, confidence=number("confidence", self.confidence, 0.0, 1.0, open_low=True))
 
     def params(self, arms: int) -> Params:
         return Params(self._estimator(), -math.log(self.confidence))

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
+from dynabandit.validation import set_fields
 
 __all__ = ["AffOTS", "AffTS"]
 
@@ -91,7 +91,7 @@ class AffTS(AdaptivePolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, prior=checked_prior(self.prior))
+        set_fields(self, prior=checked_prior(self.prior))
 
     def params(self, arms: int) -> Params:
         return Params(self._estimator(), Prior(*self.prior))

@@ -8,11 +8,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep, number
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
+from dynabandit.validation import number, set_fields
 
 __all__ = ["AffUCB1"]
 
@@ -117,7 +117,7 @@ class AffUCB1(AdaptivePolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, variance_floor=number("variance_floor", self.variance_floor, 0.0, 1.0))
+        set_fields(self, variance_floor=number("variance_floor", self.variance_floor, 0.0, 1.0))
 
     def params(self, arms: int) -> Params:
         return Params(self._estimator(), self.variance_floor)

@@ -9,11 +9,11 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta
 from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND, uniform
-from dynabandit.errors import integer, keep, number
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.tuning_rules import HorizonTuned
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["ChangepointTS"]
 
@@ -231,8 +231,10 @@ class ChangepointTS(HorizonTuned):
             rate = number("rate", self.rate, 0.0, 1.0, open_low=True)
             if rate == 1.0:
                 raise ValueError(f"rate must be a number in (0, 1), 'learnt' or None, got {self.rate!r}")
-            keep(self, rate=rate)
-        keep(self, particles=integer("particles", self.particles, 2, LARGEST_STEP), prior=checked_prior(self.prior))
+            set_fields(self, rate=rate)
+        set_fields(
+            self, particles=integer("particles", self.particles, 2, LARGEST_STEP), prior=checked_prior(self.prior)
+        )
 
     def _follows_from_changes(self) -> bool:
         return self.rate is None

@@ -6,11 +6,11 @@ from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import EXPLORE, LARGEST_STEP, uniform
-from dynabandit.errors import integer, keep, number
 from dynabandit.policies import ucb
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["CusumUCB"]
 
@@ -119,15 +119,15 @@ class CusumUCB(HorizonTuned, SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(
+        set_fields(
             self,
             drift=number("drift", self.drift, 0.0, 1.0),
             reference_plays=integer("reference_plays", self.reference_plays, 1, LARGEST_STEP),
         )
         if self.threshold is not None:
-            keep(self, threshold=number("threshold", self.threshold, 0.0, math.inf))
+            set_fields(self, threshold=number("threshold", self.threshold, 0.0, math.inf))
         if self.exploration is not None:
-            keep(self, exploration=number("exploration", self.exploration, 0.0, 1.0))
+            set_fields(self, exploration=number("exploration", self.exploration, 0.0, 1.0))
 
     def _follows_from_changes(self) -> bool:
         return self.threshold is None or self.exploration is None

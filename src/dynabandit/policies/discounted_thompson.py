@@ -6,11 +6,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
 from dynabandit.policies.tuning_rules import DiscountTuned
+from dynabandit.validation import set_fields
 
 __all__ = ["DiscountedTS", "common", "learn", "posterior", "start"]
 
@@ -117,7 +117,7 @@ class DiscountedTS(DiscountTuned):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, prior=checked_prior(self.prior))
+        set_fields(self, prior=checked_prior(self.prior))
 
     def params(self, arms: int) -> Params:
         return Params(Prior(*self.prior), self._discount())

@@ -7,13 +7,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep, number
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
+from dynabandit.validation import number, set_fields
 
 __all__ = ["DTS", "AffDTS1", "AffDTS2"]
 
@@ -162,7 +162,7 @@ class DTS(Policy):
     def __post_init__(self) -> None:
         super().__post_init__()
         memory = number("memory", self.memory, 0.0, math.inf, open_low=True)
-        keep(self, memory=memory, prior=checked_prior(self.prior))
+        set_fields(self, memory=memory, prior=checked_prior(self.prior))
 
     def params(self, arms: int) -> Params:
         return Params(Prior(*self.prior), self.memory)
@@ -185,7 +185,7 @@ class AffDTS(AdaptivePolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         memory = number("memory", self.memory, 0.0, math.inf, open_low=True)
-        keep(self, memory=memory, prior=checked_prior(self.prior))
+        set_fields(self, memory=memory, prior=checked_prior(self.prior))
 
     def params(self, arms: int) -> AffDTSParams:
         return AffDTSParams(self._estimator(), Prior(*self.prior), self.memory, float(self.burn_in))

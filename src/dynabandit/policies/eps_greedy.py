@@ -6,10 +6,10 @@ from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import EXPLORE, uniform
-from dynabandit.errors import keep, number
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.validation import number, set_fields
 
 __all__ = ["EpsGreedy"]
 
@@ -87,7 +87,7 @@ class EpsGreedy(SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, epsilon=number("epsilon", self.epsilon, 0.0, 1.0))
+        set_fields(self, epsilon=number("epsilon", self.epsilon, 0.0, 1.0))
 
     def params(self, arms: int) -> Params:
         return Params(self.epsilon)

@@ -6,11 +6,11 @@ from typing import Any, ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import SCORE, Stream, uniform
-from dynabandit.errors import keep, number
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
+from dynabandit.validation import number, set_fields
 
 __all__ = ["Exp3S", "gumbel", "probability"]
 
@@ -128,7 +128,7 @@ class Exp3S(HorizonTuned, SampleMeanPolicy):
         super().__post_init__()
         for name in ("exploration", "sharing"):
             if getattr(self, name) is not None:
-                keep(self, **{name: number(name, getattr(self, name), 0.0, 1.0, open_low=True)})
+                set_fields(self, **{name: number(name, getattr(self, name), 0.0, 1.0, open_low=True)})
 
     def _follows_from_changes(self) -> bool:
         return self.exploration is None

@@ -8,11 +8,11 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta, not_empty
 from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND
-from dynabandit.errors import integer, keep, number
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import discounted_thompson as historic
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["FDSWTS"]
 
@@ -121,7 +121,7 @@ class FDSWTS(Policy):
         if not isinstance(self.combine, str) or self.combine not in CHOICES:
             raise ValueError(f"combine must be 'min', 'max' or 'mean', got {self.combine!r}")
         discount = number("discount", self.discount, 0.0, 1.0, open_low=True)
-        keep(
+        set_fields(
             self,
             discount=discount,
             window=integer("window", self.window, 1, LARGEST_STEP),

@@ -8,12 +8,12 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.errors import integer, keep, number, unknown
 from dynabandit.policies import forced_exploration, kl_index
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.stats.change_detection import has_change
+from dynabandit.validation import integer, number, set_fields, unknown
 
 __all__ = ["GLRKLUCB", "GLRKLUCBDiminishing"]
 
@@ -150,11 +150,11 @@ class GLRPolicy(HorizonTuned, SampleMeanPolicy):
         if self.restart not in RESTART:
             raise unknown("restart", self.restart, RESTART)
         if self.delta is not None:
-            keep(self, delta=number("delta", self.delta, 0.0, 1.0, open_low=True))
+            set_fields(self, delta=number("delta", self.delta, 0.0, 1.0, open_low=True))
         capacity = integer("capacity", self.capacity, 2, LARGEST_STEP)
         if capacity % 2:
             raise ValueError(f"capacity must be an even number of at least 2, got {self.capacity!r}")
-        keep(
+        set_fields(
             self,
             restart=str(self.restart),
             scale=number("scale", self.scale, 0.0, math.inf),
@@ -200,9 +200,9 @@ class GLRPolicy(HorizonTuned, SampleMeanPolicy):
 class GLRKLUCB(GLRPolicy):
     r"""KL-UCB that restarts an arm, or all arms, when a generalised likelihood ratio test detects a change.
 
-    An arm is tested at its own plays: is splitting its rewards since the restart in two more likely than one common
-    mean? So that arms with small means are tested too, arms are played in turn at regular times, in a share alpha_k =
-    sqrt(k K log(T) / T) of the steps after k - 1 restarts. Use it for abrupt changes if the horizon is known.
+    An arm is tested at its own plays: are its rewards since the restart more likely with two means than with one? So
+    that arms with small means are tested too, arms are played in turn at regular times, in a share
+    alpha_k = sqrt(k K log(T) / T) of the steps after k - 1 restarts. Use it for abrupt changes if the horizon is known.
 
     The test considers splits after every tenth reward, as in the experiments of the paper. When there are more than
     `capacity` splits, every other one is dropped and the spacing doubles, so that memory and time are bounded. A change
@@ -271,7 +271,7 @@ class GLRKLUCB(GLRPolicy):
         super().__post_init__()
         if self.schedule not in SCHEDULES:
             raise unknown("schedule", self.schedule, SCHEDULES)
-        keep(self, schedule=str(self.schedule))
+        set_fields(self, schedule=str(self.schedule))
 
     def _follows_from_changes(self) -> bool:
         return self.schedule == "constant"

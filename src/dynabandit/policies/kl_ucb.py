@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep, number
 from dynabandit.policies import kl_index
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.validation import number, set_fields
 
 __all__ = ["KLUCB"]
 
@@ -80,7 +80,7 @@ class KLUCB(SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, loglog=number("loglog", self.loglog, 0.0, math.inf))
+        set_fields(self, loglog=number("loglog", self.loglog, 0.0, math.inf))
 
     def params(self, arms: int) -> Params:
         return Params(self.loglog)

@@ -6,11 +6,11 @@ from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.errors import integer, keep, number
 from dynabandit.policies import forced_exploration, ucb
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["MUCB"]
 
@@ -116,11 +116,11 @@ class MUCB(HorizonTuned, SampleMeanPolicy):
         window = integer("window", self.window, 2, LARGEST_STEP)
         if window % 2:
             raise ValueError(f"window must be an even number of at least 2, got {self.window!r}")
-        keep(self, window=window)
+        set_fields(self, window=window)
         if self.threshold is not None:
-            keep(self, threshold=number("threshold", self.threshold, 0.0, math.inf))
+            set_fields(self, threshold=number("threshold", self.threshold, 0.0, math.inf))
         if self.exploration is not None:
-            keep(self, exploration=number("exploration", self.exploration, 0.0, 1.0))
+            set_fields(self, exploration=number("exploration", self.exploration, 0.0, 1.0))
 
     def _follows_from_changes(self) -> bool:
         return self.exploration is None

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep, number, unknown
 from dynabandit.estimators import sample_mean
 from dynabandit.policies import kl_index
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.validation import number, set_fields, unknown
 
 __all__ = ["OracleRestart"]
 
@@ -110,7 +110,7 @@ class OracleRestart(SampleMeanPolicy):
         super().__post_init__()
         if self.index not in INDICES:
             raise unknown("index", self.index, INDICES)
-        keep(self, index=str(self.index), tolerance=number("tolerance", self.tolerance, 0.0, 1.0))
+        set_fields(self, index=str(self.index), tolerance=number("tolerance", self.tolerance, 0.0, 1.0))
 
     def params(self, arms: int) -> Params:
         return Params(self.tolerance, self.index == "ucb")

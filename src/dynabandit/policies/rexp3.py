@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import integer, keep, number
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.exp3_s import gumbel, probability
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["Rexp3"]
 
@@ -128,11 +128,11 @@ class Rexp3(HorizonTuned, SampleMeanPolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.exploration is not None:
-            keep(self, exploration=number("exploration", self.exploration, 0.0, 1.0, open_low=True))
+            set_fields(self, exploration=number("exploration", self.exploration, 0.0, 1.0, open_low=True))
         if self.batch is not None:
-            keep(self, batch=integer("batch", self.batch, 1))
+            set_fields(self, batch=integer("batch", self.batch, 1))
         if self.variation is not None:
-            keep(self, variation=number("variation", self.variation, 0.0, math.inf, open_low=True))
+            set_fields(self, variation=number("variation", self.variation, 0.0, math.inf, open_low=True))
 
     def _follows_from_changes(self) -> bool:
         return self.batch is None and self.variation is None

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.validation import set_fields
 
 __all__ = ["OTS", "PLAYS", "TOTAL", "TS", "posterior"]
 
@@ -72,7 +72,7 @@ class TS(SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, prior=checked_prior(self.prior))
+        set_fields(self, prior=checked_prior(self.prior))
 
     def params(self, arms: int) -> Any:
         return Params(Prior(*self.prior))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynabandit.errors import extra
+from dynabandit.extras import import_extra
 from dynabandit.report.figures import Figure
 from dynabandit.report.panels import Boxes, Intervals, Lines, Panel
 
@@ -44,10 +44,10 @@ RATIO_TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0,
 
 def draw(figure: Figure, folder: Path) -> tuple[Path, Path]:
     """Write a figure into a folder, and return the paths of the SVG and the PNG file."""
-    matplotlib, artist = extra("matplotlib", "lab"), extra("matplotlib.figure", "lab")
+    matplotlib, artist = import_extra("matplotlib", "lab"), import_extra("matplotlib.figure", "lab")
     vector, raster = (
-        extra("matplotlib.backends.backend_svg", "lab"),
-        extra("matplotlib.backends.backend_agg", "lab"),
+        import_extra("matplotlib.backends.backend_svg", "lab"),
+        import_extra("matplotlib.backends.backend_agg", "lab"),
     )
     panels = [panel for block in figure.blocks for panel in block.panels]
     layout = figure.layout

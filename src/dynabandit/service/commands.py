@@ -15,7 +15,6 @@ import structlog
 import typer
 
 from dynabandit.bandit import Bandit
-from dynabandit.errors import number
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.domain.warm_start import compile_policy
 from dynabandit.service.errors import StoreError
@@ -27,6 +26,7 @@ from dynabandit.service.logging_setup import configure_logging
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.verify import verify as verify_store
+from dynabandit.validation import number
 
 __all__ = ["app"]
 
@@ -102,7 +102,10 @@ def create_key(
 
 @keys_app.command("list")
 def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
-    """List the API keys without their secrets: id, role, state, creation time and note, one key per line."""
+    """List the API keys without their secrets.
+
+    One line per key: id, role, state, creation time and note.
+    """
     with _tables(store) as opened:
         keys = opened.api_keys()
     for key in keys:
@@ -124,7 +127,7 @@ def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A0
 
 @app.command()
 def verify(store: StoreOption = DEFAULT_STORE) -> None:
-    """Replay every log and report the first difference between each log and its replay."""
+    """Replay all logs and report the first difference in each."""
     with _tables(store) as opened:
         verdicts = verify_store(opened)
     for one in verdicts:

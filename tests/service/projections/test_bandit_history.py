@@ -16,7 +16,7 @@ from dynabandit.service.projections.bandit_history import MAX_TRACKED_ARMS, Band
 from dynabandit.service.projections.chart_points import MAX_POINTS
 from dynabandit.service.projections.live_page_data import bandit_page_data, overview_entry
 from dynabandit.service.projections.log_follower import LogFollower
-from dynabandit.service.projections.uniform_baseline import Uniform
+from dynabandit.service.projections.uniform_baseline import UniformBaseline
 from dynabandit.service.stores import open_store
 from service.harness import running, talking
 from service.web.demo_shop import BANNERS, play
@@ -185,7 +185,7 @@ def test_the_uniform_baseline_follows_a_change_of_an_arm_that_is_then_hardly_pla
 
 
 def test_the_uniform_baseline_leaves_out_arms_that_cannot_be_chosen() -> None:
-    uniform = Uniform(2)
+    uniform = UniformBaseline(2)
     for _ in range(100):
         uniform.reward(0, 1.0)
         uniform.reward(1, 0.0)
@@ -197,7 +197,7 @@ def test_the_uniform_baseline_leaves_out_arms_that_cannot_be_chosen() -> None:
     assert low < middle < high
     uniform.allow(1, True)
     uniform.reward(1, 0.0)
-    assert uniform.gathered(1) == pytest.approx(100.5)
+    assert uniform.expected_plays(1) == pytest.approx(100.5)
 
 
 def test_a_retired_name_that_is_used_again_is_another_arm(dice: np.random.Generator) -> None:

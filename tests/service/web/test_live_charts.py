@@ -15,6 +15,7 @@ from service.harness import Running, running, talking
 from service.web.demo_shop import fill
 from service.web.page_helpers import (
     ARMS,
+    MAKES_PICTURES,
     PICTURES,
     arm_row,
     axis_ranges,
@@ -50,7 +51,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service with a realistic past."""
     with running(open_store(f"sqlite:///{tmp_path_factory.mktemp('shop')}/store.db")) as server:
         with talking(server.url, tries=6) as (client, _):
-            fill(client, steps=6_000)
+            fill(client, steps=6_000 if MAKES_PICTURES else 3_000)
         yield server
 
 
@@ -97,6 +98,9 @@ def test_pages_are_accessible_and_fit_the_screen(
 ) -> None:
     page = open_page(shop.url, size=size, scheme=scheme).page
     expect(page.locator("article")).to_have_count(4)
+    header = page.locator(".bar").bounding_box()
+    assert header is not None
+    assert header["height"] < 60, "the header has one row"
     assert fits_width(page)
     assert serious(page) == []
     page.get_by_role("button", name="New bandit").click()

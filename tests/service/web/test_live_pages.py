@@ -207,7 +207,7 @@ def test_a_policy_is_previewed_and_changed_the_log_exported_and_the_bandit_delet
     page.get_by_label("epsilon").fill("0.2")
     page.get_by_role("button", name="Preview").click()
     expect(page.locator("#preview table tbody tr")).to_have_count(3)
-    expect(page.locator("#preview")).to_contain_text("Choices of eps-greedy after the")
+    expect(page.locator("#preview")).to_contain_text("the mean that eps-greedy estimates")
     assert client.state("changing").policy == "aff-ots"
     page.get_by_role("button", name="Change", exact=True).click()
     expect(page.locator("#policy")).to_have_text("eps-greedy")

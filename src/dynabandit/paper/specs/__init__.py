@@ -29,8 +29,8 @@ def paper() -> Spec:
 
     Examples
     --------
-    >>> paper().only(["memory"]).experiments[0].environment
-    Case1(arms=2)
+    >>> [experiment.id for experiment in paper().only(["memory", "small-changes"]).experiments]
+    ['small-changes', 'memory']
     """
     specs = [loads((files(__name__) / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml") for name in FIGURES]
     return Spec(

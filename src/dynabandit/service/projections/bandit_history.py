@@ -14,7 +14,7 @@ from dynabandit.bandit import Bandit
 from dynabandit.service.domain.bandit_state import RewardsBefore, apply_to_bandit
 from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, POLICY, EventRow
 from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints, Series
-from dynabandit.service.projections.uniform_baseline import Uniform
+from dynabandit.service.projections.uniform_baseline import UniformBaseline
 from dynabandit.stats.change_detection import Change, ChangeDetector
 
 __all__ = ["MAX_TRACKED_ARMS", "BanditHistory", "Intervention"]
@@ -60,7 +60,7 @@ class BanditHistory:
         self.interventions: deque[Intervention] = deque(maxlen=MAX_CHANGES)
         self.retired: deque[int] = deque(maxlen=MAX_RETIRED)
         self.latest_events: deque[EventRow] = deque(maxlen=MAX_EVENTS)
-        self.uniform = Uniform(0)
+        self.uniform = UniformBaseline(0)
         self.points = ChartPoints()
         self._detectors: list[ChangeDetector] = []
         # Of the point that is not complete yet: its decisions, and of each tracked arm the lowest forgetting factor and
@@ -117,7 +117,7 @@ class BanditHistory:
         self.uniform.reward(column, event.value)
         if column >= MAX_TRACKED_ARMS:
             return
-        change = self._detectors[column].add(event.value, self.steps, self.uniform.gathered(column))
+        change = self._detectors[column].add(event.value, self.steps, self.uniform.expected_plays(column))
         if change is not None:
             self.uniform.change(column, change)
             self.changes.append((column, change))
@@ -201,7 +201,7 @@ class BanditHistory:
         for column in range(self.tracked):
             belief = self.bandit.belief(column)
             forgetting = min(self._point_forgetting[column], belief.forgetting)
-            expected = uniform.gathered(column)
+            expected = uniform.expected_plays(column)
             per_arm[:, column] = self._point_plays[column], belief.mean, belief.effective_size, forgetting, expected
         return whole, per_arm
 
@@ -241,7 +241,7 @@ class BanditHistory:
         history.retired.extend(content["retired"])
         history.latest_events.extend(EventRow(*event) for event in content["latest_events"])
         history.points = ChartPoints.from_json(content["points"])
-        history.uniform = Uniform.from_dict(content["uniform"])
+        history.uniform = UniformBaseline.from_dict(content["uniform"])
         history._detectors = [ChangeDetector.from_list(one) for one in content["detectors"]]
         history._bandit = Bandit.from_json(content["bandit"])
         return history

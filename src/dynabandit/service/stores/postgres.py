@@ -7,12 +7,12 @@ from typing import Any
 
 import psycopg
 
-from dynabandit.errors import listed
 from dynabandit.service.domain.events import COLUMNS
 from dynabandit.service.domain.names import to_bytes
 from dynabandit.service.errors import StoreError, WriteConflictError
 from dynabandit.service.stores.base import Created, Events, Numbers, Store
 from dynabandit.service.stores.schema import TABLES, VERSION, check_version, migration
+from dynabandit.validation import listed
 
 __all__ = ["PostgresStore"]
 

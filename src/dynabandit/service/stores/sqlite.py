@@ -6,12 +6,12 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from dynabandit.errors import listed
 from dynabandit.service.domain.events import COLUMNS
 from dynabandit.service.domain.names import to_bytes
 from dynabandit.service.errors import StoreError, WriteConflictError
 from dynabandit.service.stores.base import Created, Events, Numbers, Store
 from dynabandit.service.stores.schema import VERSION, check_version, migration
+from dynabandit.validation import listed
 
 try:
     import fcntl

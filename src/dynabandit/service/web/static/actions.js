@@ -14,10 +14,10 @@ export function askRetire(arm) {
 
 function previewTable(preview) {
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Preview" }, h("table", {},
-    h("caption", {}, `Choices of ${preview.policy} after the ${count(preview.rewards)} rewards so far:`),
+    h("caption", {}, `Probability of each choice after the ${count(preview.rewards)} rewards so far, and the mean that ${preview.policy} estimates:`),
     h("thead", {}, h("tr", {},
-      h("th", { scope: "col" }, "Arm"), h("th", { scope: "col", class: "number" }, `Probability with ${preview.current_policy} (now)`),
-      h("th", { scope: "col", class: "number" }, `Probability with ${preview.policy}`), h("th", { scope: "col", class: "number" }, "Estimated mean"))),
+      h("th", { scope: "col" }, "Arm"), h("th", { scope: "col", class: "number" }, `${preview.current_policy} (now)`),
+      h("th", { scope: "col", class: "number" }, preview.policy), h("th", { scope: "col", class: "number" }, "Mean"))),
     h("tbody", {}, preview.arms.slice(0, 50).map((arm) => h("tr", {},
       h("th", { scope: "row" }, arm.arm, arm.paused && " (paused)"), h("td", { class: "number" }, percent(arm.current_propensity)),
       h("td", { class: "number" }, percent(arm.propensity)), h("td", { class: "number" }, percent(arm.mean)))))));

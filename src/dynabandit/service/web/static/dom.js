@@ -22,7 +22,7 @@ export function count(value) {
 }
 
 export function percent(value, digits = 1) {
-  return value === null || value === undefined || Number.isNaN(value) ? "–" : `${(100 * value).toFixed(digits)} %`;
+  return value === null || value === undefined || Number.isNaN(value) ? "–" : `${(100 * value).toFixed(digits)}\u00a0%`;
 }
 
 export function decimal(value, digits = 3) {

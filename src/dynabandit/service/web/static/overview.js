@@ -59,7 +59,7 @@ function card(one) {
     h("dl", { class: "facts" },
       fact("decisions", count(one.decisions)),
       fact("reward rate", percent(one.rate)),
-      fact(`last ${count(one.recent_decisions)} decisions`, percent(one.recent_rate)),
+      one.decisions > 0 && fact(`last ${count(one.recent_decisions)} decisions`, percent(one.recent_rate)),
       fact("pending", count(one.pending)),
       one.expired > 0 && fact("expired", count(one.expired)),
       one.forgetting !== null && fact("memory", memory(one.forgetting))),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from dynabandit import errors, results
+from dynabandit import extras, results, validation
 from dynabandit.policies import POLICIES
 
 UNIT = "a number in [0, 1]"
@@ -192,32 +192,32 @@ def test_an_error_names_the_argument_the_value_and_what_is_valid(act: Callable[[
 def test_only_the_beginning_of_a_long_name_is_looked_up_and_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
     monkeypatch.setattr(difflib, "get_close_matches", lambda value, *_, **__: looked.append(value) or [])
-    error = errors.unknown("policy", "x" * 10_000, ["ucb"])
+    error = validation.unknown("policy", "x" * 10_000, ["ucb"])
     assert str(error) == f"unknown policy '{'x' * 100}...'. Known: ucb"
     assert looked == ["x" * 100]
 
 
 def test_the_most_similar_name_is_suggested_if_there_is_one() -> None:
     known = ["ucb", "sw-ucb", "aff-ucb1"]
-    assert errors.nearest("swucb", known) == " Did you mean 'sw-ucb'?"
-    assert errors.nearest("thompson", known) == ""
-    assert errors.nearest(12, known) == ""
+    assert validation.suggestion("swucb", known) == " Did you mean 'sw-ucb'?"
+    assert validation.suggestion("thompson", known) == ""
+    assert validation.suggestion(12, known) == ""
 
 
 def test_numpy_scalars_are_accepted() -> None:
-    assert errors.number("x", np.float32(0.5), 0.0, 1.0) == 0.5
-    assert errors.integer("n", np.int8(3), 1) == 3
-    assert type(errors.integer("n", np.int8(3), 1)) is int
+    assert validation.number("x", np.float32(0.5), 0.0, 1.0) == 0.5
+    assert validation.integer("n", np.int8(3), 1) == 3
+    assert type(validation.integer("n", np.int8(3), 1)) is int
 
 
 def test_a_missing_extra_says_how_to_install_it() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"this needs nowhere, .* pip install 'dynabandit\[lab\]'"):
-        errors.extra("nowhere.at_all", "lab")
-    assert errors.extra("math", "lab") is math
+        extras.import_extra("nowhere.at_all", "lab")
+    assert extras.import_extra("math", "lab") is math
 
 
 def test_an_import_error_inside_of_an_extra_is_not_hidden(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     (tmp_path / "broken_extra.py").write_text("import nowhere_inside")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="No module named 'nowhere_inside'"):
-        errors.extra("broken_extra", "lab")
+        extras.import_extra("broken_extra", "lab")

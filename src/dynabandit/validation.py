@@ -1,31 +1,33 @@
-"""Checks of arguments; each error names the argument, the value and what would be valid."""
+"""Validation of arguments: each error names the argument, the value and what would be valid."""
 
 import difflib
-import importlib
 import itertools
 import math
 import operator
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["Needed", "arguments", "extra", "integer", "keep", "listed", "nearest", "number", "reward", "unknown"]
+__all__ = [
+    "MissingParameterError", "check_parameter_names", "integer", "listed", "number", "reward", "set_fields",
+    "suggestion", "unknown",
+]  # fmt: skip
 
 
-class Needed(TypeError):  # noqa: N818 - named for what it says
-    """A parameter without a default was left out; `lack` is the message without where Python's users read more."""
+class MissingParameterError(TypeError):
+    """A parameter without a default is missing; `lack` is the message without the reference to the documentation."""
 
     def __init__(self, lack: str, where: str) -> None:
         super().__init__(f"{lack}: see {where}")
         self.lack = lack
 
 
-LONGEST = 100  # characters of a name that is looked up: the time goes with their number
-MOST_SEARCHED = 2000  # names, for the same reason
+LONGEST = 100  # characters of a name that are quoted and looked up: the lookup takes time per character
+MOST_SEARCHED = 2000  # names that are compared, for the same reason
 MOST_LISTED = 20
 
 
-def nearest(value: object, known: Iterable[str]) -> str:
-    """Return a hint such as `` Did you mean 'ucb'?``, or an empty string where nothing is close."""
+def suggestion(value: object, known: Iterable[str]) -> str:
+    """Return a hint such as `` Did you mean 'ucb'?``, or an empty string if no known name is similar."""
     close = difflib.get_close_matches(
         str(value)[:LONGEST], list(itertools.islice(known, MOST_SEARCHED)), n=1, cutoff=0.5
     )
@@ -33,14 +35,14 @@ def nearest(value: object, known: Iterable[str]) -> str:
 
 
 def unknown(kind: str, value: object, known: Iterable[str]) -> ValueError:
-    """Make the error for a name that is not in a registry."""
+    """Return the error for a name that is not in a registry."""
     names = sorted(known)
     given = f"{value[:LONGEST]}..." if isinstance(value, str) and len(value) > LONGEST else value
-    return ValueError(f"unknown {kind} {given!r}.{nearest(value, names)} Known: {', '.join(names)}")
+    return ValueError(f"unknown {kind} {given!r}.{suggestion(value, names)} Known: {', '.join(names)}")
 
 
 def listed(names: Iterable[object]) -> str:
-    """Return names in quotes, and of many the first few: a bandit may have a hundred thousand arms.
+    """Return names in quotes, at most the first twenty: a bandit may have a hundred thousand arms.
 
     >>> listed(["red", "blue"]), listed(range(22))[-13:]
     ("'red', 'blue'", '19 and 2 more')
@@ -51,9 +53,9 @@ def listed(names: Iterable[object]) -> str:
 
 
 def number(argument: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
-    """Return `value` as a float in [low, high] (or (low, high]), or raise an error that says so."""
+    """Return `value` as a float in [low, high], or in (low, high]; else raise an error."""
     valid = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
-    if _is_bool(value) or isinstance(value, str) or not hasattr(value, "__float__"):  # NumPy's strings have it
+    if _is_bool(value) or isinstance(value, str) or not hasattr(value, "__float__"):  # NumPy's strings have __float__
         raise TypeError(f"{argument} must be {valid}, got {value!r}")
     try:
         result = float(value)
@@ -73,7 +75,7 @@ def _is_bool(value: Any) -> bool:
 
 
 def integer(argument: str, value: Any, low: int, high: int | None = None) -> int:
-    """Return `value` as an int in [low, high], or raise an error that says so."""
+    """Return `value` as an int in [low, high]; else raise an error."""
     valid = f"a whole number of at least {low}" + ("" if high is None else f" and at most {high}")
     if low == high:
         valid = str(low)
@@ -89,34 +91,21 @@ def integer(argument: str, value: Any, low: int, high: int | None = None) -> int
 
 
 def reward(value: Any) -> float:
-    """Return a reward in [0, 1]; yes and no are 1 and 0, for Python and NumPy alike."""
+    """Return a reward as a float in [0, 1]; True and False are 1 and 0."""
     return number("reward", int(value) if _is_bool(value) else value, 0.0, 1.0)
 
 
-def keep(owner: object, **checked: Any) -> None:
-    """Let a frozen dataclass hold what a check returned, in place of what it was given."""
+def set_fields(owner: object, **checked: Any) -> None:
+    """Set fields of a frozen dataclass to validated values."""
     for name, value in checked.items():
         object.__setattr__(owner, name, value)
 
 
-def arguments(what: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raise an error where `given` holds a parameter that `what` does not have."""
+def check_parameter_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise an error if `given` contains a parameter that `what` does not have."""
     names = list(known)
     for name in given:
         if name not in names:
             raise TypeError(
-                f"{what} has no parameter {name!r}.{nearest(name, names)} Its parameters: {', '.join(names)}"
+                f"{what} has no parameter {name!r}.{suggestion(name, names)} Its parameters: {', '.join(names)}"
             )
-
-
-def extra(module: str, name: str) -> Any:
-    """Import a module of an optional dependency, or say which extra to install."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != module.split(".")[0]:
-            raise
-        raise ModuleNotFoundError(
-            f"this needs {module.split('.')[0]}, which is not installed: pip install 'dynabandit[{name}]'",
-            name=error.name,
-        ) from None
