@@ -27,9 +27,9 @@ COLUMNS = ["--arm", "shown", "--reward", "clicked", "--time", "at", "--separator
 
 
 def test_replay_prints_every_estimate_of_every_policy(path: Path) -> None:
-    done = invoke("replay", path, "--policy", "ts", "--policy", "dts:memory=5", *COLUMNS)
+    done = invoke("replay", path, "--policy", "ts", "--policy", "ts:prior=[1,3]", *COLUMNS)
     assert done.exit_code == 0, done.output
-    for word in ("replay", "IPS", "SNIPS", "doubly robust", "ts", "dts(memory=5)", "as logged", "1500 rows, 3 arms"):
+    for word in ("replay", "IPS", "SNIPS", "doubly robust", "ts", "ts(prior=(1, 3))", "as logged", "1500 rows, 3 arms"):
         assert word in done.stdout
     assert done.stderr == ""
 
@@ -57,10 +57,10 @@ def test_bad_rows_are_shown_and_skipped_only_on_request(tmp_path: Path) -> None:
     assert "left out 1 of 101 rows:\n  row 101 (line 102)" in done.stderr
 
 
-def test_a_doubtful_log_is_doubted(tmp_path: Path) -> None:
+def test_a_doubtful_log_gets_a_warning(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("arm,reward\n" + "a,1\n" * 90 + "b,0\n" * 10, encoding="utf-8")
     done = invoke("replay", tmp_path / "log.csv", "--policy", "ts")
-    assert "doubt: without propensities all arms count as equally likely, but 'a' has 90.0%" in done.stderr
+    assert "warning: without propensities all arms count as equally likely, but 'a' has 90.0%" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_advise_takes_parquet(path: Path, tmp_path: Path) -> None:
     assert json.loads(here.stdout)["candidates"] == json.loads(there.stdout)["candidates"]
 
 
-def test_a_long_burn_in_is_doubted(path: Path) -> None:
-    done = invoke("replay", path, *COLUMNS, "--policy", "aff-dts1:burn_in=100")
-    assert "doubt: aff-dts1(burn_in=100) spent" in done.stderr
+def test_a_long_burn_in_gets_a_warning(path: Path) -> None:
+    done = invoke("replay", path, *COLUMNS, "--policy", "ts:burn_in=100")
+    assert "warning: ts(burn_in=100) spent" in done.stderr
     assert "rows in its burn-in" in done.stderr

@@ -6,19 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dynabandit.paper import figures, lookup, verdicts
-from dynabandit.paper.criteria import (
-    CRITERIA,
-    DEVIATION,
-    DIFFERENCE,
-    METHODS,
-    ORDER,
-    RATE,
-    RATIO,
-    RELATIVE,
-    SENSITIVITY,
-    SHARE,
-)  # fmt: skip
+from dynabandit.paper import criteria, figures, lookup, verdicts
 from dynabandit.paper.rule_types import Part
 from dynabandit.paper.sections import SECTIONS
 from dynabandit.paper.variants import compare_variants
@@ -33,7 +21,7 @@ __all__ = ["publish"]
 TEMPLATES = Path(__file__).parent / "templates"
 REFERENCE = Path(__file__).parent / "reference.json"
 SPLIT = 100  # replications, as many as the paper has
-LOGARITHMIC = (RATIO, DEVIATION, SENSITIVITY, RELATIVE)
+LOGARITHMIC = (criteria.RATIO, criteria.DEVIATION, criteria.SENSITIVITY, criteria.RELATIVE)
 PLURALS = {HOLDS: "hold", PARTLY: "hold in part", FAILS: "do not hold", NOT_RUN: "not run"}
 MARKS = {HOLDS: "✓", PARTLY: "◐", FAILS: "✗", NOT_RUN: DASH}
 EVIDENCE = {"for": "holds", "against": "contradicted", "open": "open"}
@@ -99,8 +87,8 @@ def _context(results: Results, judged: list[Verdict]) -> dict[str, Any]:
         ],
         "growing": compare_variants(results, "aff-ucb2", "aff-ucb2-growing"),
         "floor": compare_variants(results, "aff-ucb1", lookup.FLOORED),
-        "criteria": CRITERIA,
-        "methods": METHODS,
+        "criteria": criteria.CRITERIA,
+        "methods": criteria.METHODS,
         "split": SPLIT,
         "own": _heading(results),
         "replications": verdicts.replications(results),
@@ -141,10 +129,10 @@ def _tally(shown: int, against: int, undecided: int) -> str:
 
 def measured(part: Part) -> str:
     """Return the effect of a part with its interval, in the unit of its measure."""
-    if part.criterion.measure in (SHARE, RATE):
+    if part.criterion.measure in (criteria.SHARE, criteria.RATE):
         value, low, high = (f"{100 * one:.3g}" for one in part.effect)
         return f"{value} % ({low} to {high} %)"
-    if part.criterion.measure == DIFFERENCE:
+    if part.criterion.measure == criteria.DIFFERENCE:
         return page.interval(part.effect)
     value, low, high = (f"{one:.3f}" if math.isfinite(one) else DASH for one in part.effect)
     return f"{value} ({low} to {high})".replace("-", MINUS)
@@ -157,7 +145,7 @@ def glyph(part: Part) -> dict[str, float] | None:
     if not all(math.isfinite(one) for one in effect) or (measure in LOGARITHMIC and effect.low <= 0.0):
         return None
     scale = math.log if measure in LOGARITHMIC else float
-    neutral = 1.0 if measure in (*LOGARITHMIC, ORDER) else 0.0
+    neutral = 1.0 if measure in (*LOGARITHMIC, criteria.ORDER) else 0.0
     ends = [one for one in (*effect, criterion.low, criterion.high, neutral) if math.isfinite(one)]
     left, right = scale(min(ends)), scale(max(ends))
     margin = 0.1 * (right - left) or 1.0
