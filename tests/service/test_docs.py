@@ -24,7 +24,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
 
 
 def test_the_page_names_every_call_with_its_role() -> None:
-    for endpoint, _ in ENDPOINTS.values():
+    for endpoint in ENDPOINTS:
         line = next(line for line in PAGE.splitlines() if line.startswith(f"| `{endpoint.id}` |"))
         assert line.endswith(f"| {endpoint.permission or 'none'} |"), line
         for query in endpoint.query:

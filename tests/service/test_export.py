@@ -108,10 +108,10 @@ def test_exports_that_take_long_keep_neither_other_exports_nor_the_end_waiting(s
         client.decide_many("long", 1000)  # of which all but the first hundred are drawn again
         client.create("short", MANY_ARMS[:2], seed=1)
         client.decide_many("short", 10)
-        for wire in [ask(server.url, "/v1/bandits/long/export?draws=20000", stack) for _ in range(2)]:
+        for wire in [ask(server.url, "/v1/bandits/long/export?draws=4000", stack) for _ in range(2)]:
             wire.close()
-        ask(server.url, "/v1/bandits/long/export?draws=20000", stack)
-        ask(server.url, "/v1/bandits/long/export?draws=20000", stack)
+        ask(server.url, "/v1/bandits/long/export?draws=4000", stack)
+        ask(server.url, "/v1/bandits/long/export?draws=4000", stack)
         assert len(http.get("/v1/bandits/short/export?draws=10").text.splitlines()) == 10
         server.stop()
 
@@ -143,7 +143,7 @@ def test_an_export_in_many_pieces_is_the_export_in_one(log: tuple[Store, int], m
     pieces = list(export.decisions(*log, draws=10))
     assert max(map(len, pieces)) == 1
     assert [one for piece in pieces for one in piece] == [one for piece in whole for one in piece]
-    assert len(b"".join(export.decision_lines(log[0], "b", None, 10)).splitlines()) == 40
+    assert len(b"".join(export.decision_lines(*log, draws=10)).splitlines()) == 40
 
 
 def test_an_export_that_nobody_wants_ends_before_the_next_event_and_the_next_reward(log: tuple[Store, int]) -> None:

@@ -159,18 +159,13 @@ def _compile(policies: Iterable[str]) -> None:
         compile_policy(name, {})
 
 
-def _check_exists(url: str) -> None:
-    """Raise an error rather than create an empty store under a mistyped name."""
-    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
-        _refuse(f"store {url} does not exist; name one with --store, or let dynabandit serve make it")
-
-
 @contextlib.contextmanager
 def _tables(url: str, new: bool = False) -> Iterator[Store]:
     """Open a store, which a service may be using; with `new` it is created if it does not exist."""
+    if not new and url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
+        _open(url).close()  # a URL that is wrong in itself has its own message
+        _refuse(f"store {url} does not exist; name one with --store, or let dynabandit serve make it")
     with contextlib.closing(_open(url)) as opened:
-        if not new:
-            _check_exists(url)
         try:
             opened.create_tables()
             yield opened

@@ -30,18 +30,8 @@ Result = TypeVar("Result")
 class Service:
     """What HTTP handlers and pages use: `writer` for changes, `read` for the rest.
 
-    Parameters
-    ----------
-    store
-        Where the events are.
-    needs_keys
-        Whether callers must send an API key.
-    clock
-        Measures the reward windows.
-    max_waiting, patience, maintenance_seconds, timer
-        See `Writer`.
-    key_seconds
-        How often the keys are read.
+    `clock` measures the reward windows. The keys are read every `key_seconds`, if callers need them. For the other
+    parameters see `Writer`.
     """
 
     def __init__(

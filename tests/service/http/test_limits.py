@@ -11,7 +11,7 @@ from service.harness import Running, assert_replay_agrees, running, talking
 def test_a_hundred_thousand_arms_decide_learn_pause_and_replay(sqlite_url: str) -> None:
     arms = [f"arm {number}" for number in range(MAX_ARMS)]
     with running(open_store(sqlite_url), patience=60) as server, talking(server.url) as (client, http):
-        client.create("b", arms, policy="ots", seed=1)
+        client.create("b", arms, seed=1)
         assert http.post("/v1/bandits/b/decisions", json={"count": 101}).status_code == 422
         made = client.decide_many("b", 4)
         assert len({one.arm for one in made}) > 1
