@@ -347,7 +347,7 @@ def test_a_full_disk_under_the_output_is_reported(
     assert status == "dynabandit: cannot write to the standard output: No space left on device"
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["keys", "list", "--store", "sqlite:///good.db"]])
+@pytest.mark.parametrize("arguments", [["list"], ["--version"]])  # more than a buffer holds, and less
 def test_a_reader_that_closes_the_pipe_is_no_error(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
