@@ -65,7 +65,7 @@ test-order: $(READY) browser
 # The unit tests of the algorithms without compiled code
 interpreted: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 tests/core tests/estimators tests/policies tests/environments \
-	  tests/simulation/test_trace.py tests/bandit/test_bandit.py tests/bandit/test_changes.py
+	  tests/offline/test_replay_oracle.py tests/simulation/test_traces.py tests/bandit/test_bandit.py tests/bandit/test_changes.py
 
 # All golden decisions (see CONTRIBUTING.md): compiled, interpreted and on the CUDA simulator
 golden: $(READY)
@@ -79,7 +79,7 @@ mutants: $(READY)
 
 # Branch coverage of core, estimators, policies and environments by the tests of `interpreted`
 coverage: $(READY)
-	$(BIN)/python mutants/branches.py
+	$(BIN)/python mutants/branch_coverage.py
 
 # The tests of tests/service with more kills, power cuts, histories and replicas
 client: $(READY)

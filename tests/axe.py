@@ -1,12 +1,14 @@
-"""What axe, from the package that is installed, says about a page."""
+"""Accessibility checks with axe."""
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
+__all__ = ["serious"]
 
-def serious(page: Page) -> list[str]:
-    """Return what axe finds that keeps people out."""
-    found = Axe().run(page).response["violations"]
+
+def serious(page: Page, part: str | None = None) -> list[str]:
+    """Return the serious and critical violations that axe finds on a page, or in the part that a selector matches."""
+    found = Axe().run(page, part).response["violations"]
     return [
         f"{one['id']}: {node['html'][:200]} {node.get('failureSummary', '')}"
         for one in found

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 import dynabandit.cli
 from dynabandit.cli.commands import app

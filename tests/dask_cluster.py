@@ -71,9 +71,9 @@ class ProcessCluster:
 
         with Client(self.address, set_as_default=False) as client:  # type: ignore[no-untyped-call]
             if count:
-                client.wait_for_workers(count, timeout=120)  # type: ignore[no-untyped-call]
-            while len(client.nthreads()) > count:  # type: ignore[no-untyped-call]
-                client.run_on_scheduler(lambda: None)  # type: ignore[no-untyped-call]
+                client.wait_for_workers(count, timeout=120)
+            while len(client.nthreads()) > count:
+                client.run_on_scheduler(lambda: None)
 
     def prepare(self, count: int) -> list[Process]:
         """Have exactly so many workers, and return them."""
@@ -107,7 +107,7 @@ def thread_cluster(workers: int) -> Iterator[str]:
         processes=False,
         protocol="tcp://",
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         silence_logs=50,
     )
     with cluster:

@@ -42,8 +42,9 @@ def fake_run(
     shares = correct(steps.astype(float))
     played = np.arange(len(totals))[:, None] < np.round(shares * len(totals))
     return Run(
-        experiment, experiment.split("-arms-")[0], arms, {"arms": arms}, label, policy, given,
-        HORIZON, 1, steps, np.outer(totals, steps / HORIZON), shares, played,
+        experiment=experiment, environment=experiment.split("-arms-")[0], arms=arms,
+        environment_parameters={"arms": arms}, label=label, policy=policy, parameters=given, horizon=HORIZON, seed=1,
+        times=steps, regret=np.outer(totals, steps / HORIZON), correct=shares, correct_by_replication=played,
     )  # fmt: skip
 
 

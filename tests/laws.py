@@ -1,7 +1,7 @@
-"""Random laws as claims: what a sample must show, and how often a right one would fail to.
+"""Statistical assertions about samples.
 
-Every statistical test of this project draws from fixed seeds, so it never changes its mind. `ERROR_RATE` is
-the chance that a right implementation fails one such test when its seed is first picked.
+All samples are drawn from fixed seeds, so every test has the same result each time. `ERROR_RATE` is the probability
+that a correct implementation fails a test with a newly chosen seed.
 """
 
 from collections.abc import Callable
@@ -16,15 +16,15 @@ SHRINK = 20 if INTERPRETED else 1  # without compiled code, samples and paths ar
 
 
 def size(full: int, least: int = 100) -> int:
-    """The size of a sample that has `full` elements in compiled code."""
+    """Return the size of a sample that has `full` elements in compiled code."""
     return max(least, full // SHRINK)
 
 
 def assert_law(sample: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray]) -> None:
-    """Kolmogorov-Smirnov, for numbers that were rounded to doubles.
+    """Kolmogorov-Smirnov test for numbers that were rounded to doubles.
 
-    A law may put much of its mass below the smallest double, or closer to 1 than a double can be. The
-    distribution function is therefore read one double further out, which only makes the test more lenient.
+    A distribution may have much of its mass below the smallest double, or closer to 1 than any double. The
+    distribution function is therefore evaluated at the next double, which only makes the test more lenient.
     """
     values, counts = np.unique(sample, return_counts=True)
     assert np.isfinite(values).all()
@@ -44,7 +44,7 @@ def assert_share(successes: int, trials: int, probability: float) -> None:
 
 
 def assert_mean(sample: np.ndarray, mean: float) -> None:
-    """Normal test of a mean, with the sample's own deviation."""
+    """Normal test of a mean, with the standard deviation of the sample."""
     z = (np.mean(sample) - mean) / (np.std(sample, ddof=1) / np.sqrt(np.size(sample)))
     p_value = 2 * stats.norm.sf(abs(z))
     assert p_value > ERROR_RATE, f"mean {np.mean(sample):.6g} against {mean:.6g} is {z:.2f} deviations away"

@@ -1,4 +1,4 @@
-"""Open Bandit Pipeline's wheel as data: its logs and its source text, without installing it or its requirements."""
+"""The logs and the source of Open Bandit Pipeline, from its wheel, without installing it or its dependencies."""
 
 import ast
 import contextlib
@@ -16,12 +16,12 @@ WHEEL = "obp-0.4.1-py3-none-any.whl"
 
 @pytest.fixture(scope="session")
 def obp(request: pytest.FixtureRequest) -> Path:
-    """Return the folder of the unpacked wheel; it is downloaded once and kept beside pytest's own cache."""
+    """Return the folder of the unpacked wheel; it is downloaded once and kept in pytest's cache folder."""
     cache = request.config.cache
     assert cache is not None
     home = Path(cache.mkdir("obp"))
     if not (home / "unpacked").exists():
-        with tempfile.TemporaryDirectory(dir=home) as folder:  # two workers may come here at once
+        with tempfile.TemporaryDirectory(dir=home) as folder:  # two workers may do this at the same time
             _download(Path(folder))
             with contextlib.suppress(OSError):
                 (Path(folder) / "unpacked").rename(home / "unpacked")

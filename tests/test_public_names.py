@@ -34,7 +34,7 @@ EXPORTED = {name: exported(tree) for name, tree in TREES.items()}
 
 
 def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """All that a module offers, and what the modules offer that it names."""
+    """Yield the public names of a module and, recursively, of the modules among them."""
     for name in module.__all__:
         full = f"{module.__name__}.{name}"
         if full in PATHS:
@@ -48,7 +48,7 @@ def everything() -> dict[str, Any]:
 
 
 def imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """The (module, name) pairs that a module takes from others of the package, by import or through the module."""
+    """Yield the pairs (module, name) that a module uses of others of the package, by import or as an attribute."""
     modules = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dynabandit":
@@ -84,12 +84,12 @@ def test_names_that_are_imported_lazily_are_what_type_checkers_see() -> None:
     assert not hasattr(db, "Clint")
 
 
-def test_every_module_says_what_others_may_import() -> None:
+def test_every_module_has_all() -> None:
     silent = [name for name, names in EXPORTED.items() if names is None and len(TREES[name].body) > 1]
     assert [name for name in silent if not name.rpartition(".")[2].startswith("_")] == []
 
 
-def test_whatever_a_module_says_exists_once() -> None:
+def test_every_name_in_all_exists_and_is_listed_once() -> None:
     for module, names in EXPORTED.items():
         table = symtable.symtable(PATHS[module].read_text(encoding="utf-8"), str(PATHS[module]), "exec")
         bound = {one.get_name() for one in table.get_symbols() if one.is_assigned() or one.is_imported()}
@@ -98,13 +98,13 @@ def test_whatever_a_module_says_exists_once() -> None:
         assert len(names or ()) == len(set(names or ())), module
 
 
-def test_no_module_takes_from_another_what_that_one_does_not_offer() -> None:
+def test_modules_use_only_public_names_of_each_other() -> None:
     taken = {(module, name) for tree in TREES.values() for module, name in imported(tree)}
     assert len(taken) > 300
     assert sorted((module, name) for module, name in taken if name not in (EXPORTED[module] or ())) == []
 
 
-def test_the_registries_hold_the_classes_that_are_exported_and_no_others() -> None:
+def test_the_registries_contain_exactly_the_exported_classes() -> None:
     for registry, module, base in (
         (db.policies.POLICIES, db.policies, db.Policy),
         (db.environments.ENVIRONMENTS, db.environments, db.Environment),

@@ -1,7 +1,7 @@
 """Generate the page of all messages that a user can cause from the source code when the site is built.
 
 A message is a text in a call of an exception or of a function that reports a problem, and what the functions of
-errors.py that check arguments say of the names and limits they are given.
+validation.py and extras.py say of the names and limits they are given.
 """
 
 import ast
@@ -30,7 +30,7 @@ SECTIONS = {
 LOG = "Log of the service"
 REPLAY = "Differences between a log and its replay"
 
-EXCEPTION = re.compile(r"[A-Z]\w*Error|ResetNeeded|Needed")
+EXCEPTION = re.compile(r"[A-Z]\w*Error|ResetNeeded")
 INTERNAL = re.compile(
     r"AssertionError|MissingResultError|NotImplementedError|StreamInterruptedError|WriteConflictError"
 )
@@ -42,11 +42,11 @@ FUNCTIONS = {  # functions that report a problem, with the kind of message
 }  # fmt: skip
 LEVELS = {"warning": "warning", "error": "error", "exception": "error"}  # methods of the logger
 KINDS = {"NotFoundError": "404", "ConflictError": "409", "LateRewardError": "410", "InvalidValueError": "422",
-         "Needed": "TypeError"}  # fmt: skip
+         "MissingParameterError": "TypeError"}  # fmt: skip
 EXITS = {"BAD_INPUT": "exit 2", "FAILED": "exit 1", "INTERRUPTED": "exit 130"}
 RETURNED = re.compile(r"_doubt_\w+|difference|missing|verdict|_why")  # functions that return a part of a message
 ASSIGNED = ("doubt", "full", "differs")  # variables that hold a message
-SCRIPT = re.compile(r"new (?:Problem|Error)\(|say\(|setText\(\"gone\"|askForKey\(|notice bad|^const WORDS")
+SCRIPT = re.compile(r"new \w*Error\(|setStatus\(|setText\(\"missing\"|askForKey\(|notice bad|^const TEXTS")
 STRING = re.compile(r"""(["`])(.*?)\1""")
 
 
@@ -252,7 +252,7 @@ def _placeholder(node: ast.expr) -> str:
     return _name(node) or "..."
 
 
-# What the functions of errors.py say
+# The messages of validation.py and extras.py
 
 
 def _number(reader: _Reader, arguments: list[ast.expr], keywords: list[ast.keyword]) -> tuple[str, str]:
@@ -277,7 +277,7 @@ def _unknown(reader: _Reader, arguments: list[ast.expr], keywords: list[ast.keyw
     return "ValueError", f"unknown {reader.text(arguments[0])} {{{value}}}.[ Did you mean '...'?] Known: ..."
 
 
-def _arguments(reader: _Reader, arguments: list[ast.expr], keywords: list[ast.keyword]) -> tuple[str, str]:
+def _parameter_names(reader: _Reader, arguments: list[ast.expr], keywords: list[ast.keyword]) -> tuple[str, str]:
     what = reader.text(arguments[0])
     return "TypeError", f"{what} has no parameter {{name}}.[ Did you mean '...'?] Its parameters: ..."
 
@@ -290,5 +290,6 @@ def _extra(reader: _Reader, arguments: list[ast.expr], keywords: list[ast.keywor
 
 Check = Callable[[_Reader, list[ast.expr], list[ast.keyword]], tuple[str, str]]
 CHECKS: dict[str, Check] = {
-    "arguments": _arguments, "extra": _extra, "integer": _integer, "number": _number, "unknown": _unknown,
+    "check_parameter_names": _parameter_names, "import_extra": _extra, "integer": _integer, "number": _number,
+    "unknown": _unknown,
 }  # fmt: skip

@@ -27,7 +27,7 @@ INTRODUCTIONS = {
 }
 SECTION = re.compile(r"^(\w+)\n-{3,}\n", re.MULTILINE)
 MATH = re.compile(r"^\.\. math:: (.+(?:\n    .+)*)", re.MULTILINE)
-COST = re.compile(r"^Cost (?:per|of a) step: (.+(?:\n.+)*)", re.MULTILINE)
+COST = re.compile(r"^Cost per step: (.+(?:\n.+)*)", re.MULTILINE)
 
 
 def on_config(config: Any) -> Any:

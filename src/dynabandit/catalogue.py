@@ -76,7 +76,7 @@ def fields_of(kind: Any) -> list[Field]:
     >>> fields_of(db.policies.POLICIES["d-ucb"])[0].name
     'discount'
     >>> fields_of(db.policies.POLICIES["aff-ots"])[1].description
-    "The smallest forgetting factor that is allowed, in [0, 1]. The paper uses 0; Bodenham & Adams' package uses 0.6."
+    'The minimum forgetting factor, in [0, 1]; 0 in the paper, 0.6 in the package of Bodenham & Adams.'
     """
     return [
         Field(one.name, None if one.default is MISSING else one.default, _resolve_reference(one.name, text))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -44,7 +44,7 @@ LONG = """
 id = "long"
 environment = { name = "case-1", arms = 3 }
 policies = [{ name = "ucb", grid.burn_in = [1, 2] }, { name = "ts", grid.burn_in = [1, 2] }]
-horizon = 10_000
+horizon = 5000
 replications = 250
 """
 LACKING = """
@@ -204,7 +204,7 @@ def test_list_shows_every_policy_and_environment_with_defaults_and_without_colou
     assert done.exit_code == 0
     for name in (*POLICIES, *ENVIRONMENTS):
         assert re.search(rf"^  {re.escape(name)}  \S", done.stdout, re.MULTILINE), name
-    assert "      prior = (2.0, 2.0): The Beta prior of every arm" in done.stdout
+    assert "      prior = (2.0, 2.0): The Beta prior of each arm" in done.stdout
     assert "      means (needed): The mean reward of each arm" in done.stdout
     assert "\x1b" not in done.stdout + done.stderr
 
@@ -260,7 +260,12 @@ def test_ctrl_c_during_compilation_leaves_no_process_behind(tmp_path: Path) -> N
         env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cold")},
     )  # fmt: skip
     workers: list[psutil.Process] = []
-    wait_until(process, lambda: workers.extend(psutil.Process(process.pid).children()) or workers)
+
+    def has_workers() -> bool:
+        workers.extend(psutil.Process(process.pid).children())
+        return bool(workers)
+
+    wait_until(process, has_workers)
     process.send_signal(signal.SIGINT)
     assert interrupted(process).startswith("dynabandit: stopped.")
     _, left = psutil.wait_procs(workers, timeout=60)

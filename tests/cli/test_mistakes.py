@@ -1,6 +1,8 @@
-"""What a user gets wrong on the command line: every mistake gets a line or two that name it, and never a traceback."""
+"""Mistakes on the command line: each gets a message of one or two lines that names it, and never a traceback."""
 
+import contextlib
 import gzip
+import io
 import json
 import os
 import signal
@@ -9,17 +11,17 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO, Any
 
 import pyarrow
 import pyarrow.parquet
 import pytest
-from typer.testing import CliRunner
+import typer.main
 
+from command_line import COMMAND, call_main, invoke, without
 from dynabandit.cli import commands
-from dynabandit.cli.commands import app
 from dynabandit.service.stores import open_store
 
-COMMAND = [sys.executable, "-m", "dynabandit"]
 MOST_LINES = 2  # of a message of ours
 BAD_INPUT, FAILED = 2, 1
 SPEC = """
@@ -268,10 +270,12 @@ for use, words in USES.items():  # what makes a store fails to, what reads one d
 
 
 @pytest.mark.parametrize(("arguments", "status", "message"), CASES.values(), ids=CASES.keys())
-def test_a_mistake_gets_a_line_that_names_it(folder, monkeypatch, arguments, status, message):
+def test_a_mistake_gets_a_message_that_names_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], status: int, message: str
+) -> None:
     monkeypatch.chdir(folder)
     before = sorted(path.name for path in folder.iterdir())
-    done = CliRunner().invoke(app, arguments, prog_name="dynabandit")
+    done = invoke(*arguments)
     assert isinstance(done.exception, SystemExit), f"it would show a traceback of {done.exception!r}"
     assert done.exit_code == status, done.output
     assert message in done.stderr
@@ -284,9 +288,8 @@ def test_a_mistake_gets_a_line_that_names_it(folder, monkeypatch, arguments, sta
 
 
 @pytest.mark.parametrize("use", ["verify", "keys list", "keys create", "keys revoke"])
-def test_a_database_that_does_not_answer_is_named_without_its_password(use):
-    url = "postgresql://me:secret@127.0.0.1:1/x?application_name=y"
-    done = CliRunner().invoke(app, [*USES[use], "--store", url], prog_name="dynabandit")
+def test_a_database_that_does_not_answer_is_named_without_its_password(use: str) -> None:
+    done = invoke(*USES[use], "--store", "postgresql://me:secret@127.0.0.1:1/x?application_name=y")
     assert isinstance(done.exception, SystemExit)
     assert "store postgresql://127.0.0.1:1/x: " in done.stderr
     assert "Connection refused" in done.stderr
@@ -294,42 +297,97 @@ def test_a_database_that_does_not_answer_is_named_without_its_password(use):
 
 
 @pytest.mark.parametrize("arguments", [[*COMPARE, "ucb"], ["replay", "good.csv", *REPLAY], ["advise", "good.csv"]])
-def test_too_little_memory_is_said(folder, monkeypatch, arguments):
-    def fail(*_, **__):
+def test_too_little_memory_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise MemoryError
 
     monkeypatch.chdir(folder)
     monkeypatch.setattr("dynabandit.experiments.run", fail)
     monkeypatch.setattr("dynabandit.offline.replay", fail)
     monkeypatch.setattr("dynabandit.offline.advise", fail)
-    done = CliRunner().invoke(app, arguments, prog_name="dynabandit")
+    done = invoke(*arguments)
     assert (done.exit_code, done.stderr) == (1, "dynabandit: this takes more memory than there is\n")
 
 
 @pytest.mark.parametrize("module", commands.REPORTING)
-def test_what_a_report_needs_is_asked_for_before_anything_runs(tmp_path, monkeypatch, module):
+def test_the_packages_of_a_report_are_checked_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    done = CliRunner().invoke(app, [*COMPARE, "--out", str(tmp_path / "out"), "ucb"], prog_name="dynabandit")
+    done = invoke(*COMPARE, "--out", str(tmp_path / "out"), "ucb")
     needed = f"dynabandit: this needs {module}, which is not installed: pip install 'dynabandit[lab]'\n"
     assert (done.exit_code, done.stderr) == (1, needed)
     assert not (tmp_path / "out").exists()
 
 
-def test_every_command_is_among_the_mistakes():
-    import typer.main
-
-    group = typer.main.get_command(commands.app)
+def test_every_command_is_among_the_mistakes() -> None:
+    group: Any = typer.main.get_command(commands.app)
     assert set(group.commands) - {arguments[0] for arguments, _, _ in CASES.values()} == {"list", "paper"}
 
 
-# Real processes: what happens to their output is no matter of a test runner
+@pytest.mark.parametrize("arguments", [["serve", "--port", "0"], ["keys", "list"], ["verify", "--store", "x"]])
+def test_without_the_extra_the_service_says_what_to_install(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert without(monkeypatch, "starlette")(arguments) == 1
+    message = "dynabandit: this needs starlette, which is not installed: pip install 'dynabandit[serve]'\n"
+    assert capsys.readouterr().err == message
 
 
-def run(*arguments, **options):
-    return subprocess.run([*COMMAND, *arguments], stderr=subprocess.PIPE, text=True, check=False, **options)
+# The standard output of a whole process, replaced in this one
 
 
-def serve(folder, stdout):
+@pytest.mark.parametrize("arguments", [["list"], ["--version"], ["keys", "create", "--role", "read"], ["--help"]])
+def test_a_full_disk_under_the_output_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with contextlib.suppress(OSError), open("/dev/full", "w", encoding="utf-8") as full:
+        status = call_main(monkeypatch, arguments, full)
+    assert status == "dynabandit: cannot write to the standard output: No space left on device"
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["--version"]])  # more than a buffer holds, and less
+def test_a_reader_that_closes_the_pipe_is_no_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w", encoding="utf-8") as pipe:
+        assert call_main(monkeypatch, arguments, pipe) in (0, 1)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["--version"]])
+def test_a_closed_output_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert call_main(monkeypatch, arguments, None) == 0
+    sys.stdout.close()  # the null device, which stays open until a process ends
+    monkeypatch.undo()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_name_that_no_terminal_can_show_is_shown_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.csv")
+    Path(odd).write_text(ROWS, encoding="utf-8")
+    shown = io.BytesIO()
+    ascii_only = io.TextIOWrapper(shown, encoding="ascii", errors="strict")
+    assert call_main(monkeypatch, ["replay", odd, "--policy", "ts", "--replications", "1"], ascii_only) == 0
+    assert b"\\udcff.csv: 40 rows, 2 arms" in shown.getvalue()
+
+
+# Real processes, which real shells and signals act on
+
+
+def test_a_shell_sees_no_error_when_a_reader_closes_the_pipe() -> None:
+    line = f"{sys.executable} -m dynabandit list | head -1"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("Policies\n", "")
+
+
+def serve(folder: Path, stdout: IO[str] | int) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [*COMMAND, "serve", "--port", "0", "--store", f"sqlite:///{folder}/x.db"],
         stdout=stdout,
@@ -339,60 +397,15 @@ def serve(folder, stdout):
     )
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["--version"], ["keys", "create", "--role", "read"], ["--help"]])
-def test_a_full_disk_under_the_output_is_said(tmp_path, arguments):
-    with open("/dev/full", "w", encoding="utf-8") as full:
-        done = run(*arguments, stdout=full, cwd=tmp_path)
-    assert done.returncode == 1
-    assert done.stderr == "dynabandit: cannot write to the standard output: No space left on device\n"
-
-
-@pytest.mark.parametrize("arguments", [["serve", "--port", "0"], ["keys", "list"], ["verify", "--store", "x"]])
-def test_without_the_extra_the_service_says_what_to_install(arguments):
-    code = "import sys; sys.modules['starlette'] = None; from dynabandit.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr == "dynabandit: this needs starlette, which is not installed: pip install 'dynabandit[serve]'\n"
-
-
-def test_a_service_that_cannot_print_where_it_listens_logs_it_and_serves(tmp_path):
+def test_a_service_that_cannot_print_where_it_listens_logs_it_and_serves_until_ctrl_c(tmp_path: Path) -> None:
     with open("/dev/full", "w", encoding="utf-8") as full:
         process = serve(tmp_path, stdout=full)
+    assert process.stderr is not None
     said = json.loads(process.stderr.readline())
     assert (said["event"], said["problem"]) == ("cannot print where it listens", "[Errno 28] No space left on device")
     host, _, port = said["address"].rpartition(":")
     socket.create_connection((host, int(port))).close()
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert "Traceback" not in errors
-
-
-@pytest.mark.parametrize("command", ["list | head -1", "list | true", "keys list | true", "list >&-", "--version >&-"])
-def test_a_reader_that_has_seen_enough_is_no_error(folder, command):
-    line = " ".join(
-        [sys.executable, "-m", "dynabandit", command.replace("keys list", "keys list --store sqlite:///good.db")]
-    )
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, cwd=folder)
-    assert done.stderr == ""
-
-
-def test_a_name_that_no_terminal_can_show_is_shown_in_part(folder):
-    odd = os.fsencode(folder) + b"/\xff.csv"
-    Path(os.fsdecode(odd)).write_text(ROWS, encoding="utf-8")
-    done = subprocess.run(
-        [*map(os.fsencode, COMMAND), b"replay", odd, b"--policy", b"uniform", b"--replications", b"1"],
-        capture_output=True, check=False,
-        env={**os.environ, "PYTHONIOENCODING": "ascii:strict", "NUMBA_DISABLE_JIT": "1"},
-    )  # fmt: skip
-    Path(os.fsdecode(odd)).unlink()
-    assert done.returncode == 0, done.stderr
-    assert b"\\udcff.csv: 40 rows, 2 arms" in done.stdout
-
-
-def test_ctrl_c_ends_a_service_with_a_line_in_its_log_and_no_traceback(tmp_path):
-    process = serve(tmp_path, stdout=subprocess.PIPE)
-    assert "dynabandit serves" in process.stdout.readline()
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert [json.loads(line)["event"] for line in errors.splitlines()] == ["started", "stopped"]
+    assert [json.loads(line)["event"] for line in errors.splitlines()][-1] == "stopped"
     assert process.returncode in (0, 130)

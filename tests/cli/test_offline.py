@@ -6,14 +6,9 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
-from typer.testing import CliRunner
 
+from command_line import invoke
 from dynabandit import offline
-from dynabandit.cli.commands import app
-
-
-def inside(*arguments: object):  # type: ignore[no-untyped-def]
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="dynabandit")
 
 
 @pytest.fixture(scope="module")
@@ -32,15 +27,15 @@ COLUMNS = ["--arm", "shown", "--reward", "clicked", "--time", "at", "--separator
 
 
 def test_replay_prints_every_estimate_of_every_policy(path: Path) -> None:
-    done = inside("replay", path, "--policy", "ts", "--policy", "dts:memory=5", *COLUMNS)
+    done = invoke("replay", path, "--policy", "ts", "--policy", "ts:prior=[1,3]", *COLUMNS)
     assert done.exit_code == 0, done.output
-    for word in ("replay", "IPS", "SNIPS", "doubly robust", "ts", "dts(memory=5)", "as logged", "1500 rows, 3 arms"):
+    for word in ("replay", "IPS", "SNIPS", "doubly robust", "ts", "ts(prior=(1, 3))", "as logged", "1500 rows, 3 arms"):
         assert word in done.stdout
     assert done.stderr == ""
 
 
 def test_replay_as_json_is_what_the_library_finds(path: Path) -> None:
-    done = inside("replay", path, "--policy", "ts", *COLUMNS, "--json", "--seed", "3", "--replications", "2")
+    done = invoke("replay", path, "--policy", "ts", *COLUMNS, "--json", "--seed", "3", "--replications", "2")
     (found,) = json.loads(done.stdout)
     log = offline.read(path, arm="shown", reward="clicked", time="at", separator=";")
     expected = offline.replay(log, "ts", seed=3, replications=2)
@@ -53,19 +48,19 @@ def test_replay_as_json_is_what_the_library_finds(path: Path) -> None:
 def test_bad_rows_are_shown_and_skipped_only_on_request(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("arm,reward\n" + "a,1\nb,0\n" * 50 + "a,2\n", encoding="utf-8")
     arguments = ["replay", tmp_path / "log.csv", "--policy", "ts"]
-    done = inside(*arguments)
+    done = invoke(*arguments)
     assert (done.exit_code, done.stdout) == (2, "")
     assert "row 101 (line 102), column 'reward': must be a number in [0, 1], got '2'" in done.stderr
     assert "--skip-bad" in done.stderr
-    done = inside(*arguments, "--skip-bad")
+    done = invoke(*arguments, "--skip-bad")
     assert done.exit_code == 0
     assert "left out 1 of 101 rows:\n  row 101 (line 102)" in done.stderr
 
 
-def test_a_doubtful_log_is_doubted(tmp_path: Path) -> None:
+def test_a_doubtful_log_gets_a_warning(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("arm,reward\n" + "a,1\n" * 90 + "b,0\n" * 10, encoding="utf-8")
-    done = inside("replay", tmp_path / "log.csv", "--policy", "ts")
-    assert "doubt: without propensities all arms count as equally likely, but 'a' has 90.0%" in done.stderr
+    done = invoke("replay", tmp_path / "log.csv", "--policy", "ts")
+    assert "warning: without propensities all arms count as equally likely, but 'a' has 90.0%" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -77,18 +72,18 @@ def test_a_doubtful_log_is_doubted(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_gets_a_message_and_exit_code_2(arguments: list[str], message: str) -> None:
-    done = inside("replay", *arguments)
+    done = invoke("replay", *arguments)
     assert done.exit_code == 2
     assert message in done.stderr
 
 
 def test_advise_prints_the_candidates_and_a_verdict(path: Path) -> None:
     arguments = ["advise", path, *COLUMNS, "--policy", "ts", "--policy", "uniform"]
-    done = inside(*arguments)
+    done = invoke(*arguments)
     assert done.exit_code == 0, done.output
     for words in ("behind the leader by", "may be the best", "ts has the largest estimate.", "as logged"):
         assert words in done.stdout
-    found = json.loads(inside(*arguments, "--json").stdout)
+    found = json.loads(invoke(*arguments, "--json").stdout)
     assert (found["leader"], found["sure"]) == ("ts", True)
     assert [one["may_be_best"] for one in found["candidates"]] == [True, False]
 
@@ -97,13 +92,13 @@ def test_advise_takes_parquet(path: Path, tmp_path: Path) -> None:
     pandas.read_csv(path, sep=";").to_parquet(tmp_path / "log.parquet")
     columns = ["--arm", "shown", "--reward", "clicked", "--policy", "ts", "--policy", "uniform", "--json"]
     there, here = (
-        inside("advise", *file, *columns) for file in ((path, "--separator", ";"), (tmp_path / "log.parquet",))
+        invoke("advise", *file, *columns) for file in ((path, "--separator", ";"), (tmp_path / "log.parquet",))
     )
     assert here.exit_code == 0, here.output
     assert json.loads(here.stdout)["candidates"] == json.loads(there.stdout)["candidates"]
 
 
-def test_a_long_burn_in_is_doubted(path: Path) -> None:
-    done = inside("replay", path, *COLUMNS, "--policy", "aff-dts1:burn_in=100")
-    assert "doubt: aff-dts1(burn_in=100) spent" in done.stderr
+def test_a_long_burn_in_gets_a_warning(path: Path) -> None:
+    done = invoke("replay", path, *COLUMNS, "--policy", "ts:burn_in=100")
+    assert "warning: ts(burn_in=100) spent" in done.stderr
     assert "rows in its burn-in" in done.stderr

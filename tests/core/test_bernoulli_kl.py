@@ -1,4 +1,4 @@
-"""The Kullback-Leibler bound against a bisection that knows nothing of it."""
+"""The Kullback-Leibler upper bound against an independent bisection."""
 
 import math
 
@@ -14,7 +14,7 @@ LEVELS = [*np.geomspace(1e-6, 60.0, 200).tolist(), 0.1, 0.5]
 
 
 def divergence(p: float, q: float) -> float:
-    """kl(p, q) from p on, in a form that loses no digits where q is close to p."""
+    """kl(p, q) for q >= p, in a form that is accurate for q close to p."""
     x = q - p
     low = -p * math.log1p(x / p) if p > 0 else 0.0
     return low - (1 - p) * math.log1p(-x / (1 - p))
@@ -32,25 +32,25 @@ def bisected(p: float, level: float) -> float:
 
 
 @pytest.mark.parametrize("p", MEANS)
-def test_the_bound_is_where_a_bisection_finds_it(p: float) -> None:
+def test_the_bound_agrees_with_bisection(p: float) -> None:
     for level in LEVELS:
         assert upper_bound(p, negentropy(p), level) == pytest.approx(bisected(p, level), abs=1e-12)
 
 
 @settings(max_examples=300, derandomize=True)
 @given(p=st.floats(0.0, 1.0), level=st.floats(0.0, 1e300))
-def test_the_bound_is_never_outside_what_it_bounds(p: float, level: float) -> None:
+def test_the_bound_is_between_the_mean_and_one(p: float, level: float) -> None:
     assert p <= upper_bound(p, negentropy(p), level) <= 1.0
 
 
 @pytest.mark.parametrize("p", [*MEANS, 1.0])
-def test_at_the_ends_of_its_range_the_bound_is_the_mean_or_one(p: float) -> None:
+def test_the_bound_at_a_level_of_zero_is_the_mean_and_at_infinity_one(p: float) -> None:
     assert upper_bound(p, negentropy(p), 0.0) == p
     assert upper_bound(p, negentropy(p), 1e-300) == pytest.approx(p, abs=1e-15)
     assert upper_bound(p, negentropy(p), math.inf) == 1.0
 
 
-def test_a_mean_of_zero_has_its_bound_in_closed_form() -> None:
+def test_the_bound_of_a_mean_of_zero_is_its_closed_form() -> None:
     for level in LEVELS:
         assert upper_bound(0.0, 0.0, level) == pytest.approx(-math.expm1(-level), rel=1e-9)
 
@@ -68,7 +68,7 @@ def test_the_bound_is_the_same_compiled_and_interpreted_to_the_last_bit() -> Non
     assert (out[0] == out[1]).all()
 
 
-def test_the_divergence_of_a_law_from_itself_is_zero_and_else_positive() -> None:
+def test_the_divergence_is_zero_for_equal_laws_and_else_positive() -> None:
     for p in MEANS:
         assert kl(p, p) == 0.0
         assert kl(p, 0.4321) > 0.0
@@ -78,5 +78,5 @@ def test_the_divergence_of_a_law_from_itself_is_zero_and_else_positive() -> None
 
 @pytest.mark.parametrize("p", [0.03, 0.25, 0.5, 0.8])
 @pytest.mark.parametrize("level", [9e-13, 1e-14, 1e-18, 1e-21])
-def test_a_tiny_level_gives_a_tiny_bound_and_not_its_rounding(p: float, level: float) -> None:
+def test_the_bound_at_a_tiny_level_is_not_dominated_by_rounding(p: float, level: float) -> None:
     assert upper_bound(p, negentropy(p), level) - p == pytest.approx(bisected(p, level) - p, rel=0.01, abs=1e-15)

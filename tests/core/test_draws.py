@@ -70,13 +70,13 @@ def test_beta_draws_have_the_mean_of_their_law(a: float, b: float) -> None:
 
 
 @pytest.mark.parametrize("shape", [0.0, 1e-300, 1e-12])
-def test_a_beta_law_without_any_weight_is_a_fair_coin(shape: float) -> None:
+def test_beta_draws_with_shapes_of_zero_are_0_or_1_with_equal_chance(shape: float) -> None:
     sample = betas(shape, shape, size(20_000))
     assert ((sample < 1e-9) | (sample > 1.0 - 1e-9)).all()
     assert_share((sample > 0.5).sum(), sample.size, 0.5)
 
 
-def test_a_beta_law_with_all_its_weight_on_one_side_is_there() -> None:
+def test_beta_draws_with_one_shape_of_zero_are_at_one_end() -> None:
     assert (betas(0.0, 1.0, 1000) < 1e-9).all()
     assert (betas(1.0, 0.0, 1000) > 1.0 - 1e-9).all()
 
@@ -99,14 +99,14 @@ def test_a_gamma_draw_is_finite_and_not_negative_whatever_the_shape(shape: float
 
 
 @pytest.mark.parametrize(("a", "b"), [*product([0.0, 1e-12, 1e-3, 0.5, 2.0, 1e6], repeat=2)])
-def test_compiled_beta_draws_are_the_interpreted_ones_bit_for_bit(a: float, b: float) -> None:
+def test_compiled_beta_draws_equal_the_interpreted_ones_to_the_last_bit(a: float, b: float) -> None:
     interpreted = np.empty(50)
     fill_beta(interpreted, a, b, stream(2))
     assert (interpreted == betas(a, b, 50)).all()
 
 
 @pytest.mark.parametrize("shape", [0.0, 1e-12, *SHAPES])
-def test_compiled_gamma_draws_are_the_interpreted_ones_bit_for_bit(shape: float) -> None:
+def test_compiled_gamma_draws_equal_the_interpreted_ones_to_the_last_bit(shape: float) -> None:
     interpreted = np.empty(50)
     fill_gamma(interpreted, shape, stream(1))
     assert (interpreted == gammas(shape, 50)).all()

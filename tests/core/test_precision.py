@@ -1,4 +1,4 @@
-"""A kernel in single precision: every number of it, wherever it stands, and nothing else."""
+"""Kernels in single precision: all floating-point numbers that they refer to become float32, nothing else changes."""
 
 import math
 from types import ModuleType
@@ -29,7 +29,7 @@ def is_single(value: Any) -> bool:
     return type(value) is np.float32
 
 
-def test_constants_globals_and_what_is_called_become_single() -> None:
+def test_constants_globals_and_called_functions_become_single() -> None:
     def constant() -> Any:
         return 0.1, 7, NUMBER, float(1), helper(np.float32(3.0))
 
@@ -56,7 +56,7 @@ def test_numbers_in_tuples_and_closures_become_single_and_named_tuples_stay() ->
     assert is_single(inner)
 
 
-def test_of_a_module_what_is_mentioned_becomes_single() -> None:
+def test_the_used_attributes_of_a_module_become_single() -> None:
     def mentions() -> Any:
         return MODULE
 
@@ -65,12 +65,12 @@ def test_of_a_module_what_is_mentioned_becomes_single() -> None:
 
     number, pi, twin = single(reads)()
     assert is_single(number)
-    assert type(pi) is float  # a foreign module stays as it is
+    assert type(pi) is float  # a foreign module is unchanged
     assert set(vars(twin)) & {"NUMBER", "OTHER"} == {"NUMBER"}
     assert not hasattr(single(mentions)(), "NUMBER")
 
 
-def test_what_belongs_to_a_part_of_a_foreign_package_stays_as_it_is() -> None:
+def test_functions_and_modules_of_foreign_packages_are_unchanged() -> None:
     function, module = np.polynomial.polynomial.polyval, np.polynomial.polynomial
     assert function.__module__ == module.__name__ == "numpy.polynomial.polynomial"
 

@@ -39,7 +39,7 @@ def draws(part: str, count: int) -> np.ndarray:
     return out
 
 
-def test_roles_are_all_different_and_leave_room_for_attempts() -> None:
+def test_roles_are_different_and_below_256() -> None:
     assert len(set(ROLES)) == len(ROLES)
     assert all(0 < role < 256 for role in ROLES)
 
@@ -55,7 +55,7 @@ def test_different_keys_of_a_seed_never_share_their_words(
 
 
 @pytest.mark.parametrize("bit", [0, 31, 32, 63])
-def test_every_word_of_the_seed_counts(bit: int) -> None:
+def test_a_draw_depends_on_every_word_of_the_seed(bit: int) -> None:
     assert uniform(stream(0), REWARD, 1, 0) != uniform(stream(1 << bit), REWARD, 1, 0)
 
 
@@ -94,24 +94,24 @@ def test_uniform_is_the_first_of_a_pair() -> None:
     assert uniform(source, REWARD, 7, 1) == uniform_pair(words(source, REWARD, 7, 1, 0))[0]
 
 
-def test_uniform_numbers_never_reach_the_ends_of_the_interval() -> None:
+def test_uniform_numbers_are_inside_the_open_interval() -> None:
     assert 0.0 < streams.unit(0, 0) < 1e-15
     assert 1.0 - 1e-15 < streams.unit(MASK, MASK) < 1.0
 
 
 @given(st.lists(st.integers(0, MASK), min_size=2, max_size=50, unique=True))
-def test_uniform_numbers_rise_with_their_words(high: list[int]) -> None:
+def test_uniform_numbers_increase_with_their_words(high: list[int]) -> None:
     units = [streams.unit(word, 0) for word in sorted(high)]
     assert all(low < above for low, above in pairwise(units))
 
 
-def test_normal_numbers_reach_past_eight_deviations_and_stay_finite() -> None:
+def test_normal_numbers_exceed_eight_deviations_and_are_finite() -> None:
     assert 8.0 < normal_pair((0, 0, 0, 0))[0] < 9.0
     assert all(map(math.isfinite, normal_pair((MASK, MASK, MASK, MASK))))
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_compiled_draws_are_the_interpreted_ones_bit_for_bit(part: str) -> None:
+def test_compiled_draws_equal_the_interpreted_ones_to_the_last_bit(part: str) -> None:
     interpreted = np.empty((50, 4))
     fill(interpreted, 11, 12, PATH, 13, 14, PARTS.index(part))
     assert (interpreted == draws(part, 50)).all()
@@ -126,7 +126,7 @@ def test_compiled_draws_are_the_interpreted_ones_bit_for_bit(part: str) -> None:
         ((0, 2**32), "replication must be .*, got 4294967296"),
     ],
 )
-def test_a_stream_outside_its_key_is_refused(arguments: tuple[int, ...], message: str) -> None:
+def test_a_seed_or_replication_out_of_range_is_refused(arguments: tuple[int, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         stream(*arguments)
 

@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[2]
 MAX_WHEEL_BYTES = 3_000_000
 WHEEL_METADATA = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
 TOP_LEVEL = {
-    "src", "tests", "mutants", "benchmarks", "docs", "mkdocs.yml", "Makefile", "pyproject.toml", ".gitignore",
-    "PKG-INFO", "README.md", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE",
+    "src", "tests", "mutants", "benchmarks", "docs", "scripts", "mkdocs.yml", "Makefile", "pyproject.toml",
+    ".gitignore", "PKG-INFO", "README.md", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE",
 }  # fmt: skip
 
 

@@ -177,7 +177,7 @@ CROWDED = replace(TRIAL, environment=db.environment("case-1", arms=2**31), polic
     ],
 )
 def test_what_no_machine_could_run_is_refused_before_anything_is_written(
-    tmp_path: Path, experiment: Experiment, options: dict[str, str], message: str
+    tmp_path: Path, experiment: Experiment, options: dict[str, Any], message: str
 ) -> None:
     spec = Spec(title="Wrong", experiments=(experiment,))
     with pytest.raises(ValueError, match=message):

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,22 +45,22 @@ def test_a_simulation_runs_with_what_several_processes_compiled_ahead_and_nothin
 
 
 class Recorder(ProgressReporter):
-    def __init__(self):
-        self.titles = []
+    def __init__(self) -> None:
+        self.titles: list[str] = []
 
-    def running(self, title):
+    def running(self, title: str) -> None:
         self.titles.append(title)
 
 
-def test_what_is_on_disk_is_not_compiled_again():
+def test_what_is_on_disk_is_not_compiled_again() -> None:
     db.simulate("ucb", "case-3", horizon=10)
     reporter = Recorder()
     compile_ahead([(db.policy("ucb"), 2)], [db.environment("case-3", arms=7)], False, jobs=2, reporter=reporter)
     assert reporter.titles == []
 
 
-def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch):
-    done = []
+def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[Any] = []
     monkeypatch.setattr(compiling, "is_compiled", lambda policy, arms: False)
     monkeypatch.setattr(compiling, "compile_item", done.append)
     monkeypatch.setattr(sys, "executable", "/bin/false")
@@ -68,15 +69,15 @@ def test_a_worker_that_dies_costs_nothing_but_time(monkeypatch):
     assert len(done) >= len(policies) - 1  # one may have gone to the worker; it is compiled when it is needed
 
 
-def test_workers_end_when_this_process_is_interrupted(monkeypatch):
-    workers = []
+def test_workers_end_when_this_process_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers: list[Any] = []
 
     class Spy(compiling._Worker):
-        def __init__(self, todo):
+        def __init__(self, todo: Any) -> None:
             super().__init__(todo)
             workers.append(self)
 
-    def interrupt(item):
+    def interrupt(item: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(compiling, "_Worker", Spy)
@@ -89,11 +90,11 @@ def test_workers_end_when_this_process_is_interrupted(monkeypatch):
 
 
 @pytest.mark.parametrize("usual", [signal.default_int_handler, signal.SIG_IGN])
-def test_ctrl_c_inside_of_llvm_is_not_lost(monkeypatch, usual):
+def test_ctrl_c_inside_of_llvm_is_not_lost(monkeypatch: pytest.MonkeyPatch, usual: Any) -> None:
     """LLVM calls Python through ctypes, which prints an exception and goes on."""
-    begun = []
+    begun: list[Any] = []
 
-    def compile_item(item):
+    def compile_item(item: Any) -> None:
         begun.append(item)
         ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 import dynabandit as db
@@ -320,7 +320,7 @@ def test_options_that_do_not_fit_a_cluster_are_refused(tmp_path: Path, wrong: di
 def test_tasks_split_into_any_parts_and_joined_give_the_same_results(cost: float) -> None:
     pending = pending_tasks()
     collector = PartCollector(pending)
-    joined = []
+    joined: list[Any] = []
     for group in group_parts(pending, cost):
         for part in reversed(group):
             task, keys = part.pending

@@ -34,7 +34,7 @@ ENVIRONMENTS = st.one_of(
 @st.composite
 def experiments(draw: st.DrawFn) -> Experiment:
     horizon = draw(st.integers(1000, 10**6))
-    times = st.lists(st.integers(1, horizon - 1), unique=True, max_size=5).map(lambda some: [*sorted(some), horizon])
+    times = st.lists(st.integers(1, horizon - 1), unique=True, max_size=5).map(lambda some: (*sorted(some), horizon))
     return Experiment(
         id=draw(NAMES),
         title=draw(TITLES),

@@ -1,10 +1,13 @@
 import errno
 import os
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from dynabandit.experiments.store import StorageError, Store, plain, request_key
+from dynabandit.bandit.serialization import plain
+from dynabandit.experiments.store import StorageError, Store, request_key
 
 ARRAYS = {"regret": np.arange(6.0).reshape(2, 3), "correct": np.array([1, 2, 3])}
 REQUEST = {"policy": "ucb", "parameters": {"prior": (2.0, 2.0)}}
@@ -12,35 +15,36 @@ KEY = request_key(REQUEST)
 
 
 @pytest.fixture
-def store(tmp_path):
+def store(tmp_path: Path) -> Store:
     store = Store(tmp_path / "store")
     store.prepare()
     store.save(KEY, ARRAYS, REQUEST)
     return store
 
 
-def assert_kept(store):
+def assert_stored(store: Store) -> None:
     found = store.load(KEY)
+    assert found is not None
     assert list(found) == list(ARRAYS)
     for name, array in ARRAYS.items():
         assert found[name].dtype == array.dtype
         np.testing.assert_array_equal(found[name], array)
 
 
-def names(store):
+def names(store: Store) -> list[str]:
     return sorted(path.name for path in store.folder.iterdir())
 
 
-def test_a_result_comes_back_bit_for_bit(store):
-    assert_kept(store)
+def test_a_result_comes_back_bit_for_bit(store: Store) -> None:
+    assert_stored(store)
     assert names(store) == [f"{KEY}.result"]
 
 
-def test_what_was_never_saved_is_not_there(store):
+def test_what_was_never_saved_is_not_there(store: Store) -> None:
     assert store.load("0" * 64) is None
 
 
-def test_an_address_depends_on_what_is_asked_and_not_on_how_it_is_written():
+def test_a_key_depends_on_the_request_and_not_on_how_it_is_written() -> None:
     assert request_key({"a": 1, "b": [2.0, 3]}) == request_key({"b": (2, np.float64(3.0)), "a": 1.0})
     assert request_key({"times": np.arange(3)}) == request_key({"times": [0, 1, 2]})
     assert request_key({"a": 1}) != request_key({"a": 1.5})
@@ -49,22 +53,22 @@ def test_an_address_depends_on_what_is_asked_and_not_on_how_it_is_written():
     assert request_key({"a": None}) != request_key({})
 
 
-def test_plain_values_are_those_of_json():
+def test_plain_values_are_those_of_json() -> None:
     assert plain({"a": (1, [np.float64(2.5)]), "b": np.eye(2)}) == {"a": [1, [2.5]], "b": [[1.0, 0.0], [0.0, 1.0]]}
 
 
 @pytest.mark.parametrize("cut", [0, 1, 40, 90, 200, -1])
-def test_a_file_that_was_cut_short_is_set_aside_and_does_not_count(store, cut):
+def test_a_file_that_was_cut_short_is_set_aside_and_does_not_count(store: Store, cut: int) -> None:
     path = store.path(KEY)
     path.write_bytes(path.read_bytes()[:cut])
     assert store.load(KEY) is None
     assert names(store) == [f"{KEY}.damaged"]
     assert [one.name for one in store.damaged] == [f"{KEY}.damaged"]
     store.save(KEY, ARRAYS, REQUEST)
-    assert_kept(store)
+    assert_stored(store)
 
 
-def test_any_flipped_bit_is_noticed(store):
+def test_any_flipped_bit_is_noticed(store: Store) -> None:
     path = store.path(KEY)
     whole = path.read_bytes()
     for place in range(0, len(whole), 7):
@@ -72,14 +76,14 @@ def test_any_flipped_bit_is_noticed(store):
         assert store.load(KEY) is None, f"a flipped bit in byte {place} went unnoticed"
 
 
-def test_a_file_under_the_name_of_another_does_not_count(store):
+def test_a_file_under_the_name_of_another_does_not_count(store: Store) -> None:
     other = "1" * 64
     os.replace(store.path(KEY), store.path(other))
     assert store.load(other) is None
 
 
-def test_a_half_written_file_never_counts(store, monkeypatch):
-    def crash(_descriptor):
+def test_a_half_written_file_never_counts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(_descriptor: int) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "fsync", crash)
@@ -88,16 +92,20 @@ def test_a_half_written_file_never_counts(store, monkeypatch):
     assert names(store) == [f"{KEY}.result"]
 
 
-def test_content_is_on_disk_before_it_gets_its_name(store, monkeypatch):
-    calls = []
+def test_content_is_on_disk_before_it_gets_its_name(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
     fsync, replace = os.fsync, os.replace
-    monkeypatch.setattr(os, "fsync", lambda handle: (calls.append("fsync"), fsync(handle))[1])
-    monkeypatch.setattr(os, "replace", lambda *paths: (calls.append("replace"), replace(*paths))[1])
+
+    def spied(name: str, function: Any) -> Any:
+        return lambda *arguments: calls.append(name) or function(*arguments)  # type: ignore[func-returns-value]
+
+    monkeypatch.setattr(os, "fsync", spied("fsync", fsync))
+    monkeypatch.setattr(os, "replace", spied("replace", replace))
     store.save("2" * 64, ARRAYS, REQUEST)
     assert calls == ["fsync", "replace", "fsync"]  # the file, its name, the folder
 
 
-def test_what_a_killed_process_left_behind_is_dropped_once_it_is_old(store):
+def test_what_a_killed_process_left_behind_is_dropped_once_it_is_old(store: Store) -> None:
     old, new = store.folder / "a.partial", store.folder / "b.partial"
     for path in (old, new):
         path.write_bytes(b"half")
@@ -107,27 +115,27 @@ def test_what_a_killed_process_left_behind_is_dropped_once_it_is_old(store):
     assert new.exists()  # it may belong to a process that is still writing
 
 
-def test_forgetting_deletes_only_what_is_named(store):
+def test_delete_deletes_only_what_is_named(store: Store) -> None:
     store.save("3" * 64, ARRAYS, REQUEST)
     store.delete(["3" * 64, "4" * 64])
     assert names(store) == [f"{KEY}.result"]
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     with pytest.raises(StorageError, match=r"cannot write into .*file.store: Not a directory"):
         Store(tmp_path / "file" / "store").prepare()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_without_permission_is_named(tmp_path):
+def test_a_folder_without_permission_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(StorageError, match="Permission denied"):
         Store(tmp_path / "store").prepare()
 
 
-def test_a_full_disk_leaves_earlier_results_alone(store, monkeypatch):
-    def full(_descriptor):
+def test_a_full_disk_leaves_earlier_results_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
@@ -135,4 +143,4 @@ def test_a_full_disk_leaves_earlier_results_alone(store, monkeypatch):
         store.save("2" * 64, ARRAYS, REQUEST)
     monkeypatch.undo()
     assert names(store) == [f"{KEY}.result"]
-    assert_kept(store)
+    assert_stored(store)

@@ -8,8 +8,10 @@ NUMBA_ENABLE_CUDASIM=1 python tests/golden/check.py case-3/2 ucb ts
 import json
 import os
 import sys
+from pathlib import Path
 
-from cases import HERE, HORIZON, SHORT_HORIZON, simulate_case
+sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script
+from golden.cases import HERE, HORIZON, SHORT_HORIZON, simulate_case
 
 
 def main(cases: list[str], policies: list[str]) -> int:

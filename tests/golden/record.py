@@ -12,7 +12,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-from cases import (
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script
+from dynabandit import Client
+from golden.cases import (
     HERE,
     SHORT_HORIZON,
     bandit_policies,
@@ -24,8 +27,6 @@ from cases import (
     short_cases,
     simulate_case,
 )
-
-from dynabandit import Client
 
 EVENTS = 20_000
 

@@ -67,3 +67,4 @@ def test_the_log_of_a_0_1_0_service_leads_to_the_same_states() -> None:
 
 def test_the_tables_of_the_paper_are_the_same_bytes(tmp_path: Path) -> None:
     assert paper_hashes(tmp_path) == json.loads((HERE / "paper-quick.json").read_text())
+    assert len(list((tmp_path / "figures").glob("*.svg"))) == 19  # the report is written too

@@ -13,7 +13,11 @@ from dynabandit.integrations.river import Policy
 
 def test_it_is_one_of_rivers_policies_and_runs_in_its_evaluation_beside_them() -> None:
     env = gymnasium.make("dynabandit/SmallChanges-v0", horizon=300)
-    policies = [Policy("aff-ots", seed=1), bandit.UCB(delta=1, seed=1), Policy(db.policy("dts", memory=5), seed=1)]
+    policies = [
+        Policy("aff-ots", seed=1),
+        bandit.UCB(delta=1, seed=1),
+        Policy(db.policy("ts", prior=(1.0, 1.0)), seed=1),
+    ]
     trace = list(bandit.evaluate(policies=policies, env=env, n_episodes=2, seed=42))
     assert len(trace) == 3 * 2 * 300
     assert {step["arm"] for step in trace if step["policy_idx"] == 0} == {0, 1, 2}

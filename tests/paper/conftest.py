@@ -16,7 +16,7 @@ def results() -> Results:
 
 @pytest.fixture(scope="session")
 def published(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report on a part of the paper, with every kind of figure; tests/cli runs and publishes the whole paper."""
+    """The report on a part of the paper, with every kind of figure; tests/golden publishes the whole paper."""
     folder = tmp_path_factory.mktemp("paper")
     part = only(results, "small-changes", "case-1-arms-2", "case-2-arms-2", "memory")
     assert publish(Results(part.runs, part.metadata, results.paths[:2], results.coverage), folder) == (

@@ -5,16 +5,16 @@ import dataclasses
 import pytest
 
 from dynabandit.environments import ENVIRONMENTS
-from dynabandit.errors import number
 from dynabandit.playground import form_fields, read
 from dynabandit.playground.drawn_means import encode
 from dynabandit.playground.link import DRAWN
 from dynabandit.policies import POLICIES, Policy
+from dynabandit.validation import number
 
 CATALOGUE = form_fields.catalogue()
 
 
-def test_every_policy_is_there_with_all_its_parameters_explained():
+def test_every_policy_is_there_with_all_its_parameters_explained() -> None:
     assert [one["name"] for one in CATALOGUE["policies"]] == list(POLICIES)
     for one in CATALOGUE["policies"]:
         assert one["description"]
@@ -24,7 +24,7 @@ def test_every_policy_is_there_with_all_its_parameters_explained():
 
 
 @pytest.mark.parametrize("name", list(POLICIES))
-def test_the_defaults_and_both_ends_of_each_slider_are_valid(name):
+def test_the_defaults_and_both_ends_of_each_slider_are_valid(name: str) -> None:
     fields = next(one["fields"] for one in CATALOGUE["policies"] if one["name"] == name)
     for field in fields:
         if field["low"] is None:
@@ -38,7 +38,7 @@ def test_the_defaults_and_both_ends_of_each_slider_are_valid(name):
             read(f"v=1&policies={name}:{field['name']}={field['word']}")
 
 
-def test_each_world_can_be_run_with_the_fewest_and_the_most_arms():
+def test_each_environment_can_be_run_with_the_fewest_and_the_most_arms() -> None:
     for one in CATALOGUE["environments"]:
         assert one["title"]
         assert one["name"] in {*ENVIRONMENTS, DRAWN}
@@ -66,7 +66,7 @@ class Newcomer(Policy):
         number("step_size", self.step_size, 0.0, 1.0)
 
 
-def test_parameters_that_nobody_described_get_fields_by_their_defaults():
+def test_parameters_that_nobody_described_get_fields_by_their_defaults() -> None:
     found = {
         field.name: form_fields.control(Newcomer, field.name, field.default) for field in dataclasses.fields(Newcomer)
     }
@@ -78,7 +78,7 @@ def test_parameters_that_nobody_described_get_fields_by_their_defaults():
     assert found["limit"].low is None
 
 
-def test_a_slider_is_made_to_fit_a_policy_that_means_something_else_by_a_name():
+def test_a_slider_is_made_to_fit_a_policy_that_means_something_else_by_a_name() -> None:
     assert form_fields.control(Newcomer, "window", 50_000).high == 5_000_000
     assert form_fields.control(Newcomer, "step_size", 0.1).word is None
     assert form_fields.control(Newcomer, "threshold", 30.0).kind == "number"

@@ -1,17 +1,18 @@
 """A link holds all that a run depends on, and is read strictly."""
 
 import difflib
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from dynabandit.playground import SpecError, read
-from dynabandit.playground.drawn_means import COLUMNS, LEVELS, decode, encode
+from dynabandit.playground.drawn_means import COLUMNS, LEVELS, DrawnMeans, decode, encode
 
 STRAIGHT = "P" * COLUMNS
 
 
-def fields(query):
+def fields(query: str) -> dict[str, str]:
     with pytest.raises(SpecError) as caught:
         read(query)
     return {one.field: one.problem for one in caught.value.problems}
@@ -25,13 +26,13 @@ def fields(query):
         f"v=1&environment=drawn&arms=2&drawn={STRAIGHT}.{STRAIGHT}&policies=dts:memory=50&horizon=60",
     ],
 )
-def test_a_trial_comes_back_from_its_link(query):
+def test_a_trial_comes_back_from_its_link(query: str) -> None:
     trial = read(query)
     assert read(trial.query) == trial
     assert read(trial.query).query == trial.query
 
 
-def test_a_link_names_only_what_differs_from_the_defaults():
+def test_a_link_names_only_what_differs_from_the_defaults() -> None:
     trial = read("v=1&policies=aff-ots:step_size=0.001,floor=0.5")
     assert "policies=aff-ots:floor=0.5&" in trial.query
 
@@ -69,19 +70,20 @@ def test_a_link_names_only_what_differs_from_the_defaults():
         (f"v=1&policies=ucb&environment=drawn&arms=2&drawn={STRAIGHT}.{STRAIGHT}&horizon=59", "horizon", "from 60"),
     ],
 )  # fmt: skip
-def test_wrong_input_is_named_by_its_field(query, field, problem):
+def test_wrong_input_is_named_by_its_field(query: str, field: str, problem: str) -> None:
     assert problem in fields(query)[field]
 
 
-def test_nesting_however_deep_is_a_problem_and_not_a_crash():
+def test_nesting_however_deep_is_a_problem_and_not_a_crash() -> None:
     for depth in (50, 190, 380):
         assert any(field.startswith("policies.0") for field in fields("v=1&policies=dts:prior=" + "[" * depth))
 
 
-def test_however_many_fields_are_wrong_few_are_looked_up(monkeypatch):
-    looked, nearest = [], difflib.get_close_matches
+def test_however_many_fields_are_wrong_few_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    nearest = difflib.get_close_matches
 
-    def counted(*arguments, **options):
+    def counted(*arguments: Any, **options: Any) -> list[str]:
         looked.append(arguments[0])
         return nearest(*arguments, **options)
 
@@ -95,11 +97,11 @@ def test_however_many_fields_are_wrong_few_are_looked_up(monkeypatch):
     assert len(looked) == 12
 
 
-def test_a_window_longer_than_the_run_takes_no_more_memory_than_the_run():
+def test_a_window_longer_than_the_run_takes_no_more_memory_than_the_run() -> None:
     assert read("v=1&policies=sw-ucb:window=4000000000").query
 
 
-def test_policies_that_would_keep_more_than_fits_are_refused_before_anything_is_run():
+def test_policies_that_would_keep_more_than_fits_are_refused_before_anything_is_run() -> None:
     case = "v=1&environment=case-1&arms=100"
     for policy in ("f-dsw-ts:window=4000000", "m-ucb:window=100000", "changepoint-ts:particles=1000000"):
         assert "numbers with 100 arms" in fields(f"{case}&policies=ucb;{policy}")["policies.1"]
@@ -108,20 +110,20 @@ def test_policies_that_would_keep_more_than_fits_are_refused_before_anything_is_
     assert list(fields(f"{case}&policies={';'.join(windows)}")) == ["policies.2"]
 
 
-def test_all_problems_are_told_at_once():
+def test_all_problems_are_told_at_once() -> None:
     assert set(fields("v=1&horizon=x&seed=x&policies=ubc;aff-ots:floor=7")) == {
         "horizon", "seed", "policies.0", "policies.1.floor",
     }  # fmt: skip
 
 
-def test_a_run_that_is_too_large_says_how_many_replications_would_do():
+def test_a_run_that_is_too_large_says_how_many_replications_would_do() -> None:
     problem = fields("v=1&environment=case-1&arms=100&policies=ucb&horizon=100000&replications=1000")["replications"]
     assert "at most 30 " in problem
     assert read("v=1&environment=case-1&arms=100&policies=ucb&horizon=100000&replications=30").replications == 30
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_a_trial_or_is_refused_with_problems(text):
+def test_any_text_is_a_trial_or_is_refused_with_problems(text: str) -> None:
     problems = None
     try:
         read(text)
@@ -131,11 +133,11 @@ def test_any_text_is_a_trial_or_is_refused_with_problems(text):
 
 
 @given(st.lists(st.tuples(*[st.integers(0, LEVELS)] * COLUMNS), min_size=2, max_size=8).map(tuple))
-def test_a_drawing_comes_back_from_its_text(drawing):
+def test_a_drawing_comes_back_from_its_text(drawing: DrawnMeans) -> None:
     assert decode(encode(drawing)) == drawing
 
 
-def test_a_drawing_is_stretched_over_the_horizon():
+def test_a_drawing_is_stretched_over_the_horizon() -> None:
     rising = "".join("0123456789"[column // 6] for column in range(60))
     trial = read(f"v=1&policies=ucb&environment=drawn&arms=2&drawn={rising}.{STRAIGHT}&horizon=1200")
     path = trial.environment.path(horizon=1200, seed=1)

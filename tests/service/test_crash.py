@@ -1,18 +1,17 @@
-"""Promise 1: kill -9 at any moment under load loses nothing that was acknowledged and doubles nothing."""
+"""kill -9 at any moment under load loses nothing that was acknowledged, and nothing happens twice."""
 
 import os
 import random
 import threading
 
 import httpx
-import pytest
 
 from dynabandit.client import Client, ServiceError
-from service.harness import assert_replay_agrees, process
+from dynabandit.service.api_types import Decision, Event
+from service.harness import ARMS, assert_replay_agrees, process
 
-ARMS = ["red", "green", "blue"]
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
-KILLS = 20 if LONG else 3
+KILLS = 20 if LONG else 1
 CALLERS = 6
 
 
@@ -22,7 +21,7 @@ class Caller(threading.Thread):
     def __init__(self, number: int, url: str, killed: threading.Event) -> None:
         super().__init__(daemon=True)
         self.number, self.url, self.killed = number, url, killed
-        self.keys: dict[str, object] = {}  # key -> the decision that was acknowledged, or None
+        self.keys: dict[str, Decision | None] = {}  # key -> the decision that was acknowledged, or None
         self.rewards: dict[str, tuple[float, bool]] = {}  # decision -> reward, whether acknowledged
         self.acknowledged = 0
 
@@ -66,7 +65,7 @@ def kill_under_load(url: str, seed: int) -> list[Caller]:
     return callers
 
 
-def test_kill_9_under_load_loses_and_doubles_nothing(sqlite_url):
+def test_kill_9_under_load_loses_and_doubles_nothing(sqlite_url: str) -> None:
     for seed in range(KILLS):
         callers = kill_under_load(sqlite_url, seed)
         with process(sqlite_url) as server, Client(server.url) as client:
@@ -74,12 +73,12 @@ def test_kill_9_under_load_loses_and_doubles_nothing(sqlite_url):
             check_acknowledged(callers, events)
             finish(client, callers)
             check_acknowledged(callers, list(client.events("b", limit=10_000)))
-            assert httpx.get(f"{server.url}/readyz").status_code == 200
+            assert httpx.get(f"{server.url}/readyz", verify=False).status_code == 200
             server.kill()
         assert_replay_agrees(sqlite_url)
 
 
-def check_acknowledged(callers: list[Caller], events: list) -> None:
+def check_acknowledged(callers: list[Caller], events: list[Event]) -> None:
     assert [event.sequence for event in events] == list(range(1, len(events) + 1))
     decided = {event.key: event for event in events if event.kind == "decision"}
     rewarded = [(event.decision, event.reward) for event in events if event.kind == "reward"]
@@ -94,9 +93,9 @@ def check_acknowledged(callers: list[Caller], events: list) -> None:
                     decision.arm,
                     decision.step,
                 )
-        for decision, (reward, acknowledged) in caller.rewards.items():
+        for identity, (reward, acknowledged) in caller.rewards.items():
             if acknowledged:
-                assert (decision, reward) in rewarded
+                assert (identity, reward) in rewarded
 
 
 def finish(client: Client, callers: list[Caller]) -> None:
@@ -109,30 +108,3 @@ def finish(client: Client, callers: list[Caller]) -> None:
             reward = caller.rewards.get(decision.decision, (1.0, False))[0]
             client.reward(decision.decision, reward)
             caller.rewards[decision.decision] = (reward, True)
-
-
-def test_a_lost_answer_and_a_retry_give_the_same_decision(server):
-    """Promise 4: the request arrives, the answer does not."""
-    import socket
-    from urllib.parse import urlsplit
-
-    with Client(server.url) as client:
-        client.create("b", ARMS)
-        address = urlsplit(server.url)
-        body = b'{"count": 2}'
-        head = (
-            "POST /v1/bandits/b/decisions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-            f"Idempotency-Key: lost\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        with socket.create_connection((address.hostname, address.port)) as connection:
-            connection.sendall(head.encode() + body)
-        while client.state("b").step < 2:
-            pass
-        logged = [event.decision for event in client.events("b") if event.kind == "decision"]
-        assert [one.decision for one in client.decide_many("b", 2, key="lost")] == logged
-        assert client.state("b").step == 2
-
-
-def test_a_second_service_on_the_same_file_is_refused(sqlite_url):
-    with process(sqlite_url), pytest.raises(RuntimeError, match="is served by another process"), process(sqlite_url):
-        pass

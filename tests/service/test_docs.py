@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -22,16 +23,16 @@ from service.harness import running, talking
 PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
 
 
-def test_the_page_names_every_call_with_its_role():
-    for endpoint, _ in ENDPOINTS.values():
+def test_the_page_names_every_call_with_its_role() -> None:
+    for endpoint in ENDPOINTS:
         line = next(line for line in PAGE.splitlines() if line.startswith(f"| `{endpoint.id}` |"))
         assert line.endswith(f"| {endpoint.permission or 'none'} |"), line
         for query in endpoint.query:
             assert f"`{query.name}" in line, query.name
 
 
-def test_the_page_names_every_command_option_role_and_metric():
-    command = typer.main.get_command(app)
+def test_the_page_names_every_command_option_role_and_metric() -> None:
+    command: Any = typer.main.get_command(app)
     for name, sub in command.commands.items():
         for inner in getattr(sub, "commands", {"": sub}):
             assert f"dynabandit {name} {inner}".strip() in PAGE
@@ -44,7 +45,7 @@ def test_the_page_names_every_command_option_role_and_metric():
         assert f"`{family.name}{suffix}`" in PAGE
 
 
-def test_the_page_states_the_limits():
+def test_the_page_states_the_limits() -> None:
     for limit in (api_types.MAX_ARMS, api_types.MAX_DECISIONS, api_types.MAX_REWARDS, names.MAX_NAME,
                   unit_of_work.SNAPSHOT_EVERY, decisions.MAX_DRAWS, export.MAX_DRAWS, warm_start.MAX_MEMORY,
                   bandit_state.MAX_OPEN, admission.MAX_WAITING, admission.ALWAYS_ADMITTED,
@@ -52,7 +53,7 @@ def test_the_page_states_the_limits():
         assert f"{limit:,}" in PAGE
 
 
-def test_the_examples_run(sqlite_url, capsys):
+def test_the_examples_run(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     with running(open_store(sqlite_url)) as server:
         for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
             exec(compile(block.replace("http://127.0.0.1:8000", server.url), "docs/service.md", "exec"), {})
@@ -64,7 +65,7 @@ def test_the_examples_run(sqlite_url, capsys):
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")
-def test_the_calls_from_a_shell_decide_and_reward(sqlite_url, tmp_path):
+def test_the_calls_from_a_shell_decide_and_reward(sqlite_url: str, tmp_path: Path) -> None:
     (block,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
     with running(open_store(sqlite_url)) as server:
         script = block.replace("http://127.0.0.1:8000", server.url)
@@ -75,6 +76,6 @@ def test_the_calls_from_a_shell_decide_and_reward(sqlite_url, tmp_path):
     assert [arm.mean for arm in state.arms if arm.plays] == [1.0]
 
 
-def test_the_page_names_every_method_of_a_client():
+def test_the_page_names_every_method_of_a_client() -> None:
     for name in vars(Client):
         assert name.startswith("_") or name == "close" or f"`{name}(" in PAGE, name

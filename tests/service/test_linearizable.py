@@ -1,4 +1,4 @@
-"""Promise 14: concurrent calls have an order that explains every answer, and it is the log's.
+"""Linearizability: concurrent requests have an order that explains every response, and it is the log's.
 
 A history is linearizable if its calls can be put in one order in which each takes effect between its request and
 its answer, and a plain model gives the same answers. The log is such an order, or it is not: each call is found
@@ -9,6 +9,8 @@ import itertools
 import os
 import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,6 +18,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from dynabandit.client import Client, ServiceError
+from dynabandit.service.api_types import Decision, Event
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.stores import open_store
 from service.harness import ManualClock, Running, assert_replay_agrees
@@ -24,6 +27,7 @@ LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 ARMS = ["a", "b", "c"]
 POLICIES = ["ucb", "ts", "aff-ots", "eps-greedy"]
 fresh_names = itertools.count()
+Operation = tuple[Any, ...]
 
 OPERATIONS = st.one_of(
     st.tuples(st.just("decide"), st.integers(1, 3), st.none() | st.sampled_from(["k1", "k2"])),
@@ -39,14 +43,14 @@ OPERATIONS = st.one_of(
 class Done(NamedTuple):
     """A call with the times of its request and its answer."""
 
-    operation: tuple
+    operation: Operation
     asked: float
     answered: float
     status: int
     result: Any
 
 
-def call(client: Client, name: str, public: str, operation: tuple) -> Any:
+def call(client: Client, name: str, public: str, operation: Operation) -> Any:
     kind, *arguments = operation
     if kind == "decide":
         return client.decide_many(name, *arguments)
@@ -61,7 +65,7 @@ def call(client: Client, name: str, public: str, operation: tuple) -> Any:
     return client.state(name)
 
 
-def run_program(servers: list[Running], programs: list[list[tuple]]) -> tuple[str, list[Done]]:
+def run_program(servers: list[Running], programs: list[list[Operation]]) -> tuple[str, list[Done]]:
     """Run each program in a thread of its own, all at once, over the servers in turn."""
     name = f"b{next(fresh_names)}"
     with Client(servers[0].url) as client:
@@ -69,7 +73,7 @@ def run_program(servers: list[Running], programs: list[list[tuple]]) -> tuple[st
     history: list[Done] = []
     start = threading.Barrier(len(programs))
 
-    def work(number: int, operations: list[tuple]) -> None:
+    def work(number: int, operations: list[Operation]) -> None:
         with Client(servers[number % len(servers)].url) as client:
             start.wait()
             for operation in operations:
@@ -98,18 +102,20 @@ class Model:
         self.rewards: dict[int, float] = {}
         self.keys: dict[str, list[str]] = {}
 
-    def take(self, event) -> None:
+    def take(self, event: Event) -> None:
         if event.kind == "decision":
             self.step += 1
             assert event.step == self.step
             assert event.arm in self.arms
             assert event.arm not in self.paused, "a paused arm was chosen"
         elif event.kind == "reward":
+            assert event.step is not None
+            assert event.reward is not None
             assert event.step <= self.step
             assert event.step not in self.rewards, "a reward counted twice"
             self.rewards[event.step] = event.reward
         elif event.kind == "arm":
-            change = event.change
+            change = event.change or {}
             if change.get("add"):
                 assert change["arm"] not in self.arms
                 self.arms.append(change["arm"])
@@ -119,7 +125,7 @@ class Model:
                 self.paused.discard(change["arm"])
 
 
-def place(done: Done, events: list) -> tuple[int, int]:
+def place(done: Done, events: list[Event]) -> tuple[int, int]:
     """Return the first and the last sequence number at which a call can have taken effect."""
     kind = done.operation[0]
     last = events[-1].sequence
@@ -149,7 +155,7 @@ def place(done: Done, events: list) -> tuple[int, int]:
     return sequence, sequence
 
 
-def all_paused(events: list) -> int:
+def all_paused(events: list[Event]) -> int:
     """Return the first sequence number at which no arm could be chosen."""
     model = Model()
     for event in events:
@@ -159,7 +165,7 @@ def all_paused(events: list) -> int:
     raise AssertionError("a decision was refused though an arm could be chosen")
 
 
-def place_reward(done: Done, events: list) -> tuple[int, int]:
+def place_reward(done: Done, events: list[Event]) -> tuple[int, int]:
     _, step, value = done.operation
     settled = [event for event in events if event.kind == "reward" and event.step == step]
     decided = [event for event in events if event.kind == "decision" and event.step == step]
@@ -170,7 +176,7 @@ def place_reward(done: Done, events: list) -> tuple[int, int]:
     return settled[0].sequence, events[-1].sequence
 
 
-def check_history(history: list[Done], events: list) -> None:
+def check_history(history: list[Done], events: list[Event]) -> None:
     model, at = Model(), {}
     for event in events:
         model.take(event)
@@ -184,7 +190,7 @@ def check_history(history: list[Done], events: list) -> None:
             assert len(done.result.arms) == arms
 
 
-def fit(history: list[Done], events: list) -> None:
+def fit(history: list[Done], events: list[Event]) -> None:
     """Give each call the earliest place that the calls answered before it leave; it must not be too late."""
     placed: list[tuple[Done, int]] = []
     for done in sorted(history, key=lambda one: one.asked):
@@ -200,7 +206,7 @@ def check_hashes(url: str, history: list[Done]) -> None:
     if not seen:
         return
     store = open_store(url)
-    number = store.find(next(iter(seen.values())).name)
+    number = store.find_log(next(iter(seen.values())).name, None)
     state = LoggedState(number, store.rewards_before)
     for row in store.log(number):
         state.apply(row)
@@ -210,7 +216,9 @@ def check_hashes(url: str, history: list[Done]) -> None:
 
 
 @pytest.fixture(scope="module", params=["one service", "two replicas"])
-def served(request, tmp_path_factory):
+def served(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, list[Running]]]:
     if request.param == "one service":
         url = f"sqlite:///{tmp_path_factory.mktemp('lin')}/store.db"
     else:
@@ -225,9 +233,11 @@ def served(request, tmp_path_factory):
 PROGRAMS = st.lists(st.lists(OPERATIONS, min_size=2, max_size=7), min_size=2, max_size=4)
 
 
-@settings(max_examples=200 if LONG else 20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200 if LONG else 12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs=PROGRAMS)
-def test_concurrent_histories_are_linearizable(served, programs):
+def test_concurrent_histories_are_linearizable(
+    served: tuple[str, list[Running]], programs: list[list[Operation]]
+) -> None:
     url, servers = served
     name, history = run_program(servers, programs)
     with Client(servers[-1].url) as client:
@@ -250,20 +260,20 @@ class OneCaller(RuleBasedStateMachine):
         self.client.create("b", ARMS, seed=3, reward_window=10, default_reward=0)
         self.model: dict[str, tuple[float, float | None]] = {}  # decision -> time, reward
         self.paused: set[str] = set()
-        self.keys: dict[str, list] = {}
+        self.keys: dict[str, Decision] = {}
 
     def open(self) -> None:
         self.server = Running(open_store(self.url), clock=self.clock)
         self.client = Client(self.server.url)
 
     @rule(target=decisions, key=st.none() | st.sampled_from("xyz"))
-    def decide(self, key):
+    def decide(self, key: Any) -> str:
         if len(self.paused) == len(ARMS) and key not in self.keys:
             with pytest.raises(ServiceError, match="409"):
                 self.client.decide("b", key)
             return "000000000000-1"
         made = self.client.decide("b", key)
-        if key in self.keys:
+        if key is not None and key in self.keys:
             assert made == self.keys[key]
             return made.decision
         if key is not None:
@@ -274,7 +284,7 @@ class OneCaller(RuleBasedStateMachine):
         return made.decision
 
     @rule(decision=decisions, value=st.sampled_from([0.0, 0.5, 1.0]))
-    def reward(self, decision, value):
+    def reward(self, decision: Any, value: float) -> None:
         expected = 404
         if decision in self.model:
             time, known = self.model[decision]
@@ -292,20 +302,20 @@ class OneCaller(RuleBasedStateMachine):
             self.model[decision] = (self.model[decision][0], value)
 
     @rule(arm=st.sampled_from(ARMS), paused=st.booleans())
-    def pause(self, arm, paused):
+    def pause(self, arm: str, paused: bool) -> None:
         self.client.change_arm("b", arm, paused=paused)
         (self.paused.add if paused else self.paused.discard)(arm)
 
     @rule(policy=st.sampled_from(POLICIES))
-    def swap(self, policy):
+    def swap(self, policy: str) -> None:
         self.client.set_policy("b", policy)
 
     @rule(seconds=st.sampled_from([1.0, 6.0]))
-    def wait(self, seconds):
+    def wait(self, seconds: float) -> None:
         self.clock.seconds += seconds
 
     @rule()
-    def restart(self):
+    def restart(self) -> None:
         before = self.client.state("b")
         self.client.close()
         self.server.stop()
@@ -317,28 +327,28 @@ class OneCaller(RuleBasedStateMachine):
         )
 
     @invariant()
-    def rewards_are_those_that_were_acknowledged(self):
+    def rewards_are_those_that_were_acknowledged(self) -> None:
         if not hasattr(self, "client"):
             return
         given = {event.decision: event.reward for event in self.client.events("b") if event.kind == "reward"}
         assert given == {one: reward for one, (_, reward) in self.model.items() if reward is not None}
 
-    def teardown(self):
+    def teardown(self) -> None:
         if hasattr(self, "client"):
             self.client.close()
             self.server.stop()
             assert_replay_agrees(self.url)
 
 
-def test_one_caller_gets_the_documented_answers_through_restarts(tmp_path):
+def test_one_caller_gets_the_documented_answers_through_restarts(tmp_path: Path) -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
     OneCaller.folder = tmp_path
     run_state_machine_as_test(
         OneCaller,
         settings=settings(
-            max_examples=100 if LONG else 10,
-            stateful_step_count=25,
+            max_examples=100 if LONG else 5,
+            stateful_step_count=20,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynabandit.errors import integer, listed, nearest
+from dynabandit.validation import integer, listed, suggestion
 
 __all__ = ["Arm", "ArmColumns", "Arms"]
 
@@ -85,7 +85,7 @@ class ArmColumns:
         known = listed(self.index)
         if isinstance(name, str) and name in self.names:
             raise ValueError(f"arm {name!r} was removed. Arms: {known}")
-        raise ValueError(f"unknown arm {name!r}.{nearest(name, self.index)} Arms: {known}")
+        raise ValueError(f"unknown arm {name!r}.{suggestion(name, self.index)} Arms: {known}")
 
     def available(self) -> np.ndarray:
         """Return the columns that can be chosen: neither removed nor paused."""

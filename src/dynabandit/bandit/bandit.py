@@ -15,13 +15,13 @@ from dynabandit.bandit.arms import Arm, ArmColumns, Arms
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_SEED, LARGEST_STEP, SHARE, stream, uniform
-from dynabandit.errors import integer, reward as checked_reward
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import Policy, PolicyState, policy as make_policy
 from dynabandit.policies.base import new_state
 from dynabandit.policies.choose_arm import Workspace, new_workspace
 from dynabandit.simulation import compiled
 from dynabandit.simulation.stepper import least_played_arm
+from dynabandit.validation import integer, reward as checked_reward
 
 __all__ = ["TABLE_HORIZON", "Bandit"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.errors import number
 from dynabandit.policies import Policy, policy
+from dynabandit.validation import number
 
 __all__ = ["FORMAT", "VERSION", "number_from_json", "number_to_json", "plain", "policy_of", "read", "write"]
 

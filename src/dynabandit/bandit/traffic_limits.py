@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.errors import number
+from dynabandit.validation import number
 
 __all__ = ["TrafficLimits"]
 

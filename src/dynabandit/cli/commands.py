@@ -5,7 +5,7 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 import typer
 
@@ -15,10 +15,10 @@ from dynabandit.catalogue import entries
 from dynabandit.cli import SERVICE, display, missing, offline
 from dynabandit.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED, bad_input, no_memory, stop
 from dynabandit.environments import ENVIRONMENTS
-from dynabandit.errors import extra
 from dynabandit.experiments import Experiment, ProgressReporter, Spec
 from dynabandit.experiments.one_line_syntax import write_one_line
 from dynabandit.experiments.spec_reader import read_environment, read_policy
+from dynabandit.extras import import_extra
 from dynabandit.leaderboard.environments import leaderboard_spec
 from dynabandit.paper.specs import paper as paper_spec
 from dynabandit.policies import POLICIES
@@ -48,7 +48,7 @@ Seed = Annotated[int, typer.Option(help="Random seed.")]
 Jobs = Annotated[int | None, typer.Option(help="Number of threads; by default one per core.")]
 Out = Annotated[Path, typer.Option(help="Folder for all output.")]
 Quick = Annotated[bool, typer.Option("--quick", help=f"Run {QUICK} replications, for a first look.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Compute everything again, also what is stored.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Discard stored results of this run and compute them again.")]
 Backend = Annotated[
     str,
     typer.Option(help="cpu; cuda for an NVIDIA GPU; auto for the GPU if there is one and the experiment is large."),
@@ -66,16 +66,6 @@ Cluster = Annotated[
     ),
 ]
 Horizon = Annotated[int | None, typer.Option(help="Number of steps, instead of the spec's.")]
-
-
-class RunOptions(TypedDict):
-    """The options that every command passes on to `experiments.run`."""
-
-    jobs: int | None
-    fresh: bool
-    backend: str
-    precision: str
-    cluster: str | None
 
 
 def _version(wanted: bool) -> None:
@@ -108,11 +98,11 @@ def paper(
     cluster: Cluster = None,
     horizon: Horizon = None,
 ) -> None:
-    """Reproduce the paper: all figures, and a verdict on each claim."""
+    """Reproduce the figures of the paper, and check its claims."""
     with bad_input("--only"):
         spec = paper_spec().only(only or [])
-    spec = _override(spec, _replications(quick, replications), seed, horizon)
-    options = RunOptions(jobs=jobs, fresh=fresh, backend=backend, precision=precision, cluster=cluster)
+    spec = _override(spec, quick, replications, seed, horizon)
+    options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
     _run(spec, out, options, functools.partial(_publish_report, paper=True))
 
 
@@ -137,8 +127,8 @@ def run(
         spec = experiments.load(file)
     with bad_input(f"{file}: --only"):
         spec = spec.only(only or [])
-    spec = _override(spec, _replications(quick, replications), seed, horizon)
-    options = RunOptions(jobs=jobs, fresh=fresh, backend=backend, precision=precision, cluster=cluster)
+    spec = _override(spec, quick, replications, seed, horizon)
+    options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
     _run(spec, out or Path("out") / file.stem, options, _publish_report)
 
 
@@ -176,7 +166,7 @@ def compare(
             seed=seed,
         )
         spec = Spec(title=experiment.title, experiments=(experiment,))
-    options = RunOptions(jobs=jobs, fresh=fresh, backend=backend, precision=precision, cluster=cluster)
+    options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
     _run(spec, out, options, _publish_report)
 
 
@@ -215,7 +205,7 @@ def leaderboard(
     """
     with bad_input():
         spec = leaderboard_spec(replications, seed, horizon, policy or (), environment or ())
-    options = RunOptions(jobs=jobs, fresh=fresh, backend=backend, precision=precision, cluster=cluster)
+    options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
     _run(spec, out, options, functools.partial(_publish_leaderboard, timed=timing))
 
 
@@ -253,18 +243,14 @@ def _publish_leaderboard(results: Results, out: Path, reporter: ProgressReporter
     return show
 
 
-def _replications(quick: bool, replications: int | None) -> int | None:
+def _override(spec: Spec, quick: bool, replications: int | None, seed: int | None, horizon: int | None) -> Spec:
     if quick and replications is not None:
         stop(f"--quick means {QUICK} replications: leave out --replications or --quick", BAD_INPUT)
-    return QUICK if quick else replications
-
-
-def _override(spec: Spec, replications: int | None, seed: int | None, horizon: int | None) -> Spec:
     with bad_input():
-        return spec.override(replications=replications, horizon=horizon, seed=seed)
+        return spec.override(replications=QUICK if quick else replications, horizon=horizon, seed=seed)
 
 
-def _run(spec: Spec, out: Path, options: RunOptions, publish: Publish) -> None:
+def _run(spec: Spec, out: Path, options: dict[str, Any], publish: Publish) -> None:
     """Run a spec, publish and print its results; an interrupted run says how to continue."""
     jobs = options["jobs"]
     if jobs is not None and jobs < 1:
@@ -273,7 +259,7 @@ def _run(spec: Spec, out: Path, options: RunOptions, publish: Publish) -> None:
         experiments.check_options(spec, options["backend"], options["precision"], options["cluster"], jobs)
     try:
         for module in REPORTING:
-            extra(module, "lab")  # now, rather than after hours of simulation
+            import_extra(module, "lab")  # now, rather than after hours of simulation
         with display.progress_display(sys.stderr) as reporter:
             results = experiments.run(spec, out, reporter=reporter, **options)
             show = publish(results, out, reporter)

@@ -75,18 +75,14 @@ def replay(
                 file, arm=arm, reward=reward, time=time, propensity=propensity,
                 skip_bad=skip_bad, encoding=encoding, separator=separator,
             )  # fmt: skip
+            options: dict[str, Any] = {"replications": replications, "draws": draws, "clip": clip, "seed": seed}
             found = []
             for one in chosen:
                 with _progress(one.label) as progress:
-                    found.append(
-                        offline.replay(
-                            log, one, replications=replications, draws=draws, clock=clock, clip=clip, seed=seed,
-                            progress=progress,
-                        )
-                    )  # fmt: skip
-        _warn(log)
+                    found.append(offline.replay(log, one, clock=clock, progress=progress, **options))
+        _report_left_out(log)
         for replayed in found:
-            _doubt(replayed.doubts)
+            _warn(replayed.doubts)
         if as_json:
             typer.echo(json.dumps([_plain_replay(one) for one in found], indent=2))
         else:
@@ -126,7 +122,7 @@ def advise(
                 advice = offline.advise(
                     log, chosen, replications=replications, draws=draws, clip=clip, seed=seed, progress=progress
                 )
-        _warn(log)
+        _report_left_out(log)
         if as_json:
             typer.echo(json.dumps(_plain_advice(advice), indent=2))
         else:
@@ -166,16 +162,16 @@ def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _warn(log: Log) -> None:
-    """Report on standard error which rows were left out, and reasons to doubt the estimates."""
+def _report_left_out(log: Log) -> None:
+    """Print on standard error which rows were left out, and reasons to doubt the estimates."""
     if log.bad.count:
         typer.echo(f"dynabandit: left out {log.bad.count} of {log.rows + log.bad.count} rows:\n{log.bad}", err=True)
-    _doubt(log.doubts)
+    _warn(log.doubts)
 
 
-def _doubt(doubts: list[str]) -> None:
+def _warn(doubts: list[str]) -> None:
     for doubt in doubts:
-        typer.echo(f"dynabandit: doubt: {doubt}", err=True)
+        typer.echo(f"dynabandit: warning: {doubt}", err=True)
 
 
 def _print_replays(log: Log, found: list[Replay]) -> None:

@@ -1,8 +1,8 @@
 """Clients of the decision service. Their retries are safe, because every request is idempotent."""
 
-from dynabandit.errors import extra
+from dynabandit.extras import import_extra
 
-extra("httpx", "serve")
+import_extra("httpx", "serve")
 from dynabandit.client.async_client import AsyncClient  # noqa: E402 - after the message that says how to install it
 from dynabandit.client.base import ServiceError  # noqa: E402
 from dynabandit.client.sync_client import Client  # noqa: E402

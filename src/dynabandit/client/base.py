@@ -11,8 +11,8 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from dynabandit.errors import integer, number
 from dynabandit.service import api_types
+from dynabandit.validation import integer, number
 
 __all__ = ["DAMAGED", "BaseClient", "Call", "FoundBandit", "ServiceError", "bandit_path", "erased"]
 
@@ -79,6 +79,7 @@ class BaseClient:
             "base_url": url,
             "timeout": number("timeout", timeout, 0.0, math.inf, open_low=True),
             "headers": {} if key is None else {"Authorization": f"Bearer {key}"},
+            "verify": url.startswith("https:"),  # loading certificates takes longer than a request
         }
         self._tries = integer("tries", tries, 1)
 

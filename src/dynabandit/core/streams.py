@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.philox import MASK, philox
-from dynabandit.errors import integer
+from dynabandit.validation import integer
 
 __all__ = [
     "EXPLORE", "EXPLORED_ARM", "LARGEST_REPLICATION", "LARGEST_SEED", "LARGEST_STEP", "PATH", "REPLAY", "REWARD",

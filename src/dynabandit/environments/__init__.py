@@ -1,4 +1,4 @@
-"""Environments: from the step to the mean reward of each arm."""
+"""Environments: the mean reward of each arm at each step."""
 
 from dataclasses import MISSING, fields
 from typing import Any
@@ -19,7 +19,7 @@ from dynabandit.environments.recorded import Recorded
 from dynabandit.environments.rotting import Rotting
 from dynabandit.environments.scheduled import Fixed, Path, Piecewise, SmallChanges
 from dynabandit.environments.seasonal import Seasonal
-from dynabandit.errors import Needed, arguments, unknown
+from dynabandit.validation import MissingParameterError, check_parameter_names, unknown
 
 __all__ = [
     "ENVIRONMENTS", "PB1", "PB2", "Burst", "Case1", "Case2", "Case3", "Case4", "Environment",
@@ -56,9 +56,9 @@ def environment(name: str | Environment, **parameters: Any) -> Environment:
     Parameters
     ----------
     name
-        A name of the registry, such as ``"case-3"``; an environment object is returned unchanged.
+        A name of the registry, such as ``"case-3"``; an environment object comes back as it is.
     parameters
-        Its parameters, such as ``arms=50``; `environments.ENVIRONMENTS[name]` documents them.
+        Such as ``arms=50``; `environments.ENVIRONMENTS[name]` documents each.
 
     Examples
     --------
@@ -74,8 +74,10 @@ def environment(name: str | Environment, **parameters: Any) -> Environment:
         raise unknown("environment", name, ENVIRONMENTS)
     kind = ENVIRONMENTS[name]
     known = {field.name: field for field in fields(kind) if field.init}
-    arguments(f"environment {name!r}", parameters, known)
+    check_parameter_names(f"environment {name!r}", parameters, known)
     missing = [key for key, field in known.items() if field.default is MISSING and key not in parameters]
     if missing:
-        raise Needed(f"environment {name!r} needs {', '.join(missing)}", f"dynabandit.environments.{kind.__name__}")
+        raise MissingParameterError(
+            f"environment {name!r} needs {', '.join(missing)}", f"dynabandit.environments.{kind.__name__}"
+        )
     return kind(**parameters)

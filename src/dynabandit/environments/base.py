@@ -11,7 +11,7 @@ from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
 from dynabandit.core.records import NoParams, rows_reader
 from dynabandit.core.streams import LARGEST_STEP, REWARD, Stream, shifted, stream, uniform
-from dynabandit.errors import integer, keep
+from dynabandit.validation import integer, set_fields
 
 __all__ = [
     "BERNOULLI", "Environment", "EnvironmentFunctions", "EnvironmentStep", "RewardLaw", "compiled_write_paths",
@@ -118,7 +118,7 @@ class Environment:
     arms: int = 2
 
     def __post_init__(self) -> None:
-        keep(self, arms=integer("arms", self.arms, 2))
+        set_fields(self, arms=integer("arms", self.arms, 2))
 
     def params(self) -> Any:
         """Return the parameters as the named tuple that the functions read."""

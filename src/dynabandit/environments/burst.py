@@ -1,4 +1,4 @@
-"""A burst of changes between two periods of constant means."""
+"""Constant means with one burst of changes."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -8,7 +8,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP, PATH, START, uniform, uniform_pair, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
-from dynabandit.errors import integer, keep, number
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["Burst"]
 
@@ -35,18 +35,18 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True)
 class Burst(Environment):
-    """Means from U(0, 1) that are constant except during one period, in which each arm often draws a new one.
+    """Means drawn from U(0, 1) that are constant, except for one period in which each arm draws new means often.
 
-    A policy that tunes its forgetting to the number of changes forgets too fast before and after that period.
+    A policy whose forgetting is tuned to the number of changes forgets too fast before and after the burst.
 
     Parameters
     ----------
     arms
-        How many arms.
+        The number of arms.
     first
-        The first step of the burst; with a shorter horizon no mean changes.
+        The first step of the burst; with a shorter horizon there are no changes.
     length
-        How many steps the burst lasts.
+        The number of steps of the burst.
     rate
         The probability that an arm draws a new mean at a step of the burst, in [0, 1].
 
@@ -59,7 +59,7 @@ class Burst(Environment):
 
     References
     ----------
-    The opposite of evenly spread changes, which the tuning rules of Garivier & Moulines (2011) assume.
+    None; it is the opposite of the evenly spread changes that the tuning rules of Garivier & Moulines (2011) assume.
     """
 
     name = "burst"
@@ -74,7 +74,7 @@ class Burst(Environment):
         super().__post_init__()
         first = integer("first", self.first, 1, LARGEST_STEP)
         length = integer("length", self.length, 0, LARGEST_STEP)
-        keep(self, first=first, length=length, rate=number("rate", self.rate, 0.0, 1.0))
+        set_fields(self, first=first, length=length, rate=number("rate", self.rate, 0.0, 1.0))
 
     def params(self) -> Params:
         return Params(*self.per_arm(float(self.first), float(self.first + self.length), self.rate))

@@ -1,4 +1,4 @@
-"""Abrupt changes at random times, with exponential waiting times."""
+"""Abrupt changes at random times: the exponential clock."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import PATH, START, uniform_pair, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
-from dynabandit.errors import integer, keep, number
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["Case1", "Case2", "ExponentialClock"]
 
@@ -46,23 +46,24 @@ def renew(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params, fo
     # A step has a change with probability 1 - exp(-theta), so P(no change in n steps) = exp(-theta n)
     rate = params.rate[arm]
     exponential = -math.log(clock)
-    # Compiled code uses 64-bit integers: a larger wait would overflow to a negative number
+    # Compiled code counts in 64 bits: a wait beyond NEVER would come out negative
     wait = exponential / rate if rate > exponential / NEVER else NEVER
     state[NEXT_CHANGE, arm] = step.number + max(math.ceil(wait), 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExponentialClock(Environment):
-    """Each arm keeps its mean until a random time, then draws a new one from U(low, high).
+    """Each arm keeps its mean until its Poisson clock rings, then draws a new mean from U(low, high).
 
     Parameters
     ----------
     rates
-        The rate theta of each arm's Poisson process of changes, per step; with 0 it never changes.
+        The rate theta of each arm's Poisson clock per step; with 0 it never rings.
     low, high
         The bounds of each arm's mean, in [0, 1].
     arms
-        How many arms, by default one per rate; more arms take the parameters in turn.
+        The number of arms, at least the number of rates, which is the default. If there are more arms, the parameters
+        are repeated in order.
 
     Examples
     --------
@@ -94,7 +95,7 @@ class ExponentialClock(Environment):
                     f"{argument} must be a sequence of numbers, at least one, which arms take in turn, got {values!r}"
                 )
             values = tuple(number(f"{argument}[{i}]", value, 0.0, limit) for i, value in enumerate(values))
-            keep(self, **{argument: values})
+            set_fields(self, **{argument: values})
         if not len(self.rates) == len(self.low) == len(self.high):
             raise ValueError(
                 "rates, low and high must be equally long, "
@@ -104,8 +105,8 @@ class ExponentialClock(Environment):
             if low > high:
                 raise ValueError(f"low[{i}] must not be above high[{i}], got {low!r} and {high!r}")
         if cast("int | None", self.arms) is None:
-            keep(self, arms=len(self.rates))
-        keep(self, arms=integer("arms", self.arms, 2))
+            set_fields(self, arms=len(self.rates))
+        set_fields(self, arms=integer("arms", self.arms, 2))
         if self.arms < len(self.rates):
             raise ValueError(f"arms must be at least {len(self.rates)}, one for each of rates, got {self.arms}")
 
@@ -115,12 +116,12 @@ class ExponentialClock(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class Case1(ExponentialClock):
-    """The paper's Case 1: abrupt changes in [0, 1], rare in odd arms and frequent in even arms.
+    """The paper's Case 1: abrupt changes within [0, 1], rare in odd arms and frequent in even arms.
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
 
     Examples
     --------
@@ -147,12 +148,12 @@ class Case1(ExponentialClock):
 
 @dataclass(frozen=True, kw_only=True)
 class Case2(Case1):
-    """The paper's Case 2: as Case 1, but odd arms in [0.3, 1] and even arms in [0, 0.7].
+    """The paper's Case 2: as Case 1, but with means of odd arms in [0.3, 1] and of even arms in [0, 0.7].
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
 
     Examples
     --------

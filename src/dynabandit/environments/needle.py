@@ -1,4 +1,4 @@
-"""A needle in a haystack: very many arms, of which one is good."""
+"""Very many arms, one of which is good."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -8,12 +8,12 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP, PATH, uniform
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
-from dynabandit.errors import integer, keep, number
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["Needle"]
 
 STRETCH, MEAN = range(2)
-FOR_ALL = 0  # the arm in the key of a random number that all arms share
+FOR_ALL = 0  # the arm in the key of a draw that all arms share
 
 
 class Params(NamedTuple):
@@ -39,16 +39,16 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True)
 class Needle(Environment):
-    """Very many arms, of which one is good; after each period it is drawn again.
+    """Very many arms, one of which is good; after each period another arm may become the good one.
 
     Parameters
     ----------
     arms
-        How many arms, each equally likely to be the good one.
+        The number of arms; each is equally likely to be the good one.
     low, high
-        The mean of every arm but one, and the mean of that one, in [0, 1].
+        The mean of all arms except the good one, and the mean of the good one, in [0, 1].
     period
-        How many steps the good arm stays; then all arms, the same one included, are equally likely.
+        The number of steps after which the good arm is drawn again from all arms.
 
     Examples
     --------
@@ -73,10 +73,10 @@ class Needle(Environment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, low=number("low", self.low, 0.0, 1.0), high=number("high", self.high, 0.0, 1.0))
+        set_fields(self, low=number("low", self.low, 0.0, 1.0), high=number("high", self.high, 0.0, 1.0))
         if self.low > self.high:
             raise ValueError(f"low must not be above high, got {self.low!r} and {self.high!r}")
-        keep(self, period=integer("period", self.period, 1, LARGEST_STEP))
+        set_fields(self, period=integer("period", self.period, 1, LARGEST_STEP))
 
     def params(self) -> Params:
         return Params(*self.per_arm(self.low, self.high, float(self.period)))

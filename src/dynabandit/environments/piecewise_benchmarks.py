@@ -1,11 +1,11 @@
-"""PB1 and PB2: the piecewise-stationary benchmarks of the GLR-klUCB paper."""
+"""PB1 and PB2: the piecewise-stationary benchmarks of GLR-klUCB."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.environments.scheduled import Piecewise
-from dynabandit.errors import integer, keep
+from dynabandit.validation import integer, set_fields
 
 __all__ = ["PB1", "PB2"]
 
@@ -14,15 +14,15 @@ SEGMENTS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class PB1(Piecewise):
-    """Three arms and four changes, each of a single arm.
+    """Benchmark 1 of GLR-klUCB: three arms and four changes, each of one arm.
 
     Parameters
     ----------
     arms
         Always 3.
     segment
-        How many steps each of the five segments has. 1,000 makes a horizon of 5,000; the authors' published runs of
-        20,000 steps have 4,000.
+        The number of steps of each of the five segments. 1,000 corresponds to a horizon of 5,000; the authors'
+        published runs have 20,000 steps with segments of 4,000.
 
     Examples
     --------
@@ -48,21 +48,21 @@ class PB1(Piecewise):
     def __post_init__(self) -> None:
         integer("arms", self.arms, 3, 3)
         segment = integer("segment", self.segment, 1, LARGEST_STEP // SEGMENTS)
-        keep(self, segment=segment, starts=tuple(1 + segment * i for i in range(SEGMENTS)))
+        set_fields(self, segment=segment, starts=tuple(1 + segment * i for i in range(SEGMENTS)))
         super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
 class PB2(PB1):
-    """Three arms and four changes, each of all arms.
+    """Benchmark 2 of GLR-klUCB: three arms and four changes, each of all arms.
 
     Parameters
     ----------
     arms
         Always 3.
     segment
-        How many steps each of the five segments has. 1,000 makes a horizon of 5,000; the authors' published runs of
-        20,000 steps have 4,000.
+        The number of steps of each of the five segments. 1,000 corresponds to a horizon of 5,000; the authors'
+        published runs have 20,000 steps with segments of 4,000.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Drift: random walks kept in [0, 1] by reflection or by the logistic function."""
+"""Drift: random walks in [0, 1], by reflection or through the logistic function."""
 
 import math
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import PATH, START, normal_pair, uniform, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
-from dynabandit.errors import keep, number
+from dynabandit.validation import number, set_fields
 
 __all__ = ["Case3", "Case4", "LogisticWalk", "ReflectedWalk"]
 
@@ -22,13 +22,13 @@ class Params(NamedTuple):
 
 @kernel
 def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> None:
-    # mu_0 of Case 3 from its stationary distribution, z_0 of Case 4 as in equation (29): both uniform on (0, 1)
+    # mu_0 of Case 3 from its stationary law, z_0 of Case 4 as in equation (29): both uniform on (0, 1)
     state[POSITION, arm] = uniform(step.random, START, 0, arm)
 
 
 @kernel
 def innovation(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
-    """Return omega_t: odd steps draw a pair of normal numbers, even steps use its second number."""
+    """Return omega_t: odd steps draw a pair of normal numbers, even steps use the second of it."""
     if step.number & 1:
         now, state[SPARE, arm] = normal_pair(words(step.random, PATH, step.number, arm, 0))
     else:
@@ -40,7 +40,7 @@ def innovation(state: np.ndarray, arm: int, step: EnvironmentStep, params: Param
 def reflect(x: float) -> float:
     """The function f of equation (28)."""
     x = abs(x)
-    if x >= 2.0:  # rare; a remainder costs as much as the rest of a step
+    if x >= 2.0:  # hardly ever, and a remainder costs as much as the rest of a step
         x %= 2.0
     return x if x <= 1.0 else 1.0 - (x - 1.0)
 
@@ -68,12 +68,12 @@ def logistic_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params:
 
 @dataclass(frozen=True, kw_only=True)
 class ReflectedWalk(Environment):
-    """Each mean is a random walk reflected at 0 and 1; its stationary distribution is uniform.
+    """Each mean is a random walk reflected at 0 and 1, with a uniform stationary distribution.
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
     variance
         The variance of one step of the walk.
 
@@ -97,7 +97,7 @@ class ReflectedWalk(Environment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, variance=number("variance", self.variance, 0.0, math.inf))
+        set_fields(self, variance=number("variance", self.variance, 0.0, math.inf))
 
     def params(self) -> Params:
         return Params(*self.per_arm(math.sqrt(self.variance)))
@@ -105,12 +105,12 @@ class ReflectedWalk(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticWalk(ReflectedWalk):
-    """Each mean is the logistic function of a random walk; in the long run it is near 0 or 1.
+    """Each mean is the logistic function of a random walk; in the long run it approaches 0 or 1.
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
     variance
         The variance of one step of the walk.
 
@@ -133,12 +133,12 @@ class LogisticWalk(ReflectedWalk):
 
 @dataclass(frozen=True, kw_only=True)
 class Case3(ReflectedWalk):
-    """The paper's Case 3: a reflected random walk with variance 0.0001.
+    """The paper's Case 3: reflected random walks with variance 0.0001.
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
 
     Examples
     --------
@@ -158,12 +158,12 @@ class Case3(ReflectedWalk):
 
 @dataclass(frozen=True, kw_only=True)
 class Case4(LogisticWalk):
-    """The paper's Case 4: the logistic function of a random walk with variance 0.001.
+    """The paper's Case 4: logistic functions of random walks with variance 0.001.
 
     Parameters
     ----------
     arms
-        How many arms, at least 2.
+        The number of arms, at least 2.
 
     Examples
     --------

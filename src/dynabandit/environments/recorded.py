@@ -1,4 +1,4 @@
-"""An environment of recorded success rates, period by period."""
+"""Means recorded from data: the success rate of each arm in each period."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.environments.scheduled import mean_rewards, start
-from dynabandit.errors import integer, keep
+from dynabandit.validation import integer, set_fields
 
 __all__ = ["Recorded"]
 
@@ -26,14 +26,16 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recorded(Environment):
-    """Recorded rates: in each period, a reward is drawn from the outcomes that the arm had then.
+    """Rates recorded from data: a reward in a period is one of the arm's outcomes in that period, drawn at random.
+
+    `dynabandit.offline.flights` provides such rates for one year of flights.
 
     Parameters
     ----------
     rates
         An array (periods, arms) with the share of successes, in [0, 1].
     period
-        How many steps a period lasts.
+        The number of steps per period.
 
     Examples
     --------
@@ -44,7 +46,7 @@ class Recorded(Environment):
 
     References
     ----------
-    Recorded by the user; `dynabandit.offline.flights` has those of a year of flights.
+    None; the rates are provided by the user.
     """
 
     name = "recorded"
@@ -58,7 +60,7 @@ class Recorded(Environment):
     def __post_init__(self) -> None:
         rates = mean_rewards("rates", self.rates)
         rates.setflags(write=False)
-        keep(self, rates=rates, arms=rates.shape[1], period=integer("period", self.period, 1, LARGEST_STEP))
+        set_fields(self, rates=rates, arms=rates.shape[1], period=integer("period", self.period, 1, LARGEST_STEP))
 
     def params(self) -> Params:
         return Params(*self.per_arm(float(self.period)))

@@ -1,4 +1,4 @@
-"""Rotting arms: means that decay with time."""
+"""Means that decay with time."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import START, uniform_pair, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
-from dynabandit.errors import keep, number
+from dynabandit.validation import number, set_fields
 
 __all__ = ["Rotting"]
 
@@ -28,7 +28,7 @@ def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) ->
     level, speed = uniform_pair(words(step.random, START, 0, arm, 0))
     low = params.low[arm]
     state[INITIAL, arm] = low + (params.high[arm] - low) * level
-    # A log-uniform half-life: the fastest one times a uniform power of slowest / fastest
+    # A half-life that is log-uniform: the fastest one, times a uniform power of slowest / fastest
     fastest = params.fastest[arm]
     state[RATE, arm] = math.log(2.0) / (fastest * (params.slowest[arm] / fastest) ** speed)
 
@@ -42,17 +42,16 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 class Rotting(Environment):
     """Means that decay exponentially, each arm with its own half-life, so that the best arm changes.
 
-    Arms decay with time, whether they are played or not (restless). Arms that decay with their plays (rested) need a
-    `RewardLaw` that observes plays.
+    Arms decay with time, whether they are played or not (restless bandit).
 
     Parameters
     ----------
     arms
-        How many arms.
+        The number of arms.
     low, high
-        The bounds of each arm's first mean, which is uniform, in [0, 1].
+        The bounds of the initial mean of each arm, which is uniform between them, in [0, 1].
     fastest, slowest
-        The bounds of each arm's half-life in steps, which is log-uniform, at least 1.
+        The bounds of the half-life of each arm in steps, which is log-uniform between them, at least 1.
 
     Examples
     --------
@@ -63,7 +62,7 @@ class Rotting(Environment):
 
     References
     ----------
-    Levine, Crammer & Mannor (2017), Rotting bandits. NIPS. There, arms decay with their plays.
+    Levine, Crammer & Mannor (2017), Rotting bandits. NIPS. There, arms decay with their plays (rested bandit).
     """
 
     name = "rotting"
@@ -77,9 +76,9 @@ class Rotting(Environment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, low=number("low", self.low, 0.0, 1.0), high=number("high", self.high, 0.0, 1.0))
+        set_fields(self, low=number("low", self.low, 0.0, 1.0), high=number("high", self.high, 0.0, 1.0))
         for name in ("fastest", "slowest"):
-            keep(self, **{name: number(name, getattr(self, name), 1.0, math.inf)})
+            set_fields(self, **{name: number(name, getattr(self, name), 1.0, math.inf)})
         for least, most in (("low", "high"), ("fastest", "slowest")):
             if getattr(self, least) > getattr(self, most):
                 raise ValueError(

@@ -1,4 +1,4 @@
-"""Environments with given means: fixed, piecewise constant, or a whole path."""
+"""Means given by the user: constant, piecewise constant, or a path for each step."""
 
 import bisect
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
-from dynabandit.errors import integer, keep, number
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["Fixed", "Path", "Piecewise", "SmallChanges", "mean_rewards", "start"]
 
@@ -36,7 +36,7 @@ def path_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any
 
 @kernel
 def piecewise_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
-    # state: the current segment. table: one row per segment, its first step in the last column
+    # state: the current segment. table: a row a segment, its first step in the last column
     table = step.table
     segment = int(state[0, arm])
     while segment + 1 < table.shape[0] and step.number >= table[segment + 1, -1]:
@@ -46,7 +46,7 @@ def piecewise_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params
 
 
 def mean_rewards(argument: str, values: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Return `values` as a two-dimensional array of probabilities, or raise an error that names an invalid one."""
+    """Return `values` as a two-dimensional array of probabilities, or raise an error that names a culprit."""
     try:
         array = np.array(values, dtype=float)
     except (TypeError, ValueError) as error:
@@ -69,7 +69,7 @@ def _dimensions(values: Any) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Fixed(Environment):
-    """Means that never change.
+    """Constant means.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Fixed(Environment):
         if isinstance(self.means, (str, bytes)) or _dimensions(self.means) != 1 or len(self.means) < 2:
             raise ValueError(f"means must hold the mean rewards of at least 2 arms, got {self.means!r}")
         means = tuple(number(f"means[{arm}]", mean, 0.0, 1.0) for arm, mean in enumerate(self.means))
-        keep(self, means=means, arms=len(means))
+        set_fields(self, means=means, arms=len(means))
 
     def params(self) -> FixedParams:
         return FixedParams(np.array(self.means))
@@ -109,7 +109,7 @@ class Fixed(Environment):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Path(Environment):
-    """A trajectory given by the user, step by step.
+    """A path of means given by the user for each step.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class Path(Environment):
 
     References
     ----------
-    Recorded or drawn by the user.
+    None; the means are provided by the user.
     """
 
     name = "path"
@@ -138,7 +138,7 @@ class Path(Environment):
     def __post_init__(self) -> None:
         means = mean_rewards("means", self.means)
         means.setflags(write=False)
-        keep(self, means=means, arms=means.shape[1])
+        set_fields(self, means=means, arms=means.shape[1])
 
     def table(self) -> np.ndarray:
         return np.asarray(self.means)
@@ -155,7 +155,7 @@ class Piecewise(Environment):
     Parameters
     ----------
     starts
-        The first step of each segment; the first one is 1.
+        The first step of each segment; the first segment starts at 1.
     means
         An array (segments, arms) with the mean rewards, in [0, 1].
 
@@ -188,7 +188,7 @@ class Piecewise(Environment):
             raise ValueError(
                 f"starts must be 1 and then rise, one for each of the {len(means)} rows of means, got {starts}"
             )
-        keep(self, starts=starts, means=tuple(map(tuple, means.tolist())), arms=means.shape[1])
+        set_fields(self, starts=starts, means=tuple(map(tuple, means.tolist())), arms=means.shape[1])
 
     def table(self) -> np.ndarray:
         return np.column_stack([np.array(self.means), np.array(self.starts, dtype=float)])
@@ -200,7 +200,8 @@ class Piecewise(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class SmallChanges(Piecewise):
-    """Three arms and two changes: the third arm is the best one for 3000 <= t < 5000.
+    """The paper's example with a small number of changes: three arms, of which the third is the best for 3000 <= t <
+    5000.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Seasonal arms: sinusoidal means with different phases."""
+"""Sinusoidal means."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.environments.scheduled import start
-from dynabandit.errors import keep, number
+from dynabandit.validation import number, set_fields
 
 __all__ = ["Seasonal"]
 
@@ -30,18 +30,18 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True)
 class Seasonal(Environment):
-    """Sinusoidal means with a common period; the peaks of the arms are spread evenly over it.
+    """Sinusoidal means with a common period; the peaks of the arms are evenly spaced over the period.
 
     Parameters
     ----------
     arms
-        How many arms; each is the best for a part of the period, one after the other.
+        The number of arms; each is the best for a part of the period.
     period
         The period in steps, at least 1.
     middle
-        The average of the sine, in [0, 1].
+        The average of the means over a period, in [0, 1].
     amplitude
-        The amplitude of the sine; means stay in [0, 1].
+        The amplitude of the means; they must stay in [0, 1].
 
     Examples
     --------
@@ -52,8 +52,8 @@ class Seasonal(Environment):
 
     References
     ----------
-    A common smooth environment, as in Besbes, Gur & Zeevi (2014), Stochastic multi-armed-bandit problem with
-    non-stationary rewards. NIPS.
+    Sinusoidal arms are a common smooth environment, as in Besbes, Gur & Zeevi (2014), Stochastic multi-armed-bandit
+    problem with non-stationary rewards. NIPS.
     """
 
     name = "seasonal"
@@ -73,7 +73,7 @@ class Seasonal(Environment):
             raise ValueError(
                 f"amplitude must be at most {room:g}, the room around middle={middle:g}, got {amplitude!r}"
             )
-        keep(self, period=number("period", self.period, 1.0, math.inf), middle=middle, amplitude=amplitude)
+        set_fields(self, period=number("period", self.period, 1.0, math.inf), middle=middle, amplitude=amplitude)
 
     def params(self) -> Params:
         return Params(*self.per_arm(self.middle, self.amplitude, self.period, np.arange(self.arms) / self.arms))

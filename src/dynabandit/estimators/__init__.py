@@ -1,4 +1,4 @@
-"""Estimators: from the rewards of one arm to a belief about its mean."""
+"""Estimators: the rewards of one arm -> an estimate of its mean."""
 
 from dynabandit.estimators.adaptive_forgetting import AdaptiveForgetting
 from dynabandit.estimators.base import Belief, Estimator

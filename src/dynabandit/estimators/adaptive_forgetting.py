@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.records import column_reader, column_writer
-from dynabandit.errors import number, unknown
 from dynabandit.estimators.base import Belief, Estimator
+from dynabandit.validation import number, unknown
 
 __all__ = [
     "LOSSES", "SIZE", "START", "VARIANCE_SCALED", "AdaptiveForgetting", "AdaptiveParams", "AdaptiveState", "belief",
@@ -15,11 +15,11 @@ __all__ = [
 
 VARIANCE_SCALED = "variance-scaled"
 VARIANCE_SCALE = 0.0001  # eta_4(t) = 0.0001 / s_t^2, section 4.3.1
-BERNOULLI_VARIANCE = 0.25  # the largest variance of a reward in [0, 1], used while s_t^2 is 0
+BERNOULLI_VARIANCE = 0.25  # the largest variance of a reward in [0, 1] stands in while s_t^2 is 0
 LOSSES = ("squared-error", "bernoulli")
 PROBABILITY_FLOOR = 1e-6  # keeps the Bernoulli likelihood of an impossible reward finite
-NO_SPREAD = 1e-12  # up to this, v_t is rounding error and one observation has all the weight
-NO_VARIANCE = 1e-12  # up to this, s_t^2 is rounding error: equal rewards such as 0.1 do not give exactly 0
+NO_SPREAD = 1e-12  # up to this, v_t is rounding and one observation holds all the weight
+NO_VARIANCE = 1e-12  # up to this, s_t^2 is rounding: equal rewards such as 0.1 do not give exactly 0
 
 
 class AdaptiveState(NamedTuple):
@@ -86,7 +86,7 @@ def observe(state: AdaptiveState, reward: float, params: AdaptiveParams) -> Adap
     new_m = forgetting * m + reward
     new_w = forgetting * w + 1.0
     new_k = forgetting * forgetting * k + 1.0
-    # Equations (11) and (13); undefined, and not updated, while one observation has all the weight
+    # Equations (11) and (13); undefined, and left alone, while one observation has all the weight
     v = w * (1.0 - k / (w * w)) if w > 0.0 else 0.0
     new_v = new_w * (1.0 - new_k / (new_w * new_w))
     new_variance = variance
@@ -112,22 +112,22 @@ def belief(state: AdaptiveState) -> Belief:
 
 
 class AdaptiveForgetting(Estimator):
-    r"""Mean and variance with a forgetting factor that adapts to how fast the arm changes.
+    r"""Mean and variance with a forgetting factor that adapts to the rate of change.
 
-    Each reward moves the factor by one step of gradient descent on the squared error (or the Bernoulli negative
+    After each reward, the factor takes one step of gradient descent on the squared error (or the Bernoulli negative
     log-likelihood) of the previous mean as a prediction of that reward. While the mean is constant the factor stays
-    near 1; after a change it decreases, and earlier rewards are forgotten.
+    near 1; after a change it falls, and old rewards lose their weight. Use it if the rate of change is unknown.
 
     Parameters
     ----------
     step_size
-        How far the forgetting factor moves after a reward: the paper's eta, or ``"variance-scaled"`` for its eta_4,
-        0.0001 over the estimated variance.
+        The step size of the gradient descent: the paper's eta, or ``"variance-scaled"`` for its eta_4, 0.0001 divided
+        by the estimated variance.
     floor
-        The smallest forgetting factor, in [0, 1]. The paper uses 0; Bodenham & Adams' package uses 0.6.
+        The minimum forgetting factor, in [0, 1]; 0 in the paper, 0.6 in the package of Bodenham & Adams.
     loss
-        The loss that the gradient descent minimises: ``"squared-error"``, the paper's choice, or
-        ``"bernoulli"``, the negative log-likelihood.
+        The loss that the gradient descent minimises: ``"squared-error"`` as in the paper, or ``"bernoulli"``, the
+        negative log-likelihood.
 
     Examples
     --------
@@ -138,12 +138,12 @@ class AdaptiveForgetting(Estimator):
     >>> round(estimate.mean, 2), round(estimate.forgetting, 2)
     (0.64, 0.52)
 
-    A sample mean of the same rewards would still be at 0.13.
+    The sample mean of the same rewards is 0.13.
 
     Notes
     -----
-    The sums and the forgetting factor after a reward y, with the old values on the right; the factor is kept in
-    [floor, 1], and m / w is the mean:
+    The sums and the forgetting factor after a reward y; right-hand sides use the old values, the factor is kept in
+    [floor, 1], and the mean is m / w:
 
     .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
 

@@ -1,18 +1,18 @@
-"""The estimator contract: from the rewards of one arm to a belief about its mean."""
+"""The estimator contract: the rewards of one arm -> an estimate of its mean."""
 
 import math
 from typing import Any, NamedTuple
 
-from dynabandit.errors import reward as checked
+from dynabandit.validation import reward as checked
 
 __all__ = ["Belief", "Estimator"]
 
 
 class Belief(NamedTuple):
-    """What an estimator knows about one arm.
+    """What an estimator holds of one arm.
 
-    Before the first reward the mean is NaN, and variance and effective size are 0; a policy with a prior returns the
-    values of its prior.
+    Where nothing was observed yet the mean is NaN, and variance and effective size are 0; a policy with a prior
+    tells that of its prior.
 
     Examples
     --------
@@ -28,10 +28,10 @@ class Belief(NamedTuple):
 
 
 class Estimator:
-    """Base class of the estimator objects.
+    """Base of the estimator objects: keeps the state, and asks the subclass for three small functions.
 
-    A subclass sets `state` in its constructor and defines `belief`, `weight` and `_observe`, which returns the next
-    state from the same pure function that the compiled policies call.
+    A subclass sets `state` in its constructor and defines `_observe` (the next state, from the same pure
+    function that the compiled policies call), `belief` and `weight`.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Estimator:
     state: Any
 
     def update(self, reward: float) -> "Estimator":
-        """Update the estimator with a reward in [0, 1] or a bool, and return the estimator."""
+        """Take in one reward in [0, 1], or yes or no, and return the estimator itself."""
         self.state = self._observe(checked(reward))
         return self
 
@@ -53,7 +53,7 @@ class Estimator:
 
     @property
     def belief(self) -> Belief:
-        """Mean, variance, forgetting and effective size."""
+        """All of the below at once."""
         raise NotImplementedError
 
     @property
@@ -63,17 +63,17 @@ class Estimator:
 
     @property
     def variance(self) -> float:
-        """The estimated variance of a reward; 0 if there is too little data."""
+        """The estimated variance of a reward; 0 while there is too little data to tell."""
         return self.belief.variance
 
     @property
     def forgetting(self) -> float:
-        """The factor by which the next reward discounts earlier ones; 1 forgets nothing."""
+        """The factor by which the next reward will discount the past; 1 forgets nothing."""
         return self.belief.forgetting
 
     @property
     def effective_size(self) -> float:
-        """The number of equally weighted rewards whose mean has the same precision."""
+        """How many equally weighted rewards would give a mean of the same precision."""
         return self.belief.effective_size
 
     @property

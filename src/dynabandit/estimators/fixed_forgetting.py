@@ -1,15 +1,15 @@
-"""Fixed forgetting: each new reward discounts the earlier ones by a constant factor."""
+"""Fixed forgetting: the weight of a reward decreases by a constant factor with each newer reward."""
 
 import math
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import number
 from dynabandit.estimators.base import Belief, Estimator
+from dynabandit.validation import number
 
 __all__ = ["FixedForgetting"]
 
-NO_SPREAD = 1e-12  # up to this, v_t is rounding error and one observation has all the weight
+NO_SPREAD = 1e-12  # up to this, v_t is rounding and one observation holds all the weight
 
 
 class DiscountedSums(NamedTuple):
@@ -26,7 +26,7 @@ START = DiscountedSums(m=0.0, squares=0.0, w=0.0, k=0.0)
 
 @kernel
 def observe(state: DiscountedSums, reward: float, forgetting: float) -> DiscountedSums:
-    """Add one reward; equations (4), (5) and (12) with a constant lambda."""
+    """Take in one reward; equations (4), (5) and (12) with a constant lambda."""
     return DiscountedSums(
         forgetting * state.m + reward,
         forgetting * state.squares + reward * reward,
@@ -36,7 +36,7 @@ def observe(state: DiscountedSums, reward: float, forgetting: float) -> Discount
 
 
 def belief(state: DiscountedSums, forgetting: float) -> Belief:
-    """Return the mean and variance of the discounted sums; equations (3) and (10)."""
+    """Read mean and variance off the discounted sums; equations (3) and (10)."""
     if state.w <= 0.0:
         return Belief(math.nan, 0.0, forgetting, 0.0)
     mean = state.m / state.w
@@ -46,12 +46,14 @@ def belief(state: DiscountedSums, forgetting: float) -> Belief:
 
 
 class FixedForgetting(Estimator):
-    """Mean and variance with geometrically decreasing weights.
+    """Mean and variance with weights that decrease geometrically with the age of a reward.
+
+    Use it if the rate of change is known.
 
     Parameters
     ----------
     forgetting
-        The factor per reward, in [0, 1]; 1 is the sample mean, 0 uses only the latest reward.
+        The factor per reward, in [0, 1]; 1 gives the sample mean, 0 the latest reward.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The sample mean: every reward has the same weight."""
+"""The sample mean: all rewards have the same weight."""
 
 import math
 from typing import NamedTuple
@@ -41,9 +41,10 @@ def belief(sums: Sums) -> Belief:
 
 
 class SampleMean(Estimator):
-    """Mean and variance of all rewards so far, each with the same weight.
+    """Mean and variance of all rewards so far with equal weights.
 
-    It suits arms that do not change. After n rewards a new one has the weight 1/n, so changes are followed slowly.
+    Use it for constant means. It reacts slowly to changes: after n rewards, a new reward changes the mean by 1/n of its
+    deviation.
 
     Examples
     --------

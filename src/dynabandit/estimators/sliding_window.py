@@ -1,19 +1,19 @@
-"""A sliding window: only the latest rewards count."""
+"""A sliding window: the latest rewards have the same weight, older ones have none."""
 
 from collections import deque
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import integer
 from dynabandit.estimators import sample_mean
 from dynabandit.estimators.base import Belief, Estimator
 from dynabandit.estimators.sample_mean import Sums
+from dynabandit.validation import integer
 
 __all__ = ["SlidingWindow", "retract"]
 
 
 @kernel
 def retract(state: Sums, reward: float) -> Sums:
-    """Remove one reward; rounding errors do not move the mean out of [0, 1]."""
+    """Take one reward out again; what was rounded before moves no mean out of [0, 1]."""
     plays = state.plays - 1.0
     if plays <= 0.0:
         return Sums(0.0, 0.0, 0.0)
@@ -22,12 +22,14 @@ def retract(state: Sums, reward: float) -> Sums:
 
 
 class SlidingWindow(Estimator):
-    """Mean and variance of the latest rewards; the cost does not depend on the length of the window.
+    """Mean and variance of the latest rewards, at a cost that does not depend on the window length.
+
+    Use it if the time between changes is known.
 
     Parameters
     ----------
     window
-        How many rewards to keep, at least 1.
+        The number of rewards in the window, at least 1.
 
     Examples
     --------

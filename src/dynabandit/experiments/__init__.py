@@ -1,13 +1,16 @@
 """Experiments: a spec is planned, computed by an executor, stored, and becomes results."""
 
-from dynabandit.experiments.backend_choice import check_options
-from dynabandit.experiments.dask_executor import ClusterError
-from dynabandit.experiments.progress import ProgressReporter
-from dynabandit.experiments.runner import RESULTS, STORE, run
-from dynabandit.experiments.spec import CoverageSpec, Experiment, PathSpec, Spec
-from dynabandit.experiments.spec_reader import SpecError, dumps, load, loads
-from dynabandit.experiments.store import StorageError
-from dynabandit.simulation import BackendError
+from dynabandit.extras import import_extra
+
+import_extra("msgspec", "lab")
+from dynabandit.experiments.backend_choice import check_options  # noqa: E402 - after the message above
+from dynabandit.experiments.dask_executor import ClusterError  # noqa: E402
+from dynabandit.experiments.progress import ProgressReporter  # noqa: E402
+from dynabandit.experiments.runner import RESULTS, STORE, run  # noqa: E402
+from dynabandit.experiments.spec import CoverageSpec, Experiment, PathSpec, Spec  # noqa: E402
+from dynabandit.experiments.spec_reader import SpecError, dumps, load, loads  # noqa: E402
+from dynabandit.experiments.store import StorageError  # noqa: E402
+from dynabandit.simulation import BackendError  # noqa: E402
 
 __all__ = [
     "RESULTS", "STORE", "BackendError", "ClusterError", "CoverageSpec", "Experiment", "PathSpec", "ProgressReporter",

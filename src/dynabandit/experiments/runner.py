@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from dynabandit.bandit.serialization import plain
-from dynabandit.errors import extra, integer
 from dynabandit.experiments.backend_choice import check_options, choose_backends
 from dynabandit.experiments.executors import Executor, make_executor
 from dynabandit.experiments.hardware import describe_hardware
@@ -17,7 +16,9 @@ from dynabandit.experiments.progress import ProgressReporter
 from dynabandit.experiments.spec import Spec
 from dynabandit.experiments.store import Arrays, Store, writing
 from dynabandit.experiments.tasks import PendingTask
+from dynabandit.extras import import_extra
 from dynabandit.results import Results
+from dynabandit.validation import integer
 
 __all__ = ["RESULTS", "STORE", "run"]
 
@@ -82,7 +83,7 @@ def run(
     out = Path(out)
     check_options(spec, backend, precision, cluster, jobs)
     _note_constant_environments(spec, reporter)
-    extra("pyarrow", "lab")  # writes the results: now, rather than after hours
+    import_extra("pyarrow", "lab")  # writes the results: now, rather than after hours
     with make_executor(cluster, jobs) as executor:
         backends = choose_backends(spec, backend, precision, executor.find_gpus)
         plan, store = make_plan(spec, backends, precision), Store(out / STORE)

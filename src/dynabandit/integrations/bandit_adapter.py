@@ -4,8 +4,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from dynabandit.bandit import Bandit
-from dynabandit.errors import listed
 from dynabandit.policies import Policy
+from dynabandit.validation import listed
 
 __all__ = ["BanditAdapter"]
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from dynabandit.core.streams import REWARD, stream, uniform
 from dynabandit.environments import ENVIRONMENTS, Environment, environment as make_environment
-from dynabandit.errors import extra
+from dynabandit.extras import import_extra
 
-extra("gymnasium", "gymnasium")
+import_extra("gymnasium", "gymnasium")
 import gymnasium  # noqa: E402 - after the message that says how to install it
 
 __all__ = ["BanditEnv", "register"]

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from dynabandit.errors import reward as checked_reward
 from dynabandit.integrations.bandit_adapter import BanditAdapter
 from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.validation import reward as checked_reward
 
 __all__ = ["MAB"]
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from dynabandit.errors import integer, reward as check_reward
 from dynabandit.integrations.bandit_adapter import BanditAdapter
 from dynabandit.policies import Policy as OwnPolicy
+from dynabandit.validation import integer, reward as check_reward
 
 __all__ = ["Policy"]
 

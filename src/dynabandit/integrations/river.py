@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dynabandit.errors import extra
+from dynabandit.extras import import_extra
 from dynabandit.integrations.bandit_adapter import BanditAdapter
 from dynabandit.policies import Policy as OwnPolicy, policy as make_policy
 
-extra("river", "river")
+import_extra("river", "river")
 from river import bandit  # noqa: E402 - after the message that says how to install it
 
 __all__ = ["Policy"]

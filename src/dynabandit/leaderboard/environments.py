@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dynabandit.environments import Environment, environment as make_environment
-from dynabandit.errors import unknown
 from dynabandit.experiments.spec import Experiment, Spec
 from dynabandit.policies import POLICIES, policy as make_policy
+from dynabandit.validation import unknown
 
 __all__ = ["ANY_SIZE", "FIXED_SIZE", "ONE_CHANGE", "leaderboard_spec"]
 

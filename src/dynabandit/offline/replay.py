@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED
-from dynabandit.errors import integer, number, unknown
 from dynabandit.offline.log import Log, Logged
 from dynabandit.offline.replay_loop import Played, Player
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation.request import Progress
 from dynabandit.stats.intervals import Estimate
 from dynabandit.stats.ratio_estimator import RatioEstimator
+from dynabandit.validation import integer, number, unknown
 
 __all__ = ["Replay", "doubly_robust", "player", "replay"]
 

@@ -1,5 +1,6 @@
 """Checks the rows of a log, and reports those that cannot be used."""
 
+import contextlib
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -122,12 +123,12 @@ class _BadValueError(Exception):
 def parse(raw: RawRows, columns: Columns, latest: float = -math.inf) -> tuple[Parsed, list[BadRow]]:
     """Return the usable rows and the bad ones; no row may be earlier than `latest`, the last time before them."""
     problems: dict[int, tuple[str, str]] = {}  # index -> role of the first bad value and the reason
-    arms = _each(raw, "arm", _arm, problems)
-    rewards = _floats(raw, "reward", _reward, problems)
-    propensities = _floats(raw, "propensity", _propensity, problems) if columns.propensity is not None else None
+    arms = _each(raw, "arm", problems)
+    rewards = _floats(raw, "reward", problems)
+    propensities = _floats(raw, "propensity", problems) if columns.propensity is not None else None
     times = None
     if columns.time is not None:
-        times = _floats(raw, "time", _time, problems)
+        times = _floats(raw, "time", problems)
         _find_unsorted(times, latest, problems)
     kept = np.array([index not in problems for index in range(len(raw))], dtype=bool)
     parsed = Parsed(
@@ -144,23 +145,21 @@ def _bad_row(raw: RawRows, columns: Columns, index: int, role: str, problem: str
     return BadRow(raw.first + index, line, getattr(columns, role), problem, raw.values[role][index])
 
 
-def _each(
-    raw: RawRows, role: str, check: Callable[[Any], Any], problems: dict[int, tuple[str, str]], bad: Any = None
-) -> list[Any]:
+def _each(raw: RawRows, role: str, problems: dict[int, tuple[str, str]], bad: Any = None) -> list[Any]:
     """Check the values one by one; note each bad one and put `bad` in its place."""
     checked = []
     for index, value in enumerate(raw.values[role]):
         try:
             if value is None:
                 raise _BadValueError("is missing")
-            checked.append(check(value))
+            checked.append(CHECKS[role](value))
         except _BadValueError as problem:
             problems.setdefault(index, (role, str(problem)))
             checked.append(bad)
     return checked
 
 
-def _floats(raw: RawRows, role: str, check: Callable[[Any], float], problems: dict[int, tuple[str, str]]) -> np.ndarray:
+def _floats(raw: RawRows, role: str, problems: dict[int, tuple[str, str]]) -> np.ndarray:
     """Check all values at once, and one by one only if some are bad or not plain numbers."""
     values = raw.values[role]
     try:
@@ -169,7 +168,7 @@ def _floats(raw: RawRows, role: str, check: Callable[[Any], float], problems: di
         array = None
     if array is not None and np.all(ALLOWED[role].contains(array)):
         return array
-    return np.array(_each(raw, role, check, problems, math.nan), dtype=float)
+    return np.array(_each(raw, role, problems, math.nan), dtype=float)
 
 
 def _readable(value: Any) -> str:
@@ -190,47 +189,42 @@ def _arm(value: Any) -> str:
     return text
 
 
-def _number(value: Any, allowed: Allowed) -> float:
+def _number(value: Any, role: str) -> float:
     if isinstance(value, str):
         _readable(value)
     try:
         result = float(value)
     except (TypeError, ValueError, OverflowError):
         result = math.nan
-    if not allowed.contains(result):
-        raise _BadValueError(f"must be {allowed.description}")
+    if not ALLOWED[role].contains(result):
+        raise _BadValueError(f"must be {ALLOWED[role].description}")
     return result
 
 
 def _reward(value: Any) -> float:
     if isinstance(value, str) and value.strip().lower() in TRUE_AND_FALSE:
         return TRUE_AND_FALSE[value.strip().lower()]
-    return _number(value, ALLOWED["reward"])
-
-
-def _propensity(value: Any) -> float:
-    return _number(value, ALLOWED["propensity"])
+    return _number(value, "reward")
 
 
 def _time(value: Any) -> float:
     if isinstance(value, str):
-        try:
+        with contextlib.suppress(ValueError):
             value = float(value)  # first, because Python also reads 20240531 as a date
-        except ValueError:
-            value = _moment(value)
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            value = datetime.fromisoformat(value.strip())
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     if isinstance(value, datetime):
         value = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         return value.timestamp()
-    return _number(value, ALLOWED["time"])
+    return _number(value, "time")
 
 
-def _moment(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise _BadValueError(f"must be {ALLOWED['time'].description}") from None
+CHECKS: dict[str, Callable[[Any], Any]] = {
+    "arm": _arm, "reward": _reward, "propensity": lambda value: _number(value, "propensity"), "time": _time,
+}  # fmt: skip
 
 
 def _find_unsorted(times: np.ndarray, latest: float, problems: dict[int, tuple[str, str]]) -> None:

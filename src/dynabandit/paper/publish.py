@@ -6,19 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dynabandit.paper import figures, lookup, verdicts
-from dynabandit.paper.criteria import (
-    CRITERIA,
-    DEVIATION,
-    DIFFERENCE,
-    METHODS,
-    ORDER,
-    RATE,
-    RATIO,
-    RELATIVE,
-    SENSITIVITY,
-    SHARE,
-)  # fmt: skip
+from dynabandit.paper import criteria, figures, lookup, verdicts
 from dynabandit.paper.rule_types import Part
 from dynabandit.paper.sections import SECTIONS
 from dynabandit.paper.variants import compare_variants
@@ -33,7 +21,7 @@ __all__ = ["publish"]
 TEMPLATES = Path(__file__).parent / "templates"
 REFERENCE = Path(__file__).parent / "reference.json"
 SPLIT = 100  # replications, as many as the paper has
-LOGARITHMIC = (RATIO, DEVIATION, SENSITIVITY, RELATIVE)
+LOGARITHMIC = (criteria.RATIO, criteria.DEVIATION, criteria.SENSITIVITY, criteria.RELATIVE)
 PLURALS = {HOLDS: "hold", PARTLY: "hold in part", FAILS: "do not hold", NOT_RUN: "not run"}
 MARKS = {HOLDS: "✓", PARTLY: "◐", FAILS: "✗", NOT_RUN: DASH}
 EVIDENCE = {"for": "holds", "against": "contradicted", "open": "open"}
@@ -44,8 +32,18 @@ class Column:
     """The verdicts at one number of replications."""
 
     heading: str
-    verdicts: dict[int, str]
-    counts: dict[int, str]
+    summaries: dict[int, dict[str, Any]]
+    """By claim: the verdict, and the numbers of parts for, against and open."""
+
+    @property
+    def verdicts(self) -> dict[int, str]:
+        """The verdict on each claim."""
+        return {identity: one["verdict"] for identity, one in self.summaries.items()}
+
+    @property
+    def counts(self) -> dict[int, str]:
+        """The numbers of parts of each claim, as text."""
+        return {identity: _tally(one["for"], one["against"], one["open"]) for identity, one in self.summaries.items()}
 
 
 def publish(results: Results, folder: str | Path) -> Path:
@@ -85,12 +83,12 @@ def _context(results: Results, judged: list[Verdict]) -> dict[str, Any]:
         "changed": [
             identity
             for identity in by_id
-            if len({(column.verdicts.get(identity), column.counts.get(identity)) for column in columns}) > 1
+            if any(column.summaries.get(identity) != columns[0].summaries.get(identity) for column in columns)
         ],
         "growing": compare_variants(results, "aff-ucb2", "aff-ucb2-growing"),
         "floor": compare_variants(results, "aff-ucb1", lookup.FLOORED),
-        "criteria": CRITERIA,
-        "methods": METHODS,
+        "criteria": criteria.CRITERIA,
+        "methods": criteria.METHODS,
         "split": SPLIT,
         "own": _heading(results),
         "replications": verdicts.replications(results),
@@ -110,28 +108,14 @@ def _columns(results: Results, judged: list[Verdict]) -> list[Column]:
     columns = [_column(_heading(results), judged)]
     if verdicts.replications(results) > SPLIT:
         columns.insert(0, _column(f"first {SPLIT}", verdicts.judge(lookup.first_replications(results, SPLIT))))
-    if REFERENCE.exists():
-        kept = json.loads(REFERENCE.read_text(encoding="utf-8"))
-        found = {int(identity): one for identity, one in kept["verdicts"].items()}
-        columns.append(
-            Column(
-                f"{kept['replications']:,} replications, kept with the program",
-                {identity: one["verdict"] for identity, one in found.items()},
-                {identity: _tally(one["for"], one["against"], one["open"]) for identity, one in found.items()},
-            )
-        )
+    kept = json.loads(REFERENCE.read_text(encoding="utf-8"))
+    found = {int(identity): summary for identity, summary in kept["verdicts"].items()}
+    columns.append(Column(f"{kept['replications']:,} replications, kept with the program", found))
     return columns
 
 
 def _column(heading: str, judged: list[Verdict]) -> Column:
-    return Column(
-        heading,
-        {verdict.claim.id: verdict.verdict for verdict in judged},
-        {
-            verdict.claim.id: _tally(*(verdict.count(evidence) for evidence in ("for", "against", "open")))
-            for verdict in judged
-        },
-    )
+    return Column(heading, {verdict.claim.id: verdict.summary() for verdict in judged})
 
 
 def _tally(shown: int, against: int, undecided: int) -> str:
@@ -145,10 +129,10 @@ def _tally(shown: int, against: int, undecided: int) -> str:
 
 def measured(part: Part) -> str:
     """Return the effect of a part with its interval, in the unit of its measure."""
-    if part.criterion.measure in (SHARE, RATE):
+    if part.criterion.measure in (criteria.SHARE, criteria.RATE):
         value, low, high = (f"{100 * one:.3g}" for one in part.effect)
         return f"{value} % ({low} to {high} %)"
-    if part.criterion.measure == DIFFERENCE:
+    if part.criterion.measure == criteria.DIFFERENCE:
         return page.interval(part.effect)
     value, low, high = (f"{one:.3f}" if math.isfinite(one) else DASH for one in part.effect)
     return f"{value} ({low} to {high})".replace("-", MINUS)
@@ -161,7 +145,7 @@ def glyph(part: Part) -> dict[str, float] | None:
     if not all(math.isfinite(one) for one in effect) or (measure in LOGARITHMIC and effect.low <= 0.0):
         return None
     scale = math.log if measure in LOGARITHMIC else float
-    neutral = 1.0 if measure in (*LOGARITHMIC, ORDER) else 0.0
+    neutral = 1.0 if measure in (*LOGARITHMIC, criteria.ORDER) else 0.0
     ends = [one for one in (*effect, criterion.low, criterion.high, neutral) if math.isfinite(one)]
     left, right = scale(min(ends)), scale(max(ends))
     margin = 0.1 * (right - left) or 1.0

@@ -41,6 +41,10 @@ class Verdict:
         """Return the number of parts with this evidence."""
         return sum(part.evidence == evidence for part in self.parts)
 
+    def summary(self) -> dict[str, Any]:
+        """Return the verdict with the number of parts for, against and open."""
+        return {"verdict": self.verdict, **{one: self.count(one) for one in ("for", "against", "open")}}
+
 
 def judge(results: Results) -> list[Verdict]:
     """Judge the 21 claims.
@@ -92,13 +96,7 @@ def reference(results: Results) -> dict[str, Any]:
     return {
         "replications": replications(results),
         "seed": results.metadata.get("seed"),
-        "verdicts": {
-            str(verdict.claim.id): {
-                "verdict": verdict.verdict,
-                **{evidence: verdict.count(evidence) for evidence in ("for", "against", "open")},
-            }
-            for verdict in judge(results)
-        },
+        "verdicts": {str(verdict.claim.id): verdict.summary() for verdict in judge(results)},
     }
 
 

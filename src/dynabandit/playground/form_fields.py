@@ -27,16 +27,16 @@ class Control:
     """How a form asks for a parameter."""
 
     kind: str = "text"  # or number, pair, choice, flag
-    low: float | None = None  # ends of the slider; there is none without them
+    low: float | None = None  # ends of the slider; without them there is none
     high: float | None = None
     logarithmic: bool = False
     whole: bool = False
     choices: tuple[str, ...] = ()
-    word: str | None = None  # a word that can stand in place of the number
+    word: str | None = None  # text that is valid in place of a number
     word_label: str = ""
 
 
-# The range that is worth a slider; what is valid is for the policy itself to say
+# Useful ranges for sliders; the policy itself checks which values are valid
 CONTROLS = {
     "burn_in": Control("number", 0, 50, whole=True),
     "step_size": Control(
@@ -55,9 +55,9 @@ CONTROLS = {
 
 
 def control(policy: type[Policy], name: str, default: Any) -> Control:
-    """Return how to ask for a parameter; one that nobody described gets a field by the kind of its default.
+    """Return how to ask for a parameter; one that is not in `CONTROLS` gets a field by the type of its default.
 
-    A slider goes only as far as the policy takes the values at its ends.
+    The ends of a slider are values that the policy accepts.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def control(policy: type[Policy], name: str, default: Any) -> Control:
     known = CONTROLS.get(name) or _by_default(policy, name, default)
     if known.low is not None and not _fits(policy, name, default, known):
         known = _by_default(policy, name, default)
-    if known.word is not None and not _takes(policy, name, known.word):
+    if known.word is not None and not _accepts(policy, name, known.word):
         known = replace(known, word=None, word_label="")
     return known
 
@@ -93,10 +93,10 @@ def _fits(policy: type[Policy], name: str, default: Any, asked: Control) -> bool
     assert asked.low is not None
     assert asked.high is not None
     inside = default is None or isinstance(default, str) or asked.low <= default <= asked.high
-    return asked.low < asked.high and inside and all(_takes(policy, name, end) for end in (asked.low, asked.high))
+    return asked.low < asked.high and inside and all(_accepts(policy, name, end) for end in (asked.low, asked.high))
 
 
-def _takes(policy: type[Policy], name: str, value: Any) -> bool:
+def _accepts(policy: type[Policy], name: str, value: Any) -> bool:
     try:
         policy(**{name: value})
     except (TypeError, ValueError):
@@ -105,7 +105,7 @@ def _takes(policy: type[Policy], name: str, value: Any) -> bool:
 
 
 def catalogue() -> dict[str, Any]:
-    """Return all that there is to choose from, as plain values."""
+    """Return everything that the form needs, as plain values."""
     return {
         "version": VERSION,
         "environments": [_environment(name) for name in ENVIRONMENTS],

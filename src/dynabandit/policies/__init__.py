@@ -1,9 +1,8 @@
-"""Policies: from the state of all arms to the chosen arm."""
+"""Policies: choose an arm from the state of all arms."""
 
 from dataclasses import fields
 from typing import Any
 
-from dynabandit.errors import arguments, unknown
 from dynabandit.policies.aff_d_greedy import AffDGreedy
 from dynabandit.policies.aff_kl_ucb import AffKLUCB
 from dynabandit.policies.aff_thompson import AffOTS, AffTS
@@ -31,6 +30,7 @@ from dynabandit.policies.sw_ucb import SWUCB
 from dynabandit.policies.thompson import OTS, TS
 from dynabandit.policies.ucb import UCB
 from dynabandit.policies.uniform import Uniform
+from dynabandit.validation import check_parameter_names, unknown
 
 __all__ = [
     "DTS", "DUCB", "OTS", "SWUCB", "TS", "UCB",
@@ -84,9 +84,9 @@ def policy(name: str | Policy, /, **parameters: Any) -> Policy:
     Parameters
     ----------
     name
-        A name of the registry, such as ``"aff-ots"``; a policy object is returned unchanged.
+        A name of the registry, such as ``"aff-ots"``; a policy object comes back as it is.
     parameters
-        Parameters that differ from the defaults; `policies.POLICIES[name]` documents them.
+        What to change from the paper's defaults; `policies.POLICIES[name]` documents each.
 
     Examples
     --------
@@ -100,5 +100,5 @@ def policy(name: str | Policy, /, **parameters: Any) -> Policy:
         return name
     if not isinstance(name, str) or name not in POLICIES:
         raise unknown("policy", name, POLICIES)
-    arguments(f"policy {name!r}", parameters, [field.name for field in fields(POLICIES[name])])
+    check_parameter_names(f"policy {name!r}", parameters, [field.name for field in fields(POLICIES[name])])
     return POLICIES[name](**parameters)

@@ -1,15 +1,15 @@
-"""AFF-d-Greedy: the largest adaptive mean, or a random arm if the leader's forgetting factor has just changed."""
+"""AFF-d-Greedy: the largest adaptive mean; a random arm if its forgetting factor has just changed."""
 
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep, number
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
+from dynabandit.validation import number, set_fields
 
 __all__ = ["AffDGreedy"]
 
@@ -55,9 +55,10 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AffDGreedy(AdaptivePolicy):
-    r"""Play the arm with the largest adaptive mean, unless its forgetting factor has just changed by d or more.
+    r"""Play the arm with the largest adaptive mean, or a random arm if its forgetting factor has just changed by d or
+    more.
 
-    A change of the forgetting factor indicates that the arm is changing; then a random arm is played.
+    A change of the forgetting factor indicates that the mean of the arm is changing, so the policy explores.
 
     Parameters
     ----------
@@ -65,10 +66,10 @@ class AffDGreedy(AdaptivePolicy):
         Parameters of the adaptive estimator with the sums m, w and k, see
         `dynabandit.estimators.AdaptiveForgetting`.
     threshold
-        The paper's d, in [0, 1]; 0 always explores. By default the step size, as the paper suggests; with the
-        variance-scaled step size, that of the latest update.
+        The paper's d, in [0, 1]; 0 always explores. The default is the step size, as the paper suggests; with the
+        variance-scaled step size, the step size of the latest update.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -82,7 +83,7 @@ class AffDGreedy(AdaptivePolicy):
 
     .. math:: | \lambda_{t - 1} - \lambda_{t - 2} | \geq d
 
-    Cost of a step: O(log K), because a score changes only when its arm is played.
+    Cost per step: O(log K), because a score changes only when its arm is played.
 
     References
     ----------
@@ -100,7 +101,7 @@ class AffDGreedy(AdaptivePolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.threshold is not None:
-            keep(self, threshold=number("threshold", self.threshold, 0.0, 1.0))
+            set_fields(self, threshold=number("threshold", self.threshold, 0.0, 1.0))
 
     def params(self, arms: int) -> Params:
         return Params(self._estimator(), AS_STEP_SIZE if self.threshold is None else self.threshold)

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from dynabandit.core.bernoulli_kl import negentropy, upper_bound
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep, number
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.validation import number, set_fields
 
 __all__ = ["AffKLUCB"]
 
@@ -44,10 +44,11 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AffKLUCB(AdaptivePolicy):
-    r"""UCB on the adaptive mean with a Kullback-Leibler bound instead of Hoeffding's.
+    r"""UCB on the adaptive mean with a Kullback-Leibler bound in place of the Hoeffding bound.
 
-    It is `AffUCB2Growing` with the tighter bound: the largest q with n kl(mean, q) <= -log(confidence), where n is the
-    effective size, w^2 / k, which shrinks towards 1 while an arm is idle.
+    It is `AffUCB2Growing` with a tighter bound: the largest q with n kl(mean, q) <= -log(confidence), where n is the
+    effective size w^2 / k, which decreases towards 1 while an arm is idle. Use it with 50 arms or more. After a long
+    constant period it may never detect that the worst arm has become the best.
 
     Parameters
     ----------
@@ -55,9 +56,9 @@ class AffKLUCB(AdaptivePolicy):
         Parameters of the adaptive estimator with the sums m, w and k, see
         `dynabandit.estimators.AdaptiveForgetting`.
     confidence
-        The probability that a mean is above its bound, in (0, 1]; 0.05 as in the paper's appendix.
+        The probability that a mean exceeds its bound, in (0, 1]; 0.05 as in the appendix of the paper.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -67,12 +68,12 @@ class AffKLUCB(AdaptivePolicy):
 
     Notes
     -----
-    The score of an arm, with an effective size n that shrinks while the arm is idle:
+    The score of an arm, with an effective size n that decreases while the arm is idle:
 
     .. math:: \max \left\{ q : n \, \mathrm{kl}\left( \frac{m}{w}, q \right) \leq - \log \mathrm{confidence} \right\},
         \quad n = \max\left( 1, \; \lambda^{\mathrm{idle} / K} \frac{w^2}{k} \right)
 
-    Cost of a step: O(K), with one root search per arm.
+    Cost per step: O(K), with one root finding per arm.
 
     References
     ----------
@@ -88,7 +89,7 @@ class AffKLUCB(AdaptivePolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, confidence=number("confidence", self.confidence, 0.0, 1.0, open_low=True))
+        set_fields(self, confidence=number("confidence", self.confidence, 0.0, 1.0, open_low=True))
 
     def params(self, arms: int) -> Params:
         return Params(self._estimator(), -math.log(self.confidence))

@@ -8,11 +8,11 @@ import numpy as np
 
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.special_functions import exp_negative
-from dynabandit.errors import keep
 from dynabandit.estimators import adaptive_forgetting
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams, AdaptiveState
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyState, Step, idle_steps
+from dynabandit.validation import set_fields
 
 __all__ = [
     "CONFIDENCE", "SLOTS", "AdaptivePolicy", "AffParams", "discount", "hoeffding", "idle_discount", "log_forgetting",
@@ -84,7 +84,7 @@ class AdaptivePolicy(Policy):
         super().__post_init__()
         estimator = self._estimator()
         step_size = str(self.step_size) if estimator.scaled else estimator.step_size
-        keep(self, step_size=step_size, floor=estimator.floor, loss=str(self.loss))
+        set_fields(self, step_size=step_size, floor=estimator.floor, loss=str(self.loss))
 
     def _estimator(self) -> AdaptiveParams:
         return adaptive_forgetting.make_params(self.step_size, self.floor, self.loss)

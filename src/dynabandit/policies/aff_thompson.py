@@ -1,15 +1,15 @@
-"""AFF-TS and AFF-OTS: Thompson sampling from a posterior whose data, but not its prior, is discounted."""
+"""AFF-TS and AFF-OTS: Thompson sampling from a posterior whose data are discounted, but not its prior."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
+from dynabandit.validation import set_fields
 
 __all__ = ["AffOTS", "AffTS"]
 
@@ -41,7 +41,9 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AffTS(AdaptivePolicy):
-    r"""Thompson sampling from Beta(a + m~, b + w~ - m~), where the data of an idle arm is discounted.
+    r"""Thompson sampling from Beta(a + m~, b + w~ - m~), where the data of an idle arm are discounted.
+
+    `AffOTS` usually has slightly less regret.
 
     Parameters
     ----------
@@ -49,9 +51,9 @@ class AffTS(AdaptivePolicy):
         Parameters of the adaptive estimator with the sums m, w and k, see
         `dynabandit.estimators.AdaptiveForgetting`.
     prior
-        The Beta prior of every arm, a pair of positive numbers; it is not discounted.
+        The Beta prior of each arm, a pair of positive numbers; it is not discounted.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -61,12 +63,12 @@ class AffTS(AdaptivePolicy):
 
     Notes
     -----
-    The score is a draw from a posterior whose data, but not its prior, is discounted while the arm is idle:
+    The score is a draw from a posterior whose data, but not its prior, are discounted while the arm is idle:
 
     .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
         \lambda^{\mathrm{idle} / K} (m, w)
 
-    Cost of a step: O(K); with many arms, only those that can have the largest draw are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------
@@ -81,7 +83,7 @@ class AffTS(AdaptivePolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, prior=checked_prior(self.prior))
+        set_fields(self, prior=checked_prior(self.prior))
 
     def params(self, arms: int) -> Params:
         return Params(self._estimator(), Prior(*self.prior))
@@ -89,7 +91,10 @@ class AffTS(AdaptivePolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class AffOTS(AffTS):
-    r"""AFF-TS with draws below the posterior mean replaced by that mean; the paper recommends it in general.
+    r"""AFF-TS in which a draw below the posterior mean is replaced by the posterior mean.
+
+    It does well in all cases of the paper and needs no tuning. Its worst case is an abrupt change after a long constant
+    period.
 
     Parameters
     ----------
@@ -97,9 +102,9 @@ class AffOTS(AffTS):
         Parameters of the adaptive estimator with the sums m, w and k, see
         `dynabandit.estimators.AdaptiveForgetting`.
     prior
-        The Beta prior of every arm, a pair of positive numbers; it is not discounted.
+        The Beta prior of each arm, a pair of positive numbers; it is not discounted.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -110,12 +115,12 @@ class AffOTS(AffTS):
 
     Notes
     -----
-    The score is the larger of a draw from the posterior and its mean; its data is discounted while the arm is idle:
+    The score is the larger of a draw from the posterior and its mean; the data are discounted while the arm is idle:
 
     .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
         \lambda^{\mathrm{idle} / K} (m, w)
 
-    Cost of a step: O(K); with many arms, only those that can have the largest draw are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------

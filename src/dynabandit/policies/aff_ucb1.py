@@ -1,4 +1,4 @@
-"""AFF-UCB1: the adaptive mean and a bonus that grows while an arm is idle."""
+"""AFF-UCB1: the adaptive mean with a bonus that grows while an arm is idle."""
 
 import functools
 import math
@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep, number
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
+from dynabandit.validation import number, set_fields
 
 __all__ = ["AffUCB1"]
 
@@ -64,10 +64,10 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AffUCB1(AdaptivePolicy):
-    r"""UCB on the adaptive mean; the bonus of an idle arm grows like idle^(1/K).
+    r"""UCB on the adaptive mean, with a bonus of idle arms that grows like idle^(1/K).
 
     As printed in the paper, the bonus of an idle arm is proportional to its estimated standard deviation. If all
-    rewards of an arm's burn-in are equal, its bonus is 0. A positive `variance_floor` avoids that.
+    burn-in rewards of an arm were equal, the estimate is 0 and the arm gets no bonus; `variance_floor` avoids this.
 
     Parameters
     ----------
@@ -75,9 +75,9 @@ class AffUCB1(AdaptivePolicy):
         Parameters of the adaptive estimator with the sums m, w and k, see
         `dynabandit.estimators.AdaptiveForgetting`.
     variance_floor
-        The smallest variance in the bonus of an idle arm, in [0, 1]; 0 is the paper's formula.
+        The minimum variance in the bonus of an idle arm, in [0, 1]; 0 is the paper's formula.
     burn_in
-        How often each arm is played at first, so that a variance can be estimated; 10 in the paper.
+        The number of plays of each arm before the policy decides, so that a variance can be estimated; 10 in the paper.
 
     Examples
     --------
@@ -87,13 +87,13 @@ class AffUCB1(AdaptivePolicy):
 
     Notes
     -----
-    The score of an arm, with s^2 its adaptive variance:
+    The score of an arm, where s^2 is its adaptive variance:
 
     .. math:: \frac{m}{w} + \sqrt{\frac{- \log 0.05}{2 w^2 / k}} \quad \text{if it was just played}
 
     .. math:: \frac{m}{w} + \sqrt{\frac{s^2}{w}} \; \mathrm{idle}^{1 / K} \quad \text{else}
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------
@@ -109,7 +109,7 @@ class AffUCB1(AdaptivePolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, variance_floor=number("variance_floor", self.variance_floor, 0.0, 1.0))
+        set_fields(self, variance_floor=number("variance_floor", self.variance_floor, 0.0, 1.0))
 
     def params(self, arms: int) -> Params:
         return Params(self._estimator(), self.variance_floor)

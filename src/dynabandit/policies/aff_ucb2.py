@@ -1,4 +1,4 @@
-"""AFF-UCB2 as printed in the paper, and a variant whose bonus grows while an arm is idle."""
+"""AFF-UCB2 as printed in the paper, and a variant with a bonus that grows while an arm is idle."""
 
 import math
 from dataclasses import dataclass
@@ -58,11 +58,11 @@ def growing_learn(state: PolicyState, arm: int, reward: Reward, params: AffParam
 
 @dataclass(frozen=True, kw_only=True)
 class AffUCB2(AdaptivePolicy):
-    r"""UCB on the adaptive mean with the effective size w^2 / k, exactly as printed in the paper.
+    r"""UCB on the adaptive mean with the effective size w^2 / k, as printed in the paper.
 
-    While an arm is idle the paper discounts w by lambda and k by lambda^2, so that its bonus should grow. But the
-    discounts cancel, and the bonus is constant. With many arms this little exploration is enough; with few arms, an
-    abandoned arm is hardly ever tried again. `AffUCB2Growing` does what the paper's text describes.
+    The paper discounts w by lambda and k by lambda^2 while an arm is idle, so that its bonus grows. The two discounts
+    cancel, and the bonus stays constant. Use it with 50 arms or more, where little exploration is best. With few arms
+    an idle arm is rarely tried again; `AffUCB2Growing` implements what the text of the paper describes.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class AffUCB2(AdaptivePolicy):
         Parameters of the adaptive estimator with the sums m, w and k, see
         `dynabandit.estimators.AdaptiveForgetting`.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class AffUCB2(AdaptivePolicy):
 
     .. math:: \frac{m}{w} + \sqrt{\frac{- \log 0.05}{2 w^2 / k}}
 
-    Cost of a step: O(log K), because a score changes only when its arm is played.
+    Cost per step: O(log K), because a score changes only when its arm is played.
 
     References
     ----------
@@ -100,9 +100,10 @@ class AffUCB2(AdaptivePolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class AffUCB2Growing(AdaptivePolicy):
-    r"""AFF-UCB2 with k discounted by lambda, as w is, so that the bonus of an idle arm grows.
+    r"""AFF-UCB2 with a bonus that grows while an arm is idle: k is discounted by lambda, as w is.
 
-    The bonus grows like lambda^(-idle / 2K), up to the bonus of a single observation.
+    The bonus grows like lambda^(-idle / 2K), up to the bonus of a single observation. Use it in place of `AffUCB2` with
+    few arms.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ class AffUCB2Growing(AdaptivePolicy):
         Parameters of the adaptive estimator with the sums m, w and k, see
         `dynabandit.estimators.AdaptiveForgetting`.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -120,16 +121,16 @@ class AffUCB2Growing(AdaptivePolicy):
 
     Notes
     -----
-    The score of an arm, its bonus never above that of a single observation:
+    The score of an arm, with a bonus that never exceeds that of a single observation:
 
     .. math:: \frac{m}{w} + \lambda^{- \mathrm{idle} / (2 K)} \sqrt{\frac{- \log 0.05}{2 w^2 / k}}
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------
-    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.2.2, and
-    ``docs/paper-notes.md`` for the correction.
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.2.2, and ``docs/paper-notes.md``
+    for the correction.
     """
 
     name = "aff-ucb2-growing"

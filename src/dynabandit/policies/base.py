@@ -9,8 +9,8 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import LARGEST_STEP, Stream
-from dynabandit.errors import integer, keep
 from dynabandit.estimators.base import Belief
+from dynabandit.validation import integer, set_fields
 
 __all__ = ["Policy", "PolicyFunctions", "PolicyState", "Reward", "Step", "idle_steps", "new_state"]
 
@@ -195,7 +195,7 @@ class Policy:
     burn_in: int = 0
 
     def __post_init__(self) -> None:
-        keep(self, burn_in=integer("burn_in", self.burn_in, 0, LARGEST_STEP))
+        set_fields(self, burn_in=integer("burn_in", self.burn_in, 0, LARGEST_STEP))
 
     def params(self, arms: int) -> Any:
         """Return the parameters as the named tuple that the functions read."""

@@ -26,12 +26,12 @@ def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class BestArm(SampleMeanPolicy):
-    r"""Play the arm with the largest true mean, which only a simulation knows.
+    r"""An oracle policy: play the arm with the largest true mean. Only simulations can run it.
 
     Parameters
     ----------
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -42,15 +42,15 @@ class BestArm(SampleMeanPolicy):
 
     Notes
     -----
-    The arm that is played, with the true means:
+    The chosen arm, with the true means:
 
     .. math:: a_t = \arg\max_a \mu_t(a)
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------
-    The oracle that regret is measured against; its own regret is 0.
+    None; regret is defined relative to it, so its own regret is 0.
     """
 
     name = "best-arm"

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from dynabandit.errors import number
 from dynabandit.estimators.base import Belief
+from dynabandit.validation import number
 
 __all__ = ["Prior", "beta_belief", "checked_prior"]
 

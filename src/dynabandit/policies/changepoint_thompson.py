@@ -1,4 +1,4 @@
-"""Change-point TS: Thompson sampling over the possible times of an arm's latest change."""
+"""Change-point TS: Thompson sampling with a posterior of the time of each arm's last change."""
 
 import math
 from dataclasses import dataclass
@@ -9,24 +9,24 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta
 from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND, uniform
-from dynabandit.errors import integer, keep, number
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.tuning_rules import HorizonTuned
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["ChangepointTS"]
 
-# Runs of an arm that contain the same rewards have the same Beta posterior: they are one particle here. So an arm has
-# as many particles as rewards; the probability of a run without rewards is called "fresh".
-SLOTS = ("latest", "particles")  # latest: the number of rewards of all arms at the arm's latest one
+# The runs of an arm that have seen the same of its rewards have the same Beta posterior for good: they are one particle
+# here. So an arm has as many particles as rewards, and what it holds of no reward at all is "fresh".
+SLOTS = ("latest", "particles")  # latest: the count of all rewards when the arm had its latest one
 LATEST, PARTICLES = range(2)
 HEAD = len(SLOTS)  # then the fresh probability under each rate, then the particles, the longest run first
-# Equally likely at first, if the rate is learned. Larger rates return idle arms to their prior so fast that many arms
-# are explored all the time (docs/baselines-forgetting.md).
+# Equally likely a priori, if the rate is learned. With larger rates idle arms return to their prior so fast that many
+# arms are explored forever (docs/baselines-forgetting.md).
 RATES = (1e-3, 1e-4, 1e-5, 1e-6)
 LEARNT = "learnt"
-LARGEST_RATE = 0.5  # if there are more changes than steps
+LARGEST_RATE = 0.5  # of what follows from more changes than steps
 CLOCK = 0  # shared: how many rewards there were, of all arms
 
 
@@ -52,28 +52,28 @@ def common(state: PolicyState, number: int, params: Params) -> float:
 
 @kernel
 def particle_row(particle: int, rates: int) -> int:
-    """Return the first row of a particle: its a and b, then its probability under each rate."""
+    """Return where a particle begins: its a and b, then its probability under each rate."""
     return HEAD + rates + particle * (2 + rates)
 
 
 @kernel
-def survival(rate: float, idle: float) -> float:
-    """Return the probability that a run continues for so many steps."""
+def endure(rate: float, idle: float) -> float:
+    """Return the probability that a run goes on through so many steps."""
     return (1.0 - rate) ** idle
 
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    # Inverse transform: the runs under the first rate, then those under the next; the rest is fresh
+    # Inverse transform: the runs under the first rate, then those under the next, and what is left is fresh
     memory, rates = state.memory, params.rates.size
     left = uniform(step.random, SECOND, step.number, arm)
     held = int(memory[PARTICLES, arm])
     waited = step.common - memory[LATEST, arm]
     for rate in range(rates):
-        survives = survival(params.rates[rate], waited)
+        lasting = endure(params.rates[rate], waited)
         for particle in range(held):
             row = particle_row(particle, rates)
-            left -= memory[row + 2 + rate, arm] * survives
+            left -= memory[row + 2 + rate, arm] * lasting
             if left < 0.0:
                 return beta(memory[row, arm], memory[row + 1, arm], step.random, SCORE, step.number, arm)
     return beta(params.prior.a, params.prior.b, step.random, SCORE, step.number, arm)
@@ -90,25 +90,25 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @kernel
 def wait(memory: np.ndarray, arm: int, waited: float, params: Params) -> None:
-    """Let runs end while the arm is idle; a run without rewards since is fresh."""
+    """Let runs end while the arm is not played; what has seen no reward since is fresh."""
     rates = params.rates.size
     for rate in range(rates):
-        survives = survival(params.rates[rate], waited)
+        lasting = endure(params.rates[rate], waited)
         for particle in range(int(memory[PARTICLES, arm])):
             row = particle_row(particle, rates) + 2 + rate
-            memory[HEAD + rate, arm] += (1.0 - survives) * memory[row, arm]
-            memory[row, arm] *= survives
+            memory[HEAD + rate, arm] += (1.0 - lasting) * memory[row, arm]
+            memory[row, arm] *= lasting
 
 
 @kernel
 def predict(a: float, b: float, reward: float) -> float:
-    """Return the predictive probability of a reward; a reward between 0 and 1 is a fraction of a success."""
+    """Return the predictive probability of a reward; one between 0 and 1 is that part of a success."""
     return (reward * a + (1.0 - reward) * b) / (a + b)
 
 
 @kernel
 def pass_messages(memory: np.ndarray, arm: int, value: float, params: Params) -> None:
-    """Weight every run by the likelihood of the reward, then let it continue or end; the fresh run becomes one more."""
+    """Weigh every run by the reward, then let it go on or end; the fresh probability becomes a particle."""
     rates = params.rates.size
     held = make_room(memory, arm, params)
     row = particle_row(held, rates)
@@ -138,7 +138,7 @@ def pass_messages(memory: np.ndarray, arm: int, value: float, params: Params) ->
 
 @kernel
 def make_room(memory: np.ndarray, arm: int, params: Params) -> int:
-    """Return the number of particles, after removing the least likely one if there is no room for another."""
+    """Return how many particles are held; where they are as many as allowed, the least likely one has gone."""
     held = int(memory[PARTICLES, arm])
     rates = params.rates.size
     if held < params.particles:
@@ -160,29 +160,30 @@ def make_room(memory: np.ndarray, arm: int, params: Params) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangepointTS(HorizonTuned):
-    r"""Change-point Thompson sampling: draw the time of an arm's last change, then its mean given the rewards since.
+    r"""Change-point Thompson sampling: draw the time of an arm's last change, then its mean from the rewards since.
 
-    The distribution of each arm's run length is that of Bayesian online change-point detection. It is exact while an
-    arm has at most `particles` rewards; then each new run replaces the least likely one. (The paper resamples; here
-    learning draws no random numbers.) Arms change independently, the paper's per-arm switching. Time is counted in
-    rewards of all arms.
+    The distribution of an arm's run length comes from Bayesian online change-point detection. It is exact while an arm
+    has at most `particles` rewards; after that, the least likely run is dropped for each new one. (The paper resamples;
+    here learning draws no random numbers.) Arms change independently, the paper's per-arm switching. Time moves with
+    the rewards of all arms. Use it for large changes after long constant periods with few arms.
 
     Parameters
     ----------
     rate
-        The probability that an arm changes at a step, in (0, 1). ``"learnt"`` estimates it from the arm's rewards:
-        1e-3, 1e-4, 1e-5 or 1e-6, equally likely at first. None uses `changes` / `horizon`.
+        The probability that an arm changes at a step, in (0, 1). ``"learnt"`` learns it from the rewards of the arm:
+        1e-3, 1e-4, 1e-5 or 1e-6, with equal prior probabilities. None uses `changes` / `horizon`.
     particles
-        How many runs each arm keeps, at least 2.
+        The maximum number of runs per arm, at least 2.
     changes
-        If `rate` is None, how often the best arm is expected to change; by default a simulation counts it on its
-        path; 1 does not use this knowledge.
+        Used if `rate` is None: the expected number of changes of the best arm. By default a simulation counts them on
+        its path, which is not possible in practice; `changes=1` does not use the path.
     horizon
-        If `rate` is None, how many steps are expected; a simulation uses its own.
+        Used if `rate` is None: the expected number of steps; a simulation uses its own horizon.
     prior
         The Beta prior of a mean after a change, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default not at all, since the prior allows a choice at the first step.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -195,14 +196,14 @@ class ChangepointTS(HorizonTuned):
 
     Notes
     -----
-    A run consists of an arm's rewards since a possible change. A reward y multiplies the weight p of each run by its
-    likelihood, and a step ends a run with probability h, the rate:
+    A run consists of the rewards of an arm since a possible change. A reward y multiplies the weight p of each run by
+    its likelihood under the run, and a step ends a run with probability h, the rate:
 
     .. math:: p_r \leftarrow (1 - h) \, p_r \; P(y \mid S_r, F_r), \quad P(1 \mid S, F) = \frac{a + S}{a + b + S + F}
 
     The score is a draw from Beta(a + S, b + F) of a run that is drawn with these weights.
 
-    Cost of a step: O(K x particles).
+    Cost per step: O(K x particles).
 
     References
     ----------
@@ -228,8 +229,10 @@ class ChangepointTS(HorizonTuned):
             rate = number("rate", self.rate, 0.0, 1.0, open_low=True)
             if rate == 1.0:
                 raise ValueError(f"rate must be a number in (0, 1), 'learnt' or None, got {self.rate!r}")
-            keep(self, rate=rate)
-        keep(self, particles=integer("particles", self.particles, 2, LARGEST_STEP), prior=checked_prior(self.prior))
+            set_fields(self, rate=rate)
+        set_fields(
+            self, particles=integer("particles", self.particles, 2, LARGEST_STEP), prior=checked_prior(self.prior)
+        )
 
     def _follows_from_changes(self) -> bool:
         return self.rate is None
@@ -248,12 +251,12 @@ class ChangepointTS(HorizonTuned):
         return particle_row(self.particles, rates)
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        """Return an arm's mean and size, a + b, averaged over its runs; its forgetting is the chance of no change."""
+        """Read an arm's mean and size, a + b, averaged over its runs; its forgetting is the chance to go on."""
         rates = self._rates()
         waited = float(shared[CLOCK]) - float(column[LATEST])
-        survives = np.array([survival(rate, waited) for rate in rates])
+        lasting = np.array([endure(rate, waited) for rate in rates])
         rows = column[HEAD + len(rates) :].reshape(self.particles, 2 + len(rates))[: int(column[PARTICLES])]
-        weights = rows[:, 2:] @ survives
+        weights = rows[:, 2:] @ lasting
         fresh = max(0.0, 1.0 - float(weights.sum()))
         sizes = rows[:, 0] + rows[:, 1]
         a, b = self.prior

@@ -1,4 +1,4 @@
-"""CUSUM-UCB: UCB that restarts an arm when its rewards deviate from their first mean."""
+"""CUSUM-UCB: UCB that restarts an arm when a CUSUM test detects a change of its mean."""
 
 import math
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import EXPLORE, LARGEST_STEP, uniform
-from dynabandit.errors import integer, keep, number
 from dynabandit.policies import ucb
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["CusumUCB"]
 
@@ -59,26 +59,26 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 class CusumUCB(HorizonTuned, SampleMeanPolicy):
     r"""UCB that restarts an arm when a two-sided CUSUM test detects that its mean differs from that of its first plays.
 
-    With some probability a random arm is played, so that arms with low scores are tested too.
+    With a small probability a random arm is played, so that arms with small means are tested too.
 
     Parameters
     ----------
     drift
-        The paper's epsilon in [0, 1]: a change of the mean that causes no alarm.
+        The paper's epsilon in [0, 1]: changes of a mean up to this size cause no alarm.
     reference_plays
-        The paper's M: the number of first plays whose mean is the reference for later ones.
+        The paper's M: the number of first plays of an arm whose mean later plays are compared with.
     threshold
         The paper's h, at least 0; by default log(horizon / changes).
     exploration
-        The paper's alpha in [0, 1], the probability of a random arm; by default
-        sqrt(changes / horizon log(horizon / changes)).
+        The paper's alpha in [0, 1]: the probability of playing a random arm; by default sqrt(changes / horizon
+        log(horizon / changes)).
     changes
-        How many changes are expected; by default a simulation counts how often the best arm changes on its path; 1
-        does not use this knowledge.
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        How many steps there will be; a simulation uses its own.
+        The expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -93,12 +93,11 @@ class CusumUCB(HorizonTuned, SampleMeanPolicy):
     .. math:: g^{+} \leftarrow \max(0, \; g^{+} + y - r - \varepsilon), \quad g^{-} \leftarrow \max(0, \; g^{-} + r -
         y - \varepsilon)
 
-    The arm restarts when one of them reaches the threshold. With n the plays of all arms since their restarts, the
-    score is
+    The arm restarts when one of them reaches the threshold. With n plays of all arms since their restarts, the score is
 
     .. math:: \bar{x} + \sqrt{\frac{\log n}{N}}
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------
@@ -120,15 +119,15 @@ class CusumUCB(HorizonTuned, SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(
+        set_fields(
             self,
             drift=number("drift", self.drift, 0.0, 1.0),
             reference_plays=integer("reference_plays", self.reference_plays, 1, LARGEST_STEP),
         )
         if self.threshold is not None:
-            keep(self, threshold=number("threshold", self.threshold, 0.0, math.inf))
+            set_fields(self, threshold=number("threshold", self.threshold, 0.0, math.inf))
         if self.exploration is not None:
-            keep(self, exploration=number("exploration", self.exploration, 0.0, 1.0))
+            set_fields(self, exploration=number("exploration", self.exploration, 0.0, 1.0))
 
     def _follows_from_changes(self) -> bool:
         return self.threshold is None or self.exploration is None

@@ -1,4 +1,4 @@
-"""D-KL-UCB: the Kullback-Leibler index on discounted averages."""
+"""D-KL-UCB: the Kullback-Leibler index on discounted means."""
 
 import math
 from dataclasses import dataclass
@@ -40,21 +40,21 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class DKLUCB(DiscountTuned):
-    r"""KL-UCB on discounted means and counts: all arms forget at the same rate, whether they are played or not.
+    r"""KL-UCB on discounted means and counts: all arms are discounted at the same rate, whether they are played or not.
 
-    The discount is applied per reward of any arm, as in `DUCB`.
+    The discount is applied with each reward of any arm, as in `DUCB`.
 
     Parameters
     ----------
     discount
-        The factor per reward of any arm, in (0, 1]; by default 1 - sqrt(changes / horizon) / 4.
+        The discount factor per reward of any arm, in (0, 1]; by default 1 - sqrt(changes / horizon) / 4.
     changes
-        How often the best arm is expected to change; by default a simulation counts it on its path; 1 does not
-        use this knowledge.
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        How many steps the changes are expected in; a simulation uses its own.
+        The expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class DKLUCB(DiscountTuned):
 
     .. math:: \max \left\{ q : N_t(a) \, \mathrm{kl}(\bar{x}_t(a), q) \leq \log n_t \right\}
 
-    Cost of a step: O(K), with one root search per arm.
+    Cost per step: O(K), with one root finding per arm.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""D-UCB: upper confidence bounds from discounted means, where every reward discounts all arms."""
+"""D-UCB: upper confidence bounds on discounted means; all arms are discounted with each reward."""
 
 import math
 from dataclasses import dataclass
@@ -85,22 +85,24 @@ def belief(column: np.ndarray, shared: np.ndarray, discount: float) -> Belief:
 
 @dataclass(frozen=True, kw_only=True)
 class DUCB(DiscountTuned):
-    r"""Discounted UCB: all arms forget at the same constant rate, whether they are played or not.
+    r"""Discounted UCB: the rewards of all arms are discounted at the same constant rate, whether they are played or
+    not.
 
-    The discount is applied per reward of any arm. In a simulation every step has a reward; in a `Bandit`, a choice
-    whose reward has not arrived discounts nothing yet. An arm's effective size is its discounted number of rewards.
+    The discount is applied with each reward of any arm. In a simulation each step has a reward; in a `Bandit`, a
+    decision whose reward has not arrived yet discounts nothing. The effective size of an arm is its discounted number
+    of rewards. A baseline of the literature; with many arms it explores too much.
 
     Parameters
     ----------
     discount
-        The factor per reward of any arm, in (0, 1]; by default 1 - sqrt(changes / horizon) / 4.
+        The discount factor per reward of any arm, in (0, 1]; by default 1 - sqrt(changes / horizon) / 4.
     changes
-        How often the best arm is expected to change; by default a simulation counts it on its path, which a
-        real user cannot; 1 does not use this knowledge.
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        How many steps the changes are expected in; a simulation uses its own.
+        The expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -116,7 +118,7 @@ class DUCB(DiscountTuned):
 
     .. math:: \bar{x}_t(a) + 2 \sqrt{\frac{0.6 \, \log n_t}{N_t(a)}}
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------

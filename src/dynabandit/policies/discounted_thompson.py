@@ -1,4 +1,4 @@
-"""D-TS: Thompson sampling on discounted counts, where every reward discounts all arms."""
+"""D-TS: Thompson sampling on discounted counts; all arms are discounted with each reward."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
 from dynabandit.policies.tuning_rules import DiscountTuned
+from dynabandit.validation import set_fields
 
 __all__ = ["DiscountedTS", "common", "learn", "posterior", "start"]
 
@@ -63,25 +63,27 @@ def decay(memory: np.ndarray, shared: np.ndarray, discount: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class DiscountedTS(DiscountTuned):
-    r"""Discounted Thompson sampling: all arms forget at the same constant rate, whether they are played or not.
+    r"""Discounted Thompson sampling: all arms are discounted at the same constant rate, whether they are played or not.
 
-    An idle arm returns to its prior and is tried again. The discount is applied per reward of any arm, as in `DUCB`. A
-    reward between 0 and 1 counts as a fraction of a success; the paper draws a Bernoulli number instead.
+    The posterior of an idle arm approaches its prior, so the arm is tried again. The discount is applied with each
+    reward of any arm, as in `DUCB`. A reward between 0 and 1 counts as a fraction of a success, where the paper draws a
+    Bernoulli reward.
 
     Parameters
     ----------
     discount
-        The factor per reward of any arm, in (0, 1]. The paper leaves it to the user; the default is the rule of D-UCB,
-        1 - sqrt(Y / T) / 4 for T steps and Y changes.
+        The discount factor per reward of any arm, in (0, 1]. The paper does not state it; the default is the rule of
+        D-UCB, 1 - sqrt(Y / T) / 4 for T steps and Y changes.
     changes
-        Y, how often the best arm is expected to change; by default a simulation counts it on its path; 1 does not
-        use this knowledge.
+        Y, the expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        T, how many steps are expected; a simulation uses its own.
+        T, the expected number of steps; a simulation uses its own horizon.
     prior
-        The Beta prior of every arm, a pair of positive numbers; it is not discounted.
+        The Beta prior of each arm, a pair of positive numbers; it is not discounted.
     burn_in
-        How often each arm is played at first; by default not at all, since the prior allows a choice at the first step.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -91,11 +93,11 @@ class DiscountedTS(DiscountTuned):
 
     Notes
     -----
-    The score is a draw from Beta(a + S, b + F), where every reward y discounts the counts of all arms:
+    The score is a draw from Beta(a + S, b + F); each reward y discounts the counts of all arms:
 
     .. math:: S \leftarrow \gamma S + y \, 1[\text{played}], \quad F \leftarrow \gamma F + (1 - y) \, 1[\text{played}]
 
-    Cost of a step: O(K); with many arms, only those that can have the largest draw are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------
@@ -113,13 +115,13 @@ class DiscountedTS(DiscountTuned):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, prior=checked_prior(self.prior))
+        set_fields(self, prior=checked_prior(self.prior))
 
     def params(self, arms: int) -> Params:
         return Params(Prior(*self.prior), self._discount())
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        """Return the posterior of an arm; its effective size is a + b, the prior included."""
+        """Read the posterior of an arm; its effective size is a + b, the prior included."""
         successes, failures = column.tolist()
         a = self.prior[0] + successes * float(shared[SCALE])
         b = self.prior[1] + failures * float(shared[SCALE])

@@ -1,4 +1,4 @@
-"""DTS: Thompson sampling with a bounded memory, and two variants whose bound follows from the data."""
+"""DTS: Thompson sampling with a bounded memory, and two variants that set the bound from the data."""
 
 import math
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep, number
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
+from dynabandit.validation import number, set_fields
 
 __all__ = ["DTS", "AffDTS1", "AffDTS2"]
 
@@ -116,16 +116,19 @@ def aff_update(state: PolicyState, arm: int, value: float, capacity: float, para
 
 @dataclass(frozen=True, kw_only=True)
 class DTS(Policy):
-    r"""Dynamic Thompson sampling: the posterior remembers about C rewards.
+    r"""Dynamic Thompson sampling: the posterior of an arm remembers about C rewards.
+
+    Use it for steady drift if a suitable memory C is known; `AffDTS1` and `AffDTS2` set C from the data.
 
     Parameters
     ----------
     memory
-        The paper's C, positive: how many rewards a posterior holds before it forgets.
+        The paper's C, positive: the number of rewards that a posterior holds before it forgets.
     prior
-        The Beta prior of every arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default not at all, since the prior allows a choice at the first step.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -141,7 +144,7 @@ class DTS(Policy):
 
     .. math:: (a, b) \leftarrow \frac{C}{C + 1} \, (a + y, \; b + 1 - y) \quad \text{else}
 
-    Cost of a step: O(K); with many arms, only those that can have the largest draw are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------
@@ -159,7 +162,7 @@ class DTS(Policy):
     def __post_init__(self) -> None:
         super().__post_init__()
         memory = number("memory", self.memory, 0.0, math.inf, open_low=True)
-        keep(self, memory=memory, prior=checked_prior(self.prior))
+        set_fields(self, memory=memory, prior=checked_prior(self.prior))
 
     def params(self, arms: int) -> Params:
         return Params(Prior(*self.prior), self.memory)
@@ -172,7 +175,7 @@ class DTS(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class AffDTS(AdaptivePolicy):
-    """What the two adaptive variants of DTS share."""
+    """What the two adaptive forms of DTS share."""
 
     slots = AFF_SLOTS
 
@@ -182,7 +185,7 @@ class AffDTS(AdaptivePolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         memory = number("memory", self.memory, 0.0, math.inf, open_low=True)
-        keep(self, memory=memory, prior=checked_prior(self.prior))
+        set_fields(self, memory=memory, prior=checked_prior(self.prior))
 
     def params(self, arms: int) -> AffDTSParams:
         return AffDTSParams(self._estimator(), Prior(*self.prior), self.memory, float(self.burn_in))
@@ -190,7 +193,9 @@ class AffDTS(AdaptivePolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class AffDTS1(AffDTS):
-    r"""DTS whose memory C follows the estimated variance, C = 4 / s^2 - 1.
+    r"""Dynamic Thompson sampling with a memory that follows the estimated variance, C = 4 / s^2 - 1.
+
+    It needs no tuning. `AffDTS2` has less regret in most environments.
 
     Parameters
     ----------
@@ -200,9 +205,9 @@ class AffDTS1(AffDTS):
     memory
         The initial C, used during the burn-in plays of an arm.
     prior
-        The Beta prior of every arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first, so that a variance can be estimated; 10 in the paper.
+        The number of plays of each arm before the policy decides, so that a variance can be estimated; 10 in the paper.
 
     Examples
     --------
@@ -216,7 +221,7 @@ class AffDTS1(AffDTS):
 
     .. math:: C_t = \frac{4}{s_t^2} - 1
 
-    Cost of a step: O(K); with many arms, only those that can have the largest draw are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------
@@ -231,7 +236,10 @@ class AffDTS1(AffDTS):
 
 @dataclass(frozen=True, kw_only=True)
 class AffDTS2(AffDTS):
-    r"""DTS whose memory C follows the weight of the adaptive estimator, C = w - 1.
+    r"""Dynamic Thompson sampling with a memory that follows the weight of the adaptive estimator, C = w - 1.
+
+    The recommended default: it needs no tuning, and of the adaptive policies it has the least regret in its worst
+    environment.
 
     Parameters
     ----------
@@ -241,9 +249,9 @@ class AffDTS2(AffDTS):
     memory
         The initial C, used during the burn-in plays of an arm.
     prior
-        The Beta prior of every arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -257,7 +265,7 @@ class AffDTS2(AffDTS):
 
     .. math:: C_t = w_t - 1
 
-    Cost of a step: O(K); with many arms, only those that can have the largest draw are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import EXPLORE, uniform
-from dynabandit.errors import keep, number
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.validation import number, set_fields
 
 __all__ = ["EpsGreedy"]
 
@@ -45,14 +45,16 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class EpsGreedy(SampleMeanPolicy):
-    r"""Play the arm with the largest sample mean; with probability epsilon, a random arm.
+    r"""Play the arm with the largest sample mean, or a random arm with probability epsilon.
+
+    A simple baseline. It never forgets, and the cost of exploration does not decrease with time.
 
     Parameters
     ----------
     epsilon
         The probability of exploring, in [0, 1].
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -62,11 +64,11 @@ class EpsGreedy(SampleMeanPolicy):
 
     Notes
     -----
-    With probability epsilon a random arm, else the largest sample mean of the rewards so far:
+    With probability epsilon a random arm, otherwise the arm with the largest sample mean:
 
     .. math:: a_t = \arg\max_a \bar{x}_t(a)
 
-    Cost of a step: O(log K), because a mean changes only when its arm is played.
+    Cost per step: O(log K), because a mean changes only when its arm is played.
 
     References
     ----------
@@ -85,7 +87,7 @@ class EpsGreedy(SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, epsilon=number("epsilon", self.epsilon, 0.0, 1.0))
+        set_fields(self, epsilon=number("epsilon", self.epsilon, 0.0, 1.0))
 
     def params(self, arms: int) -> Params:
         return Params(self.epsilon)

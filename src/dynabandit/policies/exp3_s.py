@@ -1,4 +1,4 @@
-"""Exp3.S: exponential weights that share, so that no weight vanishes."""
+"""Exp3.S: exponential weights that share a part of their sum at each step."""
 
 import math
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import SCORE, Stream, uniform
-from dynabandit.errors import keep, number
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
+from dynabandit.validation import number, set_fields
 
 __all__ = ["Exp3S", "gumbel", "probability"]
 
@@ -70,27 +70,29 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Exp3S(HorizonTuned, SampleMeanPolicy):
-    r"""Exp3.S: draw an arm with exponential weights; at each step, every weight gets a small share of their sum.
+    r"""Exp3.S: draw an arm from exponential weights, which get a small share of their sum at each step.
 
-    Made for adversarial rewards; its regret is compared with the best sequence of arms with few switches. A reward is
-    divided by the probability of its arm when it is learned. In a simulation that is the probability of the decision;
-    in a `Bandit`, late rewards are divided by the current probability. Paused or removed arms keep their share of the
-    weights, so that the rewards of the other arms count too much: use another policy if arms change.
+    It has guarantees for rewards chosen by an adversary, relative to the best sequence of arms with few changes. Use it
+    only in such environments; elsewhere it has much regret. A reward is weighted by the probability of its arm when it
+    is learned, which in a simulation is the probability of the decision. In a `Bandit`, late rewards are weighted by
+    later probabilities, and paused or removed arms keep their share of the weights, so the rewards of other arms get
+    too much weight. If arms are added or removed, use another policy.
 
     Parameters
     ----------
     exploration
-        The paper's gamma, in (0, 1]: the uniform part of each decision.
+        The paper's gamma, in (0, 1]: the probability of a uniformly random decision.
     sharing
-        The paper's alpha, in (0, 1]: the share of the sum that goes to all weights.
+        The paper's alpha, in (0, 1]: the share of the sum of all weights that is added to each weight.
     changes
-        Y, how often the best arm is expected to change; by default a simulation counts it on its path; 1 does not
-        use this knowledge. What is not given above follows from the paper's corollaries: alpha = 1 / T and
-        gamma = sqrt(K ((Y + 1) log(K T) + e) / ((e - 1) T)), or gamma = sqrt(K log(K T) / T) where Y is 1.
+        Y, the expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path. Parameters above that are not given follow from the
+        paper's corollaries: alpha = 1 / T and gamma = sqrt(K ((Y + 1) log(K T) + e) / ((e - 1) T)), or gamma = sqrt(K
+        log(K T) / T) if Y is 1.
     horizon
-        T, how many steps are expected; a simulation uses its own.
+        T, the expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -100,14 +102,14 @@ class Exp3S(HorizonTuned, SampleMeanPolicy):
 
     Notes
     -----
-    With weights v, the probability of each arm, and the update after a reward y of the played arm:
+    With weights v, the probability of each arm and the update after a reward y of the arm that was played are
 
     .. math:: p_a = (1 - \gamma) \frac{v_a}{\sum_b v_b} + \frac{\gamma}{K}
 
     .. math:: v_a \leftarrow v_a \exp\left( \frac{\gamma}{K} \frac{y}{p_a} 1[\text{played}] \right) + \frac{e
         \alpha}{K} \sum_b v_b
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------
@@ -126,7 +128,7 @@ class Exp3S(HorizonTuned, SampleMeanPolicy):
         super().__post_init__()
         for name in ("exploration", "sharing"):
             if getattr(self, name) is not None:
-                keep(self, **{name: number(name, getattr(self, name), 0.0, 1.0, open_low=True)})
+                set_fields(self, **{name: number(name, getattr(self, name), 0.0, 1.0, open_low=True)})
 
     def _follows_from_changes(self) -> bool:
         return self.exploration is None
@@ -139,9 +141,9 @@ class Exp3S(HorizonTuned, SampleMeanPolicy):
         learning = math.log(arms * horizon)
         if self.exploration is not None:
             exploration = self.exploration
-        elif changes > 1:  # corollary 8.2, whose hardness counts the segments between changes
+        elif changes > 1:  # corollary 8.2, whose hardness counts the stretches between changes
             rate = arms * ((changes + 1) * learning + math.e) / ((math.e - 1.0) * horizon)
             exploration = min(1.0, math.sqrt(rate))
-        else:  # corollary 8.3, for an unknown hardness
+        else:  # corollary 8.3, for a hardness that nobody knows
             exploration = min(1.0, math.sqrt(arms * learning / horizon))
         return Params(exploration, 1.0 / horizon if self.sharing is None else self.sharing, float(arms))

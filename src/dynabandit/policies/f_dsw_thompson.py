@@ -1,4 +1,4 @@
-"""f-dsw TS: two posteriors for each arm, one on discounted and one on its latest rewards."""
+"""f-dsw TS: Thompson sampling with a discounted and a sliding-window posterior per arm."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -8,11 +8,11 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta, not_empty
 from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND
-from dynabandit.errors import integer, keep, number
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import discounted_thompson as historic
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["FDSWTS"]
 
@@ -62,24 +62,25 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class FDSWTS(Policy):
-    r"""f-discounted-sliding-window Thompson sampling: combine draws from a discounted and from a recent posterior.
+    r"""Thompson sampling that combines a draw from a discounted posterior with one from a sliding-window posterior.
 
-    The historic posterior is that of `DiscountedTS`. The hot posterior counts the latest rewards of the arm itself,
-    however long ago they were.
+    The historic posterior is that of `DiscountedTS`, where all arms are discounted. The hot posterior uses the latest
+    rewards of the arm itself, however old they are.
 
     Parameters
     ----------
     combine
-        The paper's f: ``"max"`` is optimistic, ``"min"`` pessimistic, and ``"mean"`` between them.
+        The paper's f: ``"max"`` is optimistic, ``"min"`` is pessimistic, and ``"mean"`` is in between.
     discount
-        The historic factor per reward of any arm, in (0, 1].
+        The discount factor of the historic posterior per reward of any arm, in (0, 1].
     window
-        How many rewards of an arm its hot posterior counts. The defaults are those of the authors' synthetic
+        The number of latest rewards of an arm in its hot posterior. The defaults are those of the authors' synthetic
         environments of 1,000 steps for max and mean; for min they used 0.95 and 75.
     prior
-        The Beta prior of both posteriors of every arm, a pair of positive numbers.
+        The Beta prior of both posteriors of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default not at all, since the prior allows a choice at the first step.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -94,7 +95,7 @@ class FDSWTS(Policy):
     .. math:: f\left( \theta, \theta' \right), \quad \theta \sim \mathrm{Beta}(a + S_\gamma, \; b + F_\gamma), \quad
         \theta' \sim \mathrm{Beta}(a + S_n, \; b + F_n)
 
-    Cost of a step: O(K), two draws per arm; memory: O(K n).
+    Cost per step: O(K), two draws per arm; memory: O(K n).
 
     References
     ----------
@@ -118,7 +119,7 @@ class FDSWTS(Policy):
         if not isinstance(self.combine, str) or self.combine not in CHOICES:
             raise ValueError(f"combine must be 'min', 'max' or 'mean', got {self.combine!r}")
         discount = number("discount", self.discount, 0.0, 1.0, open_low=True)
-        keep(
+        set_fields(
             self,
             discount=discount,
             window=integer("window", self.window, 1, LARGEST_STEP),
@@ -132,7 +133,7 @@ class FDSWTS(Policy):
         return RING + self.window
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        """Return an arm's hot posterior; its effective size is a + b, the prior included."""
+        """Read an arm's hot posterior; its effective size is a + b, the prior included."""
         a = self.prior[0] + float(column[HOT_SUCCESSES])
         b = self.prior[1] + float(column[HOT_FAILURES])
         return beta_belief(a, b, self.discount)

@@ -1,4 +1,4 @@
-"""GLR-klUCB: KL-UCB that restarts when a likelihood ratio test detects a change."""
+"""GLR-klUCB: KL-UCB that restarts when a generalised likelihood ratio test detects a change."""
 
 import math
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynabandit.core.bernoulli_kl import kl
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.errors import integer, keep, number, unknown
 from dynabandit.policies import forced_exploration, kl_index
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
+from dynabandit.stats.change_detection import has_change
+from dynabandit.validation import integer, number, set_fields, unknown
 
 __all__ = ["GLRKLUCB", "GLRKLUCBDiminishing"]
 
@@ -95,24 +95,9 @@ def store_sum(memory: np.ndarray, arm: int, capacity: int) -> None:
 
 @kernel
 def has_changed(memory: np.ndarray, arm: int, doubt: float) -> bool:
-    """Whether the log-likelihood ratio of some split of the rewards reaches log(n^(3/2) / delta), doubt = -log delta.
-
-    Only splits whose sums were stored are tested.
-    """
+    """Whether the log-likelihood ratio of some stored split reaches log(n^(3/2) / delta), doubt = -log delta."""
     plays, total, mean = memory[PLAYS, arm], memory[TOTAL, arm], memory[kl_index.MEAN, arm]
-    if mean <= 0.0 or mean >= 1.0:
-        return False
-    threshold = 1.5 * math.log(plays) + doubt
-    place = 0
-    s = memory[STRIDE, arm]
-    while s < plays:
-        first = memory[SUMS + place, arm]
-        ratio = s * kl(first / s, mean) + (plays - s) * kl((total - first) / (plays - s), mean)
-        if ratio >= threshold:
-            return True
-        place += 1
-        s += memory[STRIDE, arm]
-    return False
+    return has_change(memory[SUMS:, arm], memory[STRIDE, arm], plays, total, mean, 1.5 * math.log(plays) + doubt)
 
 
 @kernel
@@ -148,7 +133,7 @@ SCHEDULES = ("growing", "constant")
 
 @dataclass(frozen=True, kw_only=True)
 class GLRPolicy(HorizonTuned, SampleMeanPolicy):
-    """What the variants of GLR-klUCB share: the test and the restarts."""
+    """What the forms of GLR-klUCB share: the test and the restarts."""
 
     slots = SLOTS
 
@@ -165,11 +150,11 @@ class GLRPolicy(HorizonTuned, SampleMeanPolicy):
         if self.restart not in RESTART:
             raise unknown("restart", self.restart, RESTART)
         if self.delta is not None:
-            keep(self, delta=number("delta", self.delta, 0.0, 1.0, open_low=True))
+            set_fields(self, delta=number("delta", self.delta, 0.0, 1.0, open_low=True))
         capacity = integer("capacity", self.capacity, 2, LARGEST_STEP)
         if capacity % 2:
             raise ValueError(f"capacity must be an even number of at least 2, got {self.capacity!r}")
-        keep(
+        set_fields(
             self,
             restart=str(self.restart),
             scale=number("scale", self.scale, 0.0, math.inf),
@@ -213,42 +198,41 @@ class GLRPolicy(HorizonTuned, SampleMeanPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class GLRKLUCB(GLRPolicy):
-    r"""KL-UCB that restarts an arm, or all arms, when a generalized likelihood ratio test detects a change.
+    r"""KL-UCB that restarts an arm, or all arms, when a generalised likelihood ratio test detects a change.
 
-    An arm is tested when it is played: is some split of its rewards since the restart into two segments likelier than
-    none? So that arms with low scores are tested too, each arm is played in turn at regular steps, a share
-    alpha_k = sqrt(k K log(T) / T) of all steps after k - 1 restarts.
+    An arm is tested at its own plays: are its rewards since the restart more likely with two means than with one? So
+    that arms with small means are tested too, arms are played in turn at regular times, in a share
+    alpha_k = sqrt(k K log(T) / T) of the steps after k - 1 restarts. Use it for abrupt changes if the horizon is known.
 
-    The test considers splits after every tenth reward, as in the paper's experiments. Beyond `capacity` splits, every
-    other one is dropped and the spacing doubled, which bounds memory and time: the distance from a change to the next
-    considered split is at most one spacing, less than 2 / capacity of the rewards.
+    The test considers splits after every tenth reward, as in the experiments of the paper. When there are more than
+    `capacity` splits, every other one is dropped and the spacing doubles, so that memory and time are bounded. A change
+    is then at most one spacing, less than 2 / capacity of the rewards, away from a split.
 
-    Restarts are counted in rewards, everything else in steps. In a simulation, where each step has a reward, these are
-    the same.
+    Restarts are counted in rewards, everything else in steps. In a simulation the two are equal.
 
     Parameters
     ----------
     restart
-        ``"local"`` for the arm that changed, ``"global"`` for all arms.
+        ``"local"`` restarts the arm that changed, ``"global"`` restarts all arms.
     schedule
-        ``"growing"``, which does not need the number of changes, or ``"constant"``, with `changes` instead of k.
+        ``"growing"``, which does not need the number of changes, or ``"constant"``, with `changes` in place of k.
     scale
-        A factor for the share of forced exploration, at least 0; 0 turns it off.
+        A factor for the share of forced exploration, at least 0; 0 means none.
     delta
-        The probability of a false alarm, in (0, 1]; by default 1 / sqrt(horizon).
+        The probability of a false alarm of the test, in (0, 1]; by default 1 / sqrt(horizon).
     every
-        An arm is tested at every so many of its plays.
+        The number of plays of an arm between two tests.
     spacing
-        The initial distance between splits, in plays.
+        The initial distance between two splits, in plays.
     capacity
-        The largest number of splits, an even number.
+        The maximum number of splits, an even number.
     changes
-        How many changes are expected, for the constant schedule; by default a simulation counts how often the best
-        arm changes on its path.
+        The expected number of changes of the best arm, for the constant schedule. By default a simulation counts them
+        on its path, which is not possible in practice.
     horizon
-        How many steps there will be; a simulation uses its own.
+        The expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -261,14 +245,14 @@ class GLRKLUCB(GLRPolicy):
 
     Notes
     -----
-    A change is detected for an arm with n rewards since its restart if, for some split s,
+    A change is detected in an arm with n rewards since its restart if, for some split s,
 
     .. math:: s \, \mathrm{kl}(\bar{x}_{1:s}, \bar{x}_{1:n}) + (n - s) \, \mathrm{kl}(\bar{x}_{s+1:n}, \bar{x}_{1:n})
         \geq \log \frac{n^{3/2}}{\delta}
 
     The score is that of KL-UCB on the rewards and the steps since the restart.
 
-    Cost of a step: O(K), and O(capacity) at every tenth play of an arm; memory: O(K x capacity).
+    Cost per step: O(K), and O(capacity) at every tenth play of an arm; memory: O(K x capacity).
 
     References
     ----------
@@ -285,7 +269,7 @@ class GLRKLUCB(GLRPolicy):
         super().__post_init__()
         if self.schedule not in SCHEDULES:
             raise unknown("schedule", self.schedule, SCHEDULES)
-        keep(self, schedule=str(self.schedule))
+        set_fields(self, schedule=str(self.schedule))
 
     def _follows_from_changes(self) -> bool:
         return self.schedule == "constant"
@@ -304,32 +288,32 @@ class GLRKLUCB(GLRPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class GLRKLUCBDiminishing(GLRPolicy):
-    r"""GLR-klUCB whose forced exploration is frequent after a restart and becomes rarer with time.
+    r"""GLR-klUCB with forced exploration that is frequent after a restart and becomes rarer with time.
 
-    About alpha / sqrt(t) of the steps are forced, t steps after the latest restart: a session, in which each arm is
-    played once, begins whenever sqrt(t) has grown by K / (2 alpha). This needs neither the number of changes nor the
-    horizon. Everything else is as in `GLRKLUCB`.
+    A share of about alpha / sqrt(t) of the steps is forced, t steps after the last restart: sessions in which each arm
+    is played once start whenever sqrt(t) has grown by K / (2 alpha). This needs neither the number of changes nor the
+    horizon. Everything else is as in `GLRKLUCB`. Use it for large changes after long constant periods.
 
     Parameters
     ----------
     restart
-        ``"local"`` for the arm that changed, ``"global"`` for all arms.
+        ``"local"`` restarts the arm that changed, ``"global"`` restarts all arms.
     scale
-        The paper's alpha, at least 0; 0 turns forced exploration off.
+        The paper's alpha, at least 0; 0 means no forced exploration.
     delta
-        The probability of a false alarm, in (0, 1]; by default 1 / sqrt(horizon).
+        The probability of a false alarm of the test, in (0, 1]; by default 1 / sqrt(horizon).
     every
-        An arm is tested at every so many of its plays.
+        The number of plays of an arm between two tests.
     spacing
-        The initial distance between splits, in plays.
+        The initial distance between two splits, in plays.
     capacity
-        The largest number of splits, an even number.
+        The maximum number of splits, an even number.
     changes
         Not used.
     horizon
-        How many steps there will be, for `delta`; a simulation uses its own.
+        The expected number of steps, for `delta`; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -340,11 +324,11 @@ class GLRKLUCBDiminishing(GLRPolicy):
 
     Notes
     -----
-    The test is that of GLR-klUCB. Sessions of forced exploration begin at these ages u of an episode:
+    The test is that of GLR-klUCB. Sessions of forced exploration start at these times u after a restart:
 
     .. math:: u_{i + 1} = u_i + \frac{K}{\alpha} \sqrt{u_i} + \frac{K^2}{4 \alpha^2}
 
-    Cost of a step: O(K), and O(capacity) at every tenth play of an arm; memory: O(K x capacity).
+    Cost per step: O(K), and O(capacity) at every tenth play of an arm; memory: O(K x capacity).
 
     References
     ----------

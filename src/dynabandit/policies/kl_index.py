@@ -1,4 +1,4 @@
-"""What the policies that bound a sample mean by its Kullback-Leibler divergence share."""
+"""The Kullback-Leibler index of a sample mean, shared by several policies."""
 
 import math
 from typing import Any

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep, number
 from dynabandit.policies import kl_index
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.validation import number, set_fields
 
 __all__ = ["KLUCB"]
 
@@ -36,16 +36,17 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class KLUCB(SampleMeanPolicy):
-    r"""Play the arm with the largest q that satisfies N kl(mean, q) <= log t.
+    r"""Play the arm with the largest mean q that is plausible given its rewards, N kl(mean, q) <= log t.
 
-    The bound is at most 1 and tight if a mean is near 0 or 1. For constant means it is asymptotically optimal.
+    The bound never exceeds 1 and is tight for means near 0 or 1. For constant means it is asymptotically optimal. It
+    never forgets.
 
     Parameters
     ----------
     loglog
-        The paper's c in log t + c log log t, at least 0. Its theory uses 3, its experiments 0.
+        The paper's c in log t + c log log t, at least 0. The theory uses 3, the experiments 0.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -61,7 +62,7 @@ class KLUCB(SampleMeanPolicy):
 
     .. math:: \mathrm{kl}(p, q) = p \log \frac{p}{q} + (1 - p) \log \frac{1 - p}{1 - q}
 
-    Cost of a step: O(K), with one root search per arm.
+    Cost per step: O(K), with one root finding per arm.
 
     References
     ----------
@@ -77,7 +78,7 @@ class KLUCB(SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, loglog=number("loglog", self.loglog, 0.0, math.inf))
+        set_fields(self, loglog=number("loglog", self.loglog, 0.0, math.inf))
 
     def params(self, arms: int) -> Params:
         return Params(self.loglog)

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.errors import integer, keep, number
 from dynabandit.policies import forced_exploration, ucb
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["MUCB"]
 
@@ -55,26 +55,26 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class MUCB(HorizonTuned, SampleMeanPolicy):
-    r"""Monitored UCB: all arms restart when the sums of the two halves of an arm's latest rewards differ by too much.
+    r"""Monitored UCB: all arms restart when the two halves of an arm's latest rewards differ too much.
 
-    So that arms with low scores are monitored too, each arm is played in turn at regular steps.
+    Arms are also played in turn at regular times, so that arms with small means are monitored too.
 
     Parameters
     ----------
     window
-        The paper's w, an even number of an arm's own plays. The paper's experiments use 800.
+        The paper's w, an even number of an arm's own plays; 800 in the experiments of the paper.
     threshold
         The paper's b, at least 0; by default sqrt(w / 2 log(2 K T^2)).
     exploration
-        The paper's gamma, the share of forced exploration in [0, 1]; by default
-        sqrt(changes K (2 b + 3 sqrt(w)) / (2 T)), and 1 at most.
+        The paper's gamma, the share of forced exploration in [0, 1]; by default sqrt(changes K (2 b + 3 sqrt(w)) / (2
+        T)), at most 1.
     changes
-        How many changes are expected; by default a simulation counts how often the best arm changes on its path; 1
-        does not use this knowledge.
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        How many steps there will be, T; a simulation uses its own.
+        T, the expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class MUCB(HorizonTuned, SampleMeanPolicy):
 
     .. math:: \bar{x} + \sqrt{\frac{2 \log \tau}{N}}
 
-    Cost of a step: O(K); memory: O(K w).
+    Cost per step: O(K); memory: O(K w).
 
     References
     ----------
@@ -114,11 +114,11 @@ class MUCB(HorizonTuned, SampleMeanPolicy):
         window = integer("window", self.window, 2, LARGEST_STEP)
         if window % 2:
             raise ValueError(f"window must be an even number of at least 2, got {self.window!r}")
-        keep(self, window=window)
+        set_fields(self, window=window)
         if self.threshold is not None:
-            keep(self, threshold=number("threshold", self.threshold, 0.0, math.inf))
+            set_fields(self, threshold=number("threshold", self.threshold, 0.0, math.inf))
         if self.exploration is not None:
-            keep(self, exploration=number("exploration", self.exploration, 0.0, 1.0))
+            set_fields(self, exploration=number("exploration", self.exploration, 0.0, 1.0))
 
     def _follows_from_changes(self) -> bool:
         return self.exploration is None

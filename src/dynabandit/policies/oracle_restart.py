@@ -1,15 +1,15 @@
-"""The oracle policy of change detection: each arm restarts at the step at which its mean changes."""
+"""An oracle policy for change detection: each arm restarts at the step at which its mean changes."""
 
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep, number, unknown
 from dynabandit.estimators import sample_mean
 from dynabandit.policies import kl_index
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.validation import number, set_fields, unknown
 
 __all__ = ["OracleRestart"]
 
@@ -58,19 +58,20 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class OracleRestart(SampleMeanPolicy):
-    r"""KL-UCB or UCB that is told when an arm's mean changes and restarts that arm at once; for simulations only.
+    r"""An oracle policy: KL-UCB or UCB that is given each change of a mean and forgets that arm at once.
 
-    Its remaining regret is that of learning the new means; a policy that has to detect the changes can hardly do
-    better. If means drift at every step it would restart at every step; `tolerance` ignores small changes.
+    Its regret is that of learning the new means; a policy that has to detect the changes cannot be expected to do
+    better. If means drift at every step, it would restart all the time; `tolerance` ignores small changes. Only
+    simulations can run it.
 
     Parameters
     ----------
     index
-        ``"kl-ucb"`` or ``"ucb"``, with t counted from the arm's own restart.
+        ``"kl-ucb"`` or ``"ucb"``, with t counted from the restart of the arm.
     tolerance
-        How far a mean may move from its value at the arm's restart before the arm restarts, in [0, 1].
+        The largest change of a mean since the restart of its arm that causes no new restart, in [0, 1].
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -86,12 +87,12 @@ class OracleRestart(SampleMeanPolicy):
 
     .. math:: \max \left\{ q : N \, \mathrm{kl}(\bar{x}, q) \leq \log t \right\}
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------
     The oracle of the experiments of Besson, Kaufmann, Maillard & Seznec (2022), JMLR 23, which restarts all arms; here
-    an arm whose mean does not change keeps its rewards.
+    an arm whose mean is constant keeps its rewards.
     """
 
     name = "oracle-restart"
@@ -107,7 +108,7 @@ class OracleRestart(SampleMeanPolicy):
         super().__post_init__()
         if self.index not in INDICES:
             raise unknown("index", self.index, INDICES)
-        keep(self, index=str(self.index), tolerance=number("tolerance", self.tolerance, 0.0, 1.0))
+        set_fields(self, index=str(self.index), tolerance=number("tolerance", self.tolerance, 0.0, 1.0))
 
     def params(self, arms: int) -> Params:
         return Params(self.tolerance, self.index == "ucb")

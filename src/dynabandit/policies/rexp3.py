@@ -1,16 +1,16 @@
-"""Rexp3: exponential weights that restart after each batch."""
+"""Rexp3: exponential weights that restart in batches."""
 
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import integer, keep, number
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.exp3_s import gumbel, probability
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["Rexp3"]
 
@@ -65,30 +65,32 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Rexp3(HorizonTuned, SampleMeanPolicy):
-    r"""Rexp3: draw an arm with exponential weights, and reset the weights at the end of each batch.
+    r"""Rexp3: draw an arm from exponential weights, which are reset at the end of each batch.
 
-    Its bound holds if the total variation of the means is within a budget, whether they change abruptly or slowly. A
-    reward is divided by the probability of its arm when it is learned. In a simulation that is the probability of the
-    decision; in a `Bandit`, late rewards are divided by the current probability. Batches count rewards. If arms of a
-    `Bandit` change, probabilities are correct only from the next batch on: use another policy then.
+    Its bound holds for all environments whose total variation of means is within a budget, with abrupt or slow changes.
+    A reward is weighted by the probability of its arm when it is learned, which in a simulation is the probability of
+    the decision; in a `Bandit`, late rewards are weighted by later probabilities. Batches count rewards. If arms of a
+    `Bandit` are added or removed, probabilities are only correct again after the batch; use another policy in that
+    case.
 
     Parameters
     ----------
     exploration
-        The paper's gamma, in (0, 1]: the uniform part of each decision. By default
-        sqrt(K log K / ((e - 1) batch)), as in the paper.
+        The paper's gamma, in (0, 1]: the probability of a uniformly random decision; by default sqrt(K log K / ((e - 1)
+        batch)), as in the paper.
     batch
-        The number of rewards of all arms between two restarts. By default, as in the paper,
-        (K log K)^(1/3) (T / V)^(2/3) for T steps and a budget V.
+        The number of rewards of all arms between two restarts; by default (K log K)^(1/3) (T / V)^(2/3) for T steps and
+        a budget V, as in the paper.
     variation
         V, the sum over steps of the largest change of a mean, positive.
     changes
-        Without `variation`, V is how often the best arm is expected to change, a bound of the variation if means are
-        constant in between. By default a simulation counts it on its path; 1 does not use this knowledge.
+        Used as V if `variation` is not given: the expected number of changes of the best arm, which bounds the
+        variation if means are constant between changes. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        T, how many steps are expected; a simulation uses its own.
+        T, the expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -98,13 +100,13 @@ class Rexp3(HorizonTuned, SampleMeanPolicy):
 
     Notes
     -----
-    With weights v, all 1 at the start of a batch:
+    With weights v, which are 1 at the start of a batch:
 
     .. math:: p_a = (1 - \gamma) \frac{v_a}{\sum_b v_b} + \frac{\gamma}{K}
 
     .. math:: v_a \leftarrow v_a \exp\left( \frac{\gamma}{K} \frac{y}{p_a} 1[\text{played}] \right)
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------
@@ -124,11 +126,11 @@ class Rexp3(HorizonTuned, SampleMeanPolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.exploration is not None:
-            keep(self, exploration=number("exploration", self.exploration, 0.0, 1.0, open_low=True))
+            set_fields(self, exploration=number("exploration", self.exploration, 0.0, 1.0, open_low=True))
         if self.batch is not None:
-            keep(self, batch=integer("batch", self.batch, 1))
+            set_fields(self, batch=integer("batch", self.batch, 1))
         if self.variation is not None:
-            keep(self, variation=number("variation", self.variation, 0.0, math.inf, open_low=True))
+            set_fields(self, variation=number("variation", self.variation, 0.0, math.inf, open_low=True))
 
     def _follows_from_changes(self) -> bool:
         return self.batch is None and self.variation is None

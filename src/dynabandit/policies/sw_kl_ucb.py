@@ -1,4 +1,4 @@
-"""SW-KL-UCB: the Kullback-Leibler index on the latest rewards."""
+"""SW-KL-UCB: the Kullback-Leibler index on a sliding window of rewards."""
 
 import math
 from dataclasses import dataclass
@@ -41,21 +41,21 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SWKLUCB(WindowTuned, SampleMeanPolicy):
-    r"""KL-UCB on a sliding window of the latest rewards.
+    r"""KL-UCB on a sliding window: only the latest rewards count.
 
-    The window contains the latest rewards of all arms together, as in `SWUCB`.
+    The window moves with the rewards of all arms, as in `SWUCB`.
 
     Parameters
     ----------
     window
-        The number of latest rewards of all arms; by default 2 sqrt(horizon log(horizon) / changes).
+        The window length in rewards of all arms; by default 2 sqrt(horizon log(horizon) / changes).
     changes
-        How often the best arm is expected to change; by default a simulation counts it on its path; 1 does not
-        use this knowledge.
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        How many steps the changes are expected in; a simulation uses its own.
+        The expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class SWKLUCB(WindowTuned, SampleMeanPolicy):
 
     .. math:: \max \left\{ q : N_t(a) \, \mathrm{kl}(\bar{x}_t(a), q) \leq \log \min(t, W) \right\}
 
-    Cost of a step: O(K), with one root search per arm; memory: O(K + W).
+    Cost per step: O(K), with one root finding per arm; memory: O(K + W).
 
     References
     ----------

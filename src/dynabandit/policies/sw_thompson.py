@@ -1,4 +1,4 @@
-"""SW-TS: Thompson sampling on the latest rewards."""
+"""SW-TS: Thompson sampling on a sliding window of rewards."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -36,23 +36,24 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 class SWTS(WindowTuned, thompson.TS):
     r"""Sliding-window Thompson sampling: only the latest rewards count.
 
-    The window contains the latest rewards of all arms together, as in `SWUCB`; an arm without a reward in it is drawn
-    from its prior. The cost of a step does not depend on the length of the window.
+    The window moves with the rewards of all arms, as in `SWUCB`. An arm without a reward in the window is drawn from
+    its prior.
 
     Parameters
     ----------
     window
-        The number of latest rewards of all arms. By default the rule of SW-UCB, 2 sqrt(T log T / Y) for T steps and Y
-        changes: up to the logarithm, the order of the paper's bound for abrupt changes.
+        The window length in rewards of all arms. The default is the rule of SW-UCB, 2 sqrt(T log T / Y) for T steps and
+        Y changes, which has the order of the paper's bound for abrupt changes up to the logarithm.
     changes
-        Y, how often the best arm is expected to change; by default a simulation counts it on its path; 1 does not
-        use this knowledge.
+        Y, the expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        T, how many steps are expected; a simulation uses its own.
+        T, the expected number of steps; a simulation uses its own horizon.
     prior
-        The Beta prior of every arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default not at all, since the prior allows a choice at the first step.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -66,7 +67,7 @@ class SWTS(WindowTuned, thompson.TS):
 
     .. math:: \theta \sim \mathrm{Beta}(a + S_W, \; b + F_W)
 
-    Cost of a step: O(K) for every W; memory: O(K + W).
+    Cost per step: O(K), independent of W; memory: O(K + W).
 
     References
     ----------
@@ -85,7 +86,7 @@ class SWTS(WindowTuned, thompson.TS):
         return Params(Prior(*self.prior), self._window())
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        """Return the posterior of an arm; its effective size is a + b, the prior included."""
+        """Read the posterior of an arm; its effective size is a + b, the prior included."""
         a = self.prior[0] + float(column[thompson.TOTAL])
         b = self.prior[1] + float(column[thompson.PLAYS]) - float(column[thompson.TOTAL])
         return beta_belief(a, b, forgetting=1.0)

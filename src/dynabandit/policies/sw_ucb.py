@@ -1,4 +1,4 @@
-"""SW-UCB: upper confidence bounds from the latest rewards."""
+"""SW-UCB: upper confidence bounds on a sliding window of rewards."""
 
 import math
 from dataclasses import dataclass
@@ -61,20 +61,21 @@ def retract_reward(state: PolicyState, arm: int, value: float) -> None:
 class SWUCB(WindowTuned, SampleMeanPolicy):
     r"""Sliding-window UCB: only the latest rewards count.
 
-    The window contains the latest rewards of all arms together. In a simulation every step has a reward; in a `Bandit`,
-    a choice whose reward has not arrived does not move the window. The cost of a step does not depend on the window.
+    The window moves with the rewards of all arms. In a simulation each step has a reward; in a `Bandit`, a decision
+    whose reward has not arrived yet does not move it. A baseline of the literature; with many arms it explores too
+    much.
 
     Parameters
     ----------
     window
-        The number of latest rewards of all arms; by default 2 sqrt(horizon log(horizon) / changes).
+        The window length in rewards of all arms; by default 2 sqrt(horizon log(horizon) / changes).
     changes
-        How often the best arm is expected to change; by default a simulation counts it on its path, which a
-        real user cannot; 1 does not use this knowledge.
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
     horizon
-        How many steps the changes are expected in; a simulation uses its own.
+        The expected number of steps; a simulation uses its own horizon.
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -88,7 +89,7 @@ class SWUCB(WindowTuned, SampleMeanPolicy):
 
     .. math:: \bar{x}_t(a) + \sqrt{\frac{0.6 \, \log \min(t, W)}{N_t(a)}}
 
-    Cost of a step: O(K) for every W; memory: O(K + W).
+    Cost per step: O(K), independent of W; memory: O(K + W).
 
     References
     ----------

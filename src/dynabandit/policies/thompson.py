@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.errors import keep
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.validation import set_fields
 
 __all__ = ["OTS", "PLAYS", "TOTAL", "TS", "posterior"]
 
@@ -29,14 +29,17 @@ def posterior(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[fl
 
 @dataclass(frozen=True, kw_only=True)
 class TS(SampleMeanPolicy):
-    r"""Thompson sampling: draw a mean for each arm from its posterior and play the arm with the largest draw.
+    r"""Thompson sampling: draw a mean for each arm from its Beta posterior and play the arm with the largest draw.
+
+    A baseline for constant means. It never forgets, so it reacts slowly to changes.
 
     Parameters
     ----------
     prior
-        The Beta prior of every arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default not at all, since the prior allows a choice at the first step.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -50,7 +53,7 @@ class TS(SampleMeanPolicy):
 
     .. math:: \theta \sim \mathrm{Beta}(a + S, \; b + F)
 
-    Cost of a step: O(K); with many arms, only those that can have the largest draw are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------
@@ -69,7 +72,7 @@ class TS(SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        keep(self, prior=checked_prior(self.prior))
+        set_fields(self, prior=checked_prior(self.prior))
 
     def params(self, arms: int) -> Any:
         return Params(Prior(*self.prior))
@@ -77,14 +80,17 @@ class TS(SampleMeanPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class OTS(TS):
-    r"""Optimistic Thompson sampling: a draw below the posterior mean is replaced by that mean.
+    r"""Optimistic Thompson sampling: a draw below the posterior mean is replaced by the posterior mean.
+
+    It explores slightly less than `TS`. Use it if means are constant; it never forgets.
 
     Parameters
     ----------
     prior
-        The Beta prior of every arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of positive numbers.
     burn_in
-        How often each arm is played at first; by default not at all, since the prior allows a choice at the first step.
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
 
     Examples
     --------
@@ -99,7 +105,7 @@ class OTS(TS):
     .. math:: \max\left( \theta, \; \frac{a + S}{a + b + S + F} \right), \quad \theta \sim \mathrm{Beta}(a + S, \; b +
         F)
 
-    Cost of a step: O(K); with many arms, only those that can have the largest draw are drawn.
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
     ----------

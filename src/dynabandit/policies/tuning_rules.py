@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.errors import integer, keep, number
 from dynabandit.policies import reward_window
 from dynabandit.policies.base import Policy
+from dynabandit.validation import integer, number, set_fields
 
 __all__ = ["DiscountTuned", "HorizonTuned", "WindowTuned", "discount_for", "window_for"]
 
@@ -36,9 +36,9 @@ class HorizonTuned(Policy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.changes is not None:
-            keep(self, changes=integer("changes", self.changes, 1, LARGEST_STEP))
+            set_fields(self, changes=integer("changes", self.changes, 1, LARGEST_STEP))
         if self.horizon is not None:
-            keep(self, horizon=integer("horizon", self.horizon, 1, LARGEST_STEP))
+            set_fields(self, horizon=integer("horizon", self.horizon, 1, LARGEST_STEP))
 
     def _follows_from_changes(self) -> bool:
         """Whether a parameter that follows from the number of changes is not given."""
@@ -77,7 +77,7 @@ class DiscountTuned(HorizonTuned):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.discount is not None:
-            keep(self, discount=number("discount", self.discount, 0.0, 1.0, open_low=True))
+            set_fields(self, discount=number("discount", self.discount, 0.0, 1.0, open_low=True))
 
     def _follows_from_changes(self) -> bool:
         return self.discount is None
@@ -95,7 +95,7 @@ class WindowTuned(HorizonTuned):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.window is not None:
-            keep(self, window=integer("window", self.window, 1, LARGEST_STEP))
+            set_fields(self, window=integer("window", self.window, 1, LARGEST_STEP))
 
     def _follows_from_changes(self) -> bool:
         return self.window is None

@@ -52,10 +52,12 @@ def observe(state: PolicyState, arm: int, value: float) -> Sums:
 class UCB(SampleMeanPolicy):
     r"""Play the arm with the largest upper confidence bound, mean + sqrt(2 log t / N).
 
+    A baseline for constant means. It never forgets, so it reacts slowly to changes.
+
     Parameters
     ----------
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -69,7 +71,7 @@ class UCB(SampleMeanPolicy):
 
     .. math:: \bar{x} + \sqrt{\frac{2 \log t}{N}}
 
-    Cost of a step: O(K).
+    Cost per step: O(K).
 
     References
     ----------

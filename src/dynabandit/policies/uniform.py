@@ -13,10 +13,12 @@ __all__ = ["Uniform"]
 class Uniform(SampleMeanPolicy):
     """Play a random arm, each with the same probability.
 
+    A reference: the regret of a policy should be smaller.
+
     Parameters
     ----------
     burn_in
-        How often each arm is played at first.
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -26,11 +28,11 @@ class Uniform(SampleMeanPolicy):
 
     Notes
     -----
-    Cost of a step: O(log K).
+    Cost per step: O(log K).
 
     References
     ----------
-    A baseline: a useful policy has less regret.
+    None; it is the usual lower reference of experiments.
     """
 
     name = "uniform"

@@ -3,13 +3,11 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from dynabandit.errors import extra
+from dynabandit.extras import import_extra
 from dynabandit.report import drawing
 from dynabandit.report.figures import Figure
 
@@ -58,21 +56,6 @@ def _files(folder: Path, stem: str) -> list[str]:
 
 def _source(figure: Figure) -> str:
     """Return a hash of everything that a drawing depends on."""
-    digest = hashlib.sha256(Path(drawing.__file__).read_bytes())
-    digest.update(extra("matplotlib", "lab").__version__.encode())
-    _add(digest, figure)
-    return digest.hexdigest()
-
-
-def _add(digest: Any, value: Any) -> None:
-    """Add a nested value to a hash, with types and lengths, so that different values differ."""
-    if is_dataclass(value):
-        _add(digest, (type(value).__name__, *((one.name, getattr(value, one.name)) for one in fields(value))))
-    elif isinstance(value, np.ndarray):
-        digest.update(f"array {value.dtype} {value.shape} ".encode() + value.tobytes())
-    elif isinstance(value, (tuple, list)):
-        digest.update(f"{len(value)} of ".encode())
-        for one in value:
-            _add(digest, one)
-    else:
-        digest.update(f"{value!r} ".encode())
+    values = json.dumps(asdict(figure), default=lambda value: [str(value.dtype), value.tolist()])
+    parts = Path(drawing.__file__).read_bytes(), import_extra("matplotlib", "lab").__version__.encode(), values.encode()
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()

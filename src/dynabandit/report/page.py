@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dynabandit.errors import extra
+from dynabandit.extras import import_extra
 from dynabandit.report import tables
 from dynabandit.report.charts import chart
 from dynabandit.report.figures import Figure, groups, make_figures
@@ -64,7 +64,7 @@ def _drawn(figure: Figure, picture: Path, rows: list[dict[str, Any]]) -> Drawn:
 
 def render(template: Path, folder: Path, results: Results, context: dict[str, Any], style: str = "") -> Path:
     """Write ``report.html`` from a template, which may extend those of this package; `style` is additional CSS."""
-    jinja2, plotly = extra("jinja2", "lab"), extra("plotly.offline", "lab")
+    jinja2, plotly = import_extra("jinja2", "lab"), import_extra("plotly.offline", "lab")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([template.parent, TEMPLATES]),
         autoescape=True,

@@ -1,7 +1,7 @@
 """The decision service: decisions over HTTP that survive crashes, duplicates and delay."""
 
-from dynabandit.errors import extra
+from dynabandit.extras import import_extra
 
-extra("msgspec", "serve")  # every part of it needs this one
+import_extra("starlette", "serve")  # installed only by this extra; msgspec also comes with `lab`
 
 __all__ = ()

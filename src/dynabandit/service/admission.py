@@ -19,14 +19,9 @@ class AdmissionControl:
     disk many requests share a commit, and refusing some of them helps nobody. Changes, such as pausing an arm, are
     admitted when decisions and rewards no longer are, so that an operator can act under overload.
 
-    Parameters
-    ----------
-    max_requests
-        How many requests may wait; twice as many if the others are changes.
-    is_crowded
-        Returns whether requests wait for each other, which is longer than the disk alone makes them wait.
-    max_events
-        How many events they may bring together. A larger request is admitted when nothing waits.
+    At most `max_requests` requests may wait, with at most `max_events` events together; twice as many if the others are
+    changes. A request with more events is admitted when nothing waits. `is_crowded` returns whether requests wait for
+    each other, which is longer than the disk alone makes them wait.
 
     Examples
     --------

@@ -46,7 +46,7 @@ class Decide(Struct, forbid_unknown_fields=True):
 
 
 class Decision(Struct):
-    """One decision: the arm to play, and the id under which its reward is told."""
+    """One decision: the arm to play, and the id to send its reward to."""
 
     decision: str
     arm: str
@@ -54,7 +54,7 @@ class Decision(Struct):
 
 
 class Decisions(Struct):
-    """The decisions that were asked for."""
+    """The requested decisions."""
 
     decisions: list[Decision]
 
@@ -73,20 +73,20 @@ class Rewarded(Struct):
 
 
 class GivenReward(Struct, forbid_unknown_fields=True):
-    """A reward and the decision that it is for."""
+    """A reward and its decision."""
 
     decision: Annotated[str, Meta(max_length=64)]
     reward: UnitReward
 
 
 class Rewards(Struct, forbid_unknown_fields=True):
-    """Many rewards at once."""
+    """Several rewards."""
 
     rewards: Annotated[list[GivenReward], Meta(min_length=1, max_length=MAX_REWARDS)]
 
 
 class RewardResult(Struct, omit_defaults=True):
-    """What became of one of many rewards; `status` is what a call of its own would have got."""
+    """The result of one of several rewards; `status` is that of a request with this reward alone."""
 
     decision: str
     status: int
@@ -94,7 +94,7 @@ class RewardResult(Struct, omit_defaults=True):
 
 
 class RewardResults(Struct):
-    """What became of each reward, in their order."""
+    """The result of each reward, in the order of the request."""
 
     results: list[RewardResult]
 
@@ -106,7 +106,7 @@ class AddArm(Struct, forbid_unknown_fields=True):
 
 
 class ChangeArm(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What to change about an arm; what is not named stays as it is."""
+    """The changes of an arm; fields that are missing or null do not change."""
 
     paused: bool | None = None
     retired: Literal[True] | None = None
@@ -115,14 +115,14 @@ class ChangeArm(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class SetPolicy(Struct, forbid_unknown_fields=True):
-    """A policy to go on with."""
+    """The policy to continue with."""
 
     policy: Policy
     parameters: Parameters = {}
 
 
 class PreviewPolicy(Struct, forbid_unknown_fields=True):
-    """A policy to try without going on with it."""
+    """A policy to preview."""
 
     policy: Policy
     parameters: Parameters = {}
@@ -130,7 +130,7 @@ class PreviewPolicy(Struct, forbid_unknown_fields=True):
 
 
 class PreviewArm(Struct):
-    """What a policy that was tried believes about an arm, and how likely the next decision takes it.
+    """What a previewed policy estimates for an arm, and the probability that the next decision chooses it.
 
     `propensity` is that of the policy that was tried, `current_propensity` that of the one that decides now.
     """
@@ -146,7 +146,7 @@ class PreviewArm(Struct):
 
 
 class Preview(Struct):
-    """What another policy would do after event `sequence`, warmed by the rewards so far; nothing was changed."""
+    """What another policy that has learned all rewards would do after event `sequence`; nothing was changed."""
 
     policy: str
     parameters: dict[str, Any]
@@ -159,19 +159,19 @@ class Preview(Struct):
 
 
 class Changed(Struct):
-    """A change that holds from event `sequence` on."""
+    """The sequence number of the event from which a change holds."""
 
     sequence: int
 
 
 class Ready(Struct):
-    """Whether the service can do its work."""
+    """Whether the service is live or ready."""
 
     status: Literal["live", "ready"]
 
 
 class ArmState(Struct):
-    """What a bandit knows about an arm; no mean before the first reward."""
+    """What a bandit has learned about an arm; `mean` is null before the first reward."""
 
     arm: str
     mean: float | None
@@ -187,7 +187,7 @@ class ArmState(Struct):
 
 
 class BanditState(Struct):
-    """A bandit as it is after event `sequence`."""
+    """The state of a bandit after event `sequence`."""
 
     name: str
     id: str
@@ -211,14 +211,14 @@ class BanditSummary(Struct):
 
 
 class BanditList(Struct):
-    """All bandits; `next` continues a list that is longer than a page."""
+    """A page of bandits; `next` is the value of `after` for the next page, or null."""
 
     bandits: list[BanditSummary]
     next: str | None
 
 
 class Event(Struct, omit_defaults=True):
-    """One line of a bandit's log; `sequence` gives the order, the times are for people."""
+    """An event of a bandit; events are ordered by `sequence`, not by their times."""
 
     sequence: int
     kind: Literal["create", "decision", "reward", "close", "arm", "policy", "delete"]
@@ -233,13 +233,13 @@ class Event(Struct, omit_defaults=True):
 
 
 class Events(Struct):
-    """A page of the log; ask again `after` the last sequence for the next one, until a page is empty."""
+    """A page of events; request the next one with `after` the last sequence, until a page is empty."""
 
     events: list[Event]
 
 
 class Exported(Struct):
-    """One decision for off-policy evaluation; `closed` where the window ended before a reward came."""
+    """One decision for off-policy evaluation; `closed` if its window ended before a reward came."""
 
     step: int
     decision: str
@@ -252,7 +252,7 @@ class Exported(Struct):
 
 
 class Deleted(Struct):
-    """A bandit that is gone."""
+    """A deleted bandit."""
 
     name: str
     id: str
@@ -260,6 +260,6 @@ class Deleted(Struct):
 
 
 class Problem(Struct):
-    """Why a call was refused."""
+    """Why a request was refused."""
 
     problem: str

@@ -11,12 +11,8 @@ class Clock:
 
     Reward windows are measured on it, so no window ends while no process runs.
 
-    Parameters
-    ----------
-    monotonic
-        Returns seconds that never go back.
-    wall
-        Returns the seconds since 1970 that are written beside each event. Nothing is computed from them.
+    `monotonic` returns seconds that never go back. `wall` returns the seconds since 1970 that are written beside each
+    event; nothing is computed from them.
 
     Examples
     --------

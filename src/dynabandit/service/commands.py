@@ -15,7 +15,6 @@ import structlog
 import typer
 
 from dynabandit.bandit import Bandit
-from dynabandit.errors import number
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.domain.warm_start import compile_policy
 from dynabandit.service.errors import StoreError
@@ -27,11 +26,12 @@ from dynabandit.service.logging_setup import configure_logging
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.verify import verify as verify_store
+from dynabandit.validation import number
 
 __all__ = ["app"]
 
 DEFAULT_STORE = "sqlite:///dynabandit.db"
-SWITCH_SECONDS = 0.0005  # the writer's thread must not wait long for its turn
+SWITCH_SECONDS = 0.0005  # so that the writer's thread does not wait long for the interpreter's lock
 StoreOption = Annotated[str, typer.Option(help="sqlite:///file or postgresql://...")]
 
 app = typer.Typer(help="Decisions over HTTP.", no_args_is_help=True)
@@ -58,7 +58,7 @@ def serve(
     """Serve decisions over HTTP until stopped."""
     configure_logging()
     try:
-        number("--patience", patience, 0.1, math.inf)  # a range of options lets NaN and infinity through
+        number("--patience", patience, 0.1, math.inf)  # typer's range accepts NaN and infinity
     except ValueError as error:
         _refuse(str(error))
     _check_address(host, port)
@@ -87,7 +87,7 @@ def create_key(
     store: StoreOption = DEFAULT_STORE,
     note: Annotated[str, typer.Option(help="Who has it.")] = "",
 ) -> None:
-    """Create an API key and show it, this once."""
+    """Create an API key and show it; it is not shown again."""
     try:
         key, row = new_key(role, note)
         note.encode()
@@ -102,7 +102,10 @@ def create_key(
 
 @keys_app.command("list")
 def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
-    """List the API keys, without their secrets. A line has id, role, whether valid, when it was made, note."""
+    """List the API keys without their secrets.
+
+    One line per key: id, role, state, creation time and note.
+    """
     with _tables(store) as opened:
         keys = opened.api_keys()
     for key in keys:
@@ -113,8 +116,8 @@ def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
 
 @keys_app.command("revoke")
 def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A002 - what users see
-    """Revoke an API key. A running service turns it away within a second or two."""
-    if id.startswith("dyna_"):  # not shown: it may be a secret that is still valid
+    """Revoke an API key. A running service rejects it within two seconds."""
+    if id.startswith("dyna_"):  # not printed: it may be a valid secret
         _refuse("ID must be the first word of a line of dynabandit keys list, not the key itself")
     with _tables(store) as opened:
         found = opened.revoke_key(id, time.time())
@@ -124,7 +127,7 @@ def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A0
 
 @app.command()
 def verify(store: StoreOption = DEFAULT_STORE) -> None:
-    """Replay every log, and say where it differs from the answers. The first difference of each is shown."""
+    """Replay all logs and report the first difference in each."""
     with _tables(store) as opened:
         verdicts = verify_store(opened)
     for one in verdicts:
@@ -146,7 +149,7 @@ def _open(url: str) -> Store:
 
 
 def _compile(policies: Iterable[str]) -> None:
-    """Compile policies now, so that nobody waits for that when a bandit is created."""
+    """Compile policies before the server starts, so that no request waits for it."""
     for name in policies:
         try:
             Bandit(name, ["a", "b"], seed=0)
@@ -156,18 +159,13 @@ def _compile(policies: Iterable[str]) -> None:
         compile_policy(name, {})
 
 
-def _check_exists(url: str) -> None:
-    """A wrong name must not make an empty store."""
-    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
-        _refuse(f"store {url} does not exist; name one with --store, or let dynabandit serve make it")
-
-
 @contextlib.contextmanager
 def _tables(url: str, new: bool = False) -> Iterator[Store]:
-    """A store with its tables, beside a service that may be running on it; `new` where it may be made now."""
+    """Open a store, which a service may be using; with `new` it is created if it does not exist."""
+    if not new and url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
+        _open(url).close()  # a URL that is wrong in itself has its own message
+        _refuse(f"store {url} does not exist; name one with --store, or let dynabandit serve make it")
     with contextlib.closing(_open(url)) as opened:
-        if not new:
-            _check_exists(url)
         try:
             opened.create_tables()
             yield opened
@@ -176,12 +174,12 @@ def _tables(url: str, new: bool = False) -> Iterator[Store]:
 
 
 def _check_address(host: str, port: int) -> None:
-    """Say what is wrong with an address before anything is opened."""
+    """Report a wrong address before the store is opened."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, kind, protocol, _, address in found:
             with socket.socket(family, kind, protocol) as probe:
-                if os.name == "posix":  # a port that was in use a moment ago is free, as the server will see it
+                if os.name == "posix":  # as the server does: a port that was just closed is free
                     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(address)
                 probe.listen()
@@ -193,7 +191,7 @@ def _check_address(host: str, port: int) -> None:
 
 
 def _refuse(problem: str) -> NoReturn:
-    """End because of what was typed."""
+    """End because of a wrong argument."""
     _fail(problem, code=2)
 
 

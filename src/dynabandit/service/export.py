@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from dynabandit.service.api_types import Event, Events, Exported
+from dynabandit.service.api_types import Event, Exported
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.events import CLOSE, DECISION, EventRow, api_event
 from dynabandit.service.domain.names import decision_id, public_id
@@ -24,61 +24,37 @@ PIECE_ROWS = 1_000  # only one piece of the export is in memory
 PIECE_SECONDS = 0.5  # then another export has its turn
 MAX_DRAWS = 20_000_000  # per decision, times arms: the default for the largest bandit, which takes a second or two
 Item = TypeVar("Item")
+IsWanted = Callable[[], bool]
 
 
-def _always() -> bool:
-    return True
-
-
-def _while_wanted(items: Iterable[Item], is_wanted: Callable[[], bool]) -> Iterator[Item]:
+def _while_wanted(items: Iterable[Item], is_wanted: IsWanted) -> Iterator[Item]:
     for item in items:
         if not is_wanted():
             raise StreamInterruptedError
         yield item
 
 
-def check_draws(store: Store, name: str, id: str | None, draws: int) -> None:  # noqa: A002
-    """Raise an error if the bandit does not exist or has too many arms for this many draws."""
-    arms = len(store.arm_names(store.find_log(name, id)))
+def check_draws(store: Store, number: int, draws: int) -> None:
+    """Raise an error if a bandit has too many arms for this many draws per decision."""
+    arms = len(store.arm_names(number))
     if draws * arms > MAX_DRAWS:
         raise InvalidValueError(f"draws must be at most {MAX_DRAWS // arms} with {arms} arms, got {draws}")
 
 
-def page_of_events(
-    store: Store,
-    name: str,
-    id: str | None,  # noqa: A002
-    after: int,
-    limit: int,
-    kinds: Sequence[str] = (),
-) -> Events:
+def page_of_events(store: Store, number: int, after: int, limit: int, kinds: Sequence[str] = ()) -> list[Event]:
     """Return a page of the events after a sequence number."""
-    number = store.find_log(name, id)
-    return Events(_api_events(store, number, store.events(number, after, limit, kinds)))
-
-
-def _api_events(store: Store, number: int, events: list[EventRow]) -> list[Event]:
     names = store.arm_names(number)
-    return [api_event(event, names) for event in events]
+    return [api_event(event, names) for event in store.events(number, after, limit, kinds)]
 
 
-def event_lines(
-    store: Store,
-    name: str,
-    id: str | None,  # noqa: A002
-    after: int,
-    kinds: Sequence[str] = (),
-) -> Iterator[bytes]:
+def event_lines(store: Store, number: int, after: int, kinds: Sequence[str] = ()) -> Iterator[bytes]:
     """Return the events after a sequence number as NDJSON."""
-    number = store.find_log(name, id)
-    while page := store.events(number, after, PIECE_ROWS, kinds):
-        yield msgspec.json.Encoder().encode_lines(_api_events(store, number, page))
+    while page := page_of_events(store, number, after, PIECE_ROWS, kinds):
+        yield msgspec.json.Encoder().encode_lines(page)
         after = page[-1].sequence
 
 
-def decisions(
-    store: Store, number: int, draws: int, is_wanted: Callable[[], bool] = _always
-) -> Iterator[list[Exported]]:
+def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambda: True) -> Iterator[list[Exported]]:
     """Replay a log and return its decisions in pieces; a piece may be empty, because each takes a limited time.
 
     When `is_wanted` returns false the replay ends with `StreamInterruptedError`.
@@ -117,15 +93,9 @@ def _with_rewards(store: Store, number: int, piece: list[tuple[EventRow, str, fl
     return found
 
 
-def decision_lines(
-    store: Store,
-    name: str,
-    id: str | None,  # noqa: A002
-    draws: int,
-    is_wanted: Callable[[], bool] = _always,
-) -> Iterator[bytes]:
+def decision_lines(store: Store, number: int, draws: int, is_wanted: IsWanted = lambda: True) -> Iterator[bytes]:
     """Return the decisions as NDJSON."""
-    for piece in decisions(store, store.find_log(name, id), draws, is_wanted):
+    for piece in decisions(store, number, draws, is_wanted):
         yield msgspec.json.Encoder().encode_lines(piece)
 
 
@@ -134,13 +104,7 @@ def has_parquet() -> bool:
     return importlib.util.find_spec("pyarrow") is not None
 
 
-def parquet_pieces(
-    store: Store,
-    name: str,
-    id: str | None,  # noqa: A002
-    draws: int,
-    is_wanted: Callable[[], bool] = _always,
-) -> Iterator[bytes]:
+def parquet_pieces(store: Store, number: int, draws: int, is_wanted: IsWanted = lambda: True) -> Iterator[bytes]:
     """Return the decisions as the pieces of a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -152,7 +116,7 @@ def parquet_pieces(
     schema = pa.schema(list(kinds.items()))
     target = io.BytesIO()
     with pq.ParquetWriter(target, schema) as writer:
-        for piece in decisions(store, store.find_log(name, id), draws, is_wanted):
+        for piece in decisions(store, number, draws, is_wanted):
             if piece:
                 columns = {field: [getattr(one, field) for one in piece] for field in kinds}
                 writer.write_table(pa.table(columns, schema=schema))

@@ -6,8 +6,8 @@ import secrets
 import time
 from collections.abc import Iterable
 
-from dynabandit.errors import unknown
 from dynabandit.service.stores import KeyRow
+from dynabandit.validation import unknown
 
 __all__ = ["ROLES", "Keyring", "new_key"]
 

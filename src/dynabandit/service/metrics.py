@@ -2,14 +2,7 @@
 
 from collections.abc import Sequence
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    disable_created_metrics,
-    generate_latest,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
 from dynabandit.service.domain.events import DECISION, EventRow
 
@@ -27,26 +20,16 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         to = self.registry
-        self.requests = Counter(
-            "dynabandit_requests",
-            "Requests by route and status.",
-            ["method", "route", "status"],
-            registry=to,
-        )
-        self.seconds = Histogram(
-            "dynabandit_request_seconds",
-            "Time to the response, of admitted requests.",
-            ["method", "route"],
-            buckets=SECONDS,
-            registry=to,
-        )
+        by_status, by_route, arm = ["method", "route", "status"], ["method", "route"], ["bandit", "arm"]
+        self.requests = Counter("dynabandit_requests", "Requests by route and status.", by_status, registry=to)
+        text = "Time to the response, of admitted requests."
+        self.seconds = Histogram("dynabandit_request_seconds", text, by_route, buckets=SECONDS, registry=to)
         self.events = Counter("dynabandit_events", "Events that were committed.", ["kind"], registry=to)
         self.commits = Counter("dynabandit_commits", "Commits; each may hold many events.", registry=to)
         self.commit_seconds = Histogram("dynabandit_commit_seconds", "Time of a commit.", buckets=SECONDS, registry=to)
         self.store_failures = Counter("dynabandit_store_failures", "Commits that failed.", registry=to)
         self.waiting = Gauge("dynabandit_waiting", "Requests that wait for the writer.", registry=to)
         self.refused = Counter("dynabandit_turned_away", "Requests answered with 429.", registry=to)
-        arm = ["bandit", "arm"]
         self.decisions = Counter("dynabandit_decisions", "Decisions of each arm.", arm, registry=to)
         self.rewards = Counter("dynabandit_rewards", "Rewards of each arm.", arm, registry=to)
         self.reward_sum = Counter("dynabandit_reward_sum", "Sum of the rewards of each arm.", arm, registry=to)

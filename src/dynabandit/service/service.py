@@ -18,31 +18,20 @@ from dynabandit.service.stores import Store
 from dynabandit.service.thread_pool import BoundedThreadPool
 from dynabandit.service.writer import Writer
 
-__all__ = ["MAX_PREVIEWS", "Service"]
+__all__ = ["MAX_PREVIEWS", "READY_CACHED", "Service"]
 
 MAX_REPLAYS = 16  # running and waiting
 MAX_PREVIEWS = 4  # likewise; every key with the role `read` may ask for them
 READY_TIMEOUT = 2.0  # seconds
 READY_CACHED = 0.5  # seconds
-KEYS_SECONDS = 1.0
 Result = TypeVar("Result")
 
 
 class Service:
     """What HTTP handlers and pages use: `writer` for changes, `read` for the rest.
 
-    Parameters
-    ----------
-    store
-        Where the events are.
-    needs_keys
-        Whether callers must send an API key.
-    clock
-        Measures the reward windows.
-    max_waiting, patience
-        See `Writer`.
-    timer
-        Returns seconds that never go back, for time-outs and maintenance.
+    `clock` measures the reward windows. The keys are read every `key_seconds`, if callers need them. For the other
+    parameters see `Writer`.
     """
 
     def __init__(
@@ -52,6 +41,9 @@ class Service:
         clock: Clock | None = None,
         max_waiting: int = MAX_WAITING,
         patience: float = 5.0,
+        *,
+        maintenance_seconds: float = 1.0,
+        key_seconds: float = 1.0,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self.metrics = Metrics()
@@ -62,12 +54,14 @@ class Service:
         self._store = store
         self._reader = store.reader()
         self._reading = threading.Lock()
-        self.writer = Writer(UnitOfWork(store, clock or Clock()), self.metrics, max_waiting, patience, timer)
+        work = UnitOfWork(store, clock or Clock())
+        self.writer = Writer(work, self.metrics, max_waiting, patience, maintenance_seconds, timer)
         # Long work has its own threads. So have the keys: learning that one was revoked must not wait for anything
         self.replays = BoundedThreadPool("replay", store, threads=2, max_requests=MAX_REPLAYS)
         self.previews = BoundedThreadPool("preview", store, threads=1, max_requests=MAX_PREVIEWS)
         self._exports = ThreadPoolExecutor(2, "dynabandit-export")
         self._key_reader, self._key_thread = store.reader(), ThreadPoolExecutor(1, "dynabandit-keys")
+        self._key_seconds = key_seconds
         self._timer = timer
         self._ready_until, self._ready_failures = 0.0, 0
         self._key_refresher: asyncio.Task[None] | None = None
@@ -100,7 +94,7 @@ class Service:
 
     async def _refresh_keys(self) -> None:
         while True:
-            await asyncio.sleep(KEYS_SECONDS)
+            await asyncio.sleep(self._key_seconds)
             await self._read_keys()
 
     async def _read_keys(self) -> None:

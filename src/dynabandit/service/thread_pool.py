@@ -17,16 +17,7 @@ Result = TypeVar("Result")
 class BoundedThreadPool:
     """Runs functions in threads, each on its own connection to the store.
 
-    Parameters
-    ----------
-    name
-        The name of the threads.
-    store
-        What the functions read.
-    threads
-        How many run at once.
-    max_requests
-        How many requests may use the pool at once, running and waiting.
+    At most `threads` functions run at once, and at most `max_requests` requests use the pool, running and waiting.
     """
 
     def __init__(self, name: str, store: Store, threads: int, max_requests: int) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import queue
 import threading
 import time
@@ -22,46 +23,32 @@ __all__ = ["Writer"]
 MAX_REQUESTS = 256  # per commit
 CROWDED_COMMITS = 3.0  # a request may wait for one commit, be in the next, and be unlucky
 CROWDED_SECONDS = 0.005  # a burst of requests is normal
-MAINTENANCE_SECONDS = 1.0
 SAVE_TIME_SECONDS = 30.0
 ATTEMPTS = 3  # to commit a batch that conflicts with what other processes write
 
 log = structlog.get_logger("dynabandit.service")
 
 
+@dataclasses.dataclass(eq=False, slots=True)
 class _Request:
     """A function to run in the writer's thread, and the future that gets its result."""
 
-    __slots__ = ("abandoned", "alone", "bandits", "events", "future", "names", "run", "started")
-
-    def __init__(
-        self, run: Callable[[UnitOfWork], Any], name: str | None, bandits: Iterable[int], alone: bool, events: int
-    ) -> None:
-        self.run = run
-        self.names = () if name is None else (name,)
-        self.bandits = tuple(bandits)
-        self.alone = alone
-        self.events = events
-        self.started = 0.0
-        self.future: asyncio.Future[Any] | None = None
-        self.abandoned = False
+    run: Callable[[UnitOfWork], Any]
+    name: str | None = None
+    bandits: Iterable[int] = ()
+    alone: bool = False
+    events: int = 1
+    started: float = 0.0
+    future: asyncio.Future[Any] | None = None
+    abandoned: bool = False
 
 
 class Writer:
     """The thread that owns the states of all bandits and the store's connection for writing.
 
-    Parameters
-    ----------
-    work
-        What requests work on.
-    metrics
-        Where it counts.
-    max_waiting
-        How many requests may wait; others are refused, so that no request waits long. See `AdmissionControl`.
-    patience
-        Seconds after which a request that was not committed fails.
-    timer
-        Returns seconds that never go back.
+    At most `max_waiting` requests may wait (see `AdmissionControl`), and one that is not committed within `patience`
+    seconds fails. Every `maintenance_seconds` it closes decisions whose window has ended. `timer` returns seconds
+    that never go back.
     """
 
     def __init__(
@@ -70,6 +57,7 @@ class Writer:
         metrics: Metrics,
         max_waiting: int = MAX_WAITING,
         patience: float = 5.0,
+        maintenance_seconds: float = 1.0,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self._work = work
@@ -79,6 +67,7 @@ class Writer:
         self.admission = AdmissionControl(max_waiting, self._is_crowded)
         self._shortest_commit = RecentMinimum()
         self._patience = patience
+        self._maintenance_seconds = maintenance_seconds
         self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
         self._waiting: dict[_Request, None] = {}  # in order; only the event loop uses it
         self._thread = threading.Thread(target=self._run_thread, name="dynabandit-writer", daemon=True)
@@ -112,27 +101,17 @@ class Writer:
     ) -> "asyncio.Future[Any]":
         """Run a function in the writer's thread; its result, or its error, is there after the commit.
 
-        Parameters
-        ----------
-        run
-            Reads and changes the unit of work; it may run more than once.
-        name, bandits
-            The bandits that it uses, by name or by number.
-        alone
-            Whether it needs its own commit, because it reads the log.
-        events
-            About how many events it adds.
-        change
-            Whether it is admitted when decisions and rewards are refused.
+        `name` or `bandits` (numbers) are the bandits that it uses, `events` is about how many events it adds. A
+        function that reads the log runs `alone`, in its own commit. A `change` is admitted when decisions and rewards
+        are refused. After a conflict with another process the function runs again.
         """
         assert self._loop is not None
         self.admission.enter(events, change)
-        request = _Request(run, name, bandits, alone, events)
-        request.started = self._timer()
-        request.future = self._loop.create_future()
+        future = self._loop.create_future()
+        request = _Request(run, name, bandits, alone, events, self._timer(), future)
         self._waiting[request] = None
         self._queue.put(request)
-        return request.future
+        return future
 
     def _is_crowded(self) -> bool:
         """Whether the oldest request has waited longer than a burst or the disk explain."""
@@ -294,7 +273,7 @@ class Writer:
         """Keep other processes from writing to the bandits, and apply the events that they have written."""
         work = self._work
         numbers = {number for request in requests for number in request.bandits}
-        named = {number for request in requests for name in request.names if (number := work.find(name)) is not None}
+        named = {number for one in requests if one.name is not None and (number := work.find(one.name)) is not None}
         numbers |= named
         self._store.begin(sorted(numbers))
         if (numbers - self._store.alive(numbers)) & (named | work.states.keys()):
@@ -330,7 +309,7 @@ class Writer:
     def _maintain(self) -> None:
         """Close decisions whose window has ended, and save the time of the clock now and then."""
         now = self._timer()
-        self._next_maintenance = now + MAINTENANCE_SECONDS
+        self._next_maintenance = now + self._maintenance_seconds
         try:
             self._prepare()
             if now >= self._next_save:
@@ -364,7 +343,7 @@ class Writer:
 
     def _close_expired(self, number: int) -> None:
         """Close one page of decisions in its own commit; requests are served between two pages."""
-        request = _Request(lambda work: close_expired(work, number), None, [number], alone=True, events=0)
+        request = _Request(lambda work: close_expired(work, number), bandits=[number])
         _, has_more, _ = self._commit([request])[0]
         if has_more is True:
             self._next_maintenance = 0.0

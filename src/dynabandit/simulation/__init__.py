@@ -1,6 +1,7 @@
 """Simulation: policies on environments, over many replications, on CPU threads or a GPU."""
 
-from dynabandit.simulation.api import Simulation, check_horizon, compare, recorded_times, simulate
+from dynabandit.results import Simulation
+from dynabandit.simulation.api import check_horizon, compare, recorded_times, simulate
 from dynabandit.simulation.backends import BackendError, check_backend, is_large
 from dynabandit.simulation.code_versions import code_version, device_version, path_version
 from dynabandit.simulation.compiled import compile_policy, is_compiled

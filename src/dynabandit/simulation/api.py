@@ -1,128 +1,25 @@
 """The public functions `simulate` and `compare`, and their result."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED, stream
 from dynabandit.environments import Environment, environment as make_environment
-from dynabandit.errors import extra, integer, unknown
 from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.results import Simulation
 from dynabandit.simulation import cpu as on_threads
 from dynabandit.simulation.backends import check_backend, cores, takes_gpu
 from dynabandit.simulation.request import Progress, Request
 from dynabandit.simulation.stepper import empty_record
+from dynabandit.validation import integer, unknown
 
-if TYPE_CHECKING:
-    import pandas
-    import polars
-    import xarray
-
-__all__ = ["Simulation", "check_horizon", "compare", "recorded_times", "simulate"]
+__all__ = ["check_horizon", "compare", "recorded_times", "simulate"]
 
 Policies = Policy | str | Iterable[Policy | str] | Mapping[str, Policy | str]
 
 KEPT = ("arms", "rewards")
 DEFAULT_HORIZON = 10_000
-
-
-@dataclass(frozen=True, eq=False)
-class Simulation:
-    """The result of one policy on one environment.
-
-    `regret` is the expected regret, the sum of max_a mu_t(a) - mu_t(a_t); burn-in plays count.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> run = db.simulate("ucb", "case-1", horizon=100, replications=3, times=5)
-    >>> run.times.tolist(), run.regret.shape, run.total_regret.shape
-    ([20, 40, 60, 80, 100], (3, 5), (3,))
-    """
-
-    policy: Policy
-    environment: Environment
-    horizon: int
-    seed: int
-    times: np.ndarray = field(repr=False)
-    """The recorded steps; the last one is the horizon."""
-    regret: np.ndarray = field(repr=False)
-    """Cumulative regret, replications x times."""
-    correct: np.ndarray = field(repr=False)
-    """Share of replications that played a best arm, at each of the times."""
-    correct_by_replication: np.ndarray = field(repr=False)
-    """Whether a best arm was played, replications x times."""
-    arms: np.ndarray | None = field(default=None, repr=False)
-    """Chosen arms, replications x horizon, if requested with ``keep``."""
-    rewards: np.ndarray | None = field(default=None, repr=False)
-    """Rewards, replications x horizon, if requested with ``keep``."""
-    first_replication: int = 0
-    """The number of the first replication; with the seed, it reproduces a part of a long run."""
-
-    @property
-    def total_regret(self) -> np.ndarray:
-        """The regret at the horizon, one number per replication."""
-        return self.regret[:, -1]
-
-    @property
-    def replications(self) -> int:
-        """How many replications there are."""
-        return len(self.regret)
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Return the regret as a pandas data frame, one row per replication and recorded step.
-
-        Examples
-        --------
-        >>> import dynabandit as db
-        >>> db.simulate("ts", "case-1", horizon=100, replications=3, times=5).to_pandas().shape
-        (15, 3)
-        """
-        return extra("pandas", "frames").DataFrame(self._columns())
-
-    def to_polars(self) -> "polars.DataFrame":
-        """Return the regret as a polars data frame, one row per replication and recorded step."""
-        return extra("polars", "frames").DataFrame(self._columns())
-
-    def _columns(self) -> dict[str, np.ndarray]:
-        return {
-            "replication": np.repeat(np.arange(self.replications), len(self.times)),
-            "step": np.tile(self.times, self.replications),
-            "regret": self.regret.ravel(),
-        }
-
-    def to_xarray(self) -> "xarray.Dataset":
-        """Return everything that was recorded as an xarray data set with named axes.
-
-        Examples
-        --------
-        >>> import dynabandit as db
-        >>> data = db.simulate("ts", "case-1", horizon=100, replications=3, times=5).to_xarray()
-        >>> dict(data.regret.sizes)
-        {'replication': 3, 'step': 5}
-        """
-        numbers = np.arange(self.first_replication, self.first_replication + self.replications)
-        coordinates: dict[str, Any] = {"replication": numbers, "step": self.times}
-        variables: dict[str, Any] = {
-            "regret": (("replication", "step"), self.regret),
-            "correct": (("step",), self.correct),
-        }
-        for name, kept in (("arm", self.arms), ("reward", self.rewards)):
-            if kept is not None:
-                coordinates["every_step"] = np.arange(1, self.horizon + 1)
-                variables[name] = (("replication", "every_step"), kept)
-        names = {"policy": self.policy.label, "environment": self.environment.name, "seed": self.seed}
-        return extra("xarray", "frames").Dataset(variables, coords=coordinates, attrs=names)
-
-    def __repr__(self) -> str:
-        plural = "" if self.replications == 1 else "s"
-        return (
-            f"Simulation({self.policy.label} on {self.environment.name}, {self.environment.arms} arms, "
-            f"{self.horizon} steps, {self.replications} replication{plural}: "
-            f"mean total regret {self.total_regret.mean():.4g})"
-        )
 
 
 def simulate(

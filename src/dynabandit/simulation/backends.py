@@ -5,8 +5,8 @@ import os
 from collections.abc import Mapping
 
 from dynabandit.environments import Environment
-from dynabandit.errors import unknown
 from dynabandit.policies import Policy
+from dynabandit.validation import unknown
 
 __all__ = [
     "BackendError", "check_backend", "check_names", "cores", "gpu_missing", "in_single", "is_large", "takes_gpu",

@@ -6,13 +6,14 @@ from typing import NamedTuple
 import numpy as np
 
 from dynabandit.core.records import to_row
-from dynabandit.errors import integer
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import Policy
 from dynabandit.policies.base import Reward, new_state
+from dynabandit.results import Simulation
 from dynabandit.simulation import compiled
-from dynabandit.simulation.api import Simulation, recorded_times
+from dynabandit.simulation.api import recorded_times
 from dynabandit.simulation.stepper import make_learn
+from dynabandit.validation import integer
 
 __all__ = ["Trace", "trace"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.errors import extra
+from dynabandit.extras import import_extra
 from dynabandit.stats.intervals import LEVEL, Estimate, paired as pair
 
 __all__ = [
@@ -32,7 +32,7 @@ def bootstrap(groups: list[np.ndarray], statistic: Callable[[list[np.ndarray]], 
     statistic
         Takes the resampled groups, (columns, ..., replications) each, and reduces the first and last axis.
     """
-    stats = extra("scipy.stats", "lab")
+    stats = import_extra("scipy.stats", "lab")
     value = float(statistic(groups))
     if min(group.shape[1] for group in groups) < 2:
         return Estimate(value, math.nan, math.nan)
@@ -100,7 +100,7 @@ def relative_sensitivity(samples: Sequence[np.ndarray], others: Sequence[Sequenc
 
 def rank_correlation(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> Estimate:
     """Return Spearman's correlation between the means of `first` and those of `second`, not paired."""
-    rankdata = extra("scipy.stats", "lab").rankdata
+    rankdata = import_extra("scipy.stats", "lab").rankdata
 
     def statistic(samples: list[np.ndarray]) -> np.ndarray:
         ranks = [rankdata(one.mean(axis=-1), axis=0) for one in samples]

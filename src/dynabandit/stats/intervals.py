@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from dynabandit.errors import extra
+from dynabandit.extras import import_extra
 
 __all__ = [
     "LEVEL", "Z", "Estimate", "agresti_coull", "binomial_total", "clopper_pearson", "difference", "mean", "normal",
@@ -58,7 +58,7 @@ def t_quantile(freedom: int, comparisons: int = 1) -> float:
     >>> round(t_quantile(19), 3), round(t_quantile(19, comparisons=10), 3)
     (2.093, 3.174)
     """
-    return float(extra("scipy.stats", "lab").t.ppf(1.0 - (1.0 - LEVEL) / 2.0 / comparisons, freedom))
+    return float(import_extra("scipy.stats", "lab").t.ppf(1.0 - (1.0 - LEVEL) / 2.0 / comparisons, freedom))
 
 
 def mean(sample: np.ndarray) -> Estimate:
@@ -78,7 +78,7 @@ def mean(sample: np.ndarray) -> Estimate:
 
 def student_band(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the mean and the ends of Student's interval for each column of replications x times."""
-    stats = extra("scipy.stats", "lab")
+    stats = import_extra("scipy.stats", "lab")
     centre = samples.mean(axis=0)
     if len(samples) < 2:
         unknown = np.full_like(centre, math.nan)
@@ -121,7 +121,7 @@ def wilson(share: float, size: float) -> tuple[float, float]:
 
 def clopper_pearson(successes: int, trials: int) -> Estimate:
     """Return the share of successes with the exact binomial interval of Clopper and Pearson."""
-    low, high = extra("scipy.stats", "lab").binomtest(successes, trials).proportion_ci(LEVEL, method="exact")
+    low, high = import_extra("scipy.stats", "lab").binomtest(successes, trials).proportion_ci(LEVEL, method="exact")
     return Estimate(successes / trials, float(low), float(high))
 
 

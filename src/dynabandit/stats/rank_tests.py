@@ -2,7 +2,7 @@
 
 import math
 
-from dynabandit.errors import extra
+from dynabandit.extras import import_extra
 from dynabandit.stats.intervals import LEVEL
 
 __all__ = ["critical_difference"]
@@ -22,6 +22,6 @@ def critical_difference(policies: int, environments: int) -> float:
     """
     if policies < 2 or environments < 1:
         return math.nan
-    stats = extra("scipy.stats", "lab")
+    stats = import_extra("scipy.stats", "lab")
     quantile = float(stats.studentized_range.ppf(LEVEL, policies, math.inf)) / math.sqrt(2.0)
     return quantile * math.sqrt(policies * (policies + 1) / (6.0 * environments))

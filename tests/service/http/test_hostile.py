@@ -1,17 +1,18 @@
 """What callers send by mistake or malice: malformed bodies, strange names, missing keys."""
 
 import json
-import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
-from dynabandit.service.keys import Keyring, new_key
+from dynabandit.client import Client
 from dynabandit.service.stores import open_store
-from service.harness import process, running, talking
+from service.harness import ARMS, Running, running, talking
 
-ARMS = ["red", "green", "blue"]
 JSON = {"Content-Type": "application/json"}
 DEEP = b"[" * 100_000 + b"]" * 100_000
 HUGE_NUMBER = b'{"reward": 1' + b"0" * 5000 + b"}"
@@ -36,7 +37,7 @@ MALFORMED = [
 
 
 @pytest.fixture(scope="module")
-def quiet(tmp_path_factory):
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, httpx.Client, str]]:
     """One service that many bad requests go to."""
     store = open_store(f"sqlite:///{tmp_path_factory.mktemp('hostile')}/store.db")
     with running(store) as server, talking(server.url) as (client, http):
@@ -54,7 +55,7 @@ def targets(decision: str) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
-def test_malformed_bodies_get_4xx_and_leave_the_state_hash_alone(quiet):
+def test_malformed_bodies_get_4xx_and_leave_the_state_hash_alone(quiet: tuple[Client, httpx.Client, str]) -> None:
     client, http, decision = quiet
     before = client.state("b").state_hash
     good = {("POST", "/v1/bandits/b/decisions", b"{}"), ("PATCH", "/v1/bandits/b/arms/red", b"{}")}
@@ -69,9 +70,10 @@ def test_malformed_bodies_get_4xx_and_leave_the_state_hash_alone(quiet):
     assert [one.name for one in client.bandits()] == ["b"]
 
 
-def test_a_policy_and_its_parameters_are_bounded_before_anything_is_done_with_them(tmp_path):
+def test_a_policy_and_its_parameters_are_bounded_before_anything_is_done_with_them(tmp_path: Path) -> None:
     with running(open_store(f"sqlite:///{tmp_path}/store.db")) as server, talking(server.url) as (client, http):
         client.create("b", ARMS, policy="ucb")
+        long: tuple[tuple[str, dict[str, Any], int], ...]
         long = ("p" * 101, {}, 100), ("ots", {"prior": "1" * 201}, 200), ("ots", {"prior": [1] * 1001}, 1000)
         for method, path in (
             ("PUT", "/v1/bandits/c"), ("PUT", "/v1/bandits/b/policy"), ("POST", "/v1/bandits/b/policy/preview"),
@@ -84,7 +86,9 @@ def test_a_policy_and_its_parameters_are_bounded_before_anything_is_done_with_th
         assert server.service.compiled == {"ucb"}
 
 
-def test_no_bandit_and_no_arm_has_a_name_that_browsers_take_out_of_an_address(quiet):
+def test_no_bandit_and_no_arm_has_a_name_that_browsers_take_out_of_an_address(
+    quiet: tuple[Client, httpx.Client, str],
+) -> None:
     client, http, _ = quiet
     before = client.state("b").state_hash
     for name in (".", ".."):
@@ -99,25 +103,27 @@ def test_no_bandit_and_no_arm_has_a_name_that_browsers_take_out_of_an_address(qu
     assert client.state("b").state_hash == before
 
 
-def test_a_wrong_method_is_told_the_right_ones_and_no_answer_leaves_its_type_to_guessing(quiet):
+def test_a_wrong_method_is_told_the_right_ones_and_no_answer_leaves_its_type_to_guessing(
+    quiet: tuple[Client, httpx.Client, str],
+) -> None:
     _, http, _ = quiet
     for method, path, allowed in (
-        ("GET", "/lab/run", "POST"), ("GET", "/lab/check", "POST"), ("POST", "/", "GET, HEAD"),
-        ("PUT", "/lab", "GET, HEAD"), ("PATCH", "/v1/rewards", "POST"),
+        ("GET", "/playground/run", "POST"), ("GET", "/playground/check", "POST"), ("POST", "/", "GET, HEAD"),
+        ("PUT", "/playground", "GET, HEAD"), ("PATCH", "/v1/rewards", "POST"),
     ):  # fmt: skip
         answer = http.request(method, path)
         assert (answer.status_code, answer.headers["Allow"]) == (405, allowed), path
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
     for path in (
         "/v1/bandits", "/v1/bandits/b", "/v1/bandits/missing", "/v1/bandits/b/events?format=ndjson",
-        "/v1/bandits/b/export", "/healthz", "/metrics", "/openapi.json", "/nothing", "/static/x/y", "/", "/lab",
+        "/v1/bandits/b/export", "/healthz", "/metrics", "/openapi.json", "/nothing", "/static/x/y", "/", "/playground",
     ):  # fmt: skip
         for method in ("GET", "HEAD"):
             assert http.request(method, path).headers["X-Content-Type-Options"] == "nosniff", path
     assert http.post("/v1/rewards", content=b"{", headers=JSON).headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_calls_that_are_refused_for_what_they_mean_leave_the_state_hash_alone(server):
+def test_calls_that_are_refused_for_what_they_mean_leave_the_state_hash_alone(server: Running) -> None:
     with talking(server.url) as (client, http):
         client.create("b", ["red", "green"], seed=1)
         client.change_arm("b", "red", min_share=0.6)
@@ -144,10 +150,10 @@ def test_calls_that_are_refused_for_what_they_mean_leave_the_state_hash_alone(se
         assert client.state("b").state_hash == before
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.binary(max_size=60) | st.recursive(st.none() | st.floats() | st.text(), st.lists).map(json.dumps))
 @example(body='{"reward": 1e400}')
-def test_random_bodies_are_never_a_fault_of_the_service(quiet, body):
+def test_random_bodies_are_never_a_fault_of_the_service(quiet: tuple[Client, httpx.Client, str], body: Any) -> None:
     client, http, decision = quiet
     content = body if isinstance(body, bytes) else body.encode()
     before = client.state("b").state_hash
@@ -156,12 +162,12 @@ def test_random_bodies_are_never_a_fault_of_the_service(quiet, body):
     assert client.state("b").state_hash == before
 
 
-def test_a_huge_body_is_refused_without_being_read_whole(quiet):
+def test_a_huge_body_is_refused_without_being_read_whole(quiet: tuple[Client, httpx.Client, str]) -> None:
     client, http, decision = quiet
     before = client.state("b").state_hash
     sent = 0
 
-    def endless():
+    def endless() -> Iterator[bytes]:
         nonlocal sent
         yield b'{"reward": 0.'
         for _ in range(4096):
@@ -177,18 +183,6 @@ def test_a_huge_body_is_refused_without_being_read_whole(quiet):
     assert client.state("b").state_hash == before
 
 
-def test_bodies_of_other_types_and_requests_to_other_hosts_are_refused(quiet):
-    _, http, decision = quiet
-    plain = http.put(
-        f"/v1/decisions/{decision}/reward", content=b'{"reward": 1}', headers={"Content-Type": "text/plain"}
-    )
-    assert plain.status_code == 415, "a page of another site could send this"
-    rebound = http.get("/v1/bandits", headers={"Host": "evil.example:80"})
-    assert rebound.status_code == 421, "a page of another site can have its name point here"
-    assert http.get("/v1/bandits?nonsense=1").status_code == 422
-    assert http.get("/v1/bandits?limit=-1").status_code == 422
-
-
 NAMES = [
     "a", "it's", '"; DROP TABLE events; --', "<script>alert(1)</script>", "line\nbreak\ttab\r", "../../etc/passwd",
     "a/b", "a%2Fb", "...", ".a", "?x=1#y", "%", "%00", "\x00", "\x7f", " ", "naïve", "日本語", "🎲", "\u202eabc",
@@ -196,7 +190,7 @@ NAMES = [
 ]  # fmt: skip
 
 
-def test_any_name_is_data_everywhere(server):
+def test_any_name_is_data_everywhere(server: Running) -> None:
     with talking(server.url) as (client, http):
         for name in NAMES:
             check_name(client, name)
@@ -204,7 +198,7 @@ def test_any_name_is_data_everywhere(server):
         assert http.get("/metrics").status_code == 200
 
 
-def check_name(client, name: str) -> None:
+def check_name(client: Client, name: str) -> None:
     other = name[:-1] + "~" if len(name) == 200 else name + "~"
     client.create(name, [name, other], seed=1)
     decision = client.decide(name, key="k")
@@ -215,12 +209,12 @@ def check_name(client, name: str) -> None:
     state = client.state(name)
     assert (state.name, [arm.arm for arm in state.arms]) == (name, [name, other])
     assert [event.kind for event in client.events(name)] == ["create", "decision", "reward", "arm", "decision"]
-    assert next(iter(client.events(name))).change["name"] == name
+    assert (next(iter(client.events(name))).change or {})["name"] == name
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(name=st.text(min_size=1, max_size=40))
-def test_any_unicode_text_is_a_name(quiet, name):
+def test_any_unicode_text_is_a_name(quiet: tuple[Client, httpx.Client, str], name: str) -> None:
     import unicodedata
 
     client = quiet[0]
@@ -231,120 +225,9 @@ def test_any_unicode_text_is_a_name(quiet, name):
     client.delete(name, erase=True)
 
 
-def test_names_that_are_equal_after_normalisation_are_one_name(server):
+def test_names_that_are_equal_after_normalisation_are_one_name(server: Running) -> None:
     with talking(server.url) as (client, http):
         client.create("cafe\u0301", ["a", "b"])
         assert client.state("caf\u00e9").name == "caf\u00e9"
         assert http.get("/v1/bandits/%ff%fe").status_code == 422, "not UTF-8"
         assert http.put("/v1/bandits/" + "x" * 201, json={"arms": ARMS}).status_code == 422
-
-
-ROWS = [
-    ("PUT", "/v1/bandits/b", {"arms": ARMS}, "admin"), ("GET", "/v1/bandits", None, "read"),
-    ("GET", "/v1/bandits/b", None, "read"), ("POST", "/v1/bandits/b/decisions", {}, "decide"),
-    ("PUT", "/v1/decisions/0123456789ab-1/reward", {"reward": 1}, "decide"),
-    ("POST", "/v1/rewards", {"rewards": [{"decision": "x", "reward": 1}]}, "decide"),
-    ("POST", "/v1/bandits/b/arms", {"arm": "x"}, "admin"),
-    ("PATCH", "/v1/bandits/b/arms/red", {"paused": True}, "admin"),
-    ("PUT", "/v1/bandits/b/policy", {"policy": "ucb"}, "admin"), ("GET", "/v1/bandits/b/events", None, "read"),
-    ("POST", "/v1/bandits/b/policy/preview", {"policy": "ucb"}, "read"),
-    ("GET", "/v1/bandits/b/export", None, "read"), ("DELETE", "/v1/bandits/b?confirm=b", None, "admin"),
-    ("GET", "/metrics", None, "read"),
-]  # fmt: skip
-MAY = {"decide": {"decide"}, "read": {"read"}, "admin": {"decide", "read", "admin"}}
-
-
-@pytest.fixture
-def guarded(store_url):
-    store, keys = open_store(store_url), {}
-    store.prepare()
-    for role in MAY:
-        keys[role], row = new_key(role)
-        store.add_key(row)
-    with running(store, needs_keys=True) as server:
-        yield server, keys
-
-
-def test_without_the_right_key_every_call_is_401_or_403(guarded):
-    server, keys = guarded
-    with httpx.Client(base_url=server.url) as http:
-        for role, key in keys.items():
-            for method, path, body, needs in ROWS:
-                headers = {"Authorization": f"Bearer {key}"}
-                for wrong in ({}, {"Authorization": "Bearer dyna_0123_x"}, {"Authorization": key},
-                              {"Authorization": f"Bearer {key}x"}, {"Authorization": f"Basic {key}"}):  # fmt: skip
-                    assert http.request(method, path, json=body, headers=wrong).status_code == 401
-                answer = http.request(method, path, json=body, headers=headers)
-                allowed = needs in MAY[role]
-                assert (answer.status_code == 403) == (not allowed), (role, method, path, answer.text)
-        for path in ("/healthz", "/readyz", "/openapi.json"):
-            assert http.get(path).status_code == 200
-
-
-def test_a_refusal_says_nothing_about_what_exists(guarded):
-    server, keys = guarded
-    with talking(server.url, keys["admin"]) as (client, _):
-        client.create("there", ARMS)
-    with httpx.Client(base_url=server.url) as http:
-        for headers in ({}, {"Authorization": f"Bearer {keys['decide']}"}):
-            for path in ("/v1/bandits/{}", "/v1/bandits/{}/events", "/v1/bandits/{}/export"):
-                there, missing = (http.get(path.format(name), headers=headers) for name in ("there", "missing"))
-                assert (there.status_code, there.content) == (missing.status_code, missing.content)
-                assert there.status_code in (401, 403)
-
-
-def test_a_revoked_key_is_turned_away_by_a_running_service(guarded, store_url):
-    server, keys = guarded
-    other = open_store(store_url)
-    with talking(server.url, keys["read"]) as (client, http):
-        list(client.bandits())
-        other.revoke_key(keys["read"].split("_")[1], time.time())
-        limit = time.monotonic() + 20
-        while http.get("/v1/bandits").status_code == 200:
-            assert time.monotonic() < limit
-        assert http.get("/v1/bandits").status_code == 401
-    other.close()
-
-
-def test_keys_are_compared_in_constant_time_and_stored_hashed(monkeypatch):
-    import hmac
-
-    compared = []
-    monkeypatch.setattr("dynabandit.service.keys.hmac.compare_digest", lambda a, b: compared.append(1) or a == b)
-    key, row = new_key("read")
-    assert hmac.compare_digest is not None
-    ring = Keyring([row])
-    assert ring.find(f"Bearer {key}").role == "read"
-    assert ring.find("Bearer dyna_unknown_x") is None
-    assert ring.find(None) is None
-    assert len(compared) == 3, "an unknown key takes the same comparison as a known one"
-    assert key.split("_", 2)[2] not in str(row)
-
-
-def test_commands_make_keys_and_the_service_never_logs_them(sqlite_url, capfd):
-    from typer.testing import CliRunner
-
-    from dynabandit.service.commands import app
-
-    runner = CliRunner()
-    refused = runner.invoke(app, ["serve", "--host", "0.0.0.0", "--store", sqlite_url])
-    assert refused.exit_code == 1
-    assert "keys create" in refused.output
-    key = runner.invoke(app, ["keys", "create", "--role", "admin", "--store", sqlite_url]).output.strip()
-    assert runner.invoke(app, ["keys", "create", "--role", "king", "--store", sqlite_url]).exit_code == 2
-    with process(sqlite_url, "--require-keys") as server:
-        with talking(server.url, key) as (client, http):
-            client.create("b", ARMS)
-            client.reward(client.decide("b").decision, 1)
-            http.get("/nonsense")
-            http.put("/v1/bandits/b", content=b"{", headers=JSON)
-            http.get("/v1/bandits", headers={"Authorization": f"Bearer {key}x"})
-        logged = server.stop()
-    secret = key.split("_", 2)[2]
-    assert secret not in logged
-    listed = runner.invoke(app, ["keys", "list", "--store", sqlite_url]).output
-    assert key.split("_")[1] in listed
-    assert secret not in listed
-    assert runner.invoke(app, ["keys", "revoke", key.split("_")[1], "--store", sqlite_url]).exit_code == 0
-    assert "revoked" in runner.invoke(app, ["keys", "list", "--store", sqlite_url]).output
-    assert runner.invoke(app, ["keys", "revoke", "nobody", "--store", sqlite_url]).exit_code == 2

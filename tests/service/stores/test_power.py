@@ -1,23 +1,24 @@
-"""Promise 2: what was acknowledged survives a power cut, and without syncing it would not."""
+"""What was acknowledged survives a power cut; without syncing it would not."""
 
 import os
 import random
 import threading
 import uuid
+from pathlib import Path
 
 import apsw
 import pytest
 
 from dynabandit.client import Client
 from dynabandit.service.stores import SqliteStore, open_store
-from service.harness import Running, assert_replay_agrees
+from service.harness import ARMS, Running, assert_replay_agrees
 from service.power import Disk, ForgetfulVFS
 
-ARMS = ["red", "green", "blue"]
-CUTS = 60 if os.environ.get("DYNABANDIT_LONG_FAULTS") else 12
+Cut = tuple[dict[str, tuple[str, float | None]], dict[str, bytes]]  # what was acknowledged, and the disk
+CUTS = 60 if os.environ.get("DYNABANDIT_LONG_FAULTS") else 6
 
 
-def forgetful_store(path, disk: Disk, synchronous: str) -> tuple[SqliteStore, ForgetfulVFS]:
+def forgetful_store(path: Path, disk: Disk, synchronous: str) -> tuple[SqliteStore, ForgetfulVFS]:
     vfs = ForgetfulVFS(f"forgetful-{uuid.uuid4().hex}", disk)
     # Python's layer offers SQLite no shared memory, which WAL needs unless one connection has the file for itself
     settings = ("PRAGMA locking_mode=EXCLUSIVE", "PRAGMA journal_mode=WAL", f"PRAGMA synchronous={synchronous}")
@@ -31,12 +32,13 @@ def forgetful_store(path, disk: Disk, synchronous: str) -> tuple[SqliteStore, Fo
     return store, vfs
 
 
-def cut_under_load(folder, synchronous: str, survive: float) -> list[tuple[dict, dict[str, bytes]]]:
+def cut_under_load(folder: Path, synchronous: str, survive: float) -> list[Cut]:
     """Serve under load and cut the power again and again; return what was acknowledged before each cut."""
     disk = Disk()
     store, _vfs = forgetful_store(folder / "store.db", disk, synchronous)
     server = Running(store)
-    chance, acknowledged, over = random.Random(1), {}, threading.Event()
+    chance, over = random.Random(1), threading.Event()
+    acknowledged: dict[str, tuple[str, float | None]] = {}  # key -> decision, reward
 
     def call(number: int) -> None:
         with Client(server.url, tries=1) as client:
@@ -67,7 +69,7 @@ def cut_under_load(folder, synchronous: str, survive: float) -> list[tuple[dict,
     return cuts
 
 
-def lost(cut: tuple[dict, dict[str, bytes]], folder) -> int:
+def lost(cut: Cut, folder: Path) -> int:
     """Start from what the disk held and count the acknowledged decisions and rewards that are not there."""
     known, files = cut
     folder.mkdir()
@@ -92,18 +94,18 @@ def lost(cut: tuple[dict, dict[str, bytes]], folder) -> int:
 
 
 @pytest.mark.parametrize("survive", [0.0, 0.5], ids=["cache lost", "cache half written"])
-def test_a_power_cut_loses_nothing_that_was_acknowledged(tmp_path, survive):
+def test_a_power_cut_loses_nothing_that_was_acknowledged(tmp_path: Path, survive: float) -> None:
     cuts = cut_under_load(tmp_path, "FULL", survive)
     assert [lost(cut, tmp_path / f"cut{number}") for number, cut in enumerate(cuts)] == [0] * len(cuts)
 
 
 @pytest.mark.parametrize("synchronous", ["OFF", "NORMAL"])
-def test_this_test_would_notice_a_missing_sync(tmp_path, synchronous):
+def test_this_test_would_notice_a_missing_sync(tmp_path: Path, synchronous: str) -> None:
     cuts = cut_under_load(tmp_path, synchronous, survive=0.0)
     assert all(lost(cut, tmp_path / f"cut{number}") > 0 for number, cut in enumerate(cuts))
 
 
-def test_the_store_as_shipped_syncs_every_commit(tmp_path):
+def test_the_store_as_shipped_syncs_every_commit(tmp_path: Path) -> None:
     store = SqliteStore(str(tmp_path / "store.db"))
     store.prepare()
     assert store.rows("PRAGMA synchronous") == [(2,)], "FULL"

@@ -1,4 +1,4 @@
-"""Promises 7 and 8: a store that is down, slow or full."""
+"""A store that is down, slow or full: nothing is acknowledged falsely, and the service recovers by itself."""
 
 import contextlib
 import os
@@ -6,29 +6,23 @@ import resource
 import sqlite3
 import subprocess
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
 
-from dynabandit.client import Client, ServiceError
+from dynabandit.client import Client
+from dynabandit.service.api_types import Decision
 from dynabandit.service.stores import open_store
-from service.harness import assert_replay_agrees, process, running, talking
+from service.harness import ARMS, Running, assert_replay_agrees, process, running, status_of, talking
 from service.proxy import wire
 
-ARMS = ["red", "green", "blue"]
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 
 
-def status_of(call, *arguments) -> int:
-    try:
-        call(*arguments)
-    except ServiceError as error:
-        return error.status
-    return 200
-
-
-def count_rewards(client) -> int:
+def count_rewards(client: Client) -> int:
     return sum(event.kind == "reward" for event in client.events("b"))
 
 
@@ -46,7 +40,7 @@ class LockedSqlite:
         self.connection.close()
 
 
-def check_down_and_up(server, down, up) -> None:
+def check_down_and_up(server: Running, down: Callable[[], None], up: Callable[[], None]) -> None:
     """While the store is away nothing is acknowledged; when it is back all goes on, with no restart."""
     with talking(server.url) as (client, http):
         client.create("b", ARMS)
@@ -67,28 +61,28 @@ def check_down_and_up(server, down, up) -> None:
         assert count_rewards(client) == 2
 
 
-def test_a_locked_sqlite_file_gives_503_and_recovers(sqlite_url):
+def test_a_locked_sqlite_file_gives_503_and_recovers(sqlite_url: str) -> None:
     with running(open_store(sqlite_url), patience=0.5) as server:
         other = LockedSqlite(sqlite_url)
         check_down_and_up(server, other.take, other.give)
     assert_replay_agrees(sqlite_url)
 
 
-def test_a_database_that_goes_down_gives_503_and_recovers(postgres_url):
+def test_a_database_that_goes_down_gives_503_and_recovers(postgres_url: str) -> None:
     with wire(postgres_url) as (proxy, url), running(open_store(url), patience=0.5) as server:
         check_down_and_up(server, proxy.refuse, proxy.accept)
     assert_replay_agrees(postgres_url)
 
 
-def test_a_database_that_does_not_answer_gives_503_and_recovers(postgres_url):
+def test_a_database_that_does_not_answer_gives_503_and_recovers(postgres_url: str) -> None:
     with wire(postgres_url) as (proxy, url), running(open_store(url), patience=0.5) as server:
         check_down_and_up(server, proxy.hold, proxy.release)
     assert_replay_agrees(postgres_url)
 
 
-def fill(client: Client) -> list:
+def fill(client: Client) -> list[Decision]:
     """Decide until the disk is full, by fewer and fewer at a time; return what was acknowledged."""
-    made = []
+    made: list[Decision] = []
     for count in (100, 10, 1):
         refused = 0
         while refused < 5:  # one refusal may make room: SQLite clears its journal
@@ -101,52 +95,57 @@ def fill(client: Client) -> list:
     return made
 
 
-def check_full_disk(url: str, make_full, make_room) -> None:
-    with process(url) as server, talking(server.url) as (client, http):
+def check_full_disk(url: str, server_url: str, make_full: Callable[[], None], make_room: Callable[[], None]) -> None:
+    with talking(server_url) as (client, http):
         client.create("b", ARMS)
-        make_full(server.process.pid)
+        make_full()
         made = fill(client)
         assert status_of(client.decide, "b") == 503
-        make_room(server.process.pid)
+        make_room()
         assert status_of(client.reward, made[0].decision, 1) == 200
         assert http.get("/readyz").status_code == 200
         logged = [event.decision for event in client.events("b", limit=10_000) if event.kind == "decision"]
         assert logged == [one.decision for one in made]
         assert client.decide("b").step == len(made) + 1
-        server.kill()
-    check = sqlite3.connect(url.removeprefix("sqlite:///"))
-    assert check.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    check.close()
+
+
+def check_whole(url: str) -> None:
+    with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as check:
+        assert check.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert_replay_agrees(url)
 
 
-def test_a_file_that_cannot_grow_gives_503_corrupts_nothing_and_recovers(sqlite_url):
-    def limit(pid: int) -> None:
+def test_a_file_that_cannot_grow_gives_503_corrupts_nothing_and_recovers(sqlite_url: str) -> None:
+    with process(sqlite_url) as server:
+        pid = server.process.pid
         _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (1 << 20, most))
 
-    def unlimit(pid: int) -> None:
-        _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, most))
+        def limit(size: int) -> None:
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, most))
 
-    check_full_disk(sqlite_url, limit, unlimit)
+        check_full_disk(sqlite_url, server.url, lambda: limit(1 << 20), lambda: limit(most))
+        server.kill()
+    check_whole(sqlite_url)
 
 
-def test_a_full_disk_gives_503_corrupts_nothing_and_recovers(tmp_path):
+def test_a_full_disk_gives_503_corrupts_nothing_and_recovers(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)]
     if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
         pytest.skip("only root can mount a small disk; the limited file above stands in for it")
     ballast = disk / "ballast"
     ballast.write_bytes(bytes(2 << 20))
     try:
-        check_full_disk(f"sqlite:///{disk}/store.db", lambda pid: None, lambda pid: ballast.unlink())
+        url = f"sqlite:///{disk}/store.db"
+        with running(open_store(url)) as server:
+            check_full_disk(url, server.url, lambda: None, ballast.unlink)
+        check_whole(url)
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_calls_beyond_those_that_may_wait_get_429_and_those_that_wait_are_served(sqlite_url):
+def test_calls_beyond_those_that_may_wait_get_429_and_those_that_wait_are_served(sqlite_url: str) -> None:
     with (
         running(open_store(sqlite_url), max_waiting=8, patience=60) as server,
         talking(server.url) as (client, _),
@@ -157,7 +156,7 @@ def test_calls_beyond_those_that_may_wait_get_429_and_those_that_wait_are_served
         turned_away, all_turned_away = [], threading.Semaphore(0)
 
         def ask(number: int) -> int:
-            answer = httpx.post(f"{server.url}/v1/bandits/b/decisions", json={}, timeout=60)
+            answer = httpx.post(f"{server.url}/v1/bandits/b/decisions", json={}, timeout=60, verify=False)
             if answer.status_code != 200:
                 turned_away.append(answer)
                 all_turned_away.release()
@@ -177,7 +176,7 @@ def test_calls_beyond_those_that_may_wait_get_429_and_those_that_wait_are_served
     assert_replay_agrees(sqlite_url)
 
 
-def test_a_bandit_that_cannot_be_erased_is_not_half_deleted(sqlite_url):
+def test_a_bandit_that_cannot_be_erased_is_not_half_deleted(sqlite_url: str) -> None:
     with running(open_store(sqlite_url)) as server, talking(server.url) as (client, http):
         client.create("b", ARMS, seed=1)
         client.decide_many("b", 10)
@@ -190,14 +189,3 @@ def test_a_bandit_that_cannot_be_erased_is_not_half_deleted(sqlite_url):
         other.close()
         assert http.delete("/v1/bandits/b", params=asked).status_code == 200
         assert http.get("/v1/bandits", params={"deleted": "true"}).json()["bandits"] == []
-
-
-def test_a_bandit_whose_log_cannot_be_read_can_be_erased(sqlite_url):
-    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
-        client.create("b", ARMS, seed=1)
-    with contextlib.closing(open_store(sqlite_url)) as store:
-        store.write([("UPDATE events SET body = '{'", ()), ("DELETE FROM snapshots", ())])
-    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, http):
-        assert http.get("/v1/bandits/b").status_code == 500
-        assert http.delete("/v1/bandits/b", params={"confirm": "b", "erase": "true"}).status_code == 200
-        assert client.create("b", ARMS, seed=2).sequence == 1

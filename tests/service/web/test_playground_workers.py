@@ -1,49 +1,76 @@
-"""Processes of the playground: their limits, their end and what callers are told, without a browser."""
+"""Worker processes of the playground: their limits, their end and the messages to clients.
+
+Most tests replace the simulation by a small script that starts at once and either ends or waits.
+"""
 
 import asyncio
 import contextlib
 import json
 import signal
+import sys
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any
 
 import httpx
-import psutil
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
-from dynabandit.service.web import playground_workers as module
-from dynabandit.service.web.playground import Watching
-from dynabandit.service.web.playground_workers import Workers
-from service.harness import process, run_apart, running, workers
+from dynabandit.service.web import playground_workers
+from dynabandit.service.web.playground_page import RunStream
+from dynabandit.service.web.playground_workers import Process, WorkerPool
+from service.harness import Running, process, run_apart, running, workers
 
 SHORT = "v=1&policies=ucb&horizon=100&replications=2"
-HEAVY = "v=1&environment=case-3&arms=50&policies=ucb&horizon=20000&replications=300&seed=3"
+LONG = "v=1&environment=case-3&arms=50&policies=ucb&horizon=20000&replications=300&seed=3"
+SCRIPT = """
+import sys
+link = sys.stdin.readline()
+print('{"kind":"start"}', flush=True)
+if "replications=300" in link:
+    sys.stdin.read()
+else:
+    print('{"kind":"end"}', flush=True)
+"""
 
 
-async def watched(pool, link, at_start=lambda process: None):
-    """Ask for a trial as a server would, and return status and messages."""
-    seen, messages = [], []
+@pytest.fixture
+def quick_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers that start at once; LONG runs until the process is killed."""
+    monkeypatch.setattr(playground_workers, "COMMAND", (sys.executable, "-S", "-c", SCRIPT))
 
-    async def receive():
-        await asyncio.Event().wait()  # a reader who stays
 
-    async def send(message):
+async def request(
+    pool: WorkerPool, link: str, at_start: Callable[[Process], object] = lambda process: None
+) -> tuple[int, list[dict[str, Any]]]:
+    """Ask for a run as a server would, and return status and messages."""
+    status: list[int] = []
+    messages: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()  # a client that stays
+        return {}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            seen.append(message["status"])
-            for process in pool.running:
-                at_start(process)
+            status.append(message["status"])
+            for worker in pool.running:
+                at_start(worker)
         events = message.get("body", b"").split(b"\n\n")
         messages.extend(json.loads(event.removeprefix(b"data: ")) for event in events if event.startswith(b"data: "))
 
-    await Watching(pool, link)({"type": "http", "method": "POST"}, receive, send)
-    return seen[0], messages
+    stream = RunStream(pool, link)
+    stream.background = None  # starts no spare process
+    await stream({"type": "http", "method": "POST"}, receive, send)
+    return status[0], messages
 
 
-def test_a_run_that_takes_too_long_is_ended_and_says_so():
-    async def scenario():
-        pool = Workers(seconds=0.2)
-        started = []
-        status, messages = await watched(pool, HEAVY, started.append)
+@pytest.mark.usefixtures("quick_workers")
+def test_a_run_that_takes_too_long_is_ended_and_reported() -> None:
+    async def scenario() -> tuple[int, list[dict[str, Any]], int | None]:
+        started: list[Process] = []
+        status, messages = await request(WorkerPool(time_limit=0.2), LONG, started.append)
         await started[0].wait()
         return status, messages, started[0].returncode
 
@@ -54,155 +81,175 @@ def test_a_run_that_takes_too_long_is_ended_and_says_so():
     assert code == -signal.SIGKILL
 
 
-def test_a_process_that_dies_is_told_of():
-    status, messages = run_apart(watched(Workers(), HEAVY, lambda process: process.kill()))
+@pytest.mark.usefixtures("quick_workers")
+def test_the_end_of_a_worker_process_is_reported() -> None:
+    status, messages = run_apart(request(WorkerPool(), LONG, lambda worker: worker.kill()))
     assert (status, messages[-1]["kind"]) == (200, "failed")
-    assert "the log of the service says why" in messages[-1]["text"]
+    assert "see the service's log" in messages[-1]["text"]
 
 
-def test_a_service_that_ends_ends_its_runs_and_says_so():
-    async def scenario():
-        pool = Workers()
-        status, messages = await watched(pool, HEAVY, lambda process: pool.closing.set())
-        pool.warm()
+@pytest.mark.usefixtures("quick_workers")
+def test_a_service_that_is_being_stopped_ends_its_runs() -> None:
+    async def scenario() -> tuple[int, list[dict[str, Any]]]:
+        pool = WorkerPool()
+        result = await request(pool, LONG, lambda worker: pool.closing.set())
+        await pool.prepare()
         assert pool._starting is None
-        return status, messages
+        return result
 
     status, messages = run_apart(scenario())
     assert (status, messages[-1]["kind"]) == (200, "failed")
     assert "is being stopped" in messages[-1]["text"]
 
 
-def test_a_spare_is_used_once_and_one_that_died_is_replaced():
-    async def scenario():
-        pool = Workers()
-        pool.warm()
-        pool.warm()  # once is enough
+async def spare_of(pool: WorkerPool) -> Process:
+    """Wait until the pool has started its spare process."""
+    await pool.prepare()
+    await pool.prepare()  # starts only one
+    if pool._starting is not None:
         await pool._starting
-        spare = pool._spare
-        used = []
-        assert (await watched(pool, SHORT, used.append))[1][-1]["kind"] == "end"
+    assert pool._spare is not None
+    return pool._spare
+
+
+@pytest.mark.usefixtures("quick_workers")
+def test_a_spare_process_is_used_once_and_replaced_when_it_has_died() -> None:
+    async def scenario() -> None:
+        pool = WorkerPool()
+        spare = await spare_of(pool)
+        used: list[Process] = []
+        assert (await request(pool, SHORT, used.append))[1][-1]["kind"] == "end"
         assert used == [spare]
-        assert pool._spare is None
-        pool.warm()
-        await pool._starting
-        await module._end(pool._spare)
-        assert (await watched(pool, SHORT))[1][-1]["kind"] == "end"
+        spare = await spare_of(pool)
+        await playground_workers._end(spare)
+        used.clear()
+        assert (await request(pool, SHORT, used.append))[1][-1]["kind"] == "end"
+        assert used != [spare]
+        await pool.stop()
 
     run_apart(scenario())
 
 
-def test_a_spare_that_nobody_needs_is_given_up(monkeypatch):
-    monkeypatch.setattr(module, "SPARE_SECONDS", 0.0)
+@pytest.mark.usefixtures("quick_workers")
+def test_an_unused_spare_process_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(playground_workers, "SPARE_SECONDS", 0.0)
 
-    async def scenario():
-        pool = Workers()
-        pool.warm()
-        await pool._starting
-        spare = pool._spare
+    async def scenario() -> None:
+        pool = WorkerPool()
+        spare = await spare_of(pool)
         assert await spare.wait() == -signal.SIGKILL
+        assert pool._ending is not None
         await pool._ending
         assert pool._spare is None
 
     run_apart(scenario())
 
 
-def test_a_reader_who_leaves_before_the_start_leaves_no_process():
-    async def scenario():
-        pool, sent = Workers(), []
+@pytest.mark.usefixtures("quick_workers")
+@pytest.mark.parametrize("leave_at_start", [True, False])
+def test_a_client_that_disconnects_leaves_no_process(leave_at_start: bool) -> None:
+    async def scenario() -> None:
+        pool = WorkerPool()
+        leaves = asyncio.Event()
+        if leave_at_start:
+            leaves.set()
+        used: list[Process] = []
 
-        async def receive():
+        async def receive() -> dict[str, Any]:
+            await leaves.wait()
             return {"type": "http.disconnect"}
 
-        async def send(message):
-            sent.append(message)
+        async def send(message: MutableMapping[str, Any]) -> None:
+            used.extend(pool.running)
+            leaves.set()
 
-        await Watching(pool, HEAVY)({"type": "http", "method": "POST"}, receive, send)
+        await RunStream(pool, LONG)({"type": "http", "method": "POST"}, receive, send)
         assert not pool.running
         assert pool._entered == 0
+        assert leave_at_start or used[0].returncode == -signal.SIGKILL, "it was killed and waited for"
+        await pool.stop()
 
     run_apart(scenario())
 
 
-@pytest.mark.parametrize("most", [1, 2])
-def test_no_more_runs_than_allowed(most):
-    async def scenario():
-        pool = Workers(most=most, seconds=60)
-        begun = asyncio.Event()
-        first = [asyncio.create_task(watched(pool, HEAVY, lambda _: begun.set())) for _ in range(most)]
-        while len(pool.running) < most:
-            await asyncio.wait_for(begun.wait(), 60)
-            begun.clear()
-        assert (await watched(pool, SHORT))[0] == 429
-        for one in list(pool.running):
-            one.kill()
-        await asyncio.gather(*first, return_exceptions=True)
-        assert (await watched(pool, SHORT))[0] == 200
+@pytest.mark.usefixtures("quick_workers")
+@pytest.mark.parametrize("limit", [1, 2])
+def test_the_number_of_simultaneous_runs_is_limited(limit: int) -> None:
+    async def scenario() -> None:
+        pool = WorkerPool(limit=limit)
+        started = asyncio.Semaphore(0)
+        runs = [asyncio.create_task(request(pool, LONG, lambda _: started.release())) for _ in range(limit)]
+        while len(pool.running) < limit:
+            await asyncio.wait_for(started.acquire(), 60)
+        assert (await request(pool, SHORT))[0] == 429
+        for worker in list(pool.running):
+            worker.kill()
+        await asyncio.gather(*runs)
+        assert (await request(pool, SHORT))[0] == 200
+        await pool.stop()
 
     run_apart(scenario())
 
 
-def test_a_run_ends_when_the_key_that_asked_for_it_is_revoked(tmp_path):
+@pytest.mark.usefixtures("quick_workers")
+def test_a_run_ends_when_its_key_is_revoked(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = (
+        'import sys, time\nsys.stdin.readline()\nwhile True: print(\'{"kind":"doing"}\', flush=True); time.sleep(0.01)'
+    )
+    monkeypatch.setattr(playground_workers, "COMMAND", (sys.executable, "-S", "-c", script))
     key, row = new_key("read")
-    store = open_store(f"sqlite:///{tmp_path}/store.db")
+    store = open_store(sqlite_url)
     store.prepare()
     store.add_key(row)
     headers = {"Authorization": f"Bearer {key}"}
     with running(store, needs_keys=True) as server:
-        asked = {"json": {"link": HEAVY}, "headers": headers, "timeout": 120}
-        with httpx.stream("POST", f"{server.url}/lab/run", **asked) as answer:
+        url = f"{server.url}/playground/run"
+        with httpx.stream("POST", url, json={"link": LONG}, headers=headers, timeout=120) as answer:
             lines = (line for line in answer.iter_lines() if line)
-            assert '"start"' in next(lines)
+            assert '"doing"' in next(lines)
             with contextlib.closing(store.reader()) as other:
                 assert other.revoke_key(row.id, row.created)
-                server.service.keyring.replace(other.api_keys())  # as it does each second
+                server.service.keyring.replace(other.api_keys())  # as the service does every second
             assert "needs a valid API key" in list(lines)[-1]
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    with process(f"sqlite:///{tmp_path_factory.mktemp('lab')}/store.db") as server:
-        yield server
-
-
-def test_few_runs_at_once_and_each_ends_with_its_reader(site):
+@pytest.mark.usefixtures("quick_workers")
+def test_the_service_limits_runs_and_ends_each_with_its_client(site: Running) -> None:
     with httpx.Client(base_url=site.url, timeout=120) as http:
-        asked = {"link": HEAVY}
-        with http.stream("POST", "/lab/run", json=asked) as one, http.stream("POST", "/lab/run", json=asked) as two:
-            lines = one.iter_lines(), two.iter_lines()
-            assert all(json.loads(next(more).removeprefix("data: "))["kind"] == "start" for more in lines)
-            refused = http.post("/lab/run", json=asked)
+        with contextlib.ExitStack() as streams:
+            asked = [http.stream("POST", "/playground/run", json={"link": LONG}) for _ in range(2)]
+            lines = [streams.enter_context(stream).iter_lines() for stream in asked]  # closing one would end its run
+            assert [json.loads(next(one).removeprefix("data: "))["kind"] for one in lines] == ["start", "start"]
+            refused = http.post("/playground/run", json={"link": LONG})
             assert refused.status_code == 429
-            assert "2 runs are under way" in refused.json()["problem"]
-        refusals = 0
-        while (answer := http.post("/lab/run", json={"link": SHORT})).status_code == 429:
-            refusals += 1
+            assert "2 runs are in progress" in refused.json()["problem"]
+        while (answer := http.post("/playground/run", json={"link": SHORT})).status_code == 429:
+            pass  # the service has not noticed yet that the clients have left
         assert answer.headers["content-type"].startswith("text/event-stream")
         assert json.loads(answer.text.split("\n\n")[-2].removeprefix("data: "))["kind"] == "end"
 
 
-def test_a_service_that_is_stopped_takes_its_runs_along(tmp_path):
-    with process(f"sqlite:///{tmp_path}/store.db") as server:
-        with httpx.stream("POST", f"{server.url}/lab/run", json={"link": HEAVY}, timeout=120) as answer:
-            lines = answer.iter_lines()
+def test_stopping_the_service_ends_real_runs(sqlite_url: str) -> None:
+    with process(sqlite_url) as server:
+        with httpx.stream("POST", f"{server.url}/playground/run", json={"link": LONG}, timeout=120) as answer:
+            lines: Iterator[str] = answer.iter_lines()
             assert '"start"' in next(lines)
-            mine = workers(server)
+            processes = workers(server)
             server.process.terminate()
             assert "is being stopped" in [line for line in lines if line][-1]
         assert "timeout graceful shutdown exceeded" not in server.process.communicate(timeout=60)[1]
-    psutil.wait_procs(mine, timeout=60)
-    assert mine
-    assert not any(one.is_running() for one in mine)
+    psutil.wait_procs(processes, timeout=60)
+    assert processes
+    assert not any(one.is_running() for one in processes)
 
 
-def test_the_server_says_what_is_wrong_with_a_call(site):
+def test_invalid_requests_are_refused_with_a_reason(site: Running) -> None:
     with httpx.Client(base_url=site.url) as http:
-        wrong = http.post("/lab/run", json={"link": "v=1&policies=ubc"})
+        wrong = http.post("/playground/run", json={"link": "v=1&policies=ubc"})
         assert (wrong.status_code, "Did you mean 'ucb'" in wrong.json()["problem"]) == (422, True)
-        assert http.post("/lab/check", json={"links": ""}).status_code == 422
-        assert http.post("/lab/check", content=b"v=1").status_code == 415
-        assert http.post("/lab/check", json={"link": "x" * 20_000}).status_code == 413
-        assert http.get("/lab/run").status_code == 405
-        checked = http.post("/lab/check", json={"link": "v=1&policies=ucb;ucb"}).json()
+        assert http.post("/playground/check", json={"links": ""}).status_code == 422
+        assert http.post("/playground/check", content=b"v=1").status_code == 415
+        assert http.post("/playground/check", json={"link": "x" * 20_000}).status_code == 413
+        assert http.get("/playground/run").status_code == 405
+        checked = http.post("/playground/check", json={"link": "v=1&policies=ucb;ucb"}).json()
         assert checked["problems"][0]["field"] == "policies.1"
-        assert http.get("/lab", headers={"Host": "evil.example"}).status_code == 421

@@ -219,10 +219,8 @@ class LoggedState:
         if content.get("format") != SNAPSHOT_FORMAT:
             raise ValueError(f"a snapshot must have format {SNAPSHOT_FORMAT!r}, got {content.get('format')!r}")
         state = cls(number, rewards_before)
-        state.sequence = content["sequence"]
-        state.time = content["time"]
-        state.deleted = content["deleted"]
-        state.settled_to = content["settled_to"]
+        for name in ("sequence", "time", "deleted", "settled_to"):
+            setattr(state, name, content[name])
         state.settings = Settings(**content["settings"])
         state._bandit = Bandit.from_json(content["bandit"])
         return state

@@ -99,12 +99,12 @@ def set_policy(
     return state.sequence, True
 
 
-def delete(work: UnitOfWork, name: str, id: str | None, erase: bool) -> tuple[int, bool]:  # noqa: A002
+def delete(work: UnitOfWork, name: str, identity: str | None, erase: bool) -> tuple[int, bool]:
     """Delete a bandit and keep its log, or erase both; return its number and whether anything changed.
 
-    With `id` the log of a bandit that was deleted before can be erased. A log that is damaged can be erased, too.
+    With its id the log of a bandit that was deleted before can be erased. A log that is damaged can be erased, too.
     """
-    number = work.store.find_log(name, id)
+    number = work.store.find_log(name, identity)
     exists = work.find(name) == number
     if erase:
         work.erased.append(number)

@@ -12,22 +12,10 @@ __all__ = ["preview"]
 
 
 def preview(store: Store, state: LoggedState, asked: api_types.PreviewPolicy) -> api_types.Preview:
-    """Replay the rewards of a bandit's log through another policy and return what it would estimate and choose.
+    """Return what another policy would estimate and choose after all rewards up to `state.sequence`.
 
-    Parameters
-    ----------
-    store
-        Where the log is; it is only read.
-    state
-        The bandit after some event, such as a `LoggedState.copy`; it is not changed.
-    asked
-        The policy to try, and the number of draws from which its propensities are estimated.
-
-    Returns
-    -------
-    Preview
-        For each arm the estimates of the new policy after all rewards up to `state.sequence`, and the probability
-        that the next decision chooses the arm, under the new and under the current policy.
+    The propensities, under the new and under the current policy, are estimated from `asked.draws` draws. The store is
+    only read, and `state` is not changed.
     """
     arms = len(state.bandit.active)
     if asked.draws > 1 and asked.draws * arms > MAX_DRAWS:

@@ -25,15 +25,7 @@ log = structlog.get_logger("dynabandit.service")
 
 
 class WarmStart:
-    """A copy of a bandit with another policy, which has learned the rewards of the log up to event `sequence`.
-
-    Parameters
-    ----------
-    state
-        The bandit; it is not changed.
-    asked
-        The new policy. An invalid one raises `InvalidValueError`.
-    """
+    """A copy of a bandit with another policy, which has learned the rewards of the log up to event `sequence`."""
 
     def __init__(self, state: LoggedState, asked: api_types.SetPolicy) -> None:
         self.number = state.number

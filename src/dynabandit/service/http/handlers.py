@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -14,44 +14,22 @@ from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import is_whole, legible, public_id, read_decision_id, read_public_id
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import DomainError, InvalidValueError, NotFoundError
-from dynabandit.service.http.limits import MAX_EVENTS
-from dynabandit.service.http.openapi import Query
-from dynabandit.service.http.requests import (
-    checked_name,
-    idempotency_key,
-    may_still_read,
-    new_name,
-    path_name,
-    query_values,
-)
+from dynabandit.service.http.requests import checked_name, idempotency_key, may_still_read, new_name, path_name
 from dynabandit.service.http.responses import bandit_view
 from dynabandit.service.http.status_codes import ApiError, status_of
 from dynabandit.service.service import Service
 from dynabandit.service.stores import BanditRow, Store
 
 __all__ = [
-    "AFTER", "AFTER_NAME", "CONFIRM", "DELETED", "DRAWS", "ERASE", "EVENT_FORMAT", "EXPORT_FORMAT", "ID", "KIND",
-    "LIMIT_BANDITS", "LIMIT_EVENTS", "NDJSON", "PARQUET", "Handler", "Result", "add_arm", "add_reward", "add_rewards",
-    "change_arm", "create", "decide", "delete", "get_bandit", "get_events", "get_export", "healthz", "list_bandits",
-    "metrics", "preview_policy", "readyz", "set_policy",
+    "NDJSON", "PARQUET", "Result", "add_arm", "add_reward", "add_rewards", "change_arm", "create", "decide", "delete",
+    "get_bandit", "get_events", "get_export", "healthz", "list_bandits", "metrics", "preview_policy", "readyz",
+    "set_policy",
 ]  # fmt: skip
 
 NDJSON = "application/x-ndjson"
 PARQUET = "application/vnd.apache.parquet"
 MANY_ARMS = 500  # the state of this many arms is encoded in a thread
-
-DELETED = Query("deleted", words=("false", "true"))
-AFTER_NAME = Query("after")
-LIMIT_BANDITS = Query("limit", 100, 1, 1000)
-AFTER = Query("after", 0, 0, 2**62)
-LIMIT_EVENTS = Query("limit", 1000, 1, MAX_EVENTS)
-ID = Query("id")
-KIND = Query("kind", words=("all", *KINDS))
-EVENT_FORMAT = Query("format", words=("json", "ndjson"))
-EXPORT_FORMAT = Query("format", words=("ndjson", "parquet"))
-DRAWS = Query("draws", 200, 1, 100_000)
-CONFIRM = Query("confirm", required=True)
-ERASE = Query("erase", words=("false", "true"))
+QueryValues = dict[str, Any]
 
 
 class Result(NamedTuple):
@@ -60,9 +38,6 @@ class Result(NamedTuple):
     content: Any
     status: int = 200
     changed: bool = False
-
-
-Handler = Callable[[Service, Request, Any], Awaitable[Result | Response]]
 
 
 # Decisions and rewards
@@ -124,7 +99,7 @@ async def create(service: Service, request: Request, body: api_types.Create) -> 
     return Result(await _encode(view, len(body.arms)), 201 if created else 200, changed=created)
 
 
-async def get_bandit(service: Service, request: Request, body: None) -> Result:
+async def get_bandit(service: Service, request: Request, _: None) -> Result:
     """GET /v1/bandits/{name}."""
     name = path_name(request, "name")
 
@@ -139,9 +114,8 @@ async def _encode(view: Callable[[], api_types.BanditState], arms: int) -> api_t
     return view() if arms < MANY_ARMS else await asyncio.to_thread(view)
 
 
-async def list_bandits(service: Service, request: Request, body: None) -> Result:
+async def list_bandits(service: Service, request: Request, query: QueryValues) -> Result:
     """GET /v1/bandits."""
-    query = query_values(request, DELETED, AFTER_NAME, LIMIT_BANDITS)
     deleted, after, limit = query["deleted"] == "true", query["after"], query["limit"]
     found, has_more = await service.read(lambda store: _page_of_bandits(store, deleted, after, limit))
     listed = [api_types.BanditSummary(legible(row.name), public_id(row.number), row.deleted) for row in found]
@@ -159,9 +133,8 @@ def _page_of_bandits(store: Store, deleted: bool, after: str, limit: int) -> tup
     return found, has_more
 
 
-async def delete(service: Service, request: Request, body: None) -> Result:
+async def delete(service: Service, request: Request, query: QueryValues) -> Result:
     """DELETE /v1/bandits/{name}."""
-    query = query_values(request, CONFIRM, ERASE, ID)
     name, identity, erase = path_name(request, "name"), query["id"] or None, query["erase"] == "true"
     if not query["confirm"] or checked_name(query["confirm"], "confirm") != name:
         got = query["confirm"][:200]
@@ -183,25 +156,25 @@ async def delete(service: Service, request: Request, body: None) -> Result:
 async def add_arm(service: Service, request: Request, body: api_types.AddArm) -> Result:
     """POST /v1/bandits/{name}/arms."""
     name, arm = path_name(request, "name"), new_name(body.arm, "an arm's name")
-    sequence, changed = await service.writer.submit(
-        lambda work: changes.add_arm(work, name, arm), name=name, change=True
-    )
-    return Result(api_types.Changed(sequence), changed=changed)
+    return _changed(await service.writer.submit(lambda work: changes.add_arm(work, name, arm), name=name, change=True))
 
 
 async def change_arm(service: Service, request: Request, body: api_types.ChangeArm) -> Result:
     """PATCH /v1/bandits/{name}/arms/{arm}."""
     name, arm = path_name(request, "name"), path_name(request, "arm")
-    sequence, changed = await service.writer.submit(
-        lambda work: changes.change_arm(work, name, arm, body), name=name, change=True
+    return _changed(
+        await service.writer.submit(lambda work: changes.change_arm(work, name, arm, body), name=name, change=True)
     )
+
+
+def _changed(change: tuple[int, bool]) -> Result:
+    sequence, changed = change
     return Result(api_types.Changed(sequence), changed=changed)
 
 
 async def set_policy(service: Service, request: Request, body: api_types.SetPolicy) -> Result:
     """PUT /v1/bandits/{name}/policy."""
-    sequence, changed = await policy_change.set_policy(service, path_name(request, "name"), body)
-    return Result(api_types.Changed(sequence), changed=changed)
+    return _changed(await policy_change.set_policy(service, path_name(request, "name"), body))
 
 
 async def preview_policy(service: Service, request: Request, body: api_types.PreviewPolicy) -> Result:
@@ -212,32 +185,28 @@ async def preview_policy(service: Service, request: Request, body: api_types.Pre
 # The log
 
 
-async def get_events(service: Service, request: Request, body: None) -> Result | Response:
+async def get_events(service: Service, request: Request, query: QueryValues) -> Result | Response:
     """GET /v1/bandits/{name}/events."""
-    query = query_values(request, AFTER, LIMIT_EVENTS, ID, KIND, EVENT_FORMAT)
     name, identity, after, limit = path_name(request, "name"), query["id"] or None, query["after"], query["limit"]
+    number = await service.read(lambda store: store.find_log(name, identity))
     kinds = KINDS.get(query["kind"], ())
     if query["format"] == "ndjson":
-        await service.read(lambda store: store.find_log(name, identity))  # 404 before the stream begins
-        return _stream(
-            service, request, lambda store, _: export.event_lines(store, name, identity, after, kinds), NDJSON
-        )
-    return Result(await service.read(lambda store: export.page_of_events(store, name, identity, after, limit, kinds)))
+        return _stream(service, request, lambda store, _: export.event_lines(store, number, after, kinds), NDJSON)
+    page = await service.read(lambda store: export.page_of_events(store, number, after, limit, kinds))
+    return Result(api_types.Events(page))
 
 
-async def get_export(service: Service, request: Request, body: None) -> Response:
+async def get_export(service: Service, request: Request, query: QueryValues) -> Response:
     """GET /v1/bandits/{name}/export."""
-    query = query_values(request, EXPORT_FORMAT, DRAWS, ID)
     name, identity, draws = path_name(request, "name"), query["id"] or None, query["draws"]
-    await service.read(lambda store: export.check_draws(store, name, identity, draws))
-    lines, media_type = export.decision_lines, NDJSON
+    number = await service.read(lambda store: store.find_log(name, identity))
+    await service.read(lambda store: export.check_draws(store, number, draws))
+    make, media_type = export.decision_lines, NDJSON
     if query["format"] == "parquet":
-        lines, media_type = export.parquet_pieces, PARQUET
+        make, media_type = export.parquet_pieces, PARQUET
         if not export.has_parquet():
             raise ApiError(501, "Parquet needs pyarrow, which is not installed: pip install 'dynabandit[lab]'")
-    return _stream(
-        service, request, lambda store, is_wanted: lines(store, name, identity, draws, is_wanted), media_type
-    )
+    return _stream(service, request, lambda store, is_wanted: make(store, number, draws, is_wanted), media_type)
 
 
 def _stream(
@@ -250,17 +219,17 @@ def _stream(
 # Health
 
 
-async def healthz(service: Service, request: Request, body: None) -> Result:
+async def healthz(service: Service, request: Request, _: None) -> Result:
     """GET /healthz."""
     return Result(api_types.Ready("live"))
 
 
-async def readyz(service: Service, request: Request, body: None) -> Result:
+async def readyz(service: Service, request: Request, _: None) -> Result:
     """GET /readyz."""
     await service.check_ready()
     return Result(api_types.Ready("ready"))
 
 
-async def metrics(service: Service, request: Request, body: None) -> Response:
+async def metrics(service: Service, request: Request, _: None) -> Response:
     """GET /metrics."""
     return Response(service.metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")

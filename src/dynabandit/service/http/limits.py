@@ -16,14 +16,7 @@ MAX_DELAY = 1.0  # seconds
 class RefusalPacer:
     """Spreads refusals over time: clients that retry at once must not use up the time of admitted requests.
 
-    Parameters
-    ----------
-    per_second
-        How many requests are refused per second.
-    max_delay
-        How many seconds a refusal may be delayed.
-    timer
-        Returns seconds that never go back.
+    At most `per_second` requests are refused per second, each delayed by at most `max_delay` seconds.
 
     Examples
     --------

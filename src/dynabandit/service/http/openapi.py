@@ -1,6 +1,7 @@
 """Endpoints as data, and the OpenAPI document made from them and from the types that decode requests."""
 
 import re
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,9 @@ from dynabandit.service.api_types import Problem
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.http.status_codes import DESCRIPTIONS
 
-__all__ = ["Endpoint", "Query", "document"]
+__all__ = ["Endpoint", "Handler", "Query", "document"]
+
+Handler = Callable[[Any, Any, Any], Awaitable[Any]]  # of (service, request, body or query)
 
 COMMON = (401, 403, 421, 422, 429, 500, 503)
 WITH_BODY = (400, 413, 415)
@@ -58,6 +61,7 @@ class Endpoint:
     method: str
     path: str
     permission: str
+    handler: Handler
     body: type | None
     response: type | None
     statuses: tuple[int, ...] = ()
@@ -73,7 +77,7 @@ class Endpoint:
         return f"{self.method} {self.path}"
 
 
-def document(endpoints: list[Endpoint]) -> bytes:
+def document(endpoints: Iterable[Endpoint]) -> bytes:
     """Return the OpenAPI document as JSON."""
     kinds = {kind for one in endpoints for kind in (one.body, one.response) if kind is not None} | {Problem}
     ordered = sorted(kinds, key=lambda kind: kind.__name__)
@@ -125,7 +129,7 @@ def _success(one: Endpoint, schema_of: dict[type, dict[str, Any]]) -> dict[str, 
     content: dict[str, Any] = {kind: {} for kind in one.media}
     if one.response is not None and one.returns_json:
         content["application/json"] = {"schema": schema_of[one.response]}
-    return {"description": "As asked.", "content": content}
+    return {"description": "Success.", "content": content}
 
 
 def _parameters(one: Endpoint) -> list[dict[str, Any]]:

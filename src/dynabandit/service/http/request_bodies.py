@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
-from dynabandit.errors import unknown
 from dynabandit.service.errors import InvalidValueError
+from dynabandit.validation import unknown
 
 __all__ = ["decode_body"]
 

@@ -14,14 +14,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dynabandit.service import api_types, web
+from dynabandit.service import api_types as api, web
+from dynabandit.service.domain.events import KINDS
 from dynabandit.service.errors import OverloadedError, StreamInterruptedError
 from dynabandit.service.http import handlers
-from dynabandit.service.http.handlers import Handler, Result
-from dynabandit.service.http.limits import LARGE_BODY, SMALL_BODY, RefusalPacer
-from dynabandit.service.http.openapi import Endpoint, document
+from dynabandit.service.http.handlers import Result
+from dynabandit.service.http.limits import LARGE_BODY, MAX_EVENTS, SMALL_BODY, RefusalPacer
+from dynabandit.service.http.openapi import Endpoint, Query, document
 from dynabandit.service.http.request_bodies import decode_body
-from dynabandit.service.http.requests import authorise, path_name, read_body
+from dynabandit.service.http.requests import authorise, path_name, query_values, read_body
 from dynabandit.service.http.responses import HEADERS, JSON, add_headers, json_response, problem_response
 from dynabandit.service.http.status_codes import OVERLOADED, OVERLOADED_CLOSE, error_response
 from dynabandit.service.logging_setup import log_change
@@ -30,97 +31,51 @@ from dynabandit.service.service import Service
 __all__ = ["DOCUMENT", "ENDPOINTS", "make_app"]
 
 
-async def openapi(service: Service, request: Request, body: None) -> Response:
+async def openapi(service: Service, request: Request, _: None) -> Response:
     return Response(DOCUMENT, media_type=JSON)
 
 
-# The most frequent requests come first. The OpenAPI document is made from the same lines.
-ENDPOINTS: dict[str, tuple[Endpoint, Handler]] = {
-    endpoint.id: (endpoint, handler)
-    for endpoint, handler in (
-        (
-            Endpoint(
-                "PUT", "/v1/decisions/{id}/reward", "decide", api_types.Reward, api_types.Rewarded, (404, 409, 410)
-            ),
-            handlers.add_reward,
-        ),
-        (
-            Endpoint(
-                "POST", "/v1/bandits/{name}/decisions", "decide", api_types.Decide, api_types.Decisions, (404, 409),
-                headers=("Idempotency-Key",),
-            ),
-            handlers.decide,
-        ),
-        (Endpoint("POST", "/v1/rewards", "decide", api_types.Rewards, api_types.RewardResults), handlers.add_rewards),
-        (
-            Endpoint(
-                "PUT", "/v1/bandits/{name}", "admin", api_types.Create, api_types.BanditState, (201, 409), large=True
-            ),
-            handlers.create,
-        ),
-        (
-            Endpoint(
-                "GET", "/v1/bandits", "read", None, api_types.BanditList,
-                query=(handlers.DELETED, handlers.AFTER_NAME, handlers.LIMIT_BANDITS),
-            ),
-            handlers.list_bandits,
-        ),
-        (Endpoint("GET", "/v1/bandits/{name}", "read", None, api_types.BanditState, (404,)), handlers.get_bandit),
-        (
-            Endpoint("POST", "/v1/bandits/{name}/arms", "admin", api_types.AddArm, api_types.Changed, (404, 409)),
-            handlers.add_arm,
-        ),
-        (
-            Endpoint(
-                "PATCH", "/v1/bandits/{name}/arms/{arm}", "admin", api_types.ChangeArm, api_types.Changed, (404, 409)
-            ),
-            handlers.change_arm,
-        ),
-        (
-            Endpoint("PUT", "/v1/bandits/{name}/policy", "admin", api_types.SetPolicy, api_types.Changed, (404,)),
-            handlers.set_policy,
-        ),
-        (
-            Endpoint(
-                "POST", "/v1/bandits/{name}/policy/preview", "read", api_types.PreviewPolicy, api_types.Preview, (404,)
-            ),
-            handlers.preview_policy,
-        ),
-        (
-            Endpoint(
-                "GET", "/v1/bandits/{name}/events", "read", None, api_types.Events, (404,),
-                query=(handlers.AFTER, handlers.LIMIT_EVENTS, handlers.ID, handlers.KIND, handlers.EVENT_FORMAT),
-                media=(handlers.NDJSON,),
-            ),
-            handlers.get_events,
-        ),
-        (
-            Endpoint(
-                "GET", "/v1/bandits/{name}/export", "read", None, api_types.Exported, (404, 501),
-                query=(handlers.EXPORT_FORMAT, handlers.DRAWS, handlers.ID),
-                media=(handlers.NDJSON, handlers.PARQUET), returns_json=False,
-            ),
-            handlers.get_export,
-        ),
-        (
-            Endpoint(
-                "DELETE", "/v1/bandits/{name}", "admin", None, api_types.Deleted, (404,),
-                query=(handlers.CONFIRM, handlers.ERASE, handlers.ID),
-            ),
-            handlers.delete,
-        ),
-        (Endpoint("GET", "/healthz", "", None, api_types.Ready), handlers.healthz),
-        (Endpoint("GET", "/readyz", "", None, api_types.Ready), handlers.readyz),
-        (Endpoint("GET", "/metrics", "read", None, None, media=("text/plain",), returns_json=False), handlers.metrics),
-        (Endpoint("GET", "/openapi.json", "", None, None, media=(JSON,), returns_json=False), openapi),
-    )
-}  # fmt: skip
-DOCUMENT = document([endpoint for endpoint, _ in ENDPOINTS.values()])
+BOOL = ("false", "true")
+NDJSON, PARQUET = handlers.NDJSON, handlers.PARQUET
+ID, AFTER, KIND = Query("id"), Query("after", 0, 0, 2**62), Query("kind", words=("all", *KINDS))
+
+# The most frequent endpoints come first. The OpenAPI document is made from the same table.
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint("PUT", "/v1/decisions/{id}/reward", "decide", handlers.add_reward, api.Reward, api.Rewarded,
+             (404, 409, 410)),
+    Endpoint("POST", "/v1/bandits/{name}/decisions", "decide", handlers.decide, api.Decide, api.Decisions, (404, 409),
+             headers=("Idempotency-Key",)),
+    Endpoint("POST", "/v1/rewards", "decide", handlers.add_rewards, api.Rewards, api.RewardResults),
+    Endpoint("PUT", "/v1/bandits/{name}", "admin", handlers.create, api.Create, api.BanditState, (201, 409),
+             large=True),
+    Endpoint("GET", "/v1/bandits", "read", handlers.list_bandits, None, api.BanditList,
+             query=(Query("deleted", words=BOOL), Query("after"), Query("limit", 100, 1, 1000))),
+    Endpoint("GET", "/v1/bandits/{name}", "read", handlers.get_bandit, None, api.BanditState, (404,)),
+    Endpoint("POST", "/v1/bandits/{name}/arms", "admin", handlers.add_arm, api.AddArm, api.Changed, (404, 409)),
+    Endpoint("PATCH", "/v1/bandits/{name}/arms/{arm}", "admin", handlers.change_arm, api.ChangeArm, api.Changed,
+             (404, 409)),
+    Endpoint("PUT", "/v1/bandits/{name}/policy", "admin", handlers.set_policy, api.SetPolicy, api.Changed, (404,)),
+    Endpoint("POST", "/v1/bandits/{name}/policy/preview", "read", handlers.preview_policy, api.PreviewPolicy,
+             api.Preview, (404,)),
+    Endpoint("GET", "/v1/bandits/{name}/events", "read", handlers.get_events, None, api.Events, (404,),
+             query=(AFTER, Query("limit", 1000, 1, MAX_EVENTS), ID, KIND, Query("format", words=("json", "ndjson"))),
+             media=(NDJSON,)),
+    Endpoint("GET", "/v1/bandits/{name}/export", "read", handlers.get_export, None, api.Exported, (404, 501),
+             query=(Query("format", words=("ndjson", "parquet")), Query("draws", 200, 1, 100_000), ID),
+             media=(NDJSON, PARQUET), returns_json=False),
+    Endpoint("DELETE", "/v1/bandits/{name}", "admin", handlers.delete, None, api.Deleted, (404,),
+             query=(Query("confirm", required=True), Query("erase", words=BOOL), ID)),
+    Endpoint("GET", "/healthz", "", handlers.healthz, None, api.Ready),
+    Endpoint("GET", "/readyz", "", handlers.readyz, None, api.Ready),
+    Endpoint("GET", "/metrics", "read", handlers.metrics, None, None, media=("text/plain",), returns_json=False),
+    Endpoint("GET", "/openapi.json", "", openapi, None, None, media=(JSON,), returns_json=False),
+)  # fmt: skip
+DOCUMENT = document(ENDPOINTS)
 
 
 def make_app(service: Service) -> ASGIApp:
     """Return the ASGI application of a service."""
-    follower, workers = web.Watcher(service), web.Workers(closing=service.closing)
+    follower, workers = web.LogFollower(service), web.WorkerPool(closing=service.closing)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -132,7 +87,7 @@ def make_app(service: Service) -> ASGIApp:
         await service.stop()
 
     pacer = RefusalPacer()
-    bound = {one.id: _bind(service, pacer, one, handler) for one, handler in ENDPOINTS.values()}
+    bound = {one.id: _bind(service, pacer, one) for one in ENDPOINTS}
     routes = web.routes(service, follower, workers)
     pages = Starlette(lifespan=lifespan, routes=routes, exception_handlers={404: _not_found, 405: _not_allowed})
     pages.router.redirect_slashes = False
@@ -178,7 +133,7 @@ async def _not_allowed(request: Request, error: Exception) -> Response:
 def _patterns() -> list[tuple[re.Pattern[str], dict[str, str]]]:
     """Return a pattern for each path, and the endpoint of each of its methods."""
     found: dict[str, dict[str, str]] = {}
-    for one, _ in ENDPOINTS.values():
+    for one in ENDPOINTS:
         found.setdefault(one.path, {})[one.method] = one.id
     return [(re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", path)), methods) for path, methods in found.items()]
 
@@ -194,9 +149,7 @@ def _match(path: str) -> tuple[re.Match[str] | None, dict[str, str]]:
     return None, {}
 
 
-def _bind(
-    service: Service, pacer: RefusalPacer, endpoint: Endpoint, handler: Handler
-) -> Callable[[Request], Awaitable[Response]]:
+def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
     """Return a function that serves an endpoint: authorise, admit, decode, handle, count."""
     decoder: msgspec.json.Decoder[Any] | None = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
     limit = LARGE_BODY if endpoint.large else SMALL_BODY
@@ -208,12 +161,16 @@ def _bind(
             key = authorise(service, request, endpoint.permission) if endpoint.permission else None
             if endpoint.permission == "decide":
                 service.check_admission()
-            body = None if decoder is None else decode_body(decoder, await read_body(request, limit))
-            result = await handler(service, request, body)
+            if decoder is not None:
+                content = decode_body(decoder, await read_body(request, limit))
+            else:
+                content = query_values(request, *endpoint.query) if endpoint.query else None
+            result = await endpoint.handler(service, request, content)
             response = result if isinstance(result, Response) else json_response(result.content, result.status)
             if isinstance(result, Result) and result.changed:
                 names = {part: path_name(request, part) for part in request.path_params}
-                log_change(endpoint.id, names, key, msgspec.to_builtins(body) or dict(request.query_params))
+                change = msgspec.to_builtins(content) if decoder else dict(request.query_params)
+                log_change(endpoint.id, names, key, change)
         except OverloadedError:
             response = await _refuse(service, pacer)
             service.metrics.count_response(method, path, response.status_code, None)  # delayed on purpose

@@ -164,10 +164,10 @@ def _greeting(url: str) -> str:
     --------
     >>> print(_greeting("http://127.0.0.1:8000"))
     dynabandit serves http://127.0.0.1:8000
-      playground  http://127.0.0.1:8000/lab
+      playground  http://127.0.0.1:8000/playground
       API         http://127.0.0.1:8000/openapi.json
     """
-    return f"dynabandit serves {url}\n  playground  {url}/lab\n  API         {url}/openapi.json"
+    return f"dynabandit serves {url}\n  playground  {url}/playground\n  API         {url}/openapi.json"
 
 
 def make_server(

@@ -5,42 +5,33 @@ import structlog
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from dynabandit.service.errors import (
-    ConflictError,
-    DomainError,
-    InvalidValueError,
-    LateRewardError,
-    NotFoundError,
-    OverloadedError,
-    ReplayMismatchError,
-    StoreError,
-)
+from dynabandit.service import errors
 from dynabandit.service.http.responses import problem_response
 
 __all__ = ["BUSY", "DESCRIPTIONS", "OVERLOADED", "OVERLOADED_CLOSE", "RETRY", "ApiError", "error_response", "status_of"]
 
-STATUSES: dict[type[DomainError], int] = {
-    NotFoundError: 404,
-    ConflictError: 409,
-    LateRewardError: 410,
-    InvalidValueError: 422,
+STATUSES: dict[type[errors.DomainError], int] = {
+    errors.NotFoundError: 404,
+    errors.ConflictError: 409,
+    errors.LateRewardError: 410,
+    errors.InvalidValueError: 422,
 }
 # Of every status the API may answer with, for the OpenAPI document
 DESCRIPTIONS = {
-    400: "The body is no JSON.",
+    400: "The body is not JSON.",
     401: "An API key is missing or wrong.",
     403: "The API key may not do this.",
-    404: "There is no such thing.",
-    409: "It does not fit what is there.",
+    404: "The bandit, arm or decision does not exist.",
+    409: "It conflicts with what exists.",
     410: "The window of the decision has ended.",
     413: "The body is too large.",
     415: "The body is not declared as JSON.",
     421: "Without API keys, the Host must be this machine.",
     422: "A value is not valid.",
-    429: "Too many calls wait; try again after a while.",
-    500: "A fault of the service.",
-    501: "Something optional is not installed.",
-    503: "The store is not available; try again after a while.",
+    429: "Too many requests are waiting; try again later.",
+    500: "An error of the service.",
+    501: "An optional package is not installed.",
+    503: "The store is not available; try again later.",
 }
 RETRY = {"Retry-After": "1"}  # seconds
 HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 413: {"Connection": "close"}}  # the rest of the body is not read
@@ -56,12 +47,12 @@ class ApiError(Exception):
         self.status = status
 
 
-def status_of(error: DomainError) -> int:
+def status_of(error: errors.DomainError) -> int:
     """Return the status of an error of the domain.
 
     Examples
     --------
-    >>> status_of(LateRewardError("too late"))
+    >>> status_of(errors.LateRewardError("too late"))
     410
     """
     return STATUSES[type(error)]
@@ -70,19 +61,19 @@ def status_of(error: DomainError) -> int:
 def error_response(error: Exception) -> Response:
     """Return the response to a request that failed."""
     match error:
-        case DomainError():
+        case errors.DomainError():
             return problem_response(status_of(error), str(error))
         case ApiError():
             return problem_response(error.status, str(error), **HEADERS.get(error.status, {}))
-        case OverloadedError():
+        case errors.OverloadedError():
             return OVERLOADED
-        case StoreError():
+        case errors.StoreError():
             return problem_response(503, "the store is not available now; try again", **RETRY)
         case msgspec.DecodeError() | RecursionError():
             return problem_response(400, f"the body must be JSON: {error}")
         case ClientDisconnect():
             return problem_response(400, "the request must be sent whole, but its end did not come")
-        case ReplayMismatchError():
+        case errors.ReplayMismatchError():
             log.error("log and replay disagree", bandit=error.bandit, sequence=error.sequence, problem=error.problem)
             return problem_response(500, f"event {error.sequence} of this bandit's log and its replay disagree")
     log.error("call failed", exc_info=error)

@@ -8,13 +8,13 @@ import numpy as np
 from dynabandit.stats.change_detection import Change
 from dynabandit.stats.intervals import binomial_total
 
-__all__ = ["Uniform"]
+__all__ = ["UniformBaseline"]
 
 MOST_ENDED = 50  # segments per arm; older ones are merged
 Segment = tuple[float, float, int, float]  # expected plays at its start and end, number and sum of rewards
 
 
-class Uniform:
+class UniformBaseline:
     """Estimates the total reward of uniformly random choices at the times of the actual decisions.
 
     At each reward, a random choice would have earned the average of the mean rewards of the available arms. The mean
@@ -29,7 +29,7 @@ class Uniform:
 
     Examples
     --------
-    >>> uniform = Uniform(2)
+    >>> uniform = UniformBaseline(2)
     >>> for step in range(100):
     ...     uniform.reward(step % 2, float(step % 2))
     >>> low, middle, high = uniform.interval()
@@ -47,7 +47,7 @@ class Uniform:
         self._totals: list[float] = []
         self._starts: list[float] = []
         self._ended: dict[str, list[Segment]] = {}  # arm -> segments that were ended by a change
-        self._gathered: list[float] = []
+        self._gathered: list[float] = []  # expected plays before `_since`; stores keep this name
         self._since: list[float | None] = []  # the clock when it became available; None while it is not
         for _ in range(arms):
             self.add_arm()
@@ -71,7 +71,7 @@ class Uniform:
             self._since[arm] = None
             self._eligible -= 1
 
-    def gathered(self, arm: int) -> float:
+    def expected_plays(self, arm: int) -> float:
         """Return the expected number of plays of an arm so far."""
         since = self._since[arm]
         return self._gathered[arm] + (0.0 if since is None else self.clock - since)
@@ -95,16 +95,16 @@ class Uniform:
         self._totals[arm] -= change.total
         self._starts[arm] = change.clock
 
-    def along(self, gathered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def along(self, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the estimate and its variance at several times, given the expected plays (times, arms).
 
         All times are estimated with the data known now, including changes that were detected later.
         """
-        middle, variance = np.zeros(len(gathered)), np.zeros(len(gathered))
-        for arm in range(gathered.shape[1]):
+        middle, variance = np.zeros(len(expected)), np.zeros(len(expected))
+        for arm in range(expected.shape[1]):
             now = (self._starts[arm], math.inf, self._counts[arm], self._totals[arm])
             for start, end, count, total in (*self._ended.get(str(arm), ()), now):
-                weight = np.clip(gathered[:, arm] - start, 0.0, end - start)
+                weight = np.clip(expected[:, arm] - start, 0.0, end - start)
                 middle += weight * (total / count if count else self.total / max(self.count, 1))
                 smooth = (total + 1.0) / (count + 2.0)
                 variance += weight**2 * (smooth * (1.0 - smooth) / max(count, 1))
@@ -123,8 +123,8 @@ class Uniform:
 
     def interval(self) -> tuple[float, float, float]:
         """Return the low end, the estimate and the high end of the total now."""
-        gathered = np.array([[self.gathered(arm) for arm in range(len(self._counts))]])
-        ends = binomial_total(*self.along(gathered), np.array([self.count]))
+        expected = np.array([[self.expected_plays(arm) for arm in range(len(self._counts))]])
+        ends = binomial_total(*self.along(expected), np.array([self.count]))
         return float(ends[0][0]), float(ends[1][0]), float(ends[2][0])
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class Uniform:
         return dict(vars(self))
 
     @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> "Uniform":
+    def from_dict(cls, content: dict[str, Any]) -> "UniformBaseline":
         """Return the baseline whose state `to_dict` returned."""
         uniform = cls(0)
         for name in vars(uniform):

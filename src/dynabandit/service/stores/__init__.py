@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dynabandit.errors import extra
+from dynabandit.extras import import_extra
 from dynabandit.service.stores.base import BanditRow, KeyRow, Snapshot, Store
 from dynabandit.service.stores.sqlite import SqliteStore
 
@@ -19,7 +19,7 @@ def open_store(url: str) -> Store:
             raise ValueError(f"store must name a file, such as sqlite:///dynabandit.db, got the folder {path}")
         return SqliteStore(path)
     if url.startswith(("postgresql://", "postgres://")):
-        extra("psycopg", "postgres")
+        import_extra("psycopg", "postgres")
         from dynabandit.service.stores.postgres import PostgresStore
 
         return PostgresStore(url)

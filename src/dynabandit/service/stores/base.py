@@ -8,11 +8,15 @@ from dynabandit.service.domain.events import ARM, COLUMNS, CREATE, DELETE, KINDS
 from dynabandit.service.domain.names import from_bytes, read_public_id, to_bytes
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError
 
-__all__ = ["PAGE", "BanditRow", "KeyRow", "Snapshot", "Store"]
+__all__ = ["PAGE", "BanditRow", "Created", "Events", "KeyRow", "Numbers", "Snapshot", "Store"]
 
 PAGE = 5_000  # rows that are read at a time, so that memory does not grow with the log
 ALL_COLUMNS = ", ".join(COLUMNS)
 KEEP_SNAPSHOTS = 2
+
+Events = Sequence[EventRow]
+Created = Sequence[tuple[int, str]]  # number and name of each new bandit
+Numbers = Sequence[int]  # of bandits
 
 
 class BanditRow(NamedTuple):
@@ -71,13 +75,7 @@ class Store:
         """Start a transaction that keeps other processes from writing to these bandits."""
         raise NotImplementedError
 
-    def commit(
-        self,
-        events: Sequence[EventRow],
-        created: Sequence[tuple[int, str]] = (),
-        deleted: Sequence[int] = (),
-        erased: Sequence[int] = (),
-    ) -> None:
+    def commit(self, events: Events, created: Created = (), deleted: Numbers = (), erased: Numbers = ()) -> None:
         """Add events to the log and remove erased bandits in one transaction, and return when that is durable."""
         raise NotImplementedError
 
@@ -109,16 +107,16 @@ class Store:
         found = self.rows("SELECT number, name, deleted FROM bandits WHERE number = ?", (number,))
         return _bandit(found[0]) if found else None
 
-    def find_log(self, name: str, id: str | None) -> int:  # noqa: A002 - what users see
-        """Return the number of the bandit whose log is asked for; with `id` also of one that was deleted."""
-        if id is None:
+    def find_log(self, name: str, identity: str | None) -> int:
+        """Return the number of the bandit whose log is asked for; with its id also of one that was deleted."""
+        if identity is None:
             number = self.find(name)
         else:
-            number = read_public_id(id)
+            number = read_public_id(identity)
             row = None if number is None else self.bandit(number)
             number = None if row is None or row.name != name else number
         if number is None:
-            with_id = f" with the id {id[:100]!r}" if id is not None else ""
+            with_id = f" with the id {identity[:100]!r}" if identity is not None else ""
             raise NotFoundError(f"there is no bandit {name!r}{with_id}")
         return number
 
@@ -262,25 +260,12 @@ class Store:
 
     def save_snapshot(self, bandit: int, snapshot: Snapshot) -> None:
         """Save a snapshot, and drop the bodies of old ones."""
-        self.write(
-            [
-                (
-                    (
-                        "INSERT INTO snapshots (bandit, sequence, state_hash, body) VALUES (?, ?, ?, ?)"
-                        " ON CONFLICT DO NOTHING"
-                    ),
-                    (bandit, snapshot.sequence, snapshot.state_hash, snapshot.body),
-                ),
-                (
-                    (
-                        "UPDATE snapshots SET body = NULL WHERE bandit = ? AND body IS NOT NULL"
-                        " AND sequence NOT IN (SELECT sequence FROM snapshots WHERE bandit = ?"
-                        " ORDER BY sequence DESC LIMIT ?)"
-                    ),
-                    (bandit, bandit, KEEP_SNAPSHOTS),
-                ),
-            ]
+        insert = "INSERT INTO snapshots (bandit, sequence, state_hash, body) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        drop = (
+            "UPDATE snapshots SET body = NULL WHERE bandit = ? AND body IS NOT NULL AND sequence NOT IN"
+            " (SELECT sequence FROM snapshots WHERE bandit = ? ORDER BY sequence DESC LIMIT ?)"
         )
+        self.write([(insert, (bandit, *snapshot)), (drop, (bandit, bandit, KEEP_SNAPSHOTS))])
 
     def history(self, bandit: int) -> str | None:
         """Return the saved history of a bandit, for the pages."""
@@ -328,11 +313,11 @@ class Store:
         """Save an API key."""
         self.write([("INSERT INTO keys (id, role, digest, note, created, revoked) VALUES (?, ?, ?, ?, ?, ?)", key)])
 
-    def revoke_key(self, id: str, now: float) -> bool:  # noqa: A002
+    def revoke_key(self, identity: str, now: float) -> bool:
         """Revoke an API key; return whether it exists."""
-        if not self.rows("SELECT 1 FROM keys WHERE id = ?", (id,)):
+        if not self.rows("SELECT 1 FROM keys WHERE id = ?", (identity,)):
             return False
-        self.write([("UPDATE keys SET revoked = ? WHERE id = ? AND revoked IS NULL", (now, id))])
+        self.write([("UPDATE keys SET revoked = ? WHERE id = ? AND revoked IS NULL", (now, identity))])
         return True
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import psycopg
 
-from dynabandit.errors import listed
-from dynabandit.service.domain.events import COLUMNS, EventRow
+from dynabandit.service.domain.events import COLUMNS
 from dynabandit.service.domain.names import to_bytes
 from dynabandit.service.errors import StoreError, WriteConflictError
-from dynabandit.service.stores.base import Store
+from dynabandit.service.stores.base import Created, Events, Numbers, Store
 from dynabandit.service.stores.schema import TABLES, VERSION, check_version, migration
+from dynabandit.validation import listed
 
 __all__ = ["PostgresStore"]
 
@@ -107,13 +107,7 @@ class PostgresStore(Store):
         for number in bandits:
             self.rows("SELECT pg_advisory_xact_lock(?)", (number,))
 
-    def commit(
-        self,
-        events: Sequence[EventRow],
-        created: Sequence[tuple[int, str]] = (),
-        deleted: Sequence[int] = (),
-        erased: Sequence[int] = (),
-    ) -> None:
+    def commit(self, events: Events, created: Created = (), deleted: Numbers = (), erased: Numbers = ()) -> None:
         for number, name in created:
             self.rows("INSERT INTO bandits (number, name) VALUES (?, ?)", (number, to_bytes(name)))
         for number in deleted:

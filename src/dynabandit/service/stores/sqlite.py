@@ -6,12 +6,12 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from dynabandit.errors import listed
-from dynabandit.service.domain.events import COLUMNS, EventRow
+from dynabandit.service.domain.events import COLUMNS
 from dynabandit.service.domain.names import to_bytes
 from dynabandit.service.errors import StoreError, WriteConflictError
-from dynabandit.service.stores.base import Store
+from dynabandit.service.stores.base import Created, Events, Numbers, Store
 from dynabandit.service.stores.schema import VERSION, check_version, migration
+from dynabandit.validation import listed
 
 try:
     import fcntl
@@ -144,13 +144,7 @@ class SqliteStore(Store):
     def begin(self, bandits: Iterable[int]) -> None:
         pass  # the lock on the file keeps all others out
 
-    def commit(
-        self,
-        events: Sequence[EventRow],
-        created: Sequence[tuple[int, str]] = (),
-        deleted: Sequence[int] = (),
-        erased: Sequence[int] = (),
-    ) -> None:
+    def commit(self, events: Events, created: Created = (), deleted: Numbers = (), erased: Numbers = ()) -> None:
         statements: list[tuple[str, Sequence[Any]]] = [
             ("INSERT INTO bandits (number, name) VALUES (?, ?)", (number, to_bytes(name))) for number, name in created
         ]

@@ -1,15 +1,19 @@
-"""Pages for people: watch bandits learn, and the frame that every page shares."""
+"""Web pages: the live pages of bandits, and the playground."""
 
 from starlette.routing import Route
 
-from dynabandit.service.projections.log_follower import Watcher
+from dynabandit.service.projections.log_follower import LogFollower
 from dynabandit.service.service import Service
-from dynabandit.service.web import frame, live, playground
-from dynabandit.service.web.playground_workers import Workers
+from dynabandit.service.web import live_pages, playground_page, static_files
+from dynabandit.service.web.playground_workers import WorkerPool
 
-__all__ = ["Watcher", "Workers", "routes"]
+__all__ = ["LogFollower", "WorkerPool", "routes"]
 
 
-def routes(service: Service, watcher: Watcher, workers: Workers) -> list[Route]:
+def routes(service: Service, follower: LogFollower, workers: WorkerPool) -> list[Route]:
     """Return the routes of all pages and of what they load."""
-    return [*frame.routes(), *live.routes(service, watcher), *playground.routes(service, workers)]
+    return [
+        *static_files.routes(),
+        *live_pages.routes(service, follower),
+        *playground_page.routes(service, workers),
+    ]

@@ -1,4 +1,4 @@
-"""Processes that run the trials of the playground: few at once, none for long, and none without its client."""
+"""Worker processes that run the simulations of the playground, with limits on their number and time."""
 
 import asyncio
 import contextlib
@@ -6,43 +6,45 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 
-__all__ = ["MOST_AT_ONCE", "Busy", "Process", "Workers"]
+import anyio
 
-MOST_AT_ONCE = 2
-SECONDS = 90.0
-CLOSING_SECONDS = 0.2  # between two looks at whether the service ends
-SPARE_SECONDS = 300.0  # how long a process waits for work
+__all__ = ["Process", "TooManyRunsError", "WorkerPool"]
+
+MAX_RUNS = 2
+TIME_LIMIT = 90.0  # seconds
+CLOSING_SECONDS = 0.2  # between two checks whether the service is being stopped
+SPARE_SECONDS = 300.0  # after which an unused spare process is ended
 LONGEST_LINE = 1 << 24
 COMMAND = (sys.executable, "-P", "-m", "dynabandit.playground")
 
 Process = asyncio.subprocess.Process
 
 
-class Busy(Exception):  # noqa: N818 - an answer, not a fault
-    """As many trials run as may run at once."""
+class TooManyRunsError(Exception):
+    """The largest number of simultaneous runs is reached."""
 
 
-class Workers:
-    """Runs trials in processes of their own, so that compiling and computing never touch a decision.
+class WorkerPool:
+    """Runs each simulation in a process of its own, so that compiling and computing never delay a decision.
 
-    A process that has started and waits for a trial is kept as a spare for the next one. Each ends with its input,
-    so that none outlives the service.
+    One process is started in advance and waits for the next run. A process ends when its standard input is closed, so
+    none outlives the service.
 
     Parameters
     ----------
-    most
-        How many trials may run at once.
-    seconds
-        After how long a trial is ended.
+    limit
+        How many runs may be in progress at the same time.
+    time_limit
+        Seconds after which a run is ended.
     closing
-        Is set when the service is about to end.
+        Set when the service is being stopped.
     """
 
     def __init__(
-        self, most: int = MOST_AT_ONCE, seconds: float = SECONDS, closing: threading.Event | None = None
+        self, limit: int = MAX_RUNS, time_limit: float = TIME_LIMIT, closing: threading.Event | None = None
     ) -> None:
-        self.most = most
-        self.seconds = seconds
+        self.limit = limit
+        self.time_limit = time_limit
         self.closing = threading.Event() if closing is None else closing
         self.running: set[Process] = set()
         self._entered = 0
@@ -53,40 +55,41 @@ class Workers:
 
     @contextlib.asynccontextmanager
     async def worker(self) -> AsyncIterator[Process]:
-        """Lend a process; it is killed on the way out, whatever it does then."""
-        if self._entered >= self.most:
-            raise Busy
+        """Provide a process, and kill it on exit."""
+        if self._entered >= self.limit:
+            raise TooManyRunsError
         self._entered += 1
         process = None
-        watch = None
+        closing_check = None
         try:
             process = await self._take()
-            watch = asyncio.create_task(self._kill_on_closing(process))
+            closing_check = asyncio.create_task(self._kill_on_closing(process))
             self.running.add(process)
             yield process
         finally:
             self._entered -= 1
-            if process is not None and watch is not None:
-                watch.cancel()
+            if process is not None and closing_check is not None:
+                closing_check.cancel()
                 self.running.discard(process)
-                await _end(process)
+                with anyio.CancelScope(shield=True):  # a disconnected client must not interrupt this
+                    await _end(process)
 
     async def _kill_on_closing(self, process: Process) -> None:
         while not self.closing.is_set():
             await asyncio.sleep(CLOSING_SECONDS)
         process.kill()
 
-    async def lines(self, process: Process, link: str) -> AsyncGenerator[bytes, None]:
-        """Hand a trial to a process and yield its messages; a time limit ends it with a `TimeoutError`."""
+    async def messages(self, process: Process, link: str) -> AsyncGenerator[bytes, None]:
+        """Send a run to a process and yield its messages; raise `TimeoutError` after the time limit."""
         assert process.stdin is not None
         assert process.stdout is not None
-        async with asyncio.timeout(self.seconds):
+        async with asyncio.timeout(self.time_limit):
             process.stdin.write(link.encode() + b"\n")
             while line := await process.stdout.readline():
                 yield line
 
-    def warm(self) -> None:
-        """See to it that a process is ready when it is asked for: starting one takes a second."""
+    async def prepare(self) -> None:
+        """Start a spare process unless there is one: starting takes about a second."""
         if self.closing.is_set():
             return
         if self._starting is None and (self._spare is None or self._spare.returncode is not None):
@@ -95,27 +98,27 @@ class Workers:
     async def _start_spare(self) -> None:
         try:
             self._spare = await _start()
-            self._expiry = asyncio.get_running_loop().call_later(SPARE_SECONDS, self._give_up)
+            self._expiry = asyncio.get_running_loop().call_later(SPARE_SECONDS, self._expire)
         finally:
             self._starting = None
 
     async def _take(self) -> Process:
         if self._starting is not None:
             await asyncio.shield(self._starting)
-        spare = self._without_spare()
+        spare = self._take_spare()
         return spare if spare is not None and spare.returncode is None else await _start()
 
-    def _without_spare(self) -> Process | None:
+    def _take_spare(self) -> Process | None:
         spare, self._spare = self._spare, None
         if self._expiry is not None:
             self._expiry.cancel()
         return spare
 
-    def _give_up(self) -> None:
+    def _expire(self) -> None:
         self._ending = asyncio.get_running_loop().create_task(self._end_spare())
 
     async def _end_spare(self) -> None:
-        spare = self._without_spare()
+        spare = self._take_spare()
         if spare is not None:
             await _end(spare)
 
@@ -124,7 +127,7 @@ class Workers:
         if self._starting is not None:
             await self._starting
         await self._end_spare()
-        for process in self.running:  # whoever watches it waits for its end
+        for process in self.running:  # `worker` waits for the end of each
             process.kill()
 
 
@@ -135,9 +138,9 @@ async def _start() -> Process:
 
 
 async def _end(process: Process) -> None:
-    """Kill a process, and wait until nothing of it is left."""
+    """Kill a process and wait for its end."""
     assert process.stdin is not None
     with contextlib.suppress(ProcessLookupError):
         process.kill()
     process.stdin.close()
-    await process.communicate()  # reads what it said last: the pipe would stay open
+    await process.communicate()  # reads the rest of its output, without which the pipe would stay open

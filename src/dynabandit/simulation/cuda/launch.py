@@ -9,7 +9,7 @@ import numpy as np
 
 from dynabandit.core.streams import Stream, shifted
 from dynabandit.environments import Environment
-from dynabandit.errors import extra
+from dynabandit.extras import import_extra
 from dynabandit.policies import Policy
 from dynabandit.policies.choose_arm import SCRATCH_ROWS
 from dynabandit.simulation.backends import in_single
@@ -27,7 +27,7 @@ SIMULATED_BYTES = 1 << 36  # of memory, if Numba's simulator replaces a GPU
 def missing() -> str:
     """Return what is missing for a simulation on this machine's GPU; empty if nothing is."""
     try:
-        extra("numba_cuda", "cuda")
+        import_extra("numba_cuda", "cuda")
     except ModuleNotFoundError:
         return "needs numba-cuda, which is not installed: pip install 'dynabandit[cuda]'"
     from numba import cuda

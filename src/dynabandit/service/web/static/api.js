@@ -1,13 +1,13 @@
-// Calls of the service, and streams of server-sent events; both carry the key where the service asks for one
+// Calls of the service and streams of server-sent events; both send the API key where the service requires one
 import { save } from "./dom.js";
 
 const KEY = "dynabandit-key";
-const QUIET_MS = 8000; // a stream that says nothing for so long is dead: the server says something every 2 s
-const FIRST_WAIT_MS = 500;
-const LONGEST_WAIT_MS = 5000;
+const SILENCE_MS = 8000; // after which a stream is taken for broken: the server sends something every 2 s
+const FIRST_RETRY_MS = 500;
+const LONGEST_RETRY_MS = 5000;
 
-/** A call that was refused; `status` is 0 where no answer came. */
-export class Problem extends Error {
+/** A failed call; `status` is 0 when there was no answer. */
+export class ApiError extends Error {
   constructor(status, message) {
     super(message);
     this.status = status;
@@ -19,32 +19,32 @@ function headers(more = {}) {
   return key ? { ...more, Authorization: `Bearer ${key}` } : more;
 }
 
-/** Address of something with a name in its path: `at("v1", "bandits", name)`. */
-export function at(...parts) {
+/** The path of a resource: `url("v1", "bandits", name)`. */
+export function url(...parts) {
   return "/" + parts.map(encodeURIComponent).join("/");
 }
 
-let asking = null;
+let keyRequest = null;
 
-/** Ask for a key, and return whether one was given; callers that ask at the same time share the question. */
-export function askForKey(why = "") {
-  asking ??= new Promise((resolve) => {
+/** Ask for a key and return whether one was entered; simultaneous callers share one dialog. */
+export function askForKey(message = "") {
+  keyRequest ??= new Promise((resolve) => {
     const dialog = document.getElementById("key-dialog");
     const field = document.getElementById("key-field");
-    let given = false;
-    document.getElementById("key-problem").textContent = why;
+    let entered = false;
+    document.getElementById("key-problem").textContent = message;
     document.getElementById("key-form").onsubmit = () => {
-      given = field.value.trim() !== "";
-      if (given) sessionStorage.setItem(KEY, field.value.trim());
+      entered = field.value.trim() !== "";
+      if (entered) sessionStorage.setItem(KEY, field.value.trim());
       field.value = "";
     };
     dialog.onclose = () => {
-      asking = null;
-      resolve(given);
+      keyRequest = null;
+      resolve(entered);
     };
     dialog.showModal();
   });
-  return asking;
+  return keyRequest;
 }
 
 async function send(path, options) {
@@ -53,25 +53,25 @@ async function send(path, options) {
     answer = await fetch(path, { ...options, headers: headers(options.headers) });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem(0, "The service does not answer.");
+    throw new ApiError(0, "The service cannot be reached.");
   }
   if (answer.ok) return answer;
   if (answer.status === 401 && document.getElementById("key-dialog")) {
     if (await askForKey(sessionStorage.getItem(KEY) ? "This key is not valid." : "")) return send(path, options);
   }
-  throw await problem(answer);
+  throw await readError(answer);
 }
 
-async function problem(answer) {
+async function readError(answer) {
   const text = await answer.text();
   try {
-    return new Problem(answer.status, JSON.parse(text).problem);
+    return new ApiError(answer.status, JSON.parse(text).problem);
   } catch {
-    return new Problem(answer.status, text || `The service answered ${answer.status}.`);
+    return new ApiError(answer.status, text || `The service answered with status ${answer.status}.`);
   }
 }
 
-/** Make a call and return what it answers. */
+/** Make a call and return the decoded answer. */
 export async function call(method, path, body, signal) {
   const options = { method, signal };
   if (body !== undefined) {
@@ -81,19 +81,19 @@ export async function call(method, path, body, signal) {
   return (await send(path, options)).json();
 }
 
-/** Fetch a file with the key and hand it to the person. */
+/** Fetch a file with the key and offer it as a download. */
 export async function download(path, name) {
   save(await (await send(path, { method: "GET" })).blob(), name);
 }
 
-/** Read server-sent events until the stream ends; `seen` gets (event, data). */
-export async function readEvents(answer, seen, alive = () => {}) {
+/** Read server-sent events until the stream ends; calls `onEvent(event, data)`, and `onData` for each chunk. */
+async function readEvents(answer, onEvent, onData = () => {}) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
-    alive();
+    onData();
     const blocks = (rest + value).split("\n\n");
     rest = blocks.pop();
     for (const block of blocks) {
@@ -102,71 +102,59 @@ export async function readEvents(answer, seen, alive = () => {}) {
         const colon = line.indexOf(": ");
         if (colon > 0) fields[line.slice(0, colon)] = line.slice(colon + 2);
       }
-      if (fields.data !== undefined) seen(fields.event ?? "message", JSON.parse(fields.data));
+      if (fields.data !== undefined) onEvent(fields.event ?? "message", JSON.parse(fields.data));
     }
   }
 }
 
-/** POST a body and read the answer as server-sent events, once. */
-export async function postStream(path, body, seen, signal) {
+/** POST a body and read the answer as server-sent events. */
+export async function postStream(path, body, onEvent, signal) {
   const options = { method: "POST", signal, body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
-  await readEvents(await send(path, options), seen);
+  await readEvents(await send(path, options), onEvent);
 }
 
 /**
- * Follow a stream for as long as the page is open: when it ends it is asked for again, each time a little later.
- * `path` is a function, so that it can go on from where the page stands; `state` gets "live", "away" or a Problem.
- * Returns a function that stops.
+ * Read a stream as long as the page is open, and connect again when it ends, with growing delays. Calls
+ * `onEvent(event, data)`, and `onState` with "live", "unreachable", or an ApiError after which it stops.
  */
-export function follow(path, seen, state) {
-  let stopped = false;
-  let wait = FIRST_WAIT_MS;
-  let controller = null;
-  let wake = () => {};
+export async function follow(path, onEvent, onState) {
+  let delay = FIRST_RETRY_MS;
+  let retryNow = () => {};
 
-  async function once() {
-    controller = new AbortController();
+  async function readOnce() {
+    const controller = new AbortController();
     let watchdog = 0;
-    const alive = () => {
+    const restartWatchdog = () => {
       clearTimeout(watchdog);
-      watchdog = setTimeout(() => controller.abort(), QUIET_MS);
+      watchdog = setTimeout(() => controller.abort(), SILENCE_MS);
     };
     try {
-      alive();
-      const answer = await send(path(), { method: "GET", signal: controller.signal });
-      state("live");
-      wait = FIRST_WAIT_MS;
-      await readEvents(answer, seen, alive);
+      restartWatchdog();
+      const answer = await send(path, { method: "GET", signal: controller.signal });
+      onState("live");
+      delay = FIRST_RETRY_MS;
+      await readEvents(answer, onEvent, restartWatchdog);
     } finally {
       clearTimeout(watchdog);
     }
   }
 
-  async function run() {
-    while (!stopped) {
-      try {
-        await once();
-      } catch (error) {
-        if (stopped) return;
-        if (error instanceof Problem && error.status >= 400 && error.status < 500 && error.status !== 429) {
-          state(error);
-          return;
-        }
-        state("away");
+  addEventListener("online", () => retryNow());
+  document.addEventListener("visibilitychange", () => document.hidden || retryNow());
+  for (;;) {
+    try {
+      await readOnce();
+    } catch (error) {
+      if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) {
+        onState(error);
+        return;
       }
-      await new Promise((resolve) => {
-        wake = resolve;
-        setTimeout(resolve, wait);
-      });
-      wait = Math.min(wait * 2, LONGEST_WAIT_MS);
+      onState("unreachable");
     }
+    await new Promise((resolve) => {
+      retryNow = resolve;
+      setTimeout(resolve, delay);
+    });
+    delay = Math.min(delay * 2, LONGEST_RETRY_MS);
   }
-
-  addEventListener("online", () => wake());
-  document.addEventListener("visibilitychange", () => document.hidden || wake());
-  run();
-  return () => {
-    stopped = true;
-    controller?.abort();
-  };
 }

@@ -1,21 +1,23 @@
-// Charts: Plotly in the colours of the page, and a table of the same numbers for those who cannot see them
+// Charts: Plotly in the colours of the page, with a table of the same numbers for people who cannot see them
 import { h } from "./dom.js";
-import { isDark } from "./frame.js";
+import { isDark } from "./header.js";
 
-const SHORT = { displayModeBar: false, responsive: true };
-// Okabe and Ito's colours and Tol's, a lighter set for dark pages; dashes repeat slower than colours
+const PLOTLY_OPTIONS = { displayModeBar: false, responsive: true };
+// Colours of Okabe and Ito and of Tol, with a lighter set for dark pages. Series 10 to 19 have the same colours, dashed
 const LIGHT = ["#0072b2", "#d55e00", "#00785a", "#aa3377", "#8a6d00", "#4477aa", "#ee6677", "#5b5bd6", "#6b6b6b", "#117733"];
 const DARK = ["#56b4e9", "#ff9e5e", "#3ddbaa", "#e58fc4", "#e8c547", "#8fb8e8", "#ff97a3", "#a9a6ff", "#b8b8b8", "#7bd389"];
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
 
+export const OTHERS = 8; // the grey series
+
 let loading = null;
 
-/** Plotly, loaded once; a page paints before it is there. */
+/** Load Plotly once; the page is painted before it has loaded. */
 export function plotly() {
   loading ??= new Promise((resolve, reject) => {
     const script = h("script", { src: document.documentElement.dataset.plotly });
     script.onload = () => resolve(window.Plotly);
-    script.onerror = () => reject(new Error("Plotly's script did not load"));
+    script.onerror = () => reject(new Error("Plotly's script could not be loaded"));
     document.head.append(script);
   });
   return loading;
@@ -31,13 +33,13 @@ export function paint(name) {
   return found;
 }
 
-/** The look of series number `index`. */
-export function look(index) {
+/** The colour and dash of series number `index`. */
+export function seriesStyle(index) {
   const colours = isDark() ? DARK : LIGHT;
   return { colour: colours[index % colours.length], dash: DASHES[Math.floor(index / colours.length) % DASHES.length] };
 }
 
-/** A text as Plotly shows it letter by letter: it reads some tags and entities otherwise. */
+/** Escape a text for Plotly, which interprets some tags and entities. */
 export function plain(text) {
   return String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 }
@@ -47,9 +49,9 @@ function faded(hex, opacity) {
   return `rgba(${r}, ${g}, ${b}, ${opacity})`;
 }
 
-/** A curve. `steps` draws it as stairs, `form` is a d3 format of the value shown on hover. */
+/** A curve. `steps` draws it as a step function, `form` is the d3 format of the value shown on hover. */
 export function line(name, x, y, index, { form = ".3~f", width = 2, dash, colour, steps = false, ...more } = {}) {
-  const style = look(index);
+  const style = seriesStyle(index);
   return {
     type: "scatter", mode: "lines", name: plain(name), legendgroup: String(index), x, y, connectgaps: false,
     line: { color: colour ?? style.colour, dash: dash ?? style.dash, width, shape: steps ? "hv" : "linear" },
@@ -57,18 +59,18 @@ export function line(name, x, y, index, { form = ".3~f", width = 2, dash, colour
   };
 }
 
-/** The band around a curve: two traces, to be put before the curve itself. */
+/** The band around a curve: two traces that must come before the curve. */
 export function band(name, x, low, high, index, { opacity = 0.16, colour } = {}) {
   const common = {
     type: "scatter", mode: "lines", x, legendgroup: String(index), showlegend: false, hoverinfo: "skip",
     name: plain(name), line: { width: 0 },
   };
-  return [{ ...common, y: low }, { ...common, y: high, fill: "tonexty", fillcolor: faded(colour ?? look(index).colour, opacity) }];
+  return [{ ...common, y: low }, { ...common, y: high, fill: "tonexty", fillcolor: faded(colour ?? seriesStyle(index).colour, opacity) }];
 }
 
-/** One layer of areas that lie on each other. */
+/** One layer of a stacked area chart. */
 export function layer(name, x, y, index, { form = ".1%", group = "all" } = {}) {
-  const { colour } = look(index);
+  const { colour } = seriesStyle(index);
   return {
     type: "scatter", mode: "lines", stackgroup: group, name: plain(name), legendgroup: String(index), x, y,
     line: { width: 0.5, color: colour }, fillcolor: faded(colour, 0.72),
@@ -76,16 +78,16 @@ export function layer(name, x, y, index, { form = ".1%", group = "all" } = {}) {
   };
 }
 
-/** Marks on a curve, such as changes that were detected. */
+/** Markers on a curve, such as detected changes. */
 export function marks(name, x, y, index, text, { symbol = "triangle-down", size = 11 } = {}) {
   return {
     type: "scatter", mode: "markers", name: plain(name), legendgroup: String(index), showlegend: false, x, y,
     text: text.map(plain), hovertemplate: "%{text}<extra></extra>",
-    marker: { symbol, size, color: look(index).colour, line: { width: 1.5, color: paint("--card") } },
+    marker: { symbol, size, color: seriesStyle(index).colour, line: { width: 1.5, color: paint("--card") } },
   };
 }
 
-/** A layout in the page's colours; `x` and `y` title the axes, `legend` may say where it is, `more` goes over it. */
+/** A layout in the colours of the page; `x` and `y` are axis titles, `legend` may set its position, `more` overrides. */
 export function layout({ x = "", y = "", percent = false, legend = true, ...more } = {}) {
   const ink = paint("--soft");
   const grid = paint("--line");
@@ -94,7 +96,7 @@ export function layout({ x = "", y = "", percent = false, legend = true, ...more
   const { xaxis, yaxis, ...rest } = more;
   return {
     font, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "x unified", showlegend: Boolean(legend),
-    margin: { l: 48, r: 24, t: 8, b: 40 }, // at the right there is room for half of the last number
+    margin: { l: 48, r: 24, t: 8, b: 40 }, // on the right, room for half of the last tick label
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { ...font, color: paint("--ink") }, ...legend },
     hoverlabel: { bgcolor: paint("--card"), bordercolor: grid, font: { ...font, color: paint("--ink") } },
     xaxis: { ...axis, title: { text: x, standoff: 8 }, separatethousands: true, ...xaxis },
@@ -104,50 +106,52 @@ export function layout({ x = "", y = "", percent = false, legend = true, ...more
 }
 
 /**
- * A chart in an element. `make` returns `{ data, layout, table, note }`, where `table` is `{ caption, head, rows }`: the
- * same numbers in words, shown on request. A `note` stands in a chart that has nothing to show yet. Call `draw()` when the numbers have changed; a change of the colours
- * draws by itself.
+ * A chart in an element. `make` returns `{ data, layout, table, note }`: `table` is `{ caption, head, rows }` with the same
+ * numbers, shown on request, and `note` is a text for an empty chart. Call `draw()` when the numbers have changed; a change
+ * of the theme redraws the chart.
  */
 export class Chart {
-  constructor(place, make) {
+  constructor(element, make) {
     this.make = make;
     this.canvas = h("div", { class: "canvas", "aria-hidden": "true" });
     this.note = h("span");
     this.notice = h("p", { class: "note", "aria-hidden": "true", hidden: true }, this.note);
-    this.body = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of the chart" });
+    this.body = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Numbers of the chart" });
     this.details = h("details", { class: "numbers" }, h("summary", {}, "Show the numbers"), this.body);
-    this.details.addEventListener("toggle", () => this.tabulate());
-    place.replaceChildren(h("div", { class: "plot" }, this.canvas, this.notice), this.details);
+    this.details.addEventListener("toggle", () => this.fillTable());
+    element.replaceChildren(h("div", { class: "plot" }, this.canvas, this.notice), this.details);
     document.documentElement.addEventListener("theme", () => this.draw());
     this.drawing = false;
-    this.again = false;
+    this.drawAgain = false;
   }
 
+  /** Draw the chart; a call during a drawing is done afterwards. */
   async draw() {
     if (this.drawing) {
-      this.again = true;
+      this.drawAgain = true;
       return;
     }
     this.drawing = true;
     try {
       const { react } = await plotly();
       do {
-        this.again = false;
-        this.now = this.make();
-        this.note.textContent = this.now.note ?? "";
-        this.notice.hidden = !this.now.note;
-        await react(this.canvas, this.now.data, this.now.layout, SHORT);
+        this.drawAgain = false;
+        this.content = this.make();
+        this.note.textContent = this.content.note ?? "";
+        this.notice.hidden = !this.content.note;
+        await react(this.canvas, this.content.data, this.content.layout, PLOTLY_OPTIONS);
         this.canvas.dataset.drawn = String(Number(this.canvas.dataset.drawn ?? 0) + 1);
-        this.tabulate();
-      } while (this.again);
+        this.fillTable();
+      } while (this.drawAgain);
     } finally {
       this.drawing = false;
     }
   }
 
-  tabulate() {
-    if (!this.details.open || !this.now?.table) return;
-    const { caption, head, rows } = this.now.table;
+  /** Fill the table while it is open. */
+  fillTable() {
+    if (!this.details.open || !this.content?.table) return;
+    const { caption, head, rows } = this.content.table;
     this.body.setAttribute("aria-label", caption);
     this.body.replaceChildren(
       h("table", {},

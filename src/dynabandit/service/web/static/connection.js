@@ -1,14 +1,15 @@
-// The light in the bar that says whether the page is live
+// The indicator in the header that shows whether the page receives live data
 import { byId } from "./dom.js";
 
-const WORDS = { live: "Up to date", away: "The service is away. Trying again…" };
+const TEXTS = { live: "Up to date", unreachable: "The service cannot be reached. Trying again…" };
 
+/** Show a state of `follow`: "live", "unreachable" or an ApiError. */
 export function showConnection(state) {
-  const place = byId("connection");
+  const indicator = byId("connection");
   const refused = typeof state !== "string";
-  place.hidden = false;
-  place.dataset.state = refused ? "refused" : state;
-  const text = refused ? state.message : WORDS[state];
-  if (place.textContent !== text) place.textContent = text;
+  indicator.hidden = false;
+  indicator.dataset.state = refused ? "refused" : state;
+  const text = refused ? state.message : TEXTS[state];
+  if (indicator.textContent !== text) indicator.textContent = text;
   document.body.classList.toggle("stale", state !== "live");
 }

@@ -1,6 +1,6 @@
-// Small things for building pages. Text is only ever set as text, so no name can become markup
+// Helpers to build elements and format values. Text is only set as text content, so no name can become markup
 
-/** Make an element: `h("p", { class: "soft" }, "text", child)`; a function is a listener, `true` an empty attribute. */
+/** Create an element: `h("p", { class: "soft" }, "text", child)`; a function value is an event listener. */
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -14,59 +14,58 @@ export function h(tag, attributes = {}, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
-const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const integerFormat = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const compactFormat = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 export function count(value) {
-  return value < 100_000 ? whole.format(value) : short.format(value);
+  return value < 100_000 ? integerFormat.format(value) : compactFormat.format(value);
 }
 
 export function percent(value, digits = 1) {
-  return value === null || value === undefined || Number.isNaN(value) ? "–" : `${(100 * value).toFixed(digits)} %`;
+  return value === null || value === undefined || Number.isNaN(value) ? "–" : `${(100 * value).toFixed(digits)}\u00a0%`;
 }
 
 export function decimal(value, digits = 3) {
   return value === null || value === undefined || Number.isNaN(value) ? "–" : value.toFixed(digits);
 }
 
-/** The share that an arm must and may have, such as "10–30 %"; empty where nothing limits it. */
-export function limits(least, most) {
-  const [low, high] = [least, most].map((share) => Number((100 * share).toFixed(1)));
-  if (least > 0 && most < 1) return low === high ? `${low} %` : `${low}–${high} %`;
-  if (least > 0) return `≥ ${low} %`;
-  return most < 1 ? `≤ ${high} %` : "";
+/** The minimum and maximum share of an arm, such as "10–30 %"; empty without limits. */
+export function formatLimits(min, max) {
+  const [low, high] = [min, max].map((share) => Number((100 * share).toFixed(1)));
+  if (min > 0 && max < 1) return low === high ? `${low} %` : `${low}–${high} %`;
+  if (min > 0) return `≥ ${low} %`;
+  return max < 1 ? `≤ ${high} %` : "";
 }
 
-/** A clock time of today, else the date as well; `seconds` since 1970. */
+/** The time of day, with the date unless it is today; `seconds` since 1970. */
 export function clock(seconds) {
   const date = new Date(seconds * 1000);
   const time = date.toLocaleTimeString("en-GB");
   return date.toDateString() === new Date().toDateString() ? time : `${date.toLocaleDateString("en-CA")} ${time}`;
 }
 
-/** Put a text into the clipboard; the button says for a moment that it is there, or `otherwise`. */
-export async function copy(text, button, otherwise = "Mark it and copy") {
+/** Copy a text to the clipboard; the button briefly says "Copied", or `failure` where that is not permitted. */
+export async function copy(text, button, failure = "Select and copy it") {
   const before = button.textContent;
   try {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
   } catch {
-    button.textContent = otherwise;
+    button.textContent = failure;
   }
   setTimeout(() => { button.textContent = before; }, 2000);
 }
 
-/** Hand a file to the person as a download. */
+/** Offer a file as a download. */
 export function save(content, name) {
   const link = h("a", { download: name, href: URL.createObjectURL(content) });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-/** Show what was wrong beside a field, and tell readers of the screen; an empty text takes it away. */
-export function fieldProblem(field, text) {
-  const place = byId(`${field.id}-problem`);
-  place.textContent = text;
+/** Show an error message beside a field and focus it; an empty text removes the message. */
+export function showFieldProblem(field, text) {
+  byId(`${field.id}-problem`).textContent = text;
   field.setAttribute("aria-invalid", String(Boolean(text)));
   if (text) field.focus();
 }

@@ -1,63 +1,63 @@
-// Forms in dialogs: opening and closing them, a form for any policy, and the server's words beside the field
-import { byId, fieldProblem, h } from "./dom.js";
+// Forms in dialogs: opening and closing, fields for any policy, and the server's error messages beside the fields
+import { byId, h, showFieldProblem } from "./dom.js";
 
-/** Take away what was said to be wrong. */
-function clear(form) {
-  for (const place of form.querySelectorAll(".problem")) place.textContent = "";
+/** Remove all error messages. */
+export function clearProblems(form) {
+  for (const message of form.querySelectorAll(".problem")) message.textContent = "";
   for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
 }
 
-/** Open a dialog without the problems of the last time; its buttons with `data-close` close it. */
+/** Open a dialog without earlier error messages; its buttons with `data-close` close it. */
 export function open(dialog) {
-  clear(dialog);
+  clearProblems(dialog);
   for (const button of dialog.querySelectorAll("[data-close]")) button.onclick = () => dialog.close();
   dialog.showModal();
 }
 
-/** Send a form by `send`; while it is under way its buttons rest. `wrong` gets the problem where it is refused. */
-export function onSubmit(form, send, wrong) {
+/** Call `send` when a form is submitted, with the button disabled meanwhile; `onError` gets the error if it fails. */
+export function onSubmit(form, send, onError) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    clear(form);
+    clearProblems(form);
     const button = form.querySelector("[type=submit]");
     button.disabled = true;
     try {
       await send();
     } catch (error) {
-      wrong(error);
+      onError(error);
     } finally {
       button.disabled = false;
     }
   });
 }
 
-/** Put a problem beside the field that it names, or above the form. `prefix` is that of the fields' ids. */
-export function placeProblem(prefix, error) {
+/** Show an error beside the field that its message starts with, or else above the form; `prefix` is that of the ids. */
+export function showProblem(prefix, error) {
   const message = error.message ?? String(error);
-  const path = /^(?:an )?(\w+)/.exec(message)?.[1];
-  const named = { name: "name", arm: "arms", arms: "arms", unknown: "policy", policy: "policy", parameters: "policy" }[path] ?? path;
+  const first = /^(?:an )?(\w+)/.exec(message)?.[1];
+  const named = { name: "name", arm: "arms", arms: "arms", unknown: "policy", policy: "policy", parameters: "policy" }[first] ?? first;
   const field = [...document.querySelectorAll(`[id^="${prefix}-"]`)].find((one) =>
     "value" in one && (one.id === `${prefix}-${named}` || one.id === `${prefix}-parameter-${named}`));
   if (!field) {
     byId(`${prefix}-form-problem`).textContent = message;
     return;
   }
-  const around = field.closest("details");
-  if (around) around.open = true;
-  fieldProblem(field, message);
+  const details = field.closest("details");
+  if (details) details.open = true;
+  showFieldProblem(field, message);
 }
 
-/** A choice of policies that explains each of them, and a field for each parameter. */
+/** A select box of policies with the description of the selected one, and a field for each of its parameters. */
 export class PolicyFields {
-  constructor(place, prefix, policies, chosen) {
+  constructor(container, prefix, policies, selected) {
     this.prefix = prefix;
     this.policies = policies;
     this.select = h("select", { id: `${prefix}-policy`, "aria-describedby": `${prefix}-policy-text ${prefix}-policy-problem` },
-      policies.map((one) => h("option", { value: one.name, selected: one.name === chosen }, one.name)));
+      policies.map((one) => h("option", { value: one.name, selected: one.name === selected }, one.name)));
     this.text = h("p", { class: "hint", id: `${prefix}-policy-text` });
     this.parameters = h("details", { class: "more" });
     this.select.addEventListener("change", () => this.show());
-    place.replaceChildren(
+    container.replaceChildren(
       h("div", { class: "field" },
         h("label", { for: `${prefix}-policy` }, "Policy"), this.select, this.text,
         h("p", { class: "problem", id: `${prefix}-policy-problem`, role: "alert" })),
@@ -70,19 +70,19 @@ export class PolicyFields {
   }
 
   show() {
-    const { text, fields, needed } = this.policy;
+    const { text, fields, required } = this.policy;
     this.text.textContent = text.replace(/\s+/g, " ");
     this.parameters.replaceChildren(
       h("summary", {}, "Parameters"),
-      ...fields.map((field) => this.field(field, needed.includes(field.name))));
+      ...fields.map((field) => this.field(field, required.includes(field.name))));
     this.parameters.hidden = fields.length === 0;
-    this.parameters.open = needed.length > 0;
+    this.parameters.open = required.length > 0;
   }
 
-  field({ name, default: value, description }, needed) {
+  field({ name, default: value, description }, required) {
     const id = `${this.prefix}-parameter-${name}`;
     const shown = value === null ? "" : Array.isArray(value) ? value.join(", ") : String(value);
-    const hint = `${description.replace(/`/g, "")}${needed ? " Needed here: nobody knows the future." : ""}`;
+    const hint = `${description.replace(/`/g, "")}${required ? " Required." : ""}`;
     return h("div", { class: "field" },
       h("label", { for: id }, name.replace(/_/g, " ")),
       h("input", { id, value: shown, autocomplete: "off", spellcheck: "false", "aria-describedby": `${id}-hint ${id}-problem` }),
@@ -90,22 +90,22 @@ export class PolicyFields {
       h("p", { class: "problem", id: `${id}-problem`, role: "alert" }));
   }
 
-  /** What the fields say, where it is not the default. */
+  /** The policy and its parameters that differ from the defaults, as the API takes them. */
   values() {
-    const found = {};
+    const parameters = {};
     for (const { name, default: value } of this.policy.fields) {
-      const given = parsed(byId(`${this.prefix}-parameter-${name}`).value);
-      if (JSON.stringify(given) !== JSON.stringify(value)) found[name] = given;
+      const entered = parseValue(byId(`${this.prefix}-parameter-${name}`).value);
+      if (JSON.stringify(entered) !== JSON.stringify(value)) parameters[name] = entered;
     }
-    return { policy: this.policy.name, parameters: found };
+    return { policy: this.policy.name, parameters };
   }
 }
 
-/** A number, a list of numbers, or the text as it is; what it may be the server knows. */
-export function parsed(text) {
+/** A number, a boolean, a list, or else the text itself; the server validates it. */
+export function parseValue(text) {
   const trimmed = text.trim();
   if (trimmed === "") return null;
-  if (trimmed.includes(",")) return trimmed.replace(/^[([]|[)\]]$/g, "").split(",").map((part) => parsed(part));
+  if (trimmed.includes(",")) return trimmed.replace(/^[([]|[)\]]$/g, "").split(",").map((part) => parseValue(part));
   if (trimmed === "true" || trimmed === "false") return trimmed === "true";
   const number = Number(trimmed);
   return Number.isNaN(number) ? trimmed : number;

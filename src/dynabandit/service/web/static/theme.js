@@ -1,6 +1,6 @@
-// Runs before the first paint, so that no page flashes in the wrong colours
+// Runs before the first paint, so that a page does not flash in the wrong colours
 (() => {
-  let kept = null;
-  try { kept = localStorage.getItem("theme"); } catch { /* a browser that keeps nothing */ }
-  if (kept === "light" || kept === "dark") document.documentElement.dataset.theme = kept;
+  let stored = null;
+  try { stored = localStorage.getItem("theme"); } catch { /* storage is disabled */ }
+  if (stored === "light" || stored === "dark") document.documentElement.dataset.theme = stored;
 })();

@@ -1,0 +1,253 @@
+"""The history of a bandit for the live pages, updated one event at a time.
+
+It is computed from the log in a thread of its own, and only pages depend on it. Its size does not grow with the log.
+"""
+
+import json
+import math
+from collections import deque
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dynabandit.bandit import Bandit
+from dynabandit.service.domain.bandit_state import RewardsBefore, apply_to_bandit
+from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, POLICY, EventRow
+from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints, Series
+from dynabandit.service.projections.uniform_baseline import UniformBaseline
+from dynabandit.stats.change_detection import Change, ChangeDetector
+
+__all__ = ["MAX_TRACKED_ARMS", "BanditHistory", "Intervention"]
+
+FORMAT = 3
+MAX_TRACKED_ARMS = 50  # with curves of their own; later arms are only counted together
+MAX_CHANGES = 100
+MAX_RETIRED = 20  # the latest ones are still shown
+MAX_EVENTS = 30  # the latest ones are shown
+ARMS_PER_WIDTH = 1_000  # with more arms than this the first points cover several decisions
+FORGETTING_EVERY = 4  # rewards of an arm between two reads of its forgetting factor; a dip lasts longer
+
+
+class Intervention(NamedTuple):
+    """A change that a person made after `step` decisions: to the arm of a column, or to the policy.
+
+    `change` has one or more of the keys `policy` (its new name), `added`, `paused`, `resumed`, `retired` (all true) and
+    `limits` (the new minimum and maximum share).
+    """
+
+    step: int
+    wall: float
+    column: int | None
+    change: dict[str, Any]
+
+
+class BanditHistory:
+    """The history of one bandit, up to event `sequence` of its log."""
+
+    def __init__(self, number: int, rewards_before: RewardsBefore) -> None:
+        self.number = number
+        self.sequence = 0
+        self.name = ""
+        self.reward_window: float | None = None
+        self.wall = 0.0
+        self.steps = 0
+        self.settled = 0  # decisions that have a reward or were closed
+        self.closed = 0
+        self.columns: dict[str, int] = {}  # of the arms that are not retired; a name can be used again
+        self.plays: list[int] = []  # by column
+        self.rewards: list[int] = []  # how many, by column
+        self.changes: deque[tuple[int, Change]] = deque(maxlen=MAX_CHANGES)
+        self.interventions: deque[Intervention] = deque(maxlen=MAX_CHANGES)
+        self.retired: deque[int] = deque(maxlen=MAX_RETIRED)
+        self.latest_events: deque[EventRow] = deque(maxlen=MAX_EVENTS)
+        self.uniform = UniformBaseline(0)
+        self.points = ChartPoints()
+        self._detectors: list[ChangeDetector] = []
+        # Of the point that is not complete yet: its decisions, and of each tracked arm the lowest forgetting factor and
+        # the plays
+        self._point_steps = 0
+        self._point_forgetting: list[float] = []
+        self._point_plays: list[int] = []
+        self._bandit: Bandit | None = None
+        self._rewards_before = rewards_before
+
+    @property
+    def bandit(self) -> Bandit:
+        """The library's bandit; it learns the logged rewards but makes no decisions."""
+        assert self._bandit is not None, "a log begins with the event that creates the bandit"
+        return self._bandit
+
+    @property
+    def tracked(self) -> int:
+        """How many arms have curves."""
+        return min(len(self.plays), MAX_TRACKED_ARMS)
+
+    def apply(self, event: EventRow) -> None:
+        """Apply the next event of the log; an earlier one changes nothing."""
+        if event.sequence <= self.sequence:
+            return
+        self.sequence = event.sequence
+        self.wall = event.wall
+        self.latest_events.append(event)
+        if event.kind == DECISION:
+            self._add_decision(event.arm or 0)
+        elif event.settles is not None:
+            self._add_settlement(event)
+        else:
+            self._add_change(event)
+
+    def _add_decision(self, column: int) -> None:
+        if self._point_steps == self.points.width:
+            self.points.append(*self._current_point())
+            self._start_point()
+        self.steps += 1
+        self._point_steps += 1
+        self.plays[column] += 1
+        if column < MAX_TRACKED_ARMS:
+            self._point_plays[column] += 1
+
+    def _add_settlement(self, event: EventRow) -> None:
+        column = event.arm or 0
+        self.settled += 1
+        self.closed += event.kind == CLOSE
+        if event.value is None:
+            return
+        self._apply_to_bandit(event)
+        self.rewards[column] += 1
+        self.uniform.reward(column, event.value)
+        if column >= MAX_TRACKED_ARMS:
+            return
+        change = self._detectors[column].add(event.value, self.steps, self.uniform.expected_plays(column))
+        if change is not None:
+            self.uniform.change(column, change)
+            self.changes.append((column, change))
+        if self.rewards[column] % FORGETTING_EVERY == 0:
+            forgetting = self.bandit.belief(column).forgetting
+            self._point_forgetting[column] = min(self._point_forgetting[column], forgetting)
+
+    def _add_change(self, event: EventRow) -> None:
+        body = json.loads(event.body or "{}")
+        if event.kind == CREATE:
+            self.name, self.reward_window = body["name"], body["reward_window"]
+            self._apply_to_bandit(event)
+            self.points.width = max(1, len(body["arms"]) // ARMS_PER_WIDTH)
+            for name in body["arms"]:
+                self._add_arm(name)
+        elif event.kind == ARM:
+            self._change_arm(event, body)
+        elif event.kind == POLICY:
+            self._apply_to_bandit(event)
+            self._add_intervention(None, {"policy": body["policy"]})
+
+    def _apply_to_bandit(self, event: EventRow) -> None:
+        self._bandit = apply_to_bandit(self._bandit, event, self._rewards_before)
+
+    def _change_arm(self, event: EventRow, body: dict[str, Any]) -> None:
+        name, change = body["arm"], self._actual_change(body)
+        self._apply_to_bandit(event)
+        if body.get("add"):
+            self._add_arm(name)
+        column = self.columns[name]
+        if body.get("retired"):
+            del self.columns[name]
+            self.retired.append(column)
+        self.uniform.allow(column, name in self.columns and not self.bandit.paused(name))
+        if change:
+            self._add_intervention(column, change)
+
+    def _actual_change(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return what an event is about to change of an arm, without values that are the same as before."""
+        if body.get("add"):
+            return {"added": True}
+        name = body["arm"]
+        change: dict[str, Any] = {}
+        before = self.bandit.shares(name)
+        limits = (body.get("min_share", before[0]), body.get("max_share", before[1]))
+        if limits != before:
+            change["limits"] = list(limits)
+        if "paused" in body and body["paused"] != self.bandit.paused(name):
+            change["paused" if body["paused"] else "resumed"] = True
+        if body.get("retired"):
+            change["retired"] = True
+        return change
+
+    def _add_intervention(self, column: int | None, change: dict[str, Any]) -> None:
+        self.interventions.append(Intervention(self.steps, self.wall, column, change))
+
+    def _add_arm(self, name: str) -> None:
+        self.columns[name] = len(self.plays)
+        self.uniform.add_arm()
+        self.plays.append(0)
+        self.rewards.append(0)
+        if len(self.plays) <= MAX_TRACKED_ARMS:
+            self._detectors.append(ChangeDetector())
+            self._point_forgetting.append(1.0)
+            self._point_plays.append(0)
+            self.points.add_arm()
+
+    # Chart points
+
+    def _start_point(self) -> None:
+        self._point_steps = 0
+        self._point_plays = [0] * self.tracked
+        self._point_forgetting = [1.0] * self.tracked
+
+    def _current_point(self) -> tuple[list[float], np.ndarray]:
+        """Return the numbers of the point that ends here, in the order of `Series`."""
+        uniform = self.uniform
+        untracked = uniform.rest(self.tracked)
+        whole = [self.steps, self.wall, uniform.count, uniform.total, self.closed, *untracked]
+        per_arm = np.full((len(ARM_FIELDS), self.tracked), math.nan)
+        for column in range(self.tracked):
+            belief = self.bandit.belief(column)
+            forgetting = min(self._point_forgetting[column], belief.forgetting)
+            expected = uniform.expected_plays(column)
+            per_arm[:, column] = self._point_plays[column], belief.mean, belief.effective_size, forgetting, expected
+        return whole, per_arm
+
+    def series(self) -> Series:
+        """Return all chart points, the incomplete last one included."""
+        return self.points.series(*self._current_point()) if self.steps else self.points.empty_series()
+
+    # Saving
+
+    def to_json(self) -> str:
+        """Return the whole history, which `from_json` reads."""
+        content = {
+            "format": FORMAT,
+            **{name: getattr(self, name) for name in PLAIN_FIELDS},
+            "changes": [[column, *change] for column, change in self.changes],
+            "interventions": [list(one) for one in self.interventions],
+            "retired": list(self.retired),
+            "latest_events": [list(event) for event in self.latest_events],
+            "points": self.points.to_json(),
+            "uniform": self.uniform.to_dict(),
+            "detectors": [detector.to_list() for detector in self._detectors],
+            "bandit": self.bandit.to_json(),
+        }
+        return json.dumps(content)
+
+    @classmethod
+    def from_json(cls, number: int, text: str, rewards_before: RewardsBefore) -> "BanditHistory":
+        """Return the history that `to_json` wrote."""
+        content = json.loads(text)
+        if content["format"] != FORMAT:
+            raise ValueError(f"a history must have format {FORMAT}, got {content['format']!r}")
+        history = cls(number, rewards_before)
+        for name in PLAIN_FIELDS:
+            setattr(history, name, content[name])
+        history.changes.extend((column, Change(*change)) for column, *change in content["changes"])
+        history.interventions.extend(Intervention(*one) for one in content["interventions"])
+        history.retired.extend(content["retired"])
+        history.latest_events.extend(EventRow(*event) for event in content["latest_events"])
+        history.points = ChartPoints.from_json(content["points"])
+        history.uniform = UniformBaseline.from_dict(content["uniform"])
+        history._detectors = [ChangeDetector.from_list(one) for one in content["detectors"]]
+        history._bandit = Bandit.from_json(content["bandit"])
+        return history
+
+
+PLAIN_FIELDS = (
+    "sequence", "name", "reward_window", "wall", "steps", "settled", "closed", "columns", "plays", "rewards",
+    "_point_steps", "_point_forgetting", "_point_plays",
+)  # fmt: skip

@@ -1,0 +1,110 @@
+"""The live pages: the overview of all bandits, the page of one bandit, and the streams that keep them up to date."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette import convertors
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from dynabandit.catalogue import entries, fields_of
+from dynabandit.policies import POLICIES
+from dynabandit.service.http.requests import checked_name, header, may_still_read
+from dynabandit.service.http.responses import json_response
+from dynabandit.service.projections.log_follower import OVERVIEW, LogFollower
+from dynabandit.service.service import Service
+from dynabandit.service.web.rendering import page, render
+
+__all__ = ["policies", "routes"]
+
+POLL_SECONDS = 0.1
+KEEP_ALIVE_SECONDS = 2.0  # api.js takes the server for unreachable after a longer silence
+STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+class BanditNameConvertor(convertors.PathConvertor):
+    """The rest of a path, which may contain slashes and line breaks."""
+
+    regex = r"[\s\S]*"
+
+
+convertors.register_url_convertor("bandit", BanditNameConvertor())
+
+
+def policies() -> list[dict[str, Any]]:
+    """Return the name, description and parameters of each policy, for the forms of the pages.
+
+    Examples
+    --------
+    >>> next(one for one in policies() if one["name"] == "aff-ots")["fields"][0]["name"]
+    'step_size'
+    """
+    described = []
+    for entry in entries(POLICIES):
+        policy = POLICIES[entry.name]
+        if policy.informed:  # an oracle policy knows the true means, so it can only be simulated
+            continue
+        fields = [field._asdict() for field in fields_of(policy)]
+        required = policy().left_open
+        described.append({"name": entry.name, "text": entry.description, "fields": fields, "required": required})
+    return described
+
+
+def routes(service: Service, follower: LogFollower) -> list[Route]:
+    """Return the routes of the live pages and of the data they fetch."""
+
+    async def overview(service: Service, request: Request) -> Response:
+        return render(service, "overview.html")
+
+    async def bandit(service: Service, request: Request) -> Response:
+        return render(service, "bandit.html", name=checked_name(request.path_params["name"], "name"))
+
+    async def catalogue(service: Service, request: Request) -> Response:
+        return json_response({"policies": policies()})
+
+    async def role(service: Service, request: Request) -> Response:
+        key = service.keyring.find(header(request, b"authorization"))
+        return json_response({"role": "admin" if key is None else key.role})
+
+    async def overview_stream(service: Service, request: Request) -> Response:
+        return _stream(service, request, follower, OVERVIEW)
+
+    async def bandit_stream(service: Service, request: Request) -> Response:
+        name = checked_name(request.query_params.get("name", ""), "name")
+        await service.read(lambda store: store.find_log(name, None))  # 404 before the stream starts
+        return _stream(service, request, follower, name)
+
+    return [
+        page(service, "/", overview),
+        page(service, "/bandits/{name:bandit}", bandit),
+        page(service, "/pages/policies", catalogue, "read"),
+        page(service, "/pages/who", role, "read"),
+        page(service, "/pages/bandits", overview_stream, "read"),
+        page(service, "/pages/bandit", bandit_stream, "read"),
+    ]
+
+
+def _stream(service: Service, request: Request, follower: LogFollower, name: str) -> Response:
+    events = _events(service, request, follower, name)
+    return StreamingResponse(events, media_type="text/event-stream", headers=STREAM_HEADERS)
+
+
+async def _events(service: Service, request: Request, follower: LogFollower, name: str) -> AsyncIterator[bytes]:
+    """Yield a server-sent event whenever the page data has changed, and a comment when it has not for a while.
+
+    sse-starlette would save only the formatting: the end of a stream with its key or with the service is ours.
+    """
+    version, sent_at = 0, 0.0
+    with follower.following(name):
+        while may_still_read(service, request) and not service.closing.is_set():
+            data = follower.page_data(name)
+            if data is not None and data.version != version:
+                version, sent_at = data.version, time.monotonic()
+                yield b"event: view\ndata: " + data.content + b"\n\n"  # JSON contains no line breaks
+            elif time.monotonic() - sent_at >= KEEP_ALIVE_SECONDS:
+                sent_at = time.monotonic()
+                yield b": keep-alive\n\n"
+            await asyncio.sleep(POLL_SECONDS)

@@ -1,0 +1,167 @@
+// The charts on the page of one bandit
+import { band, Chart, layer, layout, line, marks, OTHERS, plotly, seriesStyle } from "./charts.js";
+import { byId, clock, count, decimal, percent } from "./dom.js";
+import { interventionMarks } from "./interventions.js";
+
+const TABLE_ROWS = 40;
+const DRAW_MS = 900; // between two updates of the charts
+const MARGIN = { l: 48, r: 16, t: 12, b: 40 };
+const EMPTY_AXIS = { range: [0, 1], showticklabels: false, showgrid: false };
+const BASELINE_COLOUR = "#7d939b";
+
+plotly(); // large: load it while the data is on its way
+let data = null;
+let byTime = false; // the horizontal axis: time or decisions
+
+/** A time as Plotly takes it: local, without a time zone. */
+function plotlyTime(seconds) {
+  const date = new Date(seconds * 1000);
+  return new Date(date.getTime() - 60_000 * date.getTimezoneOffset()).toISOString().slice(0, -1);
+}
+
+const positions = () => (byTime ? data.series.wall : data.series.step);
+const toAxis = (value) => (byTime ? plotlyTime(value) : value);
+const xValues = () => positions().map(toAxis);
+
+/** The time of a decision: that of the chart point that contains it. */
+export const timeOfStep = (step) => data.series.wall.at(data.series.step.findIndex((last) => last >= step)) ?? data.wall;
+const xOfStep = (step) => toAxis(byTime ? timeOfStep(step) : step);
+
+/** The position of an intervention; one before the first or after the last point is moved to the edge. */
+const clampedPosition = ({ step, wall }) => Math.min(Math.max(byTime ? wall : step, positions()[0]), positions().at(-1));
+const axis = {
+  toX: (one) => toAxis(clampedPosition(one)),
+  toFraction: (one) => (clampedPosition(one) - positions()[0]) / Math.max(positions().at(-1) - positions()[0], 1e-9),
+};
+
+/** The layout of the chart in an element, with marks for the interventions. */
+function chartLayout(id, { yaxis, shapes = [], over = false, ...more }) {
+  const common = { x: byTime ? "time" : "decisions", legend: false, margin: MARGIN, ...more };
+  if (data.decisions === 0) return layout({ ...common, xaxis: EMPTY_AXIS, yaxis: { ...EMPTY_AXIS, ...yaxis } });
+  const found = interventionMarks(byId(id), MARGIN, data.interventions, axis, over);
+  return layout({ ...common, yaxis, ...found, shapes: [...found.shapes, ...shapes] });
+}
+
+/** The table behind a chart; `columns` are pairs of a title and a function from the index of a point to a cell. */
+function chartTable(caption, columns) {
+  const { step, wall } = data.series;
+  const stride = Math.ceil(step.length / TABLE_ROWS);
+  const indices = step.map((_, i) => i).filter((i) => (step.length - 1 - i) % stride === 0);
+  return {
+    caption,
+    head: ["decision", "time", ...columns.map(([title]) => title)],
+    rows: indices.map((i) => [count(step[i]), clock(wall[i]), ...columns.map(([, cell]) => cell(i))]),
+  };
+}
+
+const note = () => (data.decisions === 0 ? "No decisions yet" : "");
+
+function shareChart() {
+  const { lines, others } = data;
+  const layers = lines.map((one) => layer(one.arm, xValues(), one.share, one.column));
+  if (others) layers.push(layer(`${count(others.arms)} other arms`, xValues(), others.share, OTHERS));
+  return {
+    data: layers,
+    note: note(),
+    layout: chartLayout("share", { percent: true, yaxis: { range: [0, 1] }, over: true }),
+    table: chartTable("Share of the decisions", lines.map((one) => [one.arm, (i) => percent(one.share[i])])),
+  };
+}
+
+function meanChart() {
+  const { lines } = data;
+  const x = xValues();
+  const bands = lines.flatMap((one) => band(one.arm, x, one.low, one.high, one.column));
+  const curves = lines.map((one) => line(one.arm, x, one.mean, one.column, { form: ".1%", width: 1.7 }));
+  // The first estimates vary most and would make the axis too long
+  const later = (values) => values.slice(Math.floor(values.length / 20));
+  const high = 1.3 * Math.max(0.05, ...lines.flatMap((one) => later(one.mean)));
+  return {
+    data: [...bands, ...curves],
+    note: note(),
+    layout: chartLayout("mean", { percent: true, yaxis: { range: [0, Math.min(1, high)] } }),
+    table: chartTable("Estimated mean reward, with its 95 % interval", lines.map((one) =>
+      [one.arm, (i) => `${percent(one.mean[i])} (${percent(one.low[i])} to ${percent(one.high[i])})`])),
+  };
+}
+
+/** A vertical line at each detected change. */
+const changeLines = () => data.changes.map(({ step, column }) => ({
+  type: "line", x0: xOfStep(step), x1: xOfStep(step), yref: "paper", y0: 0, y1: 1, layer: "below",
+  line: { color: seriesStyle(column).colour, width: 1.3, dash: "dash" },
+}));
+
+function changeMarks(one) {
+  const changes = data.changes.filter((change) => change.column === one.column);
+  if (changes.length === 0) return [];
+  const { step: steps } = data.series;
+  const heights = changes.map(({ step }) => one.forgetting[Math.max(0, steps.findIndex((last) => last >= step))] ?? 1);
+  const texts = changes.map(({ before, after, since }) =>
+    `${one.arm}: ${percent(before)} → ${percent(after)}, since decision ${count(since)}`);
+  return [marks(one.arm, changes.map(({ step }) => xOfStep(step)), heights, one.column, texts, { size: 15 })];
+}
+
+function forgettingChart() {
+  const { lines, changes } = data;
+  const curves = lines.map((one) => line(one.arm, xValues(), one.forgetting, one.column, { form: ".4f", width: 1.7 }));
+  const listed = changes.map(({ arm, step, before, after }) =>
+    `${arm} changed from ${percent(before)} to ${percent(after)}, detected at decision ${count(step)}`);
+  return {
+    data: [...curves, ...lines.flatMap(changeMarks)],
+    note: note(),
+    layout: chartLayout("forgetting", { yaxis: { tickformat: ".3~f" }, shapes: changeLines() }),
+    table: chartTable(`Forgetting factors. Detected changes: ${listed.length ? listed.join("; ") : "none"}.`,
+      lines.map((one) => [one.arm, (i) => decimal(one.forgetting[i], 4)])),
+  };
+}
+
+function rewardChart() {
+  const { low, middle, high, total } = data.series;
+  const x = xValues();
+  // Totals rise, so the upper left has room for the legend
+  const legend = data.decisions > 0 && { x: 0.01, y: 0.99, yanchor: "top", orientation: "v" };
+  return {
+    data: [
+      ...band("at random, 95 %", x, low, high, OTHERS, { opacity: 0.25, colour: BASELINE_COLOUR }),
+      line("at random (estimated)", x, middle, OTHERS, { form: ",.0f", dash: "dash", colour: BASELINE_COLOUR }),
+      line("this bandit", x, total, 0, { form: ",.0f", width: 2.5 }),
+    ],
+    note: note(),
+    layout: chartLayout("reward", { legend, yaxis: { rangemode: "tozero" } }),
+    table: chartTable("Total reward", [
+      ["this bandit", (i) => decimal(total[i], 0)],
+      ["at random", (i) => `${decimal(middle[i], 0)} (${decimal(low[i], 0)} to ${decimal(high[i], 0)})`],
+    ]),
+  };
+}
+
+const charts = [
+  new Chart(byId("share"), shareChart), new Chart(byId("mean"), meanChart),
+  new Chart(byId("forgetting"), forgettingChart), new Chart(byId("reward"), rewardChart),
+];
+
+let timer = 0;
+let drawnAt = -DRAW_MS;
+
+/** Draw all charts soon: at most once per DRAW_MS, and not while the page is hidden. */
+function drawSoon() {
+  if (timer || data === null || document.hidden) return;
+  timer = setTimeout(() => {
+    timer = 0;
+    drawnAt = performance.now();
+    for (const chart of charts) chart.draw();
+  }, Math.max(0, drawnAt + DRAW_MS - performance.now()));
+}
+
+/** Show new data. */
+export function showCharts(newData) {
+  data = newData;
+  drawSoon();
+}
+
+byId("axis").addEventListener("change", () => {
+  byTime = byId("axis").querySelector(":checked").value === "time";
+  drawSoon();
+});
+document.addEventListener("visibilitychange", drawSoon);
+addEventListener("resize", drawSoon);

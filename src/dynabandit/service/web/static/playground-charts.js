@@ -1,0 +1,201 @@
+// The charts of a run. They grow as messages arrive, up to the step that is shown
+import { band, Chart, layer, layout, line, OTHERS } from "./charts.js";
+import { byId, decimal, h } from "./dom.js";
+
+const ANIMATION_MS = 2200;
+const FRAME_MS = 40;
+const TABLE_ROWS = 12;
+const TRACED = ["mean", "forgetting", "share"]; // what a message says about each arm in the first replication
+
+export class RunCharts {
+  constructor() {
+    this.run = null;
+    this.status = "";
+    this.charts = {
+      regret: new Chart(byId("regret"), () => this.regretChart()),
+      means: new Chart(byId("means"), () => this.meansChart()),
+      shares: new Chart(byId("shares"), () => this.sharesChart()),
+      forgetting: new Chart(byId("forgetting"), () => this.forgettingChart()),
+    };
+    byId("traced-policy").addEventListener("change", () => this.draw());
+    byId("last-step").addEventListener("input", () => {
+      this.animating = false;
+      this.showUpTo(Number(byId("last-step").value));
+    });
+  }
+
+  /** Start a run; `wanted` is the index of the policy whose first replication is shown, by default the last one. */
+  start({ policies, arms, horizon, link }, wanted) {
+    const environment = link.replace(/policies=[^&]*/, "");
+    // The curves of the previous run in the same environment stay visible, to compare
+    const previous = this.run?.environment === environment && this.run.regret ? this.run : null;
+    this.run = { policies, arms, horizon, environment, previous, path: null, traces: [], regret: null, last: 0 };
+    if (previous) previous.previous = null;
+    byId("traced-policy").replaceChildren(...policies.map((label, i) => h("option", { value: i }, label)));
+    byId("traced-policy").value = String(Math.min(wanted ?? Infinity, policies.length - 1));
+    byId("traced-policy").disabled = false;
+    byId("charts").hidden = false;
+    this.animating = true;
+    this.draw();
+  }
+
+  /** Set the status text, which charts without data show. */
+  setStatus(state, text) {
+    this.status = text;
+    this.waiting = state === "running";
+    if (this.run && !this.run.regret) this.draw();
+  }
+
+  /** Do not compare the next run with this one. */
+  forgetPrevious() {
+    if (this.run) this.run.environment = null;
+  }
+
+  /** Take the times and true means of the first replication. */
+  addPath(message) {
+    const { run } = this;
+    run.path = message;
+    run.traces = run.policies.map(() => ({ known: 0 }));
+    for (const trace of run.traces) for (const kind of TRACED) trace[kind] = message.shown.map(() => []);
+    byId("last-step").max = String(message.times.length - 1);
+    byId("last-step").disabled = false;
+  }
+
+  /** Take the next part of what a policy estimated and chose in the first replication. */
+  addTrace(message) {
+    const trace = this.run.traces[message.policy];
+    for (const kind of TRACED) message[kind].forEach((row, arm) => trace[kind][arm].push(...row));
+    trace.known = trace.mean[0].length;
+  }
+
+  addRegret(message) {
+    this.run.regret = message;
+    this.draw();
+  }
+
+  /** Move the shown step from the first to the last, as far as it is known; returns at the end. */
+  async animate() {
+    const { run } = this;
+    const last = run.path.times.length - 1;
+    const start = performance.now();
+    const duration = matchMedia("(prefers-reduced-motion: reduce)").matches ? 1 : ANIMATION_MS;
+    while (run.last < last) {
+      await new Promise((resolve) => setTimeout(resolve, FRAME_MS));
+      if (!this.animating || this.run !== run) return;
+      const known = Math.min(...run.traces.map((trace) => trace.known)) - 1;
+      const index = Math.min(Math.floor(((performance.now() - start) / duration) * last), known);
+      if (index > run.last) this.showUpTo(index);
+    }
+  }
+
+  /** Show the charts up to the recorded time with this index. */
+  showUpTo(index) {
+    this.run.last = Math.max(index, 0);
+    byId("last-step").value = String(this.run.last);
+    const step = this.run.path.times[this.run.last].toLocaleString("en");
+    byId("last-step-text").textContent = step;
+    byId("last-step").setAttribute("aria-valuetext", `step ${step}`);
+    this.draw();
+  }
+
+  draw() {
+    if (this.run) for (const chart of Object.values(this.charts)) chart.draw();
+  }
+
+  chartLayout(y, more = {}) {
+    return layout({ x: "step", y, ...more, xaxis: { range: [0, this.run.horizon] } });
+  }
+
+  regretChart() {
+    const { run } = this;
+    if (!run.regret) {
+      // The range of the regret is not known yet, so the axis has no numbers
+      const empty = this.chartLayout("regret", { yaxis: { range: [0, 1], showticklabels: false } });
+      return { data: [], layout: empty, table: { caption: "Mean regret", head: ["step"], rows: [] }, note: this.status };
+    }
+    const { times, curves } = run.regret;
+    const step = run.path.times[run.last];
+    const known = run.last >= run.path.times.length - 1 ? times.length : times.filter((time) => time <= step).length;
+    const x = times.slice(0, known);
+    const previous = this.previousCurves();
+    const top = Math.max(...curves.map((one) => one.high.at(-1)), ...previous.map(({ mean }) => mean.at(-1)), 1);
+    const data = curves.flatMap((one, i) => [
+      ...band(run.policies[i], x, one.low.slice(0, known), one.high.slice(0, known), i),
+      line(run.policies[i], x, one.mean.slice(0, known), i, { form: ".1f", width: 2.5 }),
+    ]);
+    for (const { label, mean } of previous) {
+      data.push(line(`previous run: ${label}`, times, mean, OTHERS, { form: ".1f", width: 1.5, dash: "dash" }));
+    }
+    const rows = spreadIndices(known).map((i) => [times[i].toLocaleString("en"), ...curves.map((one) => decimal(one.mean[i], 1))]);
+    return { data, layout: this.chartLayout("regret", { yaxis: { range: [0, top * 1.05] }, legend: true }),
+      table: { caption: "Mean cumulative regret", head: ["step", ...run.policies], rows } };
+  }
+
+  /** The curves of the previous run for policies that this run does not have. */
+  previousCurves() {
+    const { previous, policies } = this.run;
+    if (!previous) return [];
+    return previous.policies.flatMap((label, i) =>
+      policies.includes(label) ? [] : [{ label, mean: previous.regret.curves[i].mean }]);
+  }
+
+  /** The steps shown and the values of each arm for the selected policy, or null before the first message. */
+  tracedPolicy(kind) {
+    const { run } = this;
+    const trace = run.traces[Number(byId("traced-policy").value)];
+    if (!run.path || !trace) return null;
+    const known = Math.min(run.last + 1, trace.known);
+    const names = run.path.shown.map((arm) => `Arm ${arm + 1}`);
+    return { x: run.path.times.slice(0, known), rows: trace[kind].map((row) => row.slice(0, known)), names, known };
+  }
+
+  armTable(caption, { x, rows, names, known }, digits) {
+    return { caption, head: ["step", ...names],
+      rows: spreadIndices(known).map((i) => [x[i].toLocaleString("en"), ...rows.map((row) => decimal(row[i], digits))]) };
+  }
+
+  /** A chart of the first replication before it has data. */
+  emptyChart(emptyLayout) {
+    return { data: [], layout: emptyLayout, note: this.waiting ? "Waiting for the first replication" : "" };
+  }
+
+  meansChart() {
+    const meansLayout = this.chartLayout("mean reward", { yaxis: { range: [0, 1.02] } });
+    const traced = this.tracedPolicy("mean");
+    if (!traced) return this.emptyChart(meansLayout);
+    const { truth } = this.run.path;
+    const data = traced.rows.flatMap((row, i) => [
+      line(`${traced.names[i]}, true mean`, traced.x, truth[i].slice(0, traced.known), i,
+        { width: 1.4, dash: "dot", showlegend: false, steps: true }),
+      line(traced.names[i], traced.x, row, i, { width: 2.6 }),
+    ]);
+    return { data, layout: meansLayout, table: this.armTable("Estimated mean reward of each arm", traced, 3) };
+  }
+
+  sharesChart() {
+    const sharesLayout = this.chartLayout("share", { percent: true, yaxis: { range: [0, 1] } });
+    const traced = this.tracedPolicy("share");
+    if (!traced) return this.emptyChart(sharesLayout);
+    const data = traced.rows.map((row, i) => layer(traced.names[i], traced.x, row, i));
+    if (traced.rows.length < this.run.arms) {
+      const others = traced.x.map((_, t) => Math.max(0, 1 - traced.rows.reduce((sum, row) => sum + row[t], 0)));
+      data.push(layer("others", traced.x, others, OTHERS));
+    }
+    return { data, layout: sharesLayout, table: this.armTable("Share of each arm in the choices", traced, 2) };
+  }
+
+  forgettingChart() {
+    const traced = this.tracedPolicy("forgetting");
+    const lowest = traced ? Math.min(0.9, ...traced.rows.flat()) : 0.9;
+    const forgettingLayout = this.chartLayout("factor", { yaxis: { range: [Math.max(0, lowest - 0.02), 1.005] } });
+    if (!traced) return this.emptyChart(forgettingLayout);
+    const data = traced.rows.map((row, i) => line(traced.names[i], traced.x, row, i, { form: ".4f", steps: true }));
+    return { data, layout: forgettingLayout, table: this.armTable("Forgetting factor of each arm", traced, 4) };
+  }
+}
+
+/** Up to TABLE_ROWS indices below `count`, spread evenly, the last one included. */
+function spreadIndices(count) {
+  const rows = Math.min(TABLE_ROWS, count);
+  return Array.from({ length: rows }, (_, i) => Math.round(((i + 1) * count) / rows) - 1);
+}

@@ -1,0 +1,259 @@
+// The form of the playground, with a slider for each numeric parameter of a policy. Only the server validates it
+import { byId, h } from "./dom.js";
+import { clearProblems } from "./forms.js";
+import { seriesStyle } from "./charts.js";
+
+const INTEGER_FIELDS = ["arms", "horizon", "replications", "seed"];
+const SLIDER_STEPS = 1000;
+
+/** Format a number with few digits. */
+function formatNumber(value, control) {
+  if (control.whole) return String(Math.round(value));
+  return String(control.logarithmic ? Number(value.toPrecision(2)) : Number(value.toFixed(3)));
+}
+
+function toSlider(value, { low, high, logarithmic }) {
+  const clamped = Math.min(Math.max(value, low), high);
+  const share = logarithmic ? Math.log(clamped / low) / Math.log(high / low) : (clamped - low) / (high - low);
+  return Math.round(share * SLIDER_STEPS);
+}
+
+function fromSlider(position, { low, high, logarithmic }) {
+  const share = position / SLIDER_STEPS;
+  return logarithmic ? low * (high / low) ** share : low + (high - low) * share;
+}
+
+/** Remove characters that would end a value in a link. */
+const withoutSeparators = (text) => String(text).replace(/[;,[\]]/g, " ").trim();
+
+/** Split `name:key=value,key=[1,2]` into name and parameters. */
+function parsePolicy(text) {
+  const [name, rest = ""] = text.split(/:(.*)/s);
+  const parameters = {};
+  for (const part of rest.split(/,(?![^[]*\])/)) {
+    const [key, value] = part.split(/=(.*)/s);
+    if (value !== undefined) parameters[key.trim()] = value.trim();
+  }
+  return { name, parameters };
+}
+
+export class Form {
+  /** `onChange` is called after each change, but not while a slider moves. */
+  constructor(catalogue, drawing, onChange) {
+    this.catalogue = catalogue;
+    this.drawing = drawing;
+    this.onChange = onChange;
+    this.policyTypes = new Map(catalogue.policies.map((one) => [one.name, one]));
+    this.policies = [];
+    this.openDetails = new Set(); // indices of policies whose parameters are shown
+    byId("environment").append(...catalogue.environments.map((one) => h("option", { value: one.name }, one.title)));
+    byId("environment").addEventListener("change", () => this.showEnvironment());
+    byId("arms").addEventListener("change", () => this.showEnvironment());
+    byId("add-policy").addEventListener("click", () => this.add());
+    byId("form").addEventListener("change", () => onChange());
+    document.documentElement.addEventListener("theme", () => this.render());
+  }
+
+  /** Fill in the form from the query string of a link. */
+  fill(link) {
+    const given = new URLSearchParams(link);
+    for (const name of INTEGER_FIELDS) if (given.has(name)) byId(name).value = given.get(name);
+    const environment = given.get("environment");
+    if (environment !== null) {
+      const select = byId("environment");
+      select.value = environment;
+      if (select.selectedIndex < 0) select.selectedIndex = 0;
+    }
+    if (given.has("drawn")) this.drawing.decode(given.get("drawn"));
+    const texts = (given.get("policies") ?? "").split(";").filter(Boolean);
+    this.policies = texts.map(parsePolicy).filter((one) => this.policyTypes.has(one.name)).map((one) => this.policy(one));
+    this.showEnvironment();
+    this.render();
+  }
+
+  /** The state of a policy: for each field its text, and whether the special word replaces the number. */
+  policy({ name, parameters }) {
+    const values = {};
+    for (const field of this.policyTypes.get(name).fields) {
+      const given = parameters[field.name];
+      const word = given === undefined ? field.default === null : field.word !== null && given === field.word;
+      values[field.name] = { word, text: given !== undefined && !word ? given : this.defaultText(field) };
+    }
+    return { name, values };
+  }
+
+  defaultText(field) {
+    if (Array.isArray(field.default)) return `[${field.default.join(",")}]`;
+    if (field.default === null) return field.low === null ? "" : formatNumber(fromSlider(SLIDER_STEPS / 2, field), field);
+    return String(field.default);
+  }
+
+  /** The query string of the run that the form describes. */
+  link() {
+    const value = (name) => `${name}=${encodeURIComponent(byId(name).value.trim())}`;
+    const drawn = byId("environment").value === "drawn" ? `&drawn=${this.drawing.encode()}` : "";
+    const policies = this.policies.map((one) => this.formatPolicy(one)).join(";");
+    return `v=${this.catalogue.version}&${value("environment")}&${value("arms")}${drawn}` +
+      `&policies=${encodeURIComponent(policies)}&${["horizon", "replications", "seed"].map(value).join("&")}`;
+  }
+
+  formatPolicy({ name, values }) {
+    const parts = this.policyTypes.get(name).fields.flatMap((field) => {
+      const { word, text } = values[field.name];
+      if (word) return field.word === null ? [] : [`${field.name}=${field.word}`];
+      const pair = field.kind === "pair";
+      return [`${field.name}=${pair ? `[${text.replace(/[[\]]/g, "").split(",").map(withoutSeparators).join(",")}]` : withoutSeparators(text)}`];
+    });
+    return parts.length ? `${name}:${parts.join(",")}` : name;
+  }
+
+  /** Adapt the form to the selected environment. */
+  showEnvironment() {
+    const { name, description, low, high } = this.catalogue.environments.find((one) => one.name === byId("environment").value);
+    byId("environment-hint").textContent = description;
+    const arms = byId("arms");
+    arms.readOnly = low === high;
+    if (arms.readOnly) arms.value = low;
+    byId("drawing").hidden = name !== "drawn";
+    if (name !== "drawn") return;
+    const count = Number(arms.value);
+    if (Number.isInteger(count) && count >= low && count <= high) this.drawing.resize(count);
+  }
+
+  add() {
+    const used = new Set(this.policies.map((one) => one.name));
+    const free = this.catalogue.policies.find((one) => !used.has(one.name)) ?? this.catalogue.policies[0];
+    this.policies.push(this.policy({ name: free.name, parameters: {} }));
+    this.render();
+    byId(`policies-${this.policies.length - 1}`).focus();
+    this.onChange();
+  }
+
+  remove(index) {
+    this.policies.splice(index, 1);
+    this.openDetails = new Set([...this.openDetails].filter((one) => one !== index).map((one) => (one > index ? one - 1 : one)));
+    this.render();
+    byId("add-policy").focus();
+    this.onChange();
+  }
+
+  render() {
+    byId("policies").replaceChildren(...this.policies.map((one, index) => this.card(one, index)));
+    byId("add-policy").disabled = this.policies.length >= this.catalogue.most_policies;
+  }
+
+  card(policy, index) {
+    const id = `policies-${index}`;
+    const type = this.policyTypes.get(policy.name);
+    const swatch = h("span", { class: "swatch", "aria-hidden": "true" });
+    swatch.style.background = seriesStyle(index).colour;
+    const select = h("select", { id, "aria-label": `Policy ${index + 1}`, "aria-describedby": `${id}-hint ${id}-problem`,
+      onchange: () => {
+        this.policies[index] = this.policy({ name: select.value, parameters: {} });
+        this.render();
+        byId(id).focus();
+      } }, this.catalogue.policies.map((one) => h("option", { value: one.name }, one.name)));
+    select.value = policy.name;
+    const changes = h("span", { class: "changes" });
+    const showChanges = () => { changes.textContent = this.changes(policy); };
+    const details = h("details", { open: this.openDetails.has(index), oninput: showChanges, onchange: showChanges },
+      h("summary", {}, "Parameters", changes), type.fields.map((field) => this.field(policy, field, index)));
+    showChanges();
+    details.addEventListener("toggle", () => this.openDetails[details.open ? "add" : "delete"](index));
+    return h("fieldset", { class: "policy" }, h("legend", { class: "unseen" }, `Policy ${index + 1}`),
+      h("div", { class: "row" }, swatch, select,
+        h("button", { type: "button", class: "quiet small", "aria-label": `Remove policy ${index + 1}`,
+          disabled: this.policies.length < 2, onclick: () => this.remove(index) }, "✕")),
+      h("p", { class: "hint", id: `${id}-hint` }, type.description),
+      h("p", { class: "problem", id: `${id}-problem` }), details);
+  }
+
+  /** The parameters that differ from their defaults, such as `: memory 5`. */
+  changes({ name, values }) {
+    const changed = this.policyTypes.get(name).fields.flatMap((field) => {
+      const { word, text } = values[field.name];
+      const isDefault = word ? field.default === null : field.default !== null && text === this.defaultText(field);
+      return isDefault ? [] : [`${field.name.replaceAll("_", " ")} ${word ? field.word : text}`];
+    });
+    return changed.length ? `: ${changed.join(", ")}` : "";
+  }
+
+  field(policy, field, index) {
+    const id = `policies-${index}-${field.name}`;
+    const value = policy.values[field.name];
+    const parts = this.inputs(id, field, value);
+    const label = field.word_label || (field.default === null ? "choose it automatically" : "");
+    if (label) {
+      const box = h("input", { type: "checkbox", id: `${id}-word`, checked: value.word, onchange: () => {
+        value.word = box.checked;
+        for (const one of parts.querySelectorAll("input")) one.disabled = box.checked;
+      } });
+      for (const one of parts.querySelectorAll("input")) one.disabled = value.word;
+      return this.labelled(id, field, parts, h("label", { class: "check", for: `${id}-word` }, box, label));
+    }
+    return this.labelled(id, field, parts);
+  }
+
+  labelled(id, field, parts, more = null) {
+    return h("div", { class: "field" }, h("label", { for: id }, field.name.replaceAll("_", " ")), parts, more,
+      h("p", { class: "hint", id: `${id}-hint` }, field.explanation), h("p", { class: "problem", id: `${id}-problem` }));
+  }
+
+  inputs(id, field, value) {
+    const described = { "aria-describedby": `${id}-hint ${id}-problem` };
+    if (field.kind === "choice" || field.kind === "flag") {
+      const choices = field.kind === "flag" ? ["false", "true"] : field.choices;
+      const select = h("select", { id, ...described, onchange: () => { value.text = select.value; } },
+        choices.map((one) => h("option", { value: one }, one)));
+      select.value = value.text;
+      return h("div", { class: "slide bare" }, select);
+    }
+    if (field.kind === "pair") return this.pair(id, field, value, described);
+    const box = h("input", { id, type: "text", inputmode: "decimal", value: value.text, ...described });
+    if (field.low === null) {
+      box.addEventListener("input", () => { value.text = box.value; });
+      return h("div", { class: "slide bare" }, box);
+    }
+    const name = `${field.name.replaceAll("_", " ")}, as a slider`;
+    const slider = h("input", { type: "range", min: 0, max: SLIDER_STEPS, id: `${id}-slider`, "aria-label": name });
+    const moveSlider = () => {
+      slider.value = Number.isFinite(Number(value.text)) ? toSlider(Number(value.text), field) : 0;
+      slider.setAttribute("aria-valuetext", value.text);
+    };
+    box.addEventListener("input", () => { value.text = box.value; moveSlider(); });
+    slider.addEventListener("input", () => {
+      value.text = box.value = formatNumber(fromSlider(Number(slider.value), field), field);
+      slider.setAttribute("aria-valuetext", value.text);
+    });
+    moveSlider();
+    return h("div", { class: "slide" }, slider, box);
+  }
+
+  pair(id, field, value, described) {
+    const texts = value.text.replace(/[[\]]/g, "").split(",").map((one) => one.trim());
+    const boxes = [0, 1].map((i) => h("input", { id: i ? `${id}-second` : id, type: "text", inputmode: "decimal",
+      value: texts[i] ?? "", "aria-label": `${field.name}, ${i ? "second" : "first"} number`, ...described }));
+    for (const box of boxes) box.addEventListener("input", () => { value.text = boxes.map((one) => one.value).join(","); });
+    return h("div", { class: "slide prior" }, boxes);
+  }
+
+  /** Show each problem beside its field, others above the form, and focus the first field with a problem. */
+  showProblems(problems) {
+    clearProblems(byId("form"));
+    const rest = [];
+    for (const { field, problem } of problems) {
+      const id = field.replaceAll(".", "-");
+      const message = byId(`${id}-problem`);
+      if (message === null || id === "form") {
+        rest.push(`${field}: ${problem}`);
+        continue;
+      }
+      message.textContent = problem;
+      const input = byId(id);
+      message.closest("details")?.setAttribute("open", "");
+      if (input?.matches("input, select")) input.setAttribute("aria-invalid", "true");
+    }
+    byId("form-problem").textContent = rest.join(" ");
+    document.querySelector("#form [aria-invalid]")?.focus();
+  }
+}

@@ -1,0 +1,155 @@
+// The playground: runs what the form describes, shows the results, and guides through the tour
+import { call, postStream } from "./api.js";
+import { byId, copy, count, h, save } from "./dom.js";
+import { RunCharts } from "./playground-charts.js";
+import { Drawing } from "./playground-drawing.js";
+import { Form } from "./playground-form.js";
+
+const INITIAL = "environment=small-changes&arms=3&policies=ts;aff-ots&horizon=6000&replications=20&seed=1";
+const results = byId("results");
+const embedded = (id) => JSON.parse(byId(id).textContent);
+const catalogue = embedded("catalogue");
+const tour = embedded("tour");
+const charts = new RunCharts();
+const form = new Form(catalogue, new Drawing(byId("drawing"), catalogue), () => byId("auto-run").checked && run());
+
+let running = null; // the AbortController of the run in progress
+let formats = null; // the last run as link, TOML and Python
+let tracedPolicy = null; // the index of the policy to show, or null for the last one
+
+function setStatus(state, text) {
+  results.dataset.state = state;
+  byId("status").textContent = text;
+  byId("stop-button").disabled = state !== "running";
+  charts.setStatus(state, text);
+}
+
+async function run({ scroll = false } = {}) {
+  running?.abort();
+  const mine = new AbortController();
+  running = mine;
+  try {
+    const checked = await call("POST", "/playground/check", { link: form.link() }, mine.signal);
+    form.showProblems(checked.problems);
+    if (checked.problems.length) {
+      setStatus("idle", "Not started: see the message beside the field.");
+      return;
+    }
+    keepFormats(checked);
+    setStatus("running", "Starting\u00a0…");
+    if (scroll && results.getBoundingClientRect().top > innerHeight / 2) results.scrollIntoView({ block: "start" });
+    byId("progress").removeAttribute("value");
+    await showRun(checked.link, mine.signal);
+  } catch (error) {
+    if (running !== mine) return;
+    if (error.name === "AbortError") setStatus("stopped", `Stopped. ${progressText()}`);
+    else setStatus("failed", error.message);
+  } finally {
+    if (running === mine) {
+      running = null;
+      charts.animating = false;
+      const regret = charts.run?.regret;
+      byId("progress").value = regret ? regret.done / regret.replications : 0;
+    }
+  }
+}
+
+/** Start a run on the server and show its messages as they arrive. */
+async function showRun(link, signal) {
+  let animation = Promise.resolve();
+  let last = null;
+  const handlers = {
+    doing: ({ text }) => setStatus("running", `${text[0].toUpperCase()}${text.slice(1)}\u00a0…`),
+    start: (message) => charts.start(message, tracedPolicy),
+    path: (message) => {
+      charts.addPath(message);
+      animation = charts.animate();
+    },
+    beliefs: (message) => charts.addTrace(message),
+    regret: (message) => {
+      charts.addRegret(message);
+      setStatus("running", progressText());
+      byId("progress").value = message.done / message.replications;
+    },
+  };
+  await postStream("/playground/run", { link }, (_, message) => {
+    if (signal.aborted) return;
+    last = message;
+    handlers[message.kind]?.(message);
+  }, signal);
+  await animation;
+  if (signal.aborted) return;
+  if (last?.kind === "end") setStatus("done", `Finished: ${progressText()}`);
+  else setStatus("failed", last?.kind === "failed" ? `Not finished: ${last.text}.` : "Not finished: the connection was lost.");
+}
+
+function progressText() {
+  const regret = charts.run?.regret;
+  return regret ? `${count(regret.done)} of ${count(regret.replications)} replications.` : "No results yet.";
+}
+
+/** Keep the other formats of a run, and put its link into the address bar. */
+function keepFormats(checked) {
+  formats = checked;
+  history.replaceState(null, "", `/playground?${checked.link}`);
+  for (const id of ["copy", "toml", "python"]) byId(id).disabled = false;
+}
+
+function showText(title, hint, text, file) {
+  byId("text-title").textContent = title;
+  byId("text-hint").textContent = hint;
+  byId("text").textContent = text;
+  byId("text-copy").onclick = () => copy(text, byId("text-copy"));
+  byId("text-download").onclick = () => save(new Blob([text], { type: "text/plain" }), file);
+  byId("text-dialog").showModal();
+}
+
+/** Show a step of the tour and run it. */
+function goToStep(index) {
+  const step = tour[index];
+  for (const [i, button] of [...byId("tour-steps").querySelectorAll("button")].entries()) {
+    if (i === index) button.setAttribute("aria-current", "step");
+    else button.removeAttribute("aria-current");
+  }
+  byId("tour-step").hidden = false;
+  byId("tour-step-title").textContent = `${index + 1}. ${step.title}`;
+  byId("tour-step-text").replaceChildren(...step.text.map((paragraph) => h("p", {}, paragraph)));
+  byId("next-step").hidden = index === tour.length - 1;
+  byId("next-step").onclick = () => goToStep(index + 1);
+  form.fill(step.link);
+  tracedPolicy = step.look;
+  charts.forgetPrevious();
+  run();
+}
+
+/** Run what a link describes, or show what is wrong with the link. */
+async function openLink(link) {
+  try {
+    const { problems } = await call("POST", "/playground/check", { link });
+    if (!problems.length) return await run();
+    form.showProblems(problems);
+    return setStatus("idle", "This link is not valid: see the messages beside the fields.");
+  } catch (error) {
+    return setStatus("failed", error.message);
+  }
+}
+
+byId("tour-steps").append(...tour.map((step, i) =>
+  h("li", {}, h("button", { type: "button", onclick: () => goToStep(i) }, h("b", {}, String(i + 1)), h("span", {}, step.title)))));
+byId("form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  run({ scroll: true });
+});
+byId("traced-policy").addEventListener("change", () => { tracedPolicy = Number(byId("traced-policy").value); });
+byId("stop-button").addEventListener("click", () => running?.abort());
+byId("copy").addEventListener("click", () =>
+  copy(`${location.origin}/playground?${formats.link}`, byId("copy"), "Copy it from the address bar"));
+byId("toml").addEventListener("click", () =>
+  showText("This run as TOML", "Save it as a file for dynabandit run.", formats.toml, "playground.toml"));
+byId("python").addEventListener("click", () =>
+  showText("This run as Python", "This program computes exactly the same numbers.", formats.python, "playground.py"));
+byId("text-close").addEventListener("click", () => byId("text-dialog").close());
+
+const link = location.search.slice(1);
+form.fill(link || INITIAL);
+if (link) openLink(link);

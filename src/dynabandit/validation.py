@@ -1,0 +1,111 @@
+"""Validation of arguments: each error names the argument, the value and what would be valid."""
+
+import difflib
+import itertools
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = [
+    "MissingParameterError", "check_parameter_names", "integer", "listed", "number", "reward", "set_fields",
+    "suggestion", "unknown",
+]  # fmt: skip
+
+
+class MissingParameterError(TypeError):
+    """A parameter without a default is missing; `lack` is the message without the reference to the documentation."""
+
+    def __init__(self, lack: str, where: str) -> None:
+        super().__init__(f"{lack}: see {where}")
+        self.lack = lack
+
+
+LONGEST = 100  # characters of a name that are quoted and looked up: the lookup takes time per character
+MOST_SEARCHED = 2000  # names that are compared, for the same reason
+MOST_LISTED = 20
+
+
+def suggestion(value: object, known: Iterable[str]) -> str:
+    """Return a hint such as `` Did you mean 'ucb'?``, or an empty string if no known name is similar."""
+    close = difflib.get_close_matches(
+        str(value)[:LONGEST], list(itertools.islice(known, MOST_SEARCHED)), n=1, cutoff=0.5
+    )
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def unknown(kind: str, value: object, known: Iterable[str]) -> ValueError:
+    """Return the error for a name that is not in a registry."""
+    names = sorted(known)
+    given = f"{value[:LONGEST]}..." if isinstance(value, str) and len(value) > LONGEST else value
+    return ValueError(f"unknown {kind} {given!r}.{suggestion(value, names)} Known: {', '.join(names)}")
+
+
+def listed(names: Iterable[object]) -> str:
+    """Return names in quotes, at most the first twenty: a bandit may have a hundred thousand arms.
+
+    >>> listed(["red", "blue"]), listed(range(22))[-13:]
+    ("'red', 'blue'", '19 and 2 more')
+    """
+    shown = [repr(name) for name in names]
+    cut = [name if len(name) <= LONGEST else f"{name[:LONGEST]}..." for name in shown[:MOST_LISTED]]
+    return ", ".join(cut) + (f" and {len(shown) - MOST_LISTED} more" if len(shown) > MOST_LISTED else "")
+
+
+def number(argument: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
+    """Return `value` as a float in [low, high], or in (low, high]; else raise an error."""
+    valid = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
+    if _is_bool(value) or isinstance(value, str) or not hasattr(value, "__float__"):  # NumPy's strings have __float__
+        raise TypeError(f"{argument} must be {valid}, got {value!r}")
+    try:
+        result = float(value)
+    except OverflowError:
+        result = math.inf
+    except (TypeError, ValueError):  # such as an array of several numbers
+        raise TypeError(f"{argument} must be {valid}, got {value!r}") from None
+    inside = low < result <= high if open_low else low <= result <= high
+    if not inside or math.isinf(result):
+        raise ValueError(f"{argument} must be {valid}, got {value!r}")
+    return result
+
+
+def _is_bool(value: Any) -> bool:
+    """Whether a value is true or false, of Python or NumPy, without importing NumPy, which clients do not need."""
+    return isinstance(value, bool) or (type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"))
+
+
+def integer(argument: str, value: Any, low: int, high: int | None = None) -> int:
+    """Return `value` as an int in [low, high]; else raise an error."""
+    valid = f"a whole number of at least {low}" + ("" if high is None else f" and at most {high}")
+    if low == high:
+        valid = str(low)
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        result = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{argument} must be {valid}, got {value!r}") from None
+    if result < low or (high is not None and result > high):
+        raise ValueError(f"{argument} must be {valid}, got {value!r}")
+    return result
+
+
+def reward(value: Any) -> float:
+    """Return a reward as a float in [0, 1]; True and False are 1 and 0."""
+    return number("reward", int(value) if _is_bool(value) else value, 0.0, 1.0)
+
+
+def set_fields(owner: object, **checked: Any) -> None:
+    """Set fields of a frozen dataclass to validated values."""
+    for name, value in checked.items():
+        object.__setattr__(owner, name, value)
+
+
+def check_parameter_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise an error if `given` contains a parameter that `what` does not have."""
+    names = list(known)
+    for name in given:
+        if name not in names:
+            raise TypeError(
+                f"{what} has no parameter {name!r}.{suggestion(name, names)} Its parameters: {', '.join(names)}"
+            )

@@ -1,0 +1,75 @@
+"""Replays agree with a slow, literal transcription.
+
+`make interpreted` runs all kinds of policies here without compiled code; otherwise one is compiled.
+"""
+
+import numpy as np
+import pytest
+
+import dynabandit as db
+from dynabandit import offline
+from dynabandit.core.streams import REPLAY, stream, uniform
+from laws import INTERPRETED
+from true_log import ARMS, TrueLog, make_log
+
+# One policy of each kind: randomised, index, idle time, posterior, shared state
+KINDS: dict[str, dict[str, object]] = {
+    "eps-greedy": {},
+    "ucb": {},
+    "aff-ucb2": {"step_size": 0.1},
+    "aff-ots": {"step_size": 0.1},  # forgets fast, so that one step of idle time matters
+    "dts": {},
+    "d-ucb": {"discount": 0.9},
+    "sw-ucb": {"window": 20},
+}
+NAMES = tuple(KINDS) if INTERPRETED else ("aff-ots",)
+
+
+def literal(one: TrueLog, policy: db.Policy, seed: int, draws: int, least: float) -> dict[str, np.ndarray]:
+    """Replay with a Bandit, from the definitions: a row that is not accepted is a step without a play."""
+    bandit = db.Bandit(policy, ARMS, seed=seed)
+    model = [db.estimators.AdaptiveForgetting() for _ in ARMS]
+    accepted_rewards, ips, dr = [], [], []
+    for row, (arm, reward, p) in enumerate(zip(one.arms, one.rewards, one.propensities, strict=True), start=1):
+        chances = np.array([bandit.propensities(draws)[name] for name in ARMS])
+        overall = one.rewards[: row - 1].mean() if row > 1 else 0.0
+        expected = np.array([overall if np.isnan(each.mean) else each.mean for each in model])
+        ips.append(chances[arm] / p * reward)
+        dr.append(chances @ expected + chances[arm] / p * (reward - expected[arm]))
+        ahead = bandit.copy()
+        if ahead.choose() == ARMS[arm] and uniform(stream(seed), REPLAY, row, 0) < least / p:
+            bandit = ahead
+            bandit.reward(ARMS[arm], reward)
+            accepted_rewards.append(reward)
+        else:
+            bandit._step += 1
+        model[arm].update(reward)
+    return {"replay": np.array(accepted_rewards), "ips": np.array(ips), "dr": np.array(dr)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_replay_is_a_bandit_that_plays_the_accepted_rows(name: str) -> None:
+    one = make_log(seed=1, rows=120)
+    log = one.log()
+    policy = db.policy(name, **KINDS[name])
+    found = offline.replay(log, policy, replications=1, draws=20, seed=3)
+    slow = literal(one, policy, seed=3, draws=20, least=log.least_propensity)
+    assert found.accepted == len(slow["replay"])
+    for estimate in ("replay", "ips", "dr"):
+        assert getattr(found, estimate).value == pytest.approx(slow[estimate].mean(), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_with_the_clock_of_accepted_rows_it_is_a_bandit_that_waits_for_a_row_with_its_choice(name: str) -> None:
+    one = make_log(seed=1, rows=200)
+    policy = db.policy(name, **KINDS[name])
+    found = offline.replay(one.log(), policy, replications=1, draws=1, clock="accepted", clip=1.0, seed=3)
+    bandit, accepted_rewards = db.Bandit(policy, ARMS, seed=3), []
+    choice = bandit.choose()
+    for arm, reward in zip(one.arms, one.rewards, strict=True):
+        if ARMS[arm] == choice:  # clipped at 1, all propensities are equal and every such row is accepted
+            accepted_rewards.append(reward)
+            bandit.reward(choice, reward)
+            choice = bandit.choose()
+    assert found.accepted == len(accepted_rewards)
+    assert found.replay.value == pytest.approx(np.mean(accepted_rewards))

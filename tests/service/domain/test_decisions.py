@@ -1,0 +1,73 @@
+"""Decisions: what they are, and that a key gives the same ones again."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from dynabandit.client import Client
+from service.harness import ARMS, Running, status_of
+
+
+def test_state_shows_what_the_bandit_of_the_library_would_know(client: Client) -> None:
+    import dynabandit as db
+
+    client.create("b", ARMS, seed=7)
+    twin = db.Bandit("aff-ots", ARMS, seed=7)
+    for _ in range(60):
+        decision = client.decide("b")
+        assert decision.arm == twin.choose()
+        reward = float(decision.arm == "blue")
+        client.reward(decision.decision, reward)
+        twin.reward(decision.arm, reward)
+    state = client.state("b")
+    assert state.step == 60
+    for arm in state.arms:
+        known = twin.arms[arm.arm]
+        assert (arm.mean, arm.variance, arm.forgetting, arm.effective_size) == known[:4]
+        assert (arm.idle, arm.plays, arm.share) == (known.idle, known.plays, known.plays / 60)
+
+
+def test_the_same_key_gives_the_same_decisions(client: Client) -> None:
+    client.create("b", ARMS)
+    first = client.decide_many("b", 3, key="one")
+    assert client.decide_many("b", 3, key="one") == first
+    assert client.decide_many("b", 3, key="two") != first
+    assert client.state("b").step == 6
+    assert status_of(client.decide_many, "b", 2, key="one") == 409
+
+
+def test_concurrent_calls_with_one_key_make_one_decision(server: Running, client: Client) -> None:
+    client.create("b", ARMS)
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda _: client.decide("b", key="same"), range(24)))
+    assert len({decision.decision for decision in made}) == 1
+    assert client.state("b").step == 1
+
+
+def test_a_lost_answer_and_a_retry_give_the_same_decision(server: Running) -> None:
+    """The request arrives, the response does not."""
+    import socket
+    from urllib.parse import urlsplit
+
+    with Client(server.url) as client:
+        client.create("b", ARMS)
+        address = urlsplit(server.url)
+        body = b'{"count": 2}'
+        head = (
+            "POST /v1/bandits/b/decisions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+            f"Idempotency-Key: lost\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        with socket.create_connection((address.hostname, address.port)) as connection:
+            connection.sendall(head.encode() + body)
+        while client.state("b").step < 2:
+            pass
+        logged = [event.decision for event in client.events("b") if event.kind == "decision"]
+        assert [one.decision for one in client.decide_many("b", 2, key="lost")] == logged
+        assert client.state("b").step == 2
+
+
+def test_with_every_arm_paused_a_decision_is_refused_and_rewards_still_count(client: Client) -> None:
+    client.create("b", ARMS)
+    decision = client.decide("b").decision
+    for arm in ARMS:
+        client.change_arm("b", arm, paused=True)
+    assert status_of(client.decide, "b") == 409
+    assert status_of(client.reward, decision, 1) == 200

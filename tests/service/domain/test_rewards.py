@@ -1,0 +1,155 @@
+"""Rewards: which one counts, which one is late, and what a decision gets when its window ends."""
+
+import functools
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from dynabandit.client import Client
+from dynabandit.service import api_types
+from dynabandit.service.api_types import Event
+from dynabandit.service.clock import Clock
+from dynabandit.service.domain import changes
+from dynabandit.service.domain.decisions import decide
+from dynabandit.service.domain.rewards import close_expired
+from dynabandit.service.domain.unit_of_work import UnitOfWork
+from dynabandit.service.stores import open_store
+from service.harness import ARMS, ManualClock, assert_replay_agrees, running, status_of, talking, wait_for
+
+
+def closed(client: Client) -> list[Event]:
+    return [event for event in client.events("b") if event.kind == "close"]
+
+
+def test_concurrent_and_repeated_rewards_count_once(client: Client) -> None:
+    client.create("b", ARMS)
+    decision = client.decide("b").decision
+    with ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(lambda _: status_of(client.reward, decision, 1), range(24)))
+    assert statuses == [200] * 24
+    many = client.reward_many([(decision, 1)] * 5)
+    assert [one.status for one in many] == [200] * 5
+    rewards = [event for event in client.events("b") if event.kind == "reward"]
+    assert len(rewards) == 1
+    assert client.state("b").arms[0].effective_size == 1.0
+
+
+def test_of_two_different_concurrent_rewards_exactly_one_counts(client: Client) -> None:
+    client.create("b", ARMS)
+    for _ in range(5):
+        decision = client.decide("b").decision
+        with ThreadPoolExecutor(8) as pool:
+            statuses = list(pool.map(lambda i, d=decision: status_of(client.reward, d, i % 2), range(8)))
+        assert sorted(statuses) == [200] * 4 + [409] * 4
+
+
+def test_early_late_orphan_and_changed_rewards_get_their_status(client: Client, clock: ManualClock) -> None:
+    client.create("b", ARMS, reward_window=10, default_reward=0)
+    decision = client.decide("b").decision
+    bandit = decision.partition("-")[0]
+    assert status_of(client.reward, f"{bandit}-2", 1) == 404, "early: not decided yet"
+    assert status_of(client.reward, f"{'0' * 12}-1", 1) == 404, "orphan: no such bandit"
+    for nonsense in ("x", f"{bandit}-01", f"{bandit}-0", f"{bandit}-\uff11", f"{bandit.upper()}-1x", "../../etc"):
+        assert status_of(client.reward, nonsense, 1) == 404
+    late = client.decide("b").decision
+    assert status_of(client.reward, decision, 1) == 200
+    last = client.decide("b").decision
+    clock.seconds += 10
+    assert status_of(client.reward, last, 1) == 200, "the end of the window is part of it"
+    clock.seconds += 0.001
+    assert status_of(client.reward, late, 1) == 410
+    assert status_of(client.reward, late, 1) == 410, "late stays late"
+    assert status_of(client.reward, decision, 1) == 200, "a reward that counted goes on to be confirmed"
+    assert status_of(client.reward, decision, 0) == 409
+
+
+def test_many_rewards_get_a_status_each(client: Client, clock: ManualClock) -> None:
+    client.create("b", ARMS, reward_window=10)
+    old = client.decide("b").decision
+    clock.seconds += 11
+    first, second = (one.decision for one in client.decide_many("b", 2))
+    given = [(first, 1), (first, 1), (first, 0), (second, 0), (old, 1), ("nonsense", 1)]
+    assert [one.status for one in client.reward_many(given)] == [200, 200, 409, 200, 410, 404]
+
+
+@pytest.mark.parametrize("default", [0.25, None])
+def test_a_decision_without_a_reward_gets_the_default_exactly_once(
+    client: Client, clock: ManualClock, default: float | None
+) -> None:
+    client.create("b", ARMS, reward_window=10, default_reward=default)
+    forgotten, rewarded = client.decide("b"), client.decide("b")
+    client.reward(rewarded.decision, 1)
+    clock.seconds += 11
+    wait_for(lambda: closed(client))
+    assert [(event.decision, event.reward) for event in closed(client)] == [(forgotten.decision, default)]
+    clock.seconds += 100
+    assert status_of(client.reward, forgotten.decision, 1) == 410
+    assert len(closed(client)) == 1
+    sizes = {arm.arm: arm.effective_size for arm in client.state("b").arms}
+    assert sizes[forgotten.arm] == (0.0 if default is None else 1.0)
+
+
+def test_defaults_are_given_to_every_one_of_many_pages_of_decisions(client: Client, clock: ManualClock) -> None:
+    client.create("b", ARMS, reward_window=10, default_reward=0)
+    for _ in range(3):
+        client.decide_many("b", 400)
+    clock.seconds += 11
+    wait_for(lambda: len(closed(client)) == 1200)
+    assert client.state("b").sequence == 2401
+
+
+def test_a_decision_is_closed_after_the_end_of_its_window_and_not_at_it(sqlite_url: str) -> None:
+    store, now = open_store(sqlite_url), [0.0]
+    store.prepare()
+    work = UnitOfWork(store, Clock(lambda: now[0]))
+    state, _ = changes.create(work, "b", api_types.Create(arms=ARMS, seed=1, reward_window=10, default_reward=0.5))
+    decide(work, "b", 2, None)
+    store.commit(work.events, work.created)
+    work.clear()
+    now[0] = 10.0
+    close_expired(work, state.number)
+    assert work.events == []
+    now[0] = 10.001
+    close_expired(work, state.number)
+    assert [(row.kind, row.settles, row.value) for row in work.events] == [("close", 1, 0.5), ("close", 2, 0.5)]
+    store.close()
+
+
+def test_a_jump_of_the_wall_clock_expires_nothing(store_url: str) -> None:
+    wall = [1e9]
+    with running(open_store(store_url), clock=Clock(wall=lambda: wall[0])) as server:
+        with talking(server.url) as (client, _):
+            client.create("b", ARMS, reward_window=3600, default_reward=0)
+            for jump in (86400, -2 * 86400, 3 * 86400):
+                decision = client.decide("b").decision
+                wall[0] += jump
+                assert status_of(client.reward, decision, 1) == 200
+            assert closed(client) == []
+            assert [event.wall for event in client.events("b")][-1] == 1e9 + 2 * 86400
+
+
+def test_a_restart_a_day_later_by_the_wall_clock_expires_nothing(store_url: str) -> None:
+    with running(open_store(store_url)) as server, talking(server.url) as (client, _):
+        client.create("b", ARMS, reward_window=3600, default_reward=0)
+        decisions = [client.decide("b").decision for _ in range(2)]
+    for decision, later in zip(decisions, (86400, -86400), strict=True):
+        clock = Clock(wall=functools.partial(sum, (time.time(), later)))
+        with running(open_store(store_url), clock=clock) as server, talking(server.url) as (client, _):
+            assert status_of(client.reward, decision, 1) == 200
+            assert closed(client) == []
+
+
+@pytest.mark.parametrize("default", [False, True])
+def test_a_negative_zero_is_a_zero_in_the_log_and_in_its_replay(
+    store_url: str, clock: ManualClock, default: float | None
+) -> None:
+    with running(open_store(store_url), clock=clock) as server, talking(server.url) as (client, http):
+        client.create("b", ARMS, policy="sw-ucb", parameters={"window": 5}, reward_window=10, default_reward=-0.0)
+        decision = client.decide("b").decision
+        if default:
+            clock.seconds += 11
+        answer = http.put(f"/v1/decisions/{decision}/reward", content=b'{"reward": -0.0}',
+                          headers={"Content-Type": "application/json"})  # fmt: skip
+        assert answer.status_code == (410 if default else 200)
+    assert_replay_agrees(store_url)

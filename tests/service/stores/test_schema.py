@@ -1,0 +1,133 @@
+"""The tables: versions, migrations, databases of other programs, and the index of changes."""
+
+import contextlib
+import lzma
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from typer.testing import CliRunner
+
+from dynabandit.service.commands import app
+from dynabandit.service.domain.events import KINDS
+from dynabandit.service.stores import SqliteStore, Store, open_store
+from dynabandit.service.stores.schema import TABLES, VERSION, migration
+from service.harness import failed_command, running, talking
+
+STORE_OF_0_1_0 = Path(__file__).parents[2] / "golden" / "service-0.1.0.db.xz"
+
+
+def version(store: Store) -> int:
+    statement = "PRAGMA user_version" if isinstance(store, SqliteStore) else "SELECT version FROM schema_version"
+    found: int = store.rows(statement)[0][0]
+    return found
+
+
+def set_version(store: Store, number: int) -> None:
+    is_sqlite = isinstance(store, SqliteStore)
+    store.write(
+        [(f"PRAGMA user_version = {number}" if is_sqlite else f"UPDATE schema_version SET version = {number}", ())]
+    )
+
+
+def test_a_store_of_0_1_0_is_migrated_when_it_is_served_and_read_as_it_is_before(tmp_path: Path) -> None:
+    (tmp_path / "store.db").write_bytes(lzma.decompress(STORE_OF_0_1_0.read_bytes()))
+    url = f"sqlite:///{tmp_path}/store.db"
+    assert CliRunner().invoke(app, ["keys", "list", "--store", url]).exit_code == 0
+    with contextlib.closing(open_store(url)) as store:
+        store.create_tables()
+        assert version(store) == 1, "the old release can still open it"
+        names = [row.name for row in store.bandits()]
+    with running(open_store(url), patience=60) as server, talking(server.url) as (client, _):
+        assert [one.name for one in client.bandits()] == names
+        before = client.state(names[0])
+        assert client.decide(names[0]).step == before.step + 1
+    with contextlib.closing(open_store(url)) as store:
+        assert version(store) == VERSION
+        assert store.history(0) is None, "the table of histories exists"
+
+
+def test_migrations_from_every_version_lead_to_the_same_tables(tmp_path: Path) -> None:
+    schemas = []
+    for first in range(1, VERSION + 1):
+        path = tmp_path / f"{first}.db"
+        with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+            for statement in migration("sqlite", 0)[: len(migration("sqlite", 0)) - len(migration("sqlite", first))]:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {first}")
+        with contextlib.closing(open_store(f"sqlite:///{path}")) as store:
+            store.prepare()
+            assert version(store) == VERSION
+            schemas.append(sorted(store.rows("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")))
+    assert all(schema == schemas[0] for schema in schemas)
+    assert set(TABLES) <= {name for name, _ in schemas[0]}
+
+
+def test_a_database_is_migrated_too(postgres_url: str) -> None:
+    with contextlib.closing(open_store(postgres_url)) as store:
+        store.create_tables()
+        store.write([("DROP TABLE histories", ())])
+        set_version(store, 1)
+        store.create_tables()
+        assert version(store) == 1
+        store.prepare()
+        assert (version(store), store.history(0)) == (VERSION, None)
+
+
+@pytest.mark.parametrize("command", [["serve", "--port", "0"], ["verify"], ["keys", "list"]])
+def test_a_store_of_a_later_release_is_left_alone(store_url: str, command: list[str]) -> None:
+    with contextlib.closing(open_store(store_url)) as store:
+        store.create_tables()
+        set_version(store, 99)
+        problem = failed_command(*command, "--store", store_url)
+        assert f"has schema version 99, but this release reads versions up to {VERSION}: upgrade dynabandit" in problem
+        assert version(store) == 99
+
+
+@pytest.mark.parametrize("command", [["serve", "--port", "0"], ["verify"], ["keys", "list"]])
+def test_a_database_with_tables_of_something_else_is_left_alone(postgres_url: str, command: list[str]) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE keys (door TEXT)")
+        problem = failed_command(*command, "--store", postgres_url)
+        assert "must be a database of its own, but has tables of something else: 'keys'" in problem
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+    assert tables == [("keys",)]
+
+
+def test_a_file_of_something_else_is_left_as_it_was(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "other.db")) as connection, connection:
+        connection.execute("CREATE TABLE recipes (name TEXT)")
+    before = (tmp_path / "other.db").read_bytes()
+    with contextlib.closing(open_store(f"sqlite:///{tmp_path}/other.db")) as store:
+        with pytest.raises(ValueError, match="is a database of something else"):
+            store.create_tables()
+    with contextlib.closing(sqlite3.connect(tmp_path / "other.db")) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("recipes",)]
+    assert len((tmp_path / "other.db").read_bytes()) == len(before)
+
+
+class RecordingStore(SqliteStore):
+    """A store that remembers its statements."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.statements: list[tuple[str, Sequence[Any]]] = []
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        self.statements.append((statement, values))
+        return super().rows(statement, values)
+
+
+def test_changes_are_found_without_reading_the_events_between_them(tmp_path: Path) -> None:
+    with contextlib.closing(RecordingStore(str(tmp_path / "store.db"))) as store:
+        store.create_tables()
+        store.statements.clear()
+        store.events(1, 0, 10, KINDS["change"])
+        store.arm_names(1)
+        asked = list(store.statements)
+        plans = [str(store.rows(f"EXPLAIN QUERY PLAN {statement}", values)) for statement, values in asked]
+    assert ["INDEX events_changes" in plan for plan in plans] == [True, True]
+    assert not any("sequence>?)" in plan.replace("kind=? AND sequence>?)", "") for plan in plans)

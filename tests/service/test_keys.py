@@ -1,0 +1,146 @@
+"""API keys: who may do what, rotation, and what is stored of them."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+
+import pytest
+from typer.testing import CliRunner
+
+from dynabandit.service.commands import app
+from dynabandit.service.keys import Keyring, new_key
+from dynabandit.service.stores import open_store
+from service.harness import ARMS, Running, failed_command, running, talking, wait_for
+
+ROWS = [
+    ("PUT", "/v1/bandits/b", {"arms": ARMS}, "admin"), ("GET", "/v1/bandits", None, "read"),
+    ("GET", "/v1/bandits/b", None, "read"), ("POST", "/v1/bandits/b/decisions", {}, "decide"),
+    ("PUT", "/v1/decisions/0123456789ab-1/reward", {"reward": 1}, "decide"),
+    ("POST", "/v1/rewards", {"rewards": [{"decision": "x", "reward": 1}]}, "decide"),
+    ("POST", "/v1/bandits/b/arms", {"arm": "x"}, "admin"),
+    ("PATCH", "/v1/bandits/b/arms/red", {"paused": True}, "admin"),
+    ("PUT", "/v1/bandits/b/policy", {"policy": "ucb"}, "admin"), ("GET", "/v1/bandits/b/events", None, "read"),
+    ("POST", "/v1/bandits/b/policy/preview", {"policy": "ucb"}, "read"),
+    ("GET", "/v1/bandits/b/export", None, "read"), ("DELETE", "/v1/bandits/b?confirm=b", None, "admin"),
+    ("GET", "/metrics", None, "read"),
+]  # fmt: skip
+
+
+MAY = {"decide": {"decide"}, "read": {"read"}, "admin": {"decide", "read", "admin"}}
+
+
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, dict[str, str]]]:
+    """A service that needs keys, and a key of each role."""
+    store, keys = open_store(f"sqlite:///{tmp_path_factory.mktemp('keyed')}/store.db"), {}
+    store.prepare()
+    for role in MAY:
+        keys[role], row = new_key(role)
+        store.add_key(row)
+    with running(store, needs_keys=True) as server:
+        yield server, keys
+
+
+@pytest.mark.parametrize("role", MAY)
+def test_without_the_right_key_every_call_is_401_or_403(keyed: tuple[Running, dict[str, str]], role: str) -> None:
+    server, keys = keyed
+    key = keys[role]
+    with talking(server.url) as (_, http):
+        for method, path, body, needs in ROWS:
+            for wrong in ({}, {"Authorization": "Bearer dyna_0123_x"}, {"Authorization": key},
+                          {"Authorization": f"Bearer {key}x"}, {"Authorization": f"Basic {key}"}):  # fmt: skip
+                assert http.request(method, path, json=body, headers=wrong).status_code == 401
+            answer = http.request(method, path, json=body, headers={"Authorization": f"Bearer {key}"})
+            assert (answer.status_code == 403) == (needs not in MAY[role]), (method, path, answer.text)
+        for path in ("/healthz", "/readyz", "/openapi.json"):
+            assert http.get(path).status_code == 200
+    with talking(server.url, keys["read"]) as (_, http):
+        problem = http.post("/v1/bandits/b/decisions", json={}).json()["problem"]
+        assert problem == "this needs a key with the role decide or admin, got one with the role read"
+
+
+def test_a_refusal_says_nothing_about_what_exists(keyed: tuple[Running, dict[str, str]]) -> None:
+    server, keys = keyed
+    with talking(server.url, keys["admin"]) as (client, _):
+        client.create("there", ARMS)
+    with talking(server.url) as (_, http):
+        for headers in ({}, {"Authorization": f"Bearer {keys['decide']}"}):
+            for path in ("/v1/bandits/{}", "/v1/bandits/{}/events", "/v1/bandits/{}/export"):
+                there, missing = (http.get(path.format(name), headers=headers) for name in ("there", "missing"))
+                assert (there.status_code, there.content) == (missing.status_code, missing.content)
+                assert there.status_code in (401, 403)
+
+
+def test_keys_are_compared_in_constant_time_and_stored_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[str, str]] = []
+
+    def compare_digest(a: str, b: str) -> bool:
+        compared.append((a, b))
+        return a == b
+
+    monkeypatch.setattr("dynabandit.service.keys.hmac.compare_digest", compare_digest)
+    key, row = new_key("read")
+    ring = Keyring([row])
+    assert ring.find(f"Bearer {key}") is row
+    assert ring.find("Bearer dyna_unknown_x") is None
+    assert ring.find(None) is None
+    assert len(compared) == 3, "an unknown key takes the same comparison as a known one"
+    assert key.split("_", 2)[2] not in str(row)
+
+
+def test_a_key_is_rotated_without_a_gap(store_url: str) -> None:
+    def keys(*arguments: str) -> str:
+        done = CliRunner().invoke(app, ["keys", *arguments, "--store", store_url])
+        assert done.exit_code == 0, done.output
+        return done.output.strip()
+
+    old, new = (keys("create", "--role", "admin", "--note", note) for note in ("old", "new"))
+    with running(open_store(store_url), needs_keys=True) as server:
+        with talking(server.url, old) as (_, http), talking(server.url, new) as (_, other):
+            assert [one.get("/v1/bandits").status_code for one in (http, other)] == [200, 200]
+            keys("revoke", old.split("_")[1])
+            wait_for(lambda: http.get("/v1/bandits").status_code == 401)
+            assert other.get("/v1/bandits").status_code == 200
+    listed = keys("list")
+    assert [line.split()[2] for line in listed.splitlines()] == ["revoked", "valid"]
+    assert old.split("_", 2)[2] not in listed
+    failed_command("keys", "revoke", "nobody", "--store", store_url, code=2)
+    failed_command("keys", "create", "--role", "king", "--store", store_url, code=2)
+
+
+def test_a_key_is_revoked_even_while_all_readers_are_busy(sqlite_url: str) -> None:
+    key, row = new_key("read")
+    store = open_store(sqlite_url)
+    store.create_tables()
+    store.add_key(row)
+    held = threading.Event()
+    with running(store, needs_keys=True) as server, talking(server.url, key) as (_, http):
+        loop = server.service.writer._loop
+        assert loop is not None
+        waiting = [
+            asyncio.run_coroutine_threadsafe(server.service.read(lambda _: held.wait(60)), loop) for _ in range(40)
+        ]
+        assert http.get("/metrics").status_code == 200
+        with contextlib.closing(open_store(sqlite_url)) as other:
+            other.revoke_key(row.id, 1.0)
+        try:
+            wait_for(lambda: http.get("/metrics").status_code == 401)
+        finally:
+            held.set()
+        assert all(one.result(60) for one in waiting)
+
+
+@pytest.mark.parametrize("column", ["role", "digest"])
+def test_a_key_that_is_not_utf_8_is_not_valid_and_the_others_are(sqlite_url: str, column: str) -> None:
+    (bad, bad_row), (good, good_row) = new_key("admin"), new_key("admin")
+    with contextlib.closing(open_store(sqlite_url)) as store:
+        store.create_tables()
+        store.add_key(bad_row)
+        store.add_key(good_row)
+        store.write([(f"UPDATE keys SET {column} = CAST(x'61ff' AS TEXT) WHERE id = ?", (bad_row.id,))])
+        ring = Keyring(store.api_keys())
+    assert ring.find(f"Bearer {bad}") is None
+    assert ring.find(f"Bearer {good}") is not None
+    listed = CliRunner().invoke(app, ["keys", "list", "--store", sqlite_url])
+    assert (listed.exit_code, len(listed.output.splitlines())) == (0, 2)

@@ -1,0 +1,129 @@
+"""The writer: requests that share a commit, time-outs, snapshots and maintenance."""
+
+import asyncio
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from dynabandit.service.api_types import Create
+from dynabandit.service.domain.changes import create
+from dynabandit.service.errors import StoreError
+from dynabandit.service.service import READY_CACHED, Service
+from dynabandit.service.stores import SqliteStore, open_store
+from service.harness import (
+    ARMS,
+    HeldStore,
+    assert_replay_agrees,
+    captured_log,
+    run_apart,
+    running,
+    status_of,
+    talking,
+    wait_for,
+)
+
+
+def test_calls_that_share_a_commit_share_what_they_have_done(sqlite_url: str) -> None:
+    store = HeldStore(sqlite_url.removeprefix("sqlite:///"))
+    with running(store, patience=60) as server, talking(server.url) as (client, _), ThreadPoolExecutor(17) as pool:
+        client.create("b", ARMS)
+        decision = client.decide("b").decision
+        store.hold()
+        first = pool.submit(client.decide, "b")
+        assert store.begun.wait(20)  # all others wait for this commit, and then have one together
+        keyed = [pool.submit(client.decide, "b", "same") for _ in range(8)]
+        rewards = [pool.submit(status_of, client.reward, decision, 1) for _ in range(8)]
+        wait_for(lambda: server.service.writer.admission.requests == 17)
+        store.open.set()
+        assert first.result(20).step == 2
+        assert {one.result(20).step for one in keyed} == {3}
+        assert [one.result(20) for one in rewards] == [200] * 8
+        assert sorted(event.kind for event in client.events("b")) == ["create", *["decision"] * 3, "reward"]
+    assert_replay_agrees(sqlite_url)
+
+
+def test_snapshots_are_saved_and_of_old_ones_the_hash_is_kept(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynabandit.service.writer.SNAPSHOT_EVERY", 50)
+    with running(open_store(store_url)) as server, talking(server.url) as (client, _):
+        client.create("b", ARMS)
+        for _ in range(6):
+            client.decide_many("b", 50)
+    with contextlib.closing(open_store(store_url)) as reader:
+        number = reader.find("b")
+        assert number is not None
+        assert len(reader.snapshot_hashes(number)) >= 5
+        assert reader.rows("SELECT count(*) FROM snapshots WHERE body IS NOT NULL") == [(2,)]
+    assert_replay_agrees(store_url)
+
+
+class FailingStore(SqliteStore):
+    """A store that cannot save the time of the clock while it has a problem, and counts how often it did."""
+
+    problem: str | None = None
+    saved = 0
+
+    def save_time(self, now: float) -> None:
+        if self.problem is not None:
+            raise StoreError(self.problem)
+        self.saved += 1
+        super().save_time(now)
+
+
+def test_readiness_writes_to_the_store_only_now_and_then(tmp_path: Path) -> None:
+    store, seconds = FailingStore(str(tmp_path / "store.db")), [100.0]
+    service = Service(store, timer=lambda: seconds[0])
+
+    async def ask() -> list[int]:
+        await service.start()
+        saved = []
+        for later in (0.0, READY_CACHED / 2, READY_CACHED, 0.0):
+            seconds[0] += later
+            await service.check_ready()
+            saved.append(store.saved)
+        store.problem = "gone"
+        service.writer.failures += 1
+        with pytest.raises(StoreError):
+            await service.check_ready()
+        store.problem = None
+        await service.stop()
+        return saved
+
+    first, *later = run_apart(ask())
+    assert [one - first for one in later] == [0, 1, 1]
+
+
+def test_a_request_that_the_store_does_not_answer_in_time_fails(tmp_path: Path) -> None:
+    store, seconds = HeldStore(str(tmp_path / "store.db")), [0.0]
+    service = Service(store, patience=0.2, timer=lambda: seconds[0])
+
+    async def ask() -> None:
+        await service.start()
+        store.hold()
+        asked = service.writer.submit(lambda work: create(work, "b", Create(arms=ARMS)), name="b", alone=True)
+        await asyncio.to_thread(store.begun.wait, 20)
+        assert not asked.done()
+        seconds[0] += 0.3
+        with pytest.raises(StoreError, match="the store did not answer in time"):
+            await asked
+        assert service.writer.admission.requests == 0
+        store.open.set()
+        await service.stop()
+
+    run_apart(ask())
+
+
+def test_a_store_that_is_away_is_two_lines_in_the_log_however_long(tmp_path: Path) -> None:
+    with contextlib.closing(FailingStore(str(tmp_path / "store.db"))) as store:
+        writer = Service(store).writer
+        with captured_log("writer") as lines:
+            for store.problem in (None, "gone", "gone", "full", None, None, "gone"):
+                writer._next_save = 0.0
+                writer._maintain()
+    assert [(line["log_level"], line["event"], line.get("problem")) for line in lines] == [
+        ("error", "maintenance failed", "gone"),
+        ("error", "maintenance failed", "full"),
+        ("info", "maintenance works again", None),
+        ("error", "maintenance failed", "gone"),
+    ]

@@ -1,0 +1,44 @@
+from collections.abc import Iterator
+
+import pytest
+
+from dynabandit.client import Client
+from dynabandit.service.keys import new_key
+from dynabandit.service.projections import log_follower
+from dynabandit.service.stores import open_store
+from service.harness import Running, running, talking
+from service.web.page_helpers import ProtectedSite
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_follower() -> Iterator[None]:
+    """Let open pages get new events sooner than people need them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log_follower, "OPEN_PAGE_SECONDS", 0.05)
+        yield
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One service for all tests of a file; each test has its own bandits."""
+    with running(open_store(f"sqlite:///{tmp_path_factory.mktemp('site')}/store.db")) as server:
+        yield server
+
+
+@pytest.fixture
+def client(site: Running) -> Iterator[Client]:
+    with talking(site.url, tries=6) as (one, _):
+        yield one
+
+
+@pytest.fixture(scope="module")
+def protected_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProtectedSite]:
+    """A service that requires keys."""
+    store = open_store(f"sqlite:///{tmp_path_factory.mktemp('protected')}/store.db")
+    store.prepare()
+    keys = {}
+    for role in ("admin", "read", "decide"):
+        keys[role], row = new_key(role)
+        store.add_key(row)
+    with running(store, needs_keys=True) as server:
+        yield ProtectedSite(server, keys)

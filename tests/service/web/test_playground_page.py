@@ -1,0 +1,380 @@
+"""The playground as people use it: a real browser, a real service and real worker processes.
+
+Each run of a policy compiles it unless the cache has it, so all tests use `ts`, `ucb` and `aff-ots`, which other tests
+compile too.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import parse_qs
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from axe import serious
+from browser import DESKTOP, PHONE, OpenPage
+from dynabandit import playground
+from dynabandit.playground.tour import STEPS
+from dynabandit.service.stores import open_store
+from service.harness import Running, running, talking, wait_for
+from service.web.page_helpers import (
+    PICTURES,
+    TIMEOUT_MS,
+    ProtectedSite,
+    axis_ranges,
+    fits_width,
+    only_for_pictures,
+    worker_processes,
+)
+
+OpenPlayground = Callable[..., Page]
+
+SHORT = "v=1&environment=case-1&arms=3&policies=ucb;aff-ots&horizon=1000&replications=6&seed=3"
+LONG = "v=1&environment=case-1&arms=3&policies=ucb&horizon=100000&replications=500&seed=3"
+RISING = "".join("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmno"[3 + column * 44 // 60] for column in range(60))
+FALLING = RISING[::-1]
+SWITCHING = "K" * 15 + "i" * 15 + "A" * 15 + "c" * 15
+DRAWN = (
+    f"v=1&environment=drawn&arms=3&drawn={FALLING}.{RISING}.{SWITCHING}"
+    "&policies=ts;dts:memory=20;aff-ots&horizon=6000&replications=40&seed=1"
+)
+MARKUP = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def open_playground(site: Running, open_page: OpenPage) -> Iterator[OpenPlayground]:
+    """Open the playground; console errors and requests to other hosts fail the test."""
+    visits = []
+
+    def visit(link: str = "", **options: Any) -> Page:
+        visited = open_page(f"{site.url}/playground{'?' if link else ''}{link}", **options)
+        visited.page.set_default_timeout(TIMEOUT_MS)
+        visits.append(visited)
+        return visited.page
+
+    yield visit
+    for one in visits:
+        assert one.errors == []
+        assert all(address.startswith((site.url, "blob:")) for address in one.requests)
+
+
+@pytest.fixture(scope="module")
+def finished_run(site: Running, browser: Any) -> Iterator[Page]:
+    """A page with the results of SHORT, for tests that only look at them."""
+    page = browser.new_page(reduced_motion="reduce")
+    page.set_default_timeout(TIMEOUT_MS)
+    page.goto(f"{site.url}/playground?{SHORT}")
+    wait_for_state(page, "done")
+    yield page
+    page.close()
+
+
+def wait_for_state(page: Page, state: str) -> None:
+    page.wait_for_selector(f'#results[data-state="{state}"]')
+
+
+def run(page: Page) -> None:
+    page.get_by_role("button", name="Run", exact=True).click()
+    wait_for_state(page, "running")
+    wait_for_state(page, "done")
+
+
+def curves(page: Page, chart: str = "regret") -> list[Any]:
+    """Return the names and values of the curves of a chart."""
+    shown: list[Any] = page.evaluate(
+        "id => document.querySelector(`#${id} .canvas`).data.map(({ name, y }) => [name, [...y]])", chart
+    )
+    return shown
+
+
+def drag(page: Page, *points: tuple[float, float]) -> None:
+    """Draw a line through points, given as fractions of the drawing."""
+    drawing = page.locator("#drawing-canvas")
+    drawing.scroll_into_view_if_needed()
+    box = drawing.bounding_box()
+    assert box is not None
+    at = [(box["x"] + across * box["width"], box["y"] + down * box["height"]) for across, down in points]
+    page.mouse.move(*at[0])
+    page.mouse.down()
+    for x, y in at[1:]:
+        page.mouse.move(x, y, steps=6)
+    page.mouse.up()
+
+
+def test_the_page_shows_the_numbers_of_the_simulator(finished_run: Page) -> None:
+    expected = [one for one in playground.messages(playground.read(SHORT)) if one["kind"] == "regret"][-1]
+    shown = curves(finished_run)
+    assert [name for name, _ in shown[2::3]] == ["ucb", "aff-ots"]
+    for index, curve in enumerate(expected["curves"]):
+        assert [y for _, y in shown[3 * index : 3 * index + 3]] == [curve["low"], curve["high"], curve["mean"]]
+    assert finished_run.inner_text("#status") == "Finished: 6 of 6 replications."
+
+
+def test_a_run_is_available_as_toml_python_and_link(finished_run: Page) -> None:
+    page = finished_run
+    trial = playground.read(SHORT)
+    for button, text in (("TOML", playground.toml(trial)), ("Python", playground.python(trial))):
+        page.get_by_role("button", name=button, exact=True).click()
+        assert page.locator("#text").text_content() == text
+        with page.expect_download() as saved:
+            page.get_by_role("button", name="Download").click()
+        assert Path(saved.value.path()).read_text() == text
+        page.get_by_role("button", name="Close").click()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy the link").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
+
+
+def test_earlier_steps_can_be_shown_again(finished_run: Page) -> None:
+    page = finished_run
+    assert len(curves(page, "means")[0][1]) > 100
+    page.locator("#last-step").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.querySelector('#means .canvas').data[0].y.length === 2")
+
+
+def test_a_drawn_environment_runs_and_its_link_gives_the_same_curves(open_playground: OpenPlayground) -> None:
+    page = open_playground()
+    page.select_option("#environment", "drawn")
+    page.get_by_label("Arm 2").check()
+    drag(page, (0.1, 0.9), (0.5, 0.1), (0.95, 0.8))
+    page.fill("#arms", "4")
+    page.locator("#arms").blur()
+    assert page.locator("#drawing-canvas .curve").count() == 4
+    page.get_by_label("Arm 4").check()
+    canvas = page.get_by_role("slider", name="Mean reward of arm 4")
+    canvas.focus()
+    page.keyboard.press("Home")
+    for key in ("PageUp", "ArrowUp", "Shift+End", "ArrowDown"):
+        page.keyboard.press(key)
+    assert canvas.get_attribute("aria-valuetext") == "0.60 in segment 60 of 60"
+    page.fill("#horizon", "900")
+    page.fill("#replications", "5")
+    run(page)
+    drawn = parse_qs(page.url.partition("?")[2])["drawn"][0].split(".")
+    assert len(drawn) == 4
+    assert len(set(drawn[1])) > 20  # the line that was drawn, not the one that was there
+    assert max(drawn[1]) > "h" > "B" > min(drawn[1])
+    assert drawn[3] == "V" * 59 + "U"
+    charts = ("regret", "means", "forgetting", "shares")
+    shown = {name: curves(page, name) for name in charts}
+    assert len(shown["regret"]) == 6  # two policies, each with a curve and a band
+    again = open_playground(page.url.partition("?")[2])
+    wait_for_state(again, "done")
+    assert {name: curves(again, name) for name in charts} == shown
+    assert again.url == page.url
+    assert again.locator("#drawing-canvas .curve").count() == 4
+
+
+def test_charts_grow_during_a_run(open_playground: OpenPlayground) -> None:
+    page = open_playground(animations=True)
+    page.evaluate(
+        """() => {
+          window.seen = [];
+          new MutationObserver(() => window.seen.push(Number(document.getElementById("last-step").value)))
+            .observe(document.getElementById("last-step-text"), { childList: true });
+        }"""
+    )
+    page.fill("#replications", "2")
+    run(page)
+    seen = page.evaluate("window.seen")
+    assert seen == sorted(seen)
+    assert len(seen) > 3
+    assert seen[-1] == int(page.get_attribute("#last-step", "max") or 0)
+
+
+def test_a_run_leaves_decisions_alone_and_ends_when_stopped_or_closed(tmp_path: Path, open_page: OpenPage) -> None:
+    others = worker_processes()
+
+    def end_run(end: Callable[[], None]) -> None:
+        """End a run and wait for the end of its process; a spare one for the next run may have started."""
+        processes = worker_processes() - others
+        assert processes
+        end()
+        wait_for(lambda: not processes & worker_processes())
+
+    with running(open_store(f"sqlite:///{tmp_path}/store.db")) as server:
+        page = open_page(f"{server.url}/playground?{LONG}").page
+        page.set_default_timeout(TIMEOUT_MS)
+        page.wait_for_selector("#charts:not([hidden])")
+        with talking(server.url) as (_, http):
+            http.put("/v1/bandits/beside", json={"policy": "ucb", "arms": ["a", "b"]}).raise_for_status()
+            for _ in range(20):
+                made = http.post("/v1/bandits/beside/decisions", json={}).raise_for_status().json()["decisions"][0]
+                http.put(f"/v1/decisions/{made['decision']}/reward", json={"reward": 1}).raise_for_status()
+        assert page.get_attribute("#results", "data-state") == "running"
+        end_run(lambda: page.get_by_role("button", name="Stop").click())
+        wait_for_state(page, "stopped")
+        assert page.get_by_role("button", name="Stop").is_disabled()
+        page.get_by_role("button", name="Run", exact=True).click()
+        expect(page.locator("#status")).to_contain_text("of 500 replications")
+        end_run(page.close)
+
+
+def test_parameters_and_policies_can_be_changed(open_playground: OpenPlayground) -> None:
+    page = open_playground(SHORT)
+    wait_for_state(page, "done")
+    before = curves(page, "forgetting")
+    page.locator("fieldset.policy").nth(1).get_by_text("Parameters").click()
+    slider = page.get_by_label("step size, as a slider")
+    slider.focus()
+    for _ in range(3):
+        page.keyboard.press("PageUp")
+    value = page.input_value("#policies-1-step_size")
+    assert float(value) > 0.001
+    assert slider.get_attribute("aria-valuetext") == value
+    assert page.locator("summary").nth(1).inner_text() == f"Parameters: step size {value}"
+    run(page)
+    assert f"aff-ots:step_size={value}" in page.url
+    assert curves(page, "forgetting") != before
+    assert [name for name, _ in curves(page)][-1] == "previous run: aff-ots"
+
+    page.get_by_role("button", name="Add a policy").click()
+    page.get_by_label("Policy 3", exact=True).select_option("ts")
+    page.get_by_role("button", name="Remove policy 1").click()
+    run(page)
+    assert f"policies=aff-ots:step_size={value};ts&" in page.url
+    assert curves(page)[5][0] == "ts"
+
+    page.get_by_label("Run after each change").check()
+    page.wait_for_selector('#results[data-state="running"]')
+    page.get_by_label("scale it by the variance").check()
+    page.wait_for_url("**aff-ots:step_size=variance-scaled;ts**")
+    page.get_by_role("button", name="Stop").click()
+    wait_for_state(page, "stopped")
+
+
+def test_invalid_input_shows_its_message_beside_the_field(open_playground: OpenPlayground) -> None:
+    page = open_playground()
+    page.fill("#horizon", "a lot")
+    page.locator("fieldset.policy").nth(1).get_by_text("Parameters").click()
+    page.fill("#policies-1-step_size", "7")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_selector("#horizon[aria-invalid=true]")
+    assert "whole number from 10 to 100000, got 'a lot'" in page.inner_text("#horizon-problem")
+    assert "number in [0, 1], got 7" in page.inner_text("#policies-1-step_size-problem")
+    assert "horizon-problem" in (page.get_attribute("#horizon", "aria-describedby") or "")
+    assert page.evaluate("document.activeElement.id") == "horizon"
+    assert page.url.endswith("/playground")  # nothing was run
+    page.fill("#horizon", "100000")
+    page.fill("#replications", "1000")
+    page.fill("#policies-1-step_size", "0.01")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_selector("#replications[aria-invalid=true]")
+    assert "at most 500 " in page.inner_text("#replications-problem")
+    assert page.inner_text("#horizon-problem") == ""
+    page.fill("#horizon", "500")
+    page.fill("#replications", "2")
+    run(page)
+    assert page.locator("#form [aria-invalid]").count() == 0
+
+
+def test_an_invalid_link_is_reported_and_shown_as_text(open_playground: OpenPlayground) -> None:
+    page = open_playground(f"v=1&policies=ucb;{MARKUP}&seed=x&{MARKUP}=1&environment={MARKUP}")
+    page.wait_for_selector("#seed[aria-invalid=true]")
+    assert MARKUP in page.inner_text("#form")
+    assert page.locator("main img").count() == 0
+    assert "This link is not valid" in page.inner_text("#status")
+    page = open_playground("v=9&policies=ucb")
+    expect(page.locator("#form-problem")).to_contain_text("v must be 1")
+
+
+def test_the_tour_sets_up_and_runs_each_step(open_playground: OpenPlayground) -> None:
+    page = open_playground()
+    page.get_by_role("button", name=STEPS[0].title).click()
+    for index, step in enumerate(STEPS):
+        page.wait_for_url(f"**{playground.read(step.link).query}")
+        if index == 0:
+            wait_for_state(page, "done")
+        expect(page.locator("#results")).to_have_attribute("data-state", "done" if index == 0 else "running")
+        expect(page.locator("#traced-policy")).to_have_value(str(step.look))
+        assert page.inner_text("#tour-step-title") == f"{index + 1}. {step.title}"
+        assert page.locator("#tour-step-text").inner_text().split() == step.text.split()
+        if index < len(STEPS) - 1:
+            page.get_by_role("button", name="Next step").click()
+    assert page.locator("#next-step").is_hidden()
+
+
+def test_the_page_is_accessible_and_fits_the_screen(open_playground: OpenPlayground) -> None:
+    page = open_playground(SHORT)
+    wait_for_state(page, "done")
+    page.select_option("#environment", "drawn")
+    for summary in page.locator("#policies summary, .numbers summary").all():
+        summary.click()
+    page.fill("#seed", "x")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_selector("#seed[aria-invalid=true]")
+    screens: list[tuple[tuple[int, int], Literal["light", "dark"]]] = [(DESKTOP, "light"), (PHONE, "dark")]
+    for (width, height), scheme in screens:
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme)
+        assert serious(page) == []
+        assert fits_width(page)
+
+
+def test_empty_charts_say_what_the_run_is_doing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "empty cache"))
+    with running(open_store(f"sqlite:///{tmp_path}/store.db")) as server:
+        page = open_page(f"{server.url}/playground?{SHORT}").page
+        note = page.locator("#regret .note")
+        expect(note).to_contain_text("Compiling")
+        expect(page.locator("#forgetting .note")).to_have_text("Waiting for the first replication")
+        expect(page.locator(".canvas[data-drawn]")).to_have_count(4)
+        assert axis_ranges(page, "regret") == [[0, 1000], [0, 1]]
+        expect(page.locator("#regret .ytick text")).to_have_count(0)
+        for chart in ("means", "shares", "forgetting"):
+            steps, values = axis_ranges(page, chart)
+            assert steps == [0, 1000]
+            assert 0 <= values[0] < values[1] < 1.1
+        assert serious(page, "#results") == []
+        page.get_by_role("button", name="Stop").click()
+        expect(note).to_contain_text("Stopped")
+        expect(page.locator("#forgetting .note")).to_be_hidden()
+
+
+def test_a_run_needs_a_key_that_permits_reading(protected_site: ProtectedSite, open_page: OpenPage) -> None:
+    server, keys = protected_site
+    with talking(server.url) as (_, http):
+        for path in ("check", "run"):
+            asked = {"link": SHORT}
+            headers = {"Authorization": f"Bearer {keys['decide']}"}
+            assert http.post(f"/playground/{path}", json=asked).status_code == 401
+            assert http.post(f"/playground/{path}", json=asked, headers=headers).status_code == 403
+    page = open_page(f"{server.url}/playground?{SHORT}").page
+    page.set_default_timeout(TIMEOUT_MS)
+    page.get_by_label("API key", exact=True).fill(keys["read"])
+    page.get_by_role("button", name="Use this key").click()
+    page.wait_for_selector("#charts:not([hidden])")
+
+
+@only_for_pictures
+@pytest.mark.parametrize(
+    ("name", "size", "scheme", "step"),
+    [
+        ("playground-tour", (1280, 1560), "light", 2),
+        ("playground-drawn", (1280, 1500), "light", None),
+        ("playground-dark", (1280, 1560), "dark", 3),
+        ("playground-phone", (390, 1500), "light", 1),
+    ],
+)
+def test_pictures_of_the_playground(
+    open_playground: OpenPlayground,
+    name: str,
+    size: tuple[int, int],
+    scheme: Literal["light", "dark"],
+    step: int | None,
+) -> None:
+    page = open_playground(DRAWN if step is None else "", size=size, scheme=scheme)
+    if step is not None:
+        page.get_by_role("button", name=STEPS[step].title).click()
+    wait_for_state(page, "done")
+    page.mouse.move(0, 0)
+    page.evaluate("scrollTo(0, 0)")
+    page.screenshot(path=PICTURES / f"{name}.png", animations="disabled")
+    if name == "playground-tour":
+        page.locator("#charts").screenshot(path=PICTURES / "playground-charts.png", animations="disabled")
