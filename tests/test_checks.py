@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,7 +12,6 @@ import pytest
 import dynabandit as db
 from dynabandit.checks import check_policy, yield_checks
 from dynabandit.core.compilation import kernel
-from dynabandit.core.records import NoParams
 from dynabandit.core.streams import SCORE, uniform
 from dynabandit.estimators import Belief
 from dynabandit.policies import POLICIES, Policy, PolicyFunctions, PolicyState, Reward, Step, sample_mean_policy
@@ -47,95 +46,92 @@ def test_every_policy_fulfils_the_contract(policy: Policy, check: Callable[[Poli
     check(policy)
 
 
-@kernel
-def any_score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
-    return uniform(step.random, SCORE, step.number, arm)
+# One policy has all defects of a score, so that its functions are compiled once
+
+
+class Params(NamedTuple):
+    defect: int
+    number: float = 0.0
+
+
+NONE, NEVER_THE_LAST_ARM, NAN, OVERFLOW, USES_THE_HORIZON, USES_GLOBAL_STATE = range(6)
 
 
 @kernel
-def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
-    sample_mean_policy.observe(state, arm, reward.value)
-
-
-VALID = PolicyFunctions(start=sample_mean_policy.start, score=any_score, learn=learn)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Valid(SampleMeanPolicy):
-    """Parameters, Examples, References: what a policy must have, and the starting point of all below."""
-
-    name: ClassVar[str] = "valid"
-    slots: ClassVar[tuple[str, ...]] = sample_mean_policy.SLOTS
-    functions: ClassVar[PolicyFunctions] = VALID
-
-
-def test_a_valid_policy_of_the_users_own_passes() -> None:
-    check_policy(Valid(burn_in=1))
-
-
-@kernel
-def score_without_the_last_arm(state: PolicyState, arm: int, step: Step, params: Any) -> float:
-    return uniform(step.random, SCORE, step.number, arm) if arm < step.arms - 1 else -1.0
-
-
-class NeverTheLastArm(Valid):
-    """Parameters, Examples, References."""
-
-    functions = VALID._replace(score=score_without_the_last_arm)
-
-
-@kernel
-def score_nan(state: PolicyState, arm: int, step: Step, params: Any) -> float:
-    return math.nan if step.number % 17 == arm else uniform(step.random, SCORE, step.number, arm)
-
-
-class ScoresNaN(Valid):
-    """Parameters, Examples, References."""
-
-    functions = VALID._replace(score=score_nan)
-
-
-@kernel
-def score_the_favourite(state: PolicyState, arm: int, step: Step, params: Any) -> float:
-    return abs(uniform(step.random, SCORE, step.number, arm) - 0.1 * (params.unused % 7.0))
-
-
-made = itertools.count()
-
-
-class LooksAtGlobalState(Valid):
-    """Parameters, Examples, References."""
-
-    functions = VALID._replace(score=score_the_favourite)
-
-    def params(self, arms: int) -> NoParams:
-        return NoParams(float(next(made)))
-
-
-@kernel
-def score_overflowing(state: PolicyState, arm: int, step: Step, params: Any) -> float:
-    return float((step.number + arm) * 6364136223846793005 % 1009)  # 64 bits in compiled code, more in Python
-
-
-class OverflowsWhenCompiled(Valid):
-    """Parameters, Examples, References."""
-
-    functions = VALID._replace(score=score_overflowing)
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    draw = uniform(step.random, SCORE, step.number, arm)
+    if params.defect == NEVER_THE_LAST_ARM and arm == step.arms - 1:
+        return -1.0
+    if params.defect == NAN and step.number % 17 == arm:
+        return math.nan
+    if params.defect == OVERFLOW:
+        return float((step.number + arm) * 6364136223846793005 % 1009)  # 64 bits in compiled code, more in Python
+    if params.defect == USES_THE_HORIZON:
+        return float(abs(draw - step.number / step.table[0]))
+    if params.defect == USES_GLOBAL_STATE:
+        return abs(draw - 0.1 * (params.number % 7.0))
+    return draw
 
 
 def table_of_the_horizon(arms: int, horizon: int) -> np.ndarray:
     return np.array([float(horizon)])
 
 
-@kernel
-def score_by_the_table(state: PolicyState, arm: int, step: Step, params: Any) -> float:
-    return abs(uniform(step.random, SCORE, step.number, arm) - step.number / step.table[0])
+@dataclass(frozen=True, kw_only=True)
+class Valid(SampleMeanPolicy):
+    """Parameters, Examples, References: what a policy must have, and the base of all policies below."""
+
+    name = "valid"
+    slots = sample_mean_policy.SLOTS
+    functions = PolicyFunctions(
+        start=sample_mean_policy.start,
+        score=score,
+        learn=sample_mean_policy.learn,
+        table=table_of_the_horizon,
+        params=Params,
+    )
+    defect: ClassVar[int] = NONE
+
+    def params(self, arms: int) -> Params:
+        return Params(self.defect)
 
 
-class KnowsTheHorizon(Valid):
+def test_a_valid_policy_of_a_user_passes() -> None:
+    check_policy(Valid(burn_in=1))
+
+
+class NeverTheLastArm(Valid):
     """Parameters, Examples, References."""
 
-    functions = VALID._replace(score=score_by_the_table, table=table_of_the_horizon)
+    defect = NEVER_THE_LAST_ARM
+
+
+class ScoresNaN(Valid):
+    """Parameters, Examples, References."""
+
+    defect = NAN
+
+
+class OverflowsWhenCompiled(Valid):
+    """Parameters, Examples, References."""
+
+    defect = OVERFLOW
+
+
+class UsesTheHorizon(Valid):
+    """Parameters, Examples, References."""
+
+    defect = USES_THE_HORIZON
+
+
+made = itertools.count()
+
+
+class UsesGlobalState(Valid):
+    """Parameters, Examples, References."""
+
+    def params(self, arms: int) -> Params:
+        return Params(USES_GLOBAL_STATE, float(next(made)))
 
 
 class BelievesTooMuch(Valid):
@@ -158,8 +154,8 @@ class HasOneSlotTwice(Valid):
 class HasAnInfiniteParameter(Valid):
     """Parameters, Examples, References."""
 
-    def params(self, arms: int) -> NoParams:
-        return NoParams(math.inf)
+    def params(self, arms: int) -> Params:
+        return Params(NONE, math.inf)
 
 
 class NeverTuned(Valid):
@@ -201,7 +197,7 @@ def start_by_the_arm(state: PolicyState, arm: int, params: Any) -> None:
 class StartsByTheArm(Valid):
     """Parameters, Examples, References."""
 
-    functions = VALID._replace(start=start_by_the_arm)
+    functions = Valid.functions._replace(start=start_by_the_arm)
 
 
 @kernel
@@ -213,19 +209,19 @@ def start_and_count(state: PolicyState, arm: int, params: Any) -> None:
 class CountsItsStarts(Valid):
     """Parameters, Examples, References."""
 
-    functions = VALID._replace(start=start_and_count)
+    functions = Valid.functions._replace(start=start_and_count)
 
 
 class DeclaresAStaticIndex(Valid):
     """Parameters, Examples, References."""
 
-    functions = VALID._replace(static_index=True)
+    functions = Valid.functions._replace(static_index=True)
 
 
 class DeclaresStaticDraws(Valid):
     """Parameters, Examples, References."""
 
-    functions = db.policy("ts").functions._replace(static_index=True)
+    functions = Valid.functions._replace(static_index=True, posterior=db.policy("ts").functions.posterior)
 
 
 @kernel
@@ -243,7 +239,7 @@ def learn_from_the_neighbour(state: PolicyState, arm: int, reward: Reward, param
 class MovesItsNeighbour(Valid):
     """Parameters, Examples, References."""
 
-    functions = VALID._replace(score=score_of_the_mean, learn=learn_from_the_neighbour, static_index=True)
+    functions = Valid.functions._replace(score=score_of_the_mean, learn=learn_from_the_neighbour, static_index=True)
 
 
 BROKEN_POLICIES: dict[type[Valid], str] = {
@@ -251,9 +247,9 @@ BROKEN_POLICIES: dict[type[Valid], str] = {
     CountsItsStarts: r"start must not add up in shared: \[1.\] became \[12.\]",
     NeverTheLastArm: "every one of 12 equal arms must be chosen at times, but the counts are",
     ScoresNaN: "a score is NaN at step",
-    LooksAtGlobalState: "choices must not depend on threads or the size of a block",
+    UsesGlobalState: "choices must not depend on threads or the size of a block",
     OverflowsWhenCompiled: "interpreted, step .* chooses arm .; compiled, arm .",
-    KnowsTheHorizon: "a Bandit must choose as the simulator does",
+    UsesTheHorizon: "a Bandit must choose as the simulator does",
     BelievesTooMuch: r"belief must give arm 0 a mean in \[0, 1\], got Arm\(mean=1.5",
     HasNoReferences: "the docstring of HasNoReferences must have a section References",
     HasOneSlotTwice: "slots must be different names",

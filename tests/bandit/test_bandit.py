@@ -178,7 +178,8 @@ def test_parameters_and_a_large_seed_survive_json() -> None:
 
 
 def test_parameters_that_are_numbers_of_numpy_survive_json() -> None:
-    bandit = Bandit("sw-ucb", arms=COLOURS, seed=np.uint64(3), window=np.int64(9), burn_in=np.int32(2))
+    seed: Any = np.uint64(3)
+    bandit = Bandit("sw-ucb", arms=COLOURS, seed=seed, window=np.int64(9), burn_in=np.int32(2))
     assert Bandit.from_json(bandit.to_json()).policy == bandit.policy
     bandit = Bandit("aff-ts", arms=COLOURS, prior=(np.float32(0.5), np.int64(2)), step_size=np.float32(0.25))
     assert Bandit.from_json(bandit.to_json()).policy == bandit.policy

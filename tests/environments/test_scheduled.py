@@ -54,7 +54,7 @@ def test_a_path_has_no_step_after_its_last() -> None:
 def test_pieces_stand_from_their_start_to_the_next(means: np.ndarray, data: st.DataObject) -> None:
     later = st.lists(st.integers(2, 60), min_size=len(means) - 1, max_size=len(means) - 1, unique=True)
     starts = [1, *sorted(data.draw(later))]
-    path = Piecewise(starts=starts, means=means).path(horizon=70, seed=1)
+    path = Piecewise(starts=starts, means=means.tolist()).path(horizon=70, seed=1)
     for step in range(1, 71):
         current = max(piece for piece, start in enumerate(starts) if start <= step)
         assert (path[step - 1] == means[current]).all()

@@ -1,4 +1,5 @@
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ FFSTREAM = [
 ]  # fmt: skip
 
 
-def states(rewards: list[float], params: AdaptiveParams, backend: str = "interpreted") -> list[AdaptiveState]:
+def states(rewards: Sequence[float], params: AdaptiveParams, backend: str = "interpreted") -> list[AdaptiveState]:
     state = START
     path = []
     for reward in rewards:

@@ -1,5 +1,6 @@
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,5 +72,6 @@ def test_yes_and_no_are_rewards_as_they_are_for_a_bandit(make: Callable[[], Esti
 
 @each_estimator
 def test_numbers_of_numpy_are_rewards_too(make: Callable[[], Estimator]) -> None:
-    assert make().update(np.float32(0.5)).belief == make().update(0.5).belief
-    assert make().update(np.int64(1)).belief == make().update(1).belief
+    numbers: list[tuple[Any, float]] = [(np.float32(0.5), 0.5), (np.int64(1), 1.0)]
+    for given, same in numbers:
+        assert make().update(given).belief == make().update(same).belief

@@ -122,7 +122,7 @@ class Restarts(NamedTuple):
 
     rewards: list[list[float]]  # of each arm since its latest restart
     started: list[int]  # the step of each arm's latest restart, 0 for none
-    count: int  # how many restarts so far, of any arm
+    restarts: int  # how many so far, of any arm
 
 
 def glr(rewards: Sequence[float], candidates: Sequence[int]) -> float:
@@ -185,7 +185,7 @@ def glr_forced(history: History, arms: int, parameters: Parameters) -> int | Non
     """Algorithm 1's forced exploration: alpha_k = sqrt(k K log T / T), k - 1 restarts so far; or Y in place of k."""
     horizon = cast(int, parameters["horizon"])
     if parameters["schedule"] == "growing":
-        factor = glr_restarts(history, arms, parameters).count + 1
+        factor = glr_restarts(history, arms, parameters).restarts + 1
     else:
         factor = cast(int, parameters["changes"])
     alpha = oracle.number(parameters, "scale", 1.0) * math.sqrt(factor * arms * math.log(horizon) / horizon)
@@ -302,7 +302,7 @@ def m_ucb_forced(history: History, arms: int, parameters: Parameters) -> int | N
     return in_turn(len(history) + 1 - tau, arms, m_ucb_exploration(arms, parameters))
 
 
-# --- The yardstick, and AFF with a KL index -----------------------------------------------------------------
+# --- The oracle policy, and AFF with a KL index -----------------------------------------------------------------
 
 
 def oracle_restart(

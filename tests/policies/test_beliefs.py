@@ -43,7 +43,7 @@ def beta(a: float, b: float, forgetting: float) -> tuple[float, float, float, fl
 @pytest.mark.parametrize("name", AVERAGING)
 def test_the_sample_mean_counts_every_reward_alike(name: str) -> None:
     # 1, 0.5 and 0: the squared distances from 0.5 add up to 0.5, over 3 - 1
-    given = {"horizon": 100, "changes": 1} if db.policy(name).needs_horizon else {}
+    given: dict[str, Any] = {"horizon": 100, "changes": 1} if db.policy(name).needs_horizon else {}
     same(beliefs(name, **given), [(0.5, 0.25, 1.0, 3.0), (1.0, 0.0, 1.0, 1.0), (math.nan, 0.0, 1.0, 0.0)])
 
 
@@ -109,7 +109,7 @@ def test_adaptive_policies_believe_what_their_estimator_says(name: str) -> None:
     estimators = [AdaptiveForgetting(step_size=0.2) for _ in range(ARMS)]
     for arm, reward in HISTORY:
         estimators[arm].update(reward)
-    same(beliefs(name, step_size=0.2), [tuple(estimator.belief) for estimator in estimators])
+    same(beliefs(name, step_size=0.2), [estimator.belief for estimator in estimators])
 
 
 @pytest.mark.parametrize("rates", [(0.2,), RATES])

@@ -4,18 +4,19 @@ import numpy as np
 import pytest
 
 from dynabandit.core.compilation import compiled, kernel
-from dynabandit.core.streams import REWARD, stream, uniform
+from dynabandit.core.streams import REWARD, Stream, stream, uniform
 from dynabandit.estimators import adaptive_forgetting
+from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
 
 
 @kernel
-def exceedances(mean, streams, observations, params, seed_source):  # type: ignore[no-untyped-def]
+def exceedances(mean: float, streams: int, observations: int, params: AdaptiveParams, random: Stream) -> int:
     count = 0
     for number in range(streams):
         state = adaptive_forgetting.START
         for step in range(1, observations + 1):
-            reward = 1.0 if uniform(seed_source, REWARD, step, number) < mean else 0.0
+            reward = 1.0 if uniform(random, REWARD, step, number) < mean else 0.0
             state = adaptive_forgetting.observe(state, reward, params)
         if mean - state.mean >= aff_shared.hoeffding(state):
             count += 1

@@ -1,16 +1,18 @@
 """The small parts that policies share, each by its definition."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 import dynabandit as db
 from dynabandit.core.bernoulli_kl import negentropy, upper_bound
+from dynabandit.core.records import NoParams
 from dynabandit.core.streams import stream
 from dynabandit.estimators import adaptive_forgetting
 from dynabandit.policies import aff_shared, kl_index, reward_window
-from dynabandit.policies.base import NoParams, PolicyFunctions, PolicyState, Step
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 from dynabandit.policies.forced_exploration import NOT_FORCED, forced_arm, scheduled
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import discount_for, window_for
@@ -99,7 +101,8 @@ def test_a_kullback_leibler_index_is_infinite_unseen_and_of_a_mean_of_at_most_on
 
 
 def test_a_name_that_nothing_has_and_parameters_beside_an_object_are_refused() -> None:
-    for make, made in ((db.policy, db.policy("ts")), (db.environment, db.environment("case-1"))):
+    cases: list[tuple[Any, Any]] = [(db.policy, db.policy("ts")), (db.environment, db.environment("case-1"))]
+    for make, made in cases:
         assert make(made) is made
         with pytest.raises(ValueError, match="nobody"):
             make("nobody")

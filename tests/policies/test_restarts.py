@@ -183,9 +183,9 @@ SWITCHING = db.environment(
 )
 
 
-@pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: 6.6 million steps would take an hour")
+@pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: 2.6 million steps would take half an hour")
 def test_detecting_big_changes_beats_not_looking_and_nobody_beats_being_told() -> None:
-    """Fixed seed; every margin below is beyond seven standard errors, which chance breaks once in 10^11."""
+    """Fixed seed; every margin below is beyond 4.5 standard errors, which chance breaks once in 10^5."""
     policies = {
         "oracle": db.policy("oracle-restart"),
         "ucb oracle": db.policy("oracle-restart", index="ucb"),
@@ -199,7 +199,7 @@ def test_detecting_big_changes_beats_not_looking_and_nobody_beats_being_told() -
         "sw-kl-ucb": db.policy("sw-kl-ucb"),
         "kl-ucb": db.policy("kl-ucb"),
     }
-    runs = db.compare(policies, SWITCHING, horizon=HORIZON, replications=20, seed=1)
+    runs = db.compare(policies, SWITCHING, horizon=HORIZON, replications=8, seed=1)
     regret = {name: run.total_regret.mean() for name, run in runs.items()}
     lost = regret.pop("kl-ucb")
     told = regret.pop("oracle")
@@ -214,8 +214,8 @@ def test_a_tuned_policy_is_the_one_that_was_told_the_number_of_changes() -> None
             db.simulate(db.policy(name, **given), SWITCHING, horizon=HORIZON, seed=2, keep="arms")
             for given in ({}, {"changes": 2, "horizon": HORIZON}, {"changes": 1})
         )
-        assert (tuned.arms == told.arms).all(), name
-        assert (tuned.arms != blind.arms).any(), name
+        assert np.array_equal(np.asarray(tuned.arms), np.asarray(told.arms)), name
+        assert not np.array_equal(np.asarray(tuned.arms), np.asarray(blind.arms)), name
         assert {tuned.policy.label, blind.policy.label} == {name, f"{name}(changes=1)"}
 
 
@@ -289,14 +289,15 @@ def test_the_service_refuses_a_window_of_any_length() -> None:
 
 
 def test_given_all_that_would_follow_from_them_neither_changes_nor_horizon_are_needed() -> None:
-    for name, parameters in {
+    given: dict[str, dict[str, Any]] = {
         "m-ucb": {"threshold": 5.0, "exploration": 0.1},
         "cusum-ucb": {"threshold": 5.0, "exploration": 0.1},
         "glr-kl-ucb": {"delta": 0.01, "scale": 0.0},
         "glr-kl-ucb-diminishing": {"delta": 0.01},
         "d-kl-ucb": {"discount": 0.99},
         "sw-kl-ucb": {"window": 10},
-    }.items():
+    }
+    for name, parameters in given.items():
         assert db.Bandit(name, arms=["a", "b"], seed=1, **parameters).choose() == "a"
 
 

@@ -36,7 +36,7 @@ def run(name: str, world: db.Environment = WORLD, replications: int = 5, **argum
         seed=3,
         keep=("arms", "rewards"),
         **arguments,
-    )  # type: ignore[arg-type]
+    )
 
 
 def assert_same(left: db.Simulation, right: db.Simulation) -> None:
@@ -211,7 +211,11 @@ def test_a_simulation_says_what_it_is() -> None:
 
 
 def test_labels_name_what_differs_or_are_your_own() -> None:
-    policies = ["ucb", db.policy("eps-greedy", epsilon=0.2), db.policy("eps-greedy", epsilon=0.3)]
+    policies: list[str | db.Policy] = [
+        "ucb",
+        db.policy("eps-greedy", epsilon=0.2),
+        db.policy("eps-greedy", epsilon=0.3),
+    ]
     runs = db.compare(policies, STILL, horizon=10)
     assert list(runs) == ["ucb", "eps-greedy(epsilon=0.2)", "eps-greedy(epsilon=0.3)"]
     assert list(db.compare({"mine": "ucb", "yours": "ucb"}, STILL, horizon=10)) == ["mine", "yours"]
@@ -351,7 +355,7 @@ def test_without_a_horizon_a_short_path_is_taken_whole(length: int, horizon: int
 
 
 def test_a_piece_says_how_to_replay_it() -> None:
-    piece = db.simulate("ts", "case-1", horizon=50, replications=2, seed=np.uint64(7), first_replication=5)
+    piece = db.simulate("ts", "case-1", horizon=50, replications=2, seed=np.uint64(7), first_replication=5)  # type: ignore[arg-type]
     assert type(piece.seed) is int
     again = db.simulate(
         piece.policy, piece.environment, horizon=piece.horizon, replications=piece.replications,

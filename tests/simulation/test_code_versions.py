@@ -1,6 +1,10 @@
+"""The version of a simulation's code changes with every edit that can change a result, and with nothing else."""
+
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,35 +14,35 @@ from dynabandit.environments.exponential_clock import Case1
 from dynabandit.policies import DUCB, UCB
 from dynabandit.simulation import code_version, code_versions, path_version
 
-WORLD = db.environment("case-1", arms=3)
+ENVIRONMENT = db.environment("case-1", arms=3)
 
 
 @pytest.fixture(autouse=True)
-def _clear():
+def _clear() -> Iterator[None]:
     yield
     for cached in (code_versions._engine_version, code_versions._policy_version, code_versions._environment_version):
         cached.cache_clear()
 
 
-def of(policy, world=WORLD, horizon=100):
-    return code_version(db.policy(policy), world, horizon)
+def of(policy: str | db.Policy, environment: db.Environment = ENVIRONMENT) -> str:
+    return code_version(db.policy(policy), environment, 100)
 
 
-def test_every_policy_and_environment_has_a_version_of_its_own():
-    worlds = [db.environment(name) for name in ("case-1", "case-2", "case-3", "case-4", "small-changes")]
-    versions = [of(name, world) for name in db.policies.POLICIES for world in worlds]
+def test_every_policy_and_environment_has_its_own_version() -> None:
+    environments = [db.environment(name) for name in ("case-1", "case-2", "case-3", "case-4", "small-changes")]
+    versions = [of(name, one) for name in db.policies.POLICIES for one in environments]
     assert len(set(versions)) == len(versions)
 
 
-def test_the_paths_of_an_environment_do_not_depend_on_the_policies():
-    assert path_version(WORLD) == path_version(db.environment("case-1", arms=3))
-    assert path_version(WORLD) != path_version(db.environment("case-2", arms=3))
+def test_the_paths_of_an_environment_do_not_depend_on_the_policies() -> None:
+    assert path_version(ENVIRONMENT) == path_version(db.environment("case-1", arms=3))
+    assert path_version(ENVIRONMENT) != path_version(db.environment("case-2", arms=3))
 
 
-def test_an_edit_of_a_score_changes_the_version_of_that_policy_only(monkeypatch):
+def test_an_edit_of_a_score_changes_the_version_of_that_policy_only(monkeypatch: pytest.MonkeyPatch) -> None:
     before = of("ucb"), of("ts")
 
-    def score(state, arm, step, params):
+    def score(state: Any, arm: int, step: Any, params: Any) -> float:
         return 1.0
 
     monkeypatch.setattr(UCB, "functions", UCB.functions._replace(score=score))
@@ -46,10 +50,10 @@ def test_an_edit_of_a_score_changes_the_version_of_that_policy_only(monkeypatch)
     assert of("ts") == before[1]
 
 
-def test_an_edit_of_the_start_or_the_table_changes_the_version(monkeypatch):
+def test_an_edit_of_the_start_or_the_table_changes_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
     before = of("ucb")
 
-    def start(state, arm, params):
+    def start(state: Any, arm: int, params: Any) -> None:
         state.memory[:, arm] = 0.5
 
     original = UCB.functions
@@ -59,7 +63,7 @@ def test_an_edit_of_the_start_or_the_table_changes_the_version(monkeypatch):
     assert of("ucb") != before
 
 
-def test_an_edit_of_the_tuning_changes_the_version(monkeypatch):
+def test_an_edit_of_the_tuning_changes_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
     before, fixed = of("d-ucb"), of(db.policy("d-ucb", discount=0.9))
     monkeypatch.setattr(DUCB, "tuned", lambda self, switches, horizon: db.policy("d-ucb", discount=0.9))
     assert of("d-ucb") != before
@@ -67,13 +71,13 @@ def test_an_edit_of_the_tuning_changes_the_version(monkeypatch):
     assert of(db.policy("d-ucb", discount=0.9)) == fixed
 
 
-def test_a_number_that_is_no_parameter_counts_too(monkeypatch):
+def test_a_number_that_is_no_parameter_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
     before = of("ucb")
     monkeypatch.setattr(Case1, "params", lambda self: np.ones((3, 3)))
     assert of("ucb") != before
 
 
-def test_an_edit_of_the_simulator_changes_every_version(monkeypatch):
+def test_an_edit_of_the_simulator_changes_every_version(monkeypatch: pytest.MonkeyPatch) -> None:
     before = of("ucb"), of("ts")
     monkeypatch.setattr(code_versions, "run_task", lambda request: None)
     code_versions._engine_version.cache_clear()
@@ -81,7 +85,7 @@ def test_an_edit_of_the_simulator_changes_every_version(monkeypatch):
     assert of("ts") != before[1]
 
 
-def test_what_a_simulation_does_not_use_changes_nothing(monkeypatch):
+def test_what_a_simulation_does_not_use_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     before = of("ucb")
     monkeypatch.setattr(UCB, "belief", lambda self, column, shared: None)
     monkeypatch.setattr(UCB, "__doc__", "Another text.")
@@ -96,9 +100,7 @@ for name in db.policies.POLICIES:
 """
 
 
-def test_a_version_is_the_same_in_every_process():
-    def versions(seed):
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        return subprocess.check_output([sys.executable, "-c", EVERY], env=environment)
-
-    assert versions("1") == versions("2")
+def test_a_version_is_the_same_in_every_process() -> None:
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    printed = subprocess.check_output([sys.executable, "-c", EVERY], env=environment, text=True)
+    assert printed.split() == [of(name, db.environment("case-3")) for name in db.policies.POLICIES]
