@@ -4,27 +4,27 @@ from dynabandit.service.admission import ALWAYS_ADMITTED, MAX_EVENTS_WAITING, Ad
 from dynabandit.service.errors import OverloadedError
 
 
-def let_in(room: AdmissionControl, events: int = 1, change: bool = False) -> int:
+def let_in(room: AdmissionControl, events: int = 1, priority: bool = False) -> int:
     """Return how many calls are let in before one is turned away."""
     for number in range(10_000):
         try:
-            room.enter(events, change)
+            room.enter(events, priority)
         except OverloadedError:
             return number
     raise AssertionError("there is no bound")
 
 
 def test_calls_that_wait_for_each_other_have_a_lower_bound_than_calls_that_wait_for_the_disk() -> None:
-    assert let_in(AdmissionControl(1000, is_crowded=lambda: True)) == ALWAYS_ADMITTED
-    assert let_in(AdmissionControl(1000, is_crowded=lambda: False)) == 1000
-    assert let_in(AdmissionControl(8, is_crowded=lambda: False)) == 8
+    assert let_in(AdmissionControl(1000, is_congested=lambda: True)) == ALWAYS_ADMITTED
+    assert let_in(AdmissionControl(1000, is_congested=lambda: False)) == 1000
+    assert let_in(AdmissionControl(8, is_congested=lambda: False)) == 8
 
 
-def test_changes_are_let_in_where_decisions_are_turned_away() -> None:
+def test_requests_with_priority_are_let_in_where_decisions_are_turned_away() -> None:
     room = AdmissionControl(8)
     let_in(room)
     assert room.is_full()
-    assert let_in(room, change=True) == 8
+    assert let_in(room, priority=True) == 8
 
 
 def test_large_calls_take_the_room_of_many() -> None:
