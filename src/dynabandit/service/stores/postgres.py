@@ -29,13 +29,7 @@ CONNECT = {"connect_timeout": 3, "keepalives_idle": 5, "keepalives_interval": 2,
 
 
 class PostgresStore(Store):
-    """A store in a PostgreSQL database.
-
-    Parameters
-    ----------
-    url
-        The database, such as ``postgresql://user@host/name``.
-    """
+    """A store in a PostgreSQL database with a URL such as ``postgresql://user@host/name``."""
 
     shared = True
     _errors = (psycopg.Error, OSError)
