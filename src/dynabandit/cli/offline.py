@@ -75,15 +75,11 @@ def replay(
                 file, arm=arm, reward=reward, time=time, propensity=propensity,
                 skip_bad=skip_bad, encoding=encoding, separator=separator,
             )  # fmt: skip
+            options: dict[str, Any] = {"replications": replications, "draws": draws, "clip": clip, "seed": seed}
             found = []
             for one in chosen:
                 with _progress(one.label) as progress:
-                    found.append(
-                        offline.replay(
-                            log, one, replications=replications, draws=draws, clock=clock, clip=clip, seed=seed,
-                            progress=progress,
-                        )
-                    )  # fmt: skip
+                    found.append(offline.replay(log, one, clock=clock, progress=progress, **options))
         _report_left_out(log)
         for replayed in found:
             _warn(replayed.doubts)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -211,11 +211,9 @@ class ChangepointTS(HorizonTuned):
     Adams & MacKay (2007), Bayesian online changepoint detection. arXiv 0710.3742.
     """
 
-    name: ClassVar[str] = "changepoint-ts"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, score=score, learn=learn, common=common, params=Params
-    )
+    name = "changepoint-ts"
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, score=score, learn=learn, common=common, params=Params)
 
     burn_in: int = 0
     rate: float | str | None = LEARNT

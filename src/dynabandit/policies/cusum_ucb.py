@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import EXPLORE, LARGEST_STEP, uniform
@@ -105,9 +105,9 @@ class CusumUCB(HorizonTuned, SampleMeanPolicy):
     AAAI.
     """
 
-    name: ClassVar[str] = "cusum-ucb"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "cusum-ucb"
+    slots = SLOTS
+    functions = PolicyFunctions(
         start=ucb.start, score=ucb.score, learn=learn, common=common, explore=explore, params=Params
     )
 

@@ -1,7 +1,7 @@
 """D-TS: Thompson sampling on discounted counts; all arms are discounted with each reward."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -105,12 +105,10 @@ class DiscountedTS(DiscountTuned):
     Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
     """
 
-    name: ClassVar[str] = "d-ts"
-    slots: ClassVar[tuple[str, ...]] = ("successes", "failures")
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, learn=learn, posterior=posterior, common=common, params=Params
-    )
-    needs_double: ClassVar[bool] = True
+    name = "d-ts"
+    slots = ("successes", "failures")
+    functions = PolicyFunctions(start=start, learn=learn, posterior=posterior, common=common, params=Params)
+    needs_double = True
 
     burn_in: int = 0
     prior: tuple[float, float] = (1.0, 1.0)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import EXPLORE, uniform
@@ -76,9 +76,9 @@ class EpsGreedy(SampleMeanPolicy):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.1.
     """
 
-    name: ClassVar[str] = "eps-greedy"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "eps-greedy"
+    slots = SLOTS
+    functions = PolicyFunctions(
         start=start, score=score, learn=learn, explore=explore, static_index=True, params=Params
     )
 

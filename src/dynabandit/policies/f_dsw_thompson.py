@@ -1,7 +1,7 @@
 """f-dsw TS: Thompson sampling with a discounted and a sliding-window posterior per arm."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -103,12 +103,10 @@ class FDSWTS(Policy):
     concept drift-aware algorithm. Entropy 23.
     """
 
-    name: ClassVar[str] = "f-dsw-ts"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=historic.start, score=score, learn=learn, common=historic.common, params=Params
-    )
-    needs_double: ClassVar[bool] = True
+    name = "f-dsw-ts"
+    slots = SLOTS
+    functions = PolicyFunctions(start=historic.start, score=score, learn=learn, common=historic.common, params=Params)
+    needs_double = True
 
     burn_in: int = 0
     combine: str = "max"

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -135,7 +135,7 @@ SCHEDULES = ("growing", "constant")
 class GLRPolicy(HorizonTuned, SampleMeanPolicy):
     """What the forms of GLR-klUCB share: the test and the restarts."""
 
-    slots: ClassVar[tuple[str, ...]] = SLOTS
+    slots = SLOTS
 
     burn_in: int = 1
     restart: str = "local"
@@ -260,10 +260,8 @@ class GLRKLUCB(GLRPolicy):
     bandits. JMLR 23.
     """
 
-    name: ClassVar[str] = "glr-kl-ucb"
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, score=score, learn=learn, common=common, params=Params
-    )
+    name = "glr-kl-ucb"
+    functions = PolicyFunctions(start=start, score=score, learn=learn, common=common, params=Params)
 
     schedule: str = "growing"
 
@@ -338,8 +336,8 @@ class GLRKLUCBDiminishing(GLRPolicy):
     bandits. With the test of Besson, Kaufmann, Maillard & Seznec (2022). JMLR 23.
     """
 
-    name: ClassVar[str] = "glr-kl-ucb-diminishing"
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "glr-kl-ucb-diminishing"
+    functions = PolicyFunctions(
         start=start, score=score, learn=diminishing_learn, common=diminishing_common, params=Params
     )
 

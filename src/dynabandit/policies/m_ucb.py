@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
@@ -100,11 +100,9 @@ class MUCB(HorizonTuned, SampleMeanPolicy):
     bandit. AISTATS.
     """
 
-    name: ClassVar[str] = "m-ucb"
-    slots: ClassVar[tuple[str, ...]] = ucb.SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=ucb.start, score=score, learn=learn, common=common, params=Params
-    )
+    name = "m-ucb"
+    slots = ucb.SLOTS
+    functions = PolicyFunctions(start=ucb.start, score=score, learn=learn, common=common, params=Params)
 
     burn_in: int = 1
     window: int = 800

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators import sample_mean
@@ -95,12 +95,10 @@ class OracleRestart(SampleMeanPolicy):
     an arm whose mean is constant keeps its rewards.
     """
 
-    name: ClassVar[str] = "oracle-restart"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, score=score, learn=learn, reveal=reveal, params=Params
-    )
-    informed: ClassVar[bool] = True
+    name = "oracle-restart"
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, score=score, learn=learn, reveal=reveal, params=Params)
+    informed = True
 
     burn_in: int = 1
     index: str = "kl-ucb"

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.policies import sample_mean_policy
@@ -113,12 +113,10 @@ class Rexp3(HorizonTuned, SampleMeanPolicy):
     Besbes, Gur & Zeevi (2014), Stochastic multi-armed-bandit problem with non-stationary rewards. NIPS.
     """
 
-    name: ClassVar[str] = "rexp3"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, score=score, learn=learn, common=common, params=Params
-    )
-    needs_double: ClassVar[bool] = True
+    name = "rexp3"
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, score=score, learn=learn, common=common, params=Params)
+    needs_double = True
 
     burn_in: int = 0
     exploration: float | None = None

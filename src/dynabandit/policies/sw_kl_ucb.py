@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from dynabandit.core.bernoulli_kl import negentropy
 from dynabandit.core.compilation import kernel
@@ -81,11 +80,9 @@ class SWKLUCB(WindowTuned, SampleMeanPolicy):
     detection for tackling piecewise-stationary bandits. JMLR 23.
     """
 
-    name: ClassVar[str] = "sw-kl-ucb"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=ucb.start, score=score, learn=learn, common=common, params=Params
-    )
+    name = "sw-kl-ucb"
+    slots = SLOTS
+    functions = PolicyFunctions(start=ucb.start, score=score, learn=learn, common=common, params=Params)
 
     burn_in: int = 1
 

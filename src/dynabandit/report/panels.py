@@ -11,19 +11,8 @@ from dynabandit.stats import intervals
 from dynabandit.stats.intervals import Estimate
 
 __all__ = [
-    "Box",
-    "Boxes",
-    "Intervals",
-    "Line",
-    "Lines",
-    "Panel",
-    "Row",
-    "Series",
-    "paths",
-    "regret",
-    "shares",
-    "totals",
-]
+    "Box", "Boxes", "Intervals", "Line", "Lines", "Panel", "Row", "Series", "paths", "regret", "shares", "totals",
+]  # fmt: skip
 
 MOST_POINTS = 200  # of a curve
 MOST_OUTLIERS = 25  # of a box
