@@ -107,7 +107,7 @@ def thread_cluster(workers: int) -> Iterator[str]:
         processes=False,
         protocol="tcp://",
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         silence_logs=50,
     )
     with cluster:

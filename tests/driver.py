@@ -20,7 +20,6 @@ class Driver(StepByStep):
         super().__init__(policy, arms, TABLE_HORIZON, seed)
         self.memory, self.shared, self.last_played = self.state
         self._interpreted = interpreted
-        self._signed_seed = compiled.signed_seed(seed)
 
     @property
     def functions(self) -> Any:
@@ -38,8 +37,8 @@ class Driver(StepByStep):
         if self._interpreted:
             return super().choose(number)
         row, space = to_row(self.params), self.space
-        chosen = compiled.choose(self.functions)
-        return int(chosen(*self.state, space.scratch, number, row, space.table, self._signed_seed))
+        seed = compiled.signed_seed(self.random.seed_low + (self.random.seed_high << 32))
+        return int(compiled.choose(self.functions)(*self.state, space.scratch, number, row, space.table, seed))
 
     def feed(self, arm: int, *rewards: float) -> "Driver":
         """Give an arm rewards without playing it."""

@@ -218,9 +218,9 @@ BROKEN_ESTIMATORS: dict[str, tuple[Callable[[], Estimator], str]] = {
     "starts with a weight": (HasWeightAtOnce, "weight must be 0 before the first reward"),
     "weighs too much": (WeighsTooMuch, r"weight must be in \(0, 1\] after 1 rewards, got 2.0"),
     "returns nothing": (ReturnsNothing, "update must return the estimator"),
-    "takes NaN": (TakesAnything, "update must refuse the reward nan"),
-    "refuses too late": (RefusesTooLate, "a refused reward nan must change nothing"),
-    "is never the same": (IsNeverTheSame, "two estimators fed the same rewards must agree"),
+    "takes NaN": (TakesAnything, "update must reject the reward nan"),
+    "refuses too late": (RefusesTooLate, "a rejected reward nan must change nothing"),
+    "is never the same": (IsNeverTheSame, "two estimators with the same rewards must agree"),
     "is biased": (lambda: Altered(mean=lambda mean: 0.9 * mean), "mean of rewards that are all 1.0 must be 1.0"),
     "leaves [0, 1]": (
         lambda: Altered(mean=lambda mean: mean if mean in (0.0, 1.0) else mean + 1.0),
@@ -246,7 +246,7 @@ BROKEN_ESTIMATORS: dict[str, tuple[Callable[[], Estimator], str]] = {
 
 
 def test_an_estimator_instead_of_its_maker_is_caught() -> None:
-    with pytest.raises(AssertionError, match=r"make must make a fresh estimator, such as .*, got SampleMean\("):
+    with pytest.raises(AssertionError, match=r"make must make a new estimator, such as .*, got SampleMean\("):
         check_estimator(SampleMean())  # type: ignore[arg-type]
 
 

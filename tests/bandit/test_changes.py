@@ -128,12 +128,12 @@ def test_lifting_the_last_limit_leaves_no_trace():
 
 
 def test_where_every_arm_is_at_its_most_all_may_be_chosen():
-    shares = TrafficLimits(2)
+    limits = TrafficLimits(2)
     active = np.array([True, True])
     for column in range(2):
-        shares.limit(column, 0.0, 0.1, active)
-    shares.plays[:] = (5, 5)
-    assert shares.open(np.array([0, 1])).tolist() == [0, 1]
+        limits.limit(column, 0.0, 0.1, active)
+    limits.plays[:] = (5, 5)
+    assert limits.allowed(np.array([0, 1])).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("policy", USABLE)

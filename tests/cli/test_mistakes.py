@@ -347,15 +347,16 @@ def test_a_full_disk_under_the_output_is_reported(
     assert status == "dynabandit: cannot write to the standard output: No space left on device"
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["keys", "list", "--store", "sqlite:///good.db"]])
+@pytest.mark.parametrize("arguments", [["list"], ["keys", "list"]])  # typer flushes its output, `print` does not
 def test_a_reader_that_closes_the_pipe_is_no_error(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
-    monkeypatch.chdir(folder)
+    monkeypatch.chdir(tmp_path)
+    assert invoke("keys", "create", "--role", "read").exit_code == 0
     read, write = os.pipe()
     os.close(read)
-    with open(write, "w", encoding="utf-8") as pipe:
-        assert call_main(monkeypatch, arguments, pipe) in (0, 1)
+    with contextlib.suppress(BrokenPipeError), open(write, "w", encoding="utf-8") as pipe:
+        assert call_main(monkeypatch, arguments, pipe) == 1
     assert capsys.readouterr().err == ""
 
 

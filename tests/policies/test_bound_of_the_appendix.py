@@ -10,13 +10,13 @@ from dynabandit.policies import aff_shared
 
 
 @kernel
-def exceedances(mean, streams, observations, tuned, seed_source):  # type: ignore[no-untyped-def]
+def exceedances(mean, streams, observations, params, seed_source):  # type: ignore[no-untyped-def]
     count = 0
     for number in range(streams):
         state = adaptive_forgetting.START
         for step in range(1, observations + 1):
             reward = 1.0 if uniform(seed_source, REWARD, step, number) < mean else 0.0
-            state = adaptive_forgetting.observe(state, reward, tuned)
+            state = adaptive_forgetting.observe(state, reward, params)
         if mean - state.mean >= aff_shared.hoeffding(state):
             count += 1
     return count
@@ -27,6 +27,6 @@ def exceedances(mean, streams, observations, tuned, seed_source):  # type: ignor
 def test_bonus_is_exceeded_in_at_most_one_of_twenty_streams(mean: float, observations: int, scale: int) -> None:
     # A share of at most 0.05 + 4.75 standard deviations: a true share of 0.05 would fail once in a million seeds
     streams = 200 * scale
-    tuned = adaptive_forgetting.tuning(0.001)
-    count = compiled(exceedances)(mean, streams, observations, tuned, stream(11))
+    params = adaptive_forgetting.make_params(0.001)
+    count = compiled(exceedances)(mean, streams, observations, params, stream(11))
     assert count / streams <= 0.05 + 4.75 * np.sqrt(0.05 * 0.95 / streams)

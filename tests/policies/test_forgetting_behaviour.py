@@ -161,7 +161,7 @@ def test_exp3_plays_every_arm_with_its_probability(name: str) -> None:
     probabilities = np.array(literal.probabilities(history, 4, 0.2, *given.values()))
     counts = np.zeros(4)
     for replication in range(size(20_000, least=500)):
-        driver.random = stream(5, replication)
+        driver.random = stream(replication)
         counts[driver.choose(len(history) + 1)] += 1
     assert stats.chisquare(counts, counts.sum() * probabilities).pvalue > ERROR_RATE
     assert probabilities[0] > 1.5 * probabilities[3]

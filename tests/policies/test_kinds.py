@@ -9,7 +9,7 @@ import pytest
 import dynabandit as db
 from driver import Driver
 from dynabandit.core.precision import single
-from dynabandit.policies import POLICIES, dynamic_thompson, rexp3
+from dynabandit.policies import POLICIES, PolicyState, dynamic_thompson, rexp3
 from ready import READY
 
 GIVEN: dict[str, dict[str, Any]] = {"d-ucb": {"discount": 0.9}, "sw-ucb": {"window": 25}, **READY}
@@ -70,6 +70,7 @@ def test_the_steps_of_a_long_batch_are_lost_to_single_precision() -> None:
     for kind in (np.float64, np.float32):
         driver = Driver(db.policy("rexp3", exploration=0.01, batch=2**24), arms=2)
         driver.memory, driver.shared = driver.memory.astype(kind), driver.shared.astype(kind)
+        driver.state = PolicyState(driver.memory, driver.shared, driver.last_played)
         driver.memory[rexp3.LOG_WEIGHT, 0] = driver.shared[rexp3.LOG_SUM] = 2**23 * 0.005
         before = float(driver.memory[rexp3.LOG_WEIGHT, 0])
         steps[kind] = float(driver.feed(0, 1.0).memory[rexp3.LOG_WEIGHT, 0]) - before

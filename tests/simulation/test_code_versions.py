@@ -69,13 +69,13 @@ def test_an_edit_of_the_tuning_changes_the_version(monkeypatch):
 
 def test_a_number_that_is_no_parameter_counts_too(monkeypatch):
     before = of("ucb")
-    monkeypatch.setattr(Case1, "numbers", lambda self: np.ones((3, 3)))
+    monkeypatch.setattr(Case1, "params", lambda self: np.ones((3, 3)))
     assert of("ucb") != before
 
 
 def test_an_edit_of_the_simulator_changes_every_version(monkeypatch):
     before = of("ucb"), of("ts")
-    monkeypatch.setattr(code_versions, "run_task", lambda work: None)
+    monkeypatch.setattr(code_versions, "run_task", lambda request: None)
     code_versions._engine_version.cache_clear()
     assert of("ucb") != before[0]
     assert of("ts") != before[1]

@@ -1,4 +1,4 @@
-"""How a bandit is written down: JSON with a format, a version and a checksum."""
+"""The JSON of a bandit, with a format, a version and a checksum."""
 
 import hashlib
 import json
@@ -11,14 +11,12 @@ import numpy as np
 from dynabandit.policies import Policy, policy
 from dynabandit.validation import number
 
-__all__ = ["FORMAT", "VERSION", "number_from_json", "number_to_json", "plain", "policy_of", "read", "write"]
-
 FORMAT = "dynabandit.bandit"
 VERSION = 1
 
 
 def plain(value: Any) -> Any:
-    """Return parameters as JSON would give them back: no numbers of NumPy, and lists for tuples and arrays.
+    """Return parameters as JSON would: Python numbers for those of NumPy, and lists for tuples and arrays.
 
     Examples
     --------
@@ -33,19 +31,19 @@ def plain(value: Any) -> Any:
 
 
 def number_to_json(value: float) -> float | str:
-    """Infinity has no place in JSON; a string has."""
+    """Return a number as JSON can store it: infinity as a string."""
     return value if math.isfinite(value) else str(value)
 
 
 def number_from_json(value: Any) -> float:
-    """Read what `number_to_json` wrote; NaN is never part of a state."""
+    """Return the number that `number_to_json` wrote; NaN is never part of a state."""
     if isinstance(value, str) and value in ("inf", "-inf"):
         return float(value)
     return number("each number of the state", value, -math.inf, math.inf)
 
 
 def checksum(content: dict[str, Any]) -> str:
-    """Return a hash of the content, which tells whether it came through whole."""
+    """Return a hash of the content, to detect damage."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -57,7 +55,7 @@ def write(state: dict[str, Any]) -> str:
 
 
 def read(text: str) -> dict[str, Any]:
-    """Parse and verify what `write` wrote."""
+    """Parse and verify what `write` returned."""
     try:
         content = json.loads(text)
     except (RecursionError, TypeError, ValueError) as error:
@@ -75,7 +73,7 @@ def read(text: str) -> dict[str, Any]:
 
 
 def policy_of(content: dict[str, Any], given: Policy | None) -> Policy:
-    """Return the policy that a bandit was written with; one that is not in the registry has to be given."""
+    """Return the policy of a saved bandit; one that is not in the registry has to be given."""
     if given is None:
         return policy(content["policy"], **content["parameters"])
     if given.name != content["policy"]:

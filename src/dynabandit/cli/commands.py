@@ -5,7 +5,7 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 import typer
 
@@ -23,8 +23,6 @@ from dynabandit.leaderboard.environments import leaderboard_spec
 from dynabandit.paper.specs import paper as paper_spec
 from dynabandit.policies import POLICIES
 from dynabandit.results import Results
-
-__all__ = ["app"]
 
 # Writes a report of results into a folder, and returns a function that prints the rest
 Publish = Callable[[Results, Path, ProgressReporter], Callable[[], None]]
@@ -68,16 +66,6 @@ Cluster = Annotated[
 Horizon = Annotated[int | None, typer.Option(help="Number of steps, instead of the spec's.")]
 
 
-class RunOptions(TypedDict):
-    """The options that every command passes on to `experiments.run`."""
-
-    jobs: int | None
-    fresh: bool
-    backend: str
-    precision: str
-    cluster: str | None
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"dynabandit {dynabandit.__version__}")
@@ -111,8 +99,8 @@ def paper(
     """Reproduce the figures of the paper, and check its claims."""
     with bad_input("--only"):
         spec = paper_spec().only(only or [])
-    spec = _override(spec, _replications(quick, replications), seed, horizon)
-    options = RunOptions(jobs=jobs, fresh=fresh, backend=backend, precision=precision, cluster=cluster)
+    spec = _override(spec, quick, replications, seed, horizon)
+    options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
     _run(spec, out, options, functools.partial(_publish_report, paper=True))
 
 
@@ -137,8 +125,8 @@ def run(
         spec = experiments.load(file)
     with bad_input(f"{file}: --only"):
         spec = spec.only(only or [])
-    spec = _override(spec, _replications(quick, replications), seed, horizon)
-    options = RunOptions(jobs=jobs, fresh=fresh, backend=backend, precision=precision, cluster=cluster)
+    spec = _override(spec, quick, replications, seed, horizon)
+    options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
     _run(spec, out or Path("out") / file.stem, options, _publish_report)
 
 
@@ -176,7 +164,7 @@ def compare(
             seed=seed,
         )
         spec = Spec(title=experiment.title, experiments=(experiment,))
-    options = RunOptions(jobs=jobs, fresh=fresh, backend=backend, precision=precision, cluster=cluster)
+    options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
     _run(spec, out, options, _publish_report)
 
 
@@ -215,7 +203,7 @@ def leaderboard(
     """
     with bad_input():
         spec = leaderboard_spec(replications, seed, horizon, policy or (), environment or ())
-    options = RunOptions(jobs=jobs, fresh=fresh, backend=backend, precision=precision, cluster=cluster)
+    options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
     _run(spec, out, options, functools.partial(_publish_leaderboard, timed=timing))
 
 
@@ -253,18 +241,14 @@ def _publish_leaderboard(results: Results, out: Path, reporter: ProgressReporter
     return show
 
 
-def _replications(quick: bool, replications: int | None) -> int | None:
+def _override(spec: Spec, quick: bool, replications: int | None, seed: int | None, horizon: int | None) -> Spec:
     if quick and replications is not None:
         stop(f"--quick means {QUICK} replications: leave out --replications or --quick", BAD_INPUT)
-    return QUICK if quick else replications
-
-
-def _override(spec: Spec, replications: int | None, seed: int | None, horizon: int | None) -> Spec:
     with bad_input():
-        return spec.override(replications=replications, horizon=horizon, seed=seed)
+        return spec.override(replications=QUICK if quick else replications, horizon=horizon, seed=seed)
 
 
-def _run(spec: Spec, out: Path, options: RunOptions, publish: Publish) -> None:
+def _run(spec: Spec, out: Path, options: dict[str, Any], publish: Publish) -> None:
     """Run a spec, publish and print its results; an interrupted run says how to continue."""
     jobs = options["jobs"]
     if jobs is not None and jobs < 1:

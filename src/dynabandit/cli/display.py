@@ -2,9 +2,9 @@
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self, TextIO
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -14,8 +14,6 @@ from rich.text import Text
 
 from dynabandit.catalogue import Entry
 from dynabandit.experiments import ProgressReporter
-
-__all__ = ["console", "print_catalogue", "print_standings", "print_summary", "progress_display"]
 
 FILE_WIDTH = 160  # characters per line of text that goes to a file
 MOST_ROWS = 40  # of the summary; a longer one shows only the best policies of each experiment
@@ -41,14 +39,6 @@ class LineProgress(ProgressReporter):
         self.console = console(stream)
         self.figures = 0
         self.done = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
 
     def begin(self, cost: float, figures: int) -> None:
         self.figures = figures
@@ -90,15 +80,6 @@ class BarProgress(LineProgress):
         )
         self.task = self.progress.add_task("reading stored results", total=None)
 
-    def __enter__(self) -> Self:
-        self.progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.progress.stop()
-
     def begin(self, cost: float, figures: int) -> None:
         super().begin(cost, figures)
         self.progress.update(self.task, total=max(cost, 1.0), completed=0.0 if cost else 1.0)
@@ -113,9 +94,15 @@ class BarProgress(LineProgress):
         self.progress.advance(self.task, cost)
 
 
-def progress_display(stream: TextIO) -> LineProgress:
-    """Return a progress bar for a terminal, and lines for any other stream."""
-    return BarProgress(stream) if stream.isatty() else LineProgress(stream)
+@contextmanager
+def progress_display(stream: TextIO) -> Iterator[ProgressReporter]:
+    """Show progress as a bar in a terminal, and as lines in any other stream."""
+    if stream.isatty():
+        reporter = BarProgress(stream)
+        with reporter.progress:
+            yield reporter
+    else:
+        yield LineProgress(stream)
 
 
 def print_summary(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -126,10 +113,8 @@ def print_summary(rows: Sequence[Mapping[str, Any]]) -> None:
         shown = _best(rows)
         title += f"; the best {BEST} policies of each experiment"
     table = Table(box=SIMPLE)
-    for heading in ("experiment", "arms", "policy"):
-        table.add_column(heading, justify="right" if heading == "arms" else "left", no_wrap=True)
-    for heading in ("mean", "low", "high"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("experiment", "arms", "policy", "mean", "low", "high"):
+        table.add_column(heading, justify="left" if heading in ("experiment", "policy") else "right", no_wrap=True)
     for row in shown:
         numbers = (f"{row[name]:.1f}" for name in ("mean", "low", "high"))
         table.add_row(str(row["experiment"]), str(row["arms"]), str(row["policy"]), *numbers)

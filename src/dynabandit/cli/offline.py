@@ -21,8 +21,6 @@ from dynabandit.experiments.spec_reader import read_policy
 from dynabandit.offline import Advice, Estimate, Log, Replay
 from dynabandit.policies import Policy
 
-__all__ = ["app"]
-
 app = typer.Typer()
 
 File = Annotated[
@@ -75,15 +73,11 @@ def replay(
                 file, arm=arm, reward=reward, time=time, propensity=propensity,
                 skip_bad=skip_bad, encoding=encoding, separator=separator,
             )  # fmt: skip
+            options: dict[str, Any] = {"replications": replications, "draws": draws, "clip": clip, "seed": seed}
             found = []
             for one in chosen:
                 with _progress(one.label) as progress:
-                    found.append(
-                        offline.replay(
-                            log, one, replications=replications, draws=draws, clock=clock, clip=clip, seed=seed,
-                            progress=progress,
-                        )
-                    )  # fmt: skip
+                    found.append(offline.replay(log, one, clock=clock, progress=progress, **options))
         _report_left_out(log)
         for replayed in found:
             _warn(replayed.doubts)

@@ -1,7 +1,7 @@
 """Constant means with one burst of changes."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,12 +10,8 @@ from dynabandit.core.streams import LARGEST_STEP, PATH, START, uniform, uniform_
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.validation import integer, number, set_fields
 
-__all__ = ["Burst"]
-
 
 class Params(NamedTuple):
-    """The first step of the burst, the first step after it, and the rate of changes."""
-
     first: np.ndarray
     end: np.ndarray
     rate: np.ndarray
@@ -64,9 +60,9 @@ class Burst(Environment):
     None; it is the opposite of the evenly spread changes that the tuning rules of Garivier & Moulines (2011) assume.
     """
 
-    name: ClassVar[str] = "burst"
-    slots: ClassVar[tuple[str, ...]] = ("mean",)
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
+    name = "burst"
+    slots = ("mean",)
+    functions = EnvironmentFunctions(start, advance, Params)
 
     first: int = 4000
     length: int = 1000

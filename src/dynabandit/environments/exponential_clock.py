@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
-from typing import ClassVar, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -13,15 +13,11 @@ from dynabandit.core.streams import PATH, START, uniform_pair, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.validation import integer, number, set_fields
 
-__all__ = ["Case1", "Case2", "ExponentialClock"]
-
 MEAN, NEXT_CHANGE = range(2)
 NEVER = 1e18
 
 
 class Params(NamedTuple):
-    """The rate of each arm's clock, and the bounds of its means."""
-
     rate: np.ndarray
     low: np.ndarray
     high: np.ndarray
@@ -79,9 +75,9 @@ class ExponentialClock(Environment):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (27).
     """
 
-    name: ClassVar[str] = "exponential-clock"
-    slots: ClassVar[tuple[str, ...]] = ("mean", "next_change")
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
+    name = "exponential-clock"
+    slots = ("mean", "next_change")
+    functions = EnvironmentFunctions(start, advance, Params)
 
     rates: Sequence[float]
     low: Sequence[float]
@@ -136,7 +132,7 @@ class Case1(ExponentialClock):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, table 1.
     """
 
-    name: ClassVar[str] = "case-1"
+    name = "case-1"
 
     arms: int = 2
     rates: Sequence[float] = field(default=(0.001, 0.010), init=False)
@@ -168,7 +164,7 @@ class Case2(Case1):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, table 1.
     """
 
-    name: ClassVar[str] = "case-2"
+    name = "case-2"
 
     low: Sequence[float] = field(default=(0.3, 0.0), init=False)
     high: Sequence[float] = field(default=(1.0, 0.7), init=False)

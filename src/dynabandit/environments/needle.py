@@ -1,7 +1,7 @@
 """Very many arms, one of which is good."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,15 +10,11 @@ from dynabandit.core.streams import LARGEST_STEP, PATH, uniform
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.validation import integer, number, set_fields
 
-__all__ = ["Needle"]
-
 STRETCH, MEAN = range(2)
 FOR_ALL = 0  # the arm in the key of a draw that all arms share
 
 
 class Params(NamedTuple):
-    """The mean of all arms but one, the mean of that one, and how many steps it stays."""
-
     low: np.ndarray
     high: np.ndarray
     period: np.ndarray
@@ -64,9 +60,9 @@ class Needle(Environment):
     Wang, Audibert & Munos (2008), Algorithms for infinitely many-armed bandits. NIPS: many arms, few of them good.
     """
 
-    name: ClassVar[str] = "needle"
-    slots: ClassVar[tuple[str, ...]] = ("stretch", "mean")
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
+    name = "needle"
+    slots = ("stretch", "mean")
+    functions = EnvironmentFunctions(start, advance, Params)
 
     arms: int = 200
     low: float = 0.2

@@ -2,13 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.environments.scheduled import Piecewise
 from dynabandit.validation import integer, set_fields
-
-__all__ = ["PB1", "PB2"]
 
 SEGMENTS = 5
 
@@ -37,7 +34,7 @@ class PB1(Piecewise):
     bandits. JMLR 23. The means are those of its authors' code, which publishes them as problem 1.
     """
 
-    name: ClassVar[str] = "pb-1"
+    name = "pb-1"
 
     arms: int = 3
     segment: int = 1000
@@ -77,7 +74,7 @@ class PB2(PB1):
     bandits. JMLR 23. The means are those of its authors' code, which publishes them as problem 2.
     """
 
-    name: ClassVar[str] = "pb-2"
+    name = "pb-2"
 
     means: Sequence[Sequence[float]] = field(
         default=((0.9, 0.5, 0.4), (0.7, 0.4, 0.5), (0.5, 0.3, 0.6), (0.3, 0.2, 0.7), (0.1, 0.1, 0.8)), init=False

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,14 +11,10 @@ from dynabandit.core.streams import PATH, START, normal_pair, uniform, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.validation import number, set_fields
 
-__all__ = ["Case3", "Case4", "LogisticWalk", "ReflectedWalk"]
-
 POSITION, SPARE = range(2)  # SPARE: the second normal number of a pair, for the next step
 
 
 class Params(NamedTuple):
-    """The standard deviation of one step of each walk."""
-
     deviation: np.ndarray
 
 
@@ -91,9 +87,9 @@ class ReflectedWalk(Environment):
     Slivkins & Upfal (2008), Adapting to a changing environment: the Brownian restless bandits. COLT.
     """
 
-    name: ClassVar[str] = "reflected-walk"
-    slots: ClassVar[tuple[str, ...]] = ("position", "spare")
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, reflected_advance, Params)
+    name = "reflected-walk"
+    slots = ("position", "spare")
+    functions = EnvironmentFunctions(start, reflected_advance, Params)
 
     variance: float = 0.0001
 
@@ -127,8 +123,8 @@ class LogisticWalk(ReflectedWalk):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (29).
     """
 
-    name: ClassVar[str] = "logistic-walk"
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, logistic_advance, Params)
+    name = "logistic-walk"
+    functions = EnvironmentFunctions(start, logistic_advance, Params)
 
     variance: float = 0.001
 
@@ -153,7 +149,7 @@ class Case3(ReflectedWalk):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (28).
     """
 
-    name: ClassVar[str] = "case-3"
+    name = "case-3"
 
     variance: float = field(default=0.0001, init=False)
 
@@ -178,6 +174,6 @@ class Case4(LogisticWalk):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, equation (29).
     """
 
-    name: ClassVar[str] = "case-4"
+    name = "case-4"
 
     variance: float = field(default=0.001, init=False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,12 +12,8 @@ from dynabandit.environments.base import Environment, EnvironmentFunctions, Envi
 from dynabandit.environments.scheduled import mean_rewards, start
 from dynabandit.validation import integer, set_fields
 
-__all__ = ["Recorded"]
-
 
 class Params(NamedTuple):
-    """How many steps a period lasts."""
-
     period: np.ndarray
 
 
@@ -51,9 +47,9 @@ class Recorded(Environment):
     None; the rates are provided by the user.
     """
 
-    name: ClassVar[str] = "recorded"
-    slots: ClassVar[tuple[str, ...]] = ("unused",)
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
+    name = "recorded"
+    slots = ("unused",)
+    functions = EnvironmentFunctions(start, advance, Params)
 
     arms: int = field(default=0, init=False)
     rates: Sequence[Sequence[float]] | np.ndarray = field(repr=False)

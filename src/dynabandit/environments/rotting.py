@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,14 +11,10 @@ from dynabandit.core.streams import START, uniform_pair, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.validation import number, set_fields
 
-__all__ = ["Rotting"]
-
 INITIAL, RATE = range(2)
 
 
 class Params(NamedTuple):
-    """The bounds of each arm's first mean and of its half-life."""
-
     low: np.ndarray
     high: np.ndarray
     fastest: np.ndarray
@@ -67,9 +63,9 @@ class Rotting(Environment):
     Levine, Crammer & Mannor (2017), Rotting bandits. NIPS. There, arms decay with their plays (rested bandit).
     """
 
-    name: ClassVar[str] = "rotting"
-    slots: ClassVar[tuple[str, ...]] = ("initial", "rate")
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
+    name = "rotting"
+    slots = ("initial", "rate")
+    functions = EnvironmentFunctions(start, advance, Params)
 
     low: float = 0.5
     high: float = 1.0

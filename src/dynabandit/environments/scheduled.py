@@ -3,7 +3,7 @@
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,12 +12,8 @@ from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.validation import integer, number, set_fields
 
-__all__ = ["Fixed", "Path", "Piecewise", "SmallChanges", "mean_rewards", "start"]
-
 
 class FixedParams(NamedTuple):
-    """The mean of each arm."""
-
     mean: np.ndarray
 
 
@@ -89,9 +85,9 @@ class Fixed(Environment):
     The static bandit of section 1 of Lu, Adams & Kantas.
     """
 
-    name: ClassVar[str] = "fixed"
-    slots: ClassVar[tuple[str, ...]] = ("unused",)
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, fixed_advance, FixedParams)
+    name = "fixed"
+    slots = ("unused",)
+    functions = EnvironmentFunctions(start, fixed_advance, FixedParams)
 
     arms: int = field(default=0, init=False)
     means: Sequence[float]
@@ -130,9 +126,9 @@ class Path(Environment):
     None; the means are provided by the user.
     """
 
-    name: ClassVar[str] = "path"
-    slots: ClassVar[tuple[str, ...]] = ("unused",)
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, path_advance)
+    name = "path"
+    slots = ("unused",)
+    functions = EnvironmentFunctions(start, path_advance)
 
     arms: int = field(default=0, init=False)
     means: Sequence[Sequence[float]] | np.ndarray = field(repr=False)
@@ -173,9 +169,9 @@ class Piecewise(Environment):
     Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
     """
 
-    name: ClassVar[str] = "piecewise"
-    slots: ClassVar[tuple[str, ...]] = ("segment",)
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, piecewise_advance)
+    name = "piecewise"
+    slots = ("segment",)
+    functions = EnvironmentFunctions(start, piecewise_advance)
 
     arms: int = field(default=0, init=False)
     starts: Sequence[int]
@@ -221,7 +217,7 @@ class SmallChanges(Piecewise):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 4.1.
     """
 
-    name: ClassVar[str] = "small-changes"
+    name = "small-changes"
 
     arms: int = 3
     starts: Sequence[int] = field(default=(1, 3000, 5000), init=False)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,12 +11,8 @@ from dynabandit.environments.base import Environment, EnvironmentFunctions, Envi
 from dynabandit.environments.scheduled import start
 from dynabandit.validation import number, set_fields
 
-__all__ = ["Seasonal"]
-
 
 class Params(NamedTuple):
-    """The middle, amplitude, period and phase of each arm's sine."""
-
     middle: np.ndarray
     amplitude: np.ndarray
     period: np.ndarray
@@ -58,9 +54,9 @@ class Seasonal(Environment):
     problem with non-stationary rewards. NIPS.
     """
 
-    name: ClassVar[str] = "seasonal"
-    slots: ClassVar[tuple[str, ...]] = ("unused",)
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, Params)
+    name = "seasonal"
+    slots = ("unused",)
+    functions = EnvironmentFunctions(start, advance, Params)
 
     period: float = 2000.0
     middle: float = 0.5

@@ -8,11 +8,6 @@ from dynabandit.core.records import column_reader, column_writer
 from dynabandit.estimators.base import Belief, Estimator
 from dynabandit.validation import number, unknown
 
-__all__ = [
-    "LOSSES", "SIZE", "START", "VARIANCE_SCALED", "AdaptiveForgetting", "AdaptiveParams", "AdaptiveState", "belief",
-    "load", "make_params", "observe", "store",
-]  # fmt: skip
-
 VARIANCE_SCALED = "variance-scaled"
 VARIANCE_SCALE = 0.0001  # eta_4(t) = 0.0001 / s_t^2, section 4.3.1
 BERNOULLI_VARIANCE = 0.25  # the largest variance of a reward in [0, 1] stands in while s_t^2 is 0
@@ -112,7 +107,7 @@ def belief(state: AdaptiveState) -> Belief:
 
 
 class AdaptiveForgetting(Estimator):
-    """Mean and variance with a forgetting factor that adapts to the rate of change.
+    r"""Mean and variance with a forgetting factor that adapts to the rate of change.
 
     After each reward, the factor takes one step of gradient descent on the squared error (or the Bernoulli negative
     log-likelihood) of the previous mean as a prediction of that reward. While the mean is constant the factor stays
@@ -139,6 +134,15 @@ class AdaptiveForgetting(Estimator):
     (0.64, 0.52)
 
     The sample mean of the same rewards is 0.13.
+
+    Notes
+    -----
+    The sums and the forgetting factor after a reward y; right-hand sides use the old values, the factor is kept in
+    [floor, 1], and the mean is m / w:
+
+    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
+
+    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
 
     References
     ----------

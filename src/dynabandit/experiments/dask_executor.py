@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-from dynabandit.environments import Environment
 from dynabandit.experiments.backend_choice import Gpu, find_gpu
 from dynabandit.experiments.compiling import compile_ahead
 from dynabandit.experiments.executors import to_compile
@@ -26,10 +25,7 @@ from dynabandit.experiments.progress import ProgressReporter, counted
 from dynabandit.experiments.task_parts import PartCollector, TaskPart, group_parts
 from dynabandit.experiments.tasks import PendingTask, Task, TaskResults
 from dynabandit.extras import import_extra
-from dynabandit.policies import Policy
 from dynabandit.simulation.backends import cores
-
-__all__ = ["ClusterError", "DaskExecutor", "connect"]
 
 Futures = queue.SimpleQueue[Any]  # that have ended, with a result or an error
 
@@ -149,8 +145,9 @@ class DaskExecutor:
         for address, info in workers.items():
             hosts[info["host"]].append(address)
         ended: Futures = queue.SimpleQueue()
+        silent = ProgressReporter()
         futures = [
-            self._submit(ended, compile_on_worker, *needed, len(there), workers=there, allow_other_workers=True)
+            self._submit(ended, compile_ahead, *needed, len(there), silent, workers=there, allow_other_workers=True)
             for there in hosts.values()
         ]
         for _ in futures:
@@ -223,13 +220,6 @@ def compute_on_worker(parts: Sequence[PendingTask], expected: Mapping[str, str])
     """Compute a group of parts on a worker; one that joined during the run is checked here."""
     _check_fingerprint(f"worker {_worker_address()}, which joined later,", machine_fingerprint(), expected)
     return [task.compute(keys, 1, lambda cost: None) for task, keys in parts]
-
-
-def compile_on_worker(
-    policies: list[tuple[Policy, int]], environments: list[Environment], coverage: bool, jobs: int
-) -> None:
-    """Compile for all workers of a machine."""
-    compile_ahead(policies, environments, coverage, jobs, ProgressReporter())
 
 
 def _check_fingerprint(

@@ -1,9 +1,9 @@
 """Specs: what to simulate, as data that is checked in full before anything runs."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import check_horizon, recorded_times
 from dynabandit.validation import integer, number, set_fields, unknown
 
-__all__ = ["CoverageSpec", "Experiment", "Part", "PathSpec", "Spec", "parameters_to_write"]
-
+KINDS = ("experiments", "sample_paths", "coverage")  # of parts
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # an id is also the name of files
 
 
@@ -133,21 +132,18 @@ class CoverageSpec(Part):
     def __post_init__(self) -> None:
         super().__post_init__()
         for key in ("means", "step_sizes", "observations"):
-            set_fields(self, **{key: _frozen(getattr(self, key))})
-            if not isinstance(getattr(self, key), tuple) or not getattr(self, key):
-                raise ValueError(f"{key} must be a list of at least one number, got {getattr(self, key)!r}")
-        for index, mean in enumerate(self.means):
-            number(f"means[{index}]", mean, 0.0, 1.0)
-        for index, step_size in enumerate(self.step_sizes):
-            number(f"step_sizes[{index}]", step_size, 0.0, 1.0)
-        for index, count in enumerate(self.observations):
-            integer(f"observations[{index}]", count, 1)
+            values = _frozen(getattr(self, key))
+            if not isinstance(values, tuple) or not values:
+                raise ValueError(f"{key} must be a list of at least one number, got {values!r}")
+            for index, value in enumerate(values):
+                if key == "observations":
+                    integer(f"{key}[{index}]", value, 1)
+                else:
+                    number(f"{key}[{index}]", value, 0.0, 1.0)
+            set_fields(self, **{key: values})
         if any(np.diff(self.observations) <= 0):
             raise ValueError(f"observations must rise, got {self.observations}")
         integer("streams", self.streams, 1, LARGEST_REPLICATION)
-
-
-AnyPart = TypeVar("AnyPart", bound=Part)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,35 +180,30 @@ class Spec:
             if figure not in self.figures:
                 raise unknown("figure", figure, self.figures)
         wanted = figures or self.figures
-        return replace(
-            self,
-            experiments=_of_figures(wanted, self.experiments),
-            sample_paths=_of_figures(wanted, self.sample_paths),
-            coverage=_of_figures(wanted, self.coverage),
-        )
+        kept: dict[str, Any] = {
+            kind: tuple(part for part in getattr(self, kind) if part.figure in wanted) for kind in KINDS
+        }
+        return replace(self, **kept)
 
     def override(
         self, *, replications: int | None = None, horizon: int | None = None, seed: int | None = None
     ) -> "Spec":
         """Return the spec with another number of replications or steps, or another seed."""
-        seeds: dict[str, Any] = {} if seed is None else {"seed": seed}
-        lengths: dict[str, Any] = {} if horizon is None else {"horizon": horizon}
-        counts: dict[str, Any] = {} if replications is None else {"replications": replications}
+        given = {"replications": replications, "horizon": horizon, "seed": seed}
+        values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        of_paths = {name: value for name, value in values.items() if name != "replications"}
+        of_coverage = {name: value for name, value in values.items() if name == "seed"}
         return replace(
             self,
-            experiments=tuple(
-                _replaced(one, **counts, **lengths, **seeds, times=_times_until(one.times, horizon))
-                for one in self.experiments
-            ),
-            sample_paths=tuple(replace(one, **lengths, **seeds) for one in self.sample_paths),
-            coverage=tuple(replace(one, **seeds) for one in self.coverage),
+            experiments=tuple(_override(one, horizon, values) for one in self.experiments),
+            sample_paths=tuple(replace(one, **of_paths) for one in self.sample_paths),
+            coverage=tuple(replace(one, **of_coverage) for one in self.coverage),
         )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the tables of a spec file, as `dynabandit.experiments.dumps` writes them and metadata keeps them."""
-        kinds = ("experiments", "sample_paths", "coverage")
         return {"title": self.title} | {
-            kind: [_table(part) for part in getattr(self, kind)] for kind in kinds if getattr(self, kind)
+            kind: [_table(part) for part in getattr(self, kind)] for kind in KINDS if getattr(self, kind)
         }
 
 
@@ -245,22 +236,14 @@ def _named(one: Policy | Environment) -> dict[str, Any]:
     return {"name": one.name, **parameters_to_write(one)}
 
 
-def _of_figures(figures: Iterable[str], parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
-    return tuple(part for part in parts if part.figure in figures)
-
-
-def _replaced(experiment: Experiment, **values: Any) -> Experiment:
+def _override(experiment: Experiment, horizon: int | None, values: dict[str, Any]) -> Experiment:
+    times = experiment.times
+    if horizon is not None and isinstance(times, tuple):
+        times = (*(time for time in times if time < horizon), horizon)
     try:
-        return replace(experiment, **values)
+        return replace(experiment, **values, times=times)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{experiment.id}: {error}") from None
-
-
-def _times_until(times: int | tuple[int, ...], horizon: int | None) -> int | tuple[int, ...]:
-    """Return the recorded times for another horizon."""
-    if isinstance(times, int) or horizon is None:
-        return times
-    return (*(time for time in times if time < horizon), horizon)
 
 
 def _frozen(value: Any) -> Any:

@@ -23,10 +23,6 @@ from dynabandit.extras import import_extra
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.validation import MissingParameterError, unknown
 
-__all__ = [
-    "FieldProblem", "SpecError", "dumps", "load", "loads", "read_environment", "read_policy", "read_table",
-]  # fmt: skip
-
 GRID = "grid"
 MOST_UNKNOWN = 4  # unknown keys that are reported: each takes a search for the nearest name
 LONGEST = 100  # characters of a key in a report
@@ -49,7 +45,8 @@ class FieldProblem:
 class SpecError(ValueError):
     """A spec that cannot be run; `problems` says why, field by field."""
 
-    def __init__(self, problems: list[FieldProblem], file: str = "") -> None:
+    def __init__(self, problems: list[FieldProblem] | str, file: str = "") -> None:
+        problems = [FieldProblem("", problems)] if isinstance(problems, str) else problems
         super().__init__((f"{file}: " if file else "") + "; ".join(map(str, problems)))
         self.problems = problems
 
@@ -101,11 +98,9 @@ def load(path: str | Path) -> Spec:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise SpecError([FieldProblem("", f"cannot read {path}: {error.strerror}")]) from None
+        raise SpecError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise SpecError(
-            [FieldProblem("", f"must be TOML in UTF-8, but holds other bytes: {error}")], str(path)
-        ) from None
+        raise SpecError(f"must be TOML in UTF-8, but holds other bytes: {error}", str(path)) from None
     return loads(text, file=str(path))
 
 
@@ -128,9 +123,9 @@ def loads(text: str, file: str = "spec.toml") -> Spec:
     except SpecError as error:
         raise SpecError(error.problems[:1], file) from None
     except RecursionError:
-        raise SpecError([FieldProblem("", "lists and tables must be nested less deeply")], file) from None
+        raise SpecError("lists and tables must be nested less deeply", file) from None
     except (TypeError, ValueError) as error:
-        raise SpecError([FieldProblem("", str(error))], file) from None
+        raise SpecError(str(error), file) from None
 
 
 def dumps(spec: Spec) -> str:
@@ -181,28 +176,19 @@ Table = TypeVar("Table", bound=msgspec.Struct)
 
 
 def read_table(table_type: type[Table], table: Mapping[str, Any], where: str = "") -> Table:
-    """Convert a table, or raise a `SpecError` with the problems of all its fields.
-
-    Examples
-    --------
-    >>> class Size(msgspec.Struct):
-    ...     arms: Annotated[int, msgspec.Meta(ge=2, le=9)]
-    >>> read_table(Size, {"arms": 3})
-    Size(arms=3)
-    >>> read_table(Size, {"arms": 1})
-    Traceback (most recent call last):
-    dynabandit.experiments.spec_reader.SpecError: arms: must be a whole number from 2 to 9, got 1
-    """
+    """Convert a table, or raise a `SpecError` with the problems of all its fields."""
     known = msgspec.structs.fields(table_type)
     names = [field.name for field in known]
     prefix = f"{where}." if where else ""
     surplus = [name for name in table if name not in names][:MOST_UNKNOWN]
     problems = [FieldProblem(f"{prefix}{name[:LONGEST]}", str(unknown("key", name, names))) for name in surplus]
-    values = {}
+    values: dict[str, Any] = {}
     for field in known:
         if field.name in table:
             try:
-                values[field.name] = msgspec.convert(table[field.name], field.type, dec_hook=_make_entry)
+                values[field.name] = msgspec.convert(
+                    table[field.name], field.type, dec_hook=lambda entry, value: entry(value)
+                )
             except msgspec.ValidationError as error:
                 problems.append(_problem(f"{prefix}{field.name}", field.type, table[field.name], error))
         elif field.required:
@@ -246,11 +232,6 @@ class _EntryError(ValueError):
         self.key = key
 
 
-def _make_entry(kind: type, value: Any) -> Any:
-    """Turn the value of a table into the policies or the environment that it names, for msgspec."""
-    return kind(value)
-
-
 def read_policy(value: Any) -> Policy:
     """Return the policy of an entry such as ``"ucb"``, ``"dts:memory=5"`` or ``{"name": "dts", "memory": 5}``.
 
@@ -271,7 +252,7 @@ def read_environment(value: Any, arms: int | None = None, write: Write | None = 
     value
         Such as ``"case-3"`` or ``"reflected-walk:variance=0.01"``, or a table.
     arms
-        The number of arms where the entry does not give it.
+        The number of arms, in place of the one of the entry.
     write
         Writes an example of the missing parameters in the syntax that the entry came in, by default TOML.
 

@@ -3,10 +3,11 @@
 The request of a result says everything that the result depends on. Its hash is the key of the result in the store.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -19,8 +20,6 @@ from dynabandit.policies import Policy
 from dynabandit.simulation import compare, device_version, path_version, recorded_times
 from dynabandit.simulation.backends import in_single
 
-__all__ = ["BATCH", "CoverageTask", "PathTask", "PendingTask", "SimulationTask", "Task", "TaskResults", "batches"]
-
 Advance = Callable[[float], None]
 TaskResults = dict[str, Arrays]  # by key
 
@@ -31,31 +30,34 @@ STORED_FORMAT = 2  # 2: whether a best arm was played is stored for each replica
 STEP_COST = 5.0  # cost of a step besides its arms, in arms; only used to estimate the remaining time
 
 
-class Task(Protocol):
-    """What is computed at once."""
+class Task(ABC):
+    """What is computed at once; by default its results are independent and it can be split into one task for each."""
 
     figures: set[str]
     """The figures that need it."""
+    requests: dict[str, dict[str, Any]]
+    """The requests of its results, by key."""
 
     @property
+    @abstractmethod
     def title(self) -> str:
         """What to show while it runs."""
 
-    @property
-    def requests(self) -> dict[str, dict[str, Any]]:
-        """The requests of its results, by key."""
-
+    @abstractmethod
     def cost(self, keys: Sequence[str]) -> float:
         """Return the approximate cost of some results, in updates of an arm."""
 
+    @abstractmethod
     def compute(self, keys: Sequence[str], threads: int, advance: Advance) -> TaskResults:
         """Compute some results; `advance` is called with the cost that was done meanwhile."""
 
     def split(self, keys: Sequence[str], most_cost: float) -> list[tuple[Self, list[str]]]:
         """Split into tasks of about `most_cost` or less, as far as possible; `join` joins their results."""
+        return [(self, [key]) for key in keys]
 
     def join(self, parts: Sequence[TaskResults]) -> TaskResults:
         """Return what `compute` would, from the results of the tasks of `split`, in their order."""
+        return {key: arrays for part in parts for key, arrays in part.items()}
 
 
 class PendingTask(NamedTuple):
@@ -84,7 +86,7 @@ def batches(replications: int, backend: str = "cpu") -> Iterator[tuple[int, int]
 
 
 @dataclass
-class SimulationTask:
+class SimulationTask(Task):
     """A batch of replications of all policies that need the same paths."""
 
     environment: Environment
@@ -197,18 +199,8 @@ class SimulationTask:
         }
 
 
-class _IndependentResults:
-    """A task whose results share nothing: it is split into one task per result."""
-
-    def split(self, keys: Sequence[str], most_cost: float) -> list[tuple[Self, list[str]]]:
-        return [(self, [key]) for key in keys]
-
-    def join(self, parts: Sequence[TaskResults]) -> TaskResults:
-        return {key: arrays for part in parts for key, arrays in part.items()}
-
-
 @dataclass
-class PathTask(_IndependentResults):
+class PathTask(Task):
     """The sample paths of one environment."""
 
     spec: PathSpec
@@ -253,7 +245,7 @@ class PathTask(_IndependentResults):
 
 
 @dataclass
-class CoverageTask(_IndependentResults):
+class CoverageTask(Task):
     """The coverage of the bound, for every mean and step size."""
 
     spec: CoverageSpec

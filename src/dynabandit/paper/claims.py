@@ -3,19 +3,8 @@
 import itertools
 from dataclasses import dataclass
 
-from dynabandit.paper import criteria
-from dynabandit.paper.lookup import (
-    ADAPTIVE,
-    ARMS,
-    CASES,
-    DISCOUNTS,
-    MANY,
-    MEMORIES,
-    POLICIES,
-    STEP_SIZES,
-    WINDOWS,
-    case_id,
-)  # fmt: skip
+from dynabandit.paper import criteria, lookup
+from dynabandit.paper.lookup import ADAPTIVE, ARMS, CASES, MANY, POLICIES, case_id
 from dynabandit.paper.rule_types import (
     BoundCoverage,
     Comparison,
@@ -27,8 +16,6 @@ from dynabandit.paper.rule_types import (
     Rule,
     Sensitivity,
 )  # fmt: skip
-
-__all__ = ["CLAIMS", "Claim"]
 
 ABRUPT, DRIFT, MANY_ARMS = "4.2.1 Abrupt changes", "4.2.2 Drift", "4.2.3 Many arms"
 SMALL = "small-changes"
@@ -61,7 +48,7 @@ def others(*policies: str) -> tuple[str, ...]:
 def step_sizes(arms: int) -> tuple[Sensitivity, ...]:
     """Return the sensitivity of each adaptive policy to its step size."""
     return tuple(
-        Sensitivity(f"step-size-arms-{arms}", policy, "step_size", STEP_SIZES, criteria.INSENSITIVE)
+        Sensitivity(f"step-size-arms-{arms}", policy, "step_size", lookup.STEP_SIZES, criteria.INSENSITIVE)
         for policy in ADAPTIVE
     )
 
@@ -70,8 +57,8 @@ def discount_and_window(arms: int) -> tuple[Sensitivity, Sensitivity]:
     """Return the sensitivity of D-UCB to its discount and of SW-UCB to its window."""
     experiment = f"discount-window-arms-{arms}"
     return (
-        Sensitivity(experiment, "d-ucb", "discount", DISCOUNTS, criteria.VARIES_MORE),
-        Sensitivity(experiment, "sw-ucb", "window", WINDOWS, criteria.VARIES_MORE),
+        Sensitivity(experiment, "d-ucb", "discount", lookup.DISCOUNTS, criteria.VARIES_MORE),
+        Sensitivity(experiment, "sw-ucb", "window", lookup.WINDOWS, criteria.VARIES_MORE),
     )
 
 
@@ -250,9 +237,9 @@ CLAIMS = (
         "The largest over the smallest mean total regret lies above 1.25 for DTS and below 1.25 for the other "
         "two; at C = 100 and 1000 the ratio of DTS to each of them lies above 1.25.",
         (
-            Sensitivity("memory", "dts", "memory", MEMORIES, criteria.SENSITIVE),
-            Sensitivity("memory", "aff-dts1", "memory", MEMORIES, criteria.INSENSITIVE),
-            Sensitivity("memory", "aff-dts2", "memory", MEMORIES, criteria.INSENSITIVE),
+            Sensitivity("memory", "dts", "memory", lookup.MEMORIES, criteria.SENSITIVE),
+            Sensitivity("memory", "aff-dts1", "memory", lookup.MEMORIES, criteria.INSENSITIVE),
+            Sensitivity("memory", "aff-dts2", "memory", lookup.MEMORIES, criteria.INSENSITIVE),
             *(
                 ComparisonAtSetting("memory", "dts", one, "memory", value, criteria.MUCH_WORSE)
                 for value in (100, 1000) for one in ("aff-dts1", "aff-dts2")

@@ -18,11 +18,6 @@ from dynabandit.results import Results, Run
 from dynabandit.stats import bootstrap, intervals
 from dynabandit.stats.intervals import Estimate
 
-__all__ = [
-    "BoundCoverage", "Comparison", "ComparisonAtSetting", "ComparisonWithOthers", "MoreArms", "Part", "Reaction",
-    "RelativeSensitivity", "Rule", "Sensitivity",
-]  # fmt: skip
-
 STATISTICS = {DIFFERENCE: intervals.difference, RATIO: bootstrap.ratio, DEVIATION: bootstrap.spread_ratio}
 
 
@@ -84,7 +79,6 @@ class InOneExperiment:
 
     @property
     def experiments(self) -> tuple[str, ...]:
-        """The experiment."""
         return (self.experiment,)
 
 
@@ -97,7 +91,6 @@ class Comparison(InOneExperiment):
     other: str
 
     def measure(self, results: Results) -> Iterator[Part]:
-        """Yield one part."""
         runs = lookup.runs_by_policy(results, self.experiment)
         one, two = (find_run(runs, policy, self.experiment) for policy in (self.policy, self.other))
         other = policy_name(self.other)
@@ -118,7 +111,6 @@ class ComparisonWithOthers(InOneExperiment):
     others: tuple[str, ...]
 
     def measure(self, results: Results) -> Iterator[Part]:
-        """Yield one part."""
         found = lookup.runs_by_policy(results, self.experiment)
         one = find_run(found, self.policy, self.experiment)
         runs = [find_run(found, other, self.experiment) for other in self.others]
@@ -148,7 +140,6 @@ class Reaction:
     window = 100
 
     def measure(self, results: Results) -> Iterator[Part]:
-        """Yield one part."""
         (experiment,) = self.experiments
         run = find_run(lookup.runs_by_policy(results, experiment), self.policy, experiment)
         end = self.change + self.deadline
@@ -185,7 +176,6 @@ class Sensitivity(InOneExperiment):
         return f"{what}: {experiment_title(self.experiment)}"
 
     def measure(self, results: Results) -> Iterator[Part]:
-        """Yield one part."""
         runs = self.runs(results)
         effect = bootstrap.sensitivity([run.total_regret for run in runs])
         yield Part(self.text, self.criterion, effect, run_keys(*runs))
@@ -200,11 +190,9 @@ class RelativeSensitivity:
 
     @property
     def experiments(self) -> tuple[str, ...]:
-        """Those of all policies."""
         return (self.one.experiment, *dict.fromkeys(other.experiment for other in self.others))
 
     def measure(self, results: Results) -> Iterator[Part]:
-        """Yield one part."""
         runs = self.one.runs(results)
         others = [other.runs(results) for other in self.others]
         totals = [[run.total_regret for run in group] for group in others]
@@ -224,7 +212,6 @@ class ComparisonAtSetting(InOneExperiment):
     criterion: Criterion
 
     def measure(self, results: Results) -> Iterator[Part]:
-        """Yield one part."""
         one, two = (
             lookup.run_at(results, self.experiment, policy, self.parameter, self.value)
             for policy in (self.policy, self.other)
@@ -243,11 +230,9 @@ class MoreArms:
 
     @property
     def experiments(self) -> tuple[str, ...]:
-        """With 50 and with 100 arms."""
         return tuple(lookup.case_id(self.number, arms) for arms in lookup.MANY)
 
     def measure(self, results: Results) -> Iterator[Part]:
-        """Yield one part per policy, and one for their order."""
         fewer, more = (
             [find_run(lookup.runs_by_policy(results, experiment), policy, experiment) for policy in self.policies]
             for experiment in self.experiments
@@ -268,7 +253,6 @@ class BoundCoverage:
     experiments = ("bounds",)
 
     def measure(self, results: Results) -> Iterator[Part]:
-        """Yield one part per set of streams."""
         if not results.coverage:
             raise MissingResultError("bounds was not run")
         for one in results.coverage:

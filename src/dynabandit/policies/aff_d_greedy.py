@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
@@ -10,8 +10,6 @@ from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
 from dynabandit.validation import number, set_fields
-
-__all__ = ["AffDGreedy"]
 
 SLOTS = (*aff_shared.SLOTS, "index", "limit")
 CHANGE = SLOTS.index("change")
@@ -63,7 +61,8 @@ class AffDGreedy(AdaptivePolicy):
     Parameters
     ----------
     step_size, floor, loss
-        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
     threshold
         The paper's d, in [0, 1]; 0 always explores. The default is the step size, as the paper suggests; with the
         variance-scaled step size, the step size of the latest update.
@@ -78,13 +77,6 @@ class AffDGreedy(AdaptivePolicy):
 
     Notes
     -----
-    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
-    is kept in [floor, 1]:
-
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
-
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
-
     The arm with the largest m / w is played, or a random arm if the factor of that arm has just changed:
 
     .. math:: | \lambda_{t - 1} - \lambda_{t - 2} | \geq d
@@ -96,9 +88,9 @@ class AffDGreedy(AdaptivePolicy):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 1.
     """
 
-    name: ClassVar[str] = "aff-d-greedy"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "aff-d-greedy"
+    slots = SLOTS
+    functions = PolicyFunctions(
         start=start, score=score, learn=learn, explore=explore, static_index=True, params=Params
     )
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.bernoulli_kl import negentropy, upper_bound
 from dynabandit.core.compilation import kernel
@@ -11,8 +11,6 @@ from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.validation import number, set_fields
-
-__all__ = ["AffKLUCB"]
 
 SLOTS = (*aff_shared.SLOTS, "size", "negentropy", "log_forgetting")
 MEAN, SIZE = SLOTS.index("mean"), SLOTS.index("size")
@@ -53,7 +51,8 @@ class AffKLUCB(AdaptivePolicy):
     Parameters
     ----------
     step_size, floor, loss
-        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
     confidence
         The probability that a mean exceeds its bound, in (0, 1]; 0.05 as in the appendix of the paper.
     burn_in
@@ -67,13 +66,6 @@ class AffKLUCB(AdaptivePolicy):
 
     Notes
     -----
-    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
-    is kept in [floor, 1]:
-
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
-
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
-
     The score of an arm, with an effective size n that decreases while the arm is idle:
 
     .. math:: \max \left\{ q : n \, \mathrm{kl}\left( \frac{m}{w}, q \right) \leq - \log \mathrm{confidence} \right\},
@@ -87,11 +79,9 @@ class AffKLUCB(AdaptivePolicy):
     & Cappe (2011).
     """
 
-    name: ClassVar[str] = "aff-kl-ucb"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=aff_shared.start, score=score, learn=learn, params=Params
-    )
+    name = "aff-kl-ucb"
+    slots = SLOTS
+    functions = PolicyFunctions(start=aff_shared.start, score=score, learn=learn, params=Params)
 
     confidence: float = 0.05
 

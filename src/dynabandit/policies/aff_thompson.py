@@ -1,7 +1,7 @@
 """AFF-TS and AFF-OTS: Thompson sampling from a posterior whose data are discounted, but not its prior."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
@@ -10,8 +10,6 @@ from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.validation import set_fields
-
-__all__ = ["AffOTS", "AffTS"]
 
 SLOTS = (*aff_shared.SLOTS, "log_forgetting")
 M = SLOTS.index("m")
@@ -48,7 +46,8 @@ class AffTS(AdaptivePolicy):
     Parameters
     ----------
     step_size, floor, loss
-        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
     prior
         The Beta prior of each arm, a pair of positive numbers; it is not discounted.
     burn_in
@@ -62,13 +61,6 @@ class AffTS(AdaptivePolicy):
 
     Notes
     -----
-    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
-    is kept in [floor, 1]:
-
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
-
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
-
     The score is a draw from a posterior whose data, but not its prior, are discounted while the arm is idle:
 
     .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
@@ -81,11 +73,9 @@ class AffTS(AdaptivePolicy):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 4.
     """
 
-    name: ClassVar[str] = "aff-ts"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=aff_shared.start, learn=learn, posterior=posterior, params=Params
-    )
+    name = "aff-ts"
+    slots = SLOTS
+    functions = PolicyFunctions(start=aff_shared.start, learn=learn, posterior=posterior, params=Params)
 
     prior: tuple[float, float] = (2.0, 2.0)
 
@@ -107,7 +97,8 @@ class AffOTS(AffTS):
     Parameters
     ----------
     step_size, floor, loss
-        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
     prior
         The Beta prior of each arm, a pair of positive numbers; it is not discounted.
     burn_in
@@ -122,13 +113,6 @@ class AffOTS(AffTS):
 
     Notes
     -----
-    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
-    is kept in [floor, 1]:
-
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
-
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
-
     The score is the larger of a draw from the posterior and its mean; the data are discounted while the arm is idle:
 
     .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
@@ -141,5 +125,5 @@ class AffOTS(AffTS):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 5.
     """
 
-    name: ClassVar[str] = "aff-ots"
-    functions: ClassVar[PolicyFunctions] = AffTS.functions._replace(optimistic=True)
+    name = "aff-ots"
+    functions = AffTS.functions._replace(optimistic=True)

@@ -3,7 +3,7 @@
 import functools
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
 from dynabandit.validation import number, set_fields
-
-__all__ = ["AffUCB1"]
 
 SLOTS = (*aff_shared.SLOTS, "index", "fresh", "spread")
 INDEX = SLOTS.index("index")
@@ -72,7 +70,8 @@ class AffUCB1(AdaptivePolicy):
     Parameters
     ----------
     step_size, floor, loss
-        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
     variance_floor
         The minimum variance in the bonus of an idle arm, in [0, 1]; 0 is the paper's formula.
     burn_in
@@ -86,13 +85,6 @@ class AffUCB1(AdaptivePolicy):
 
     Notes
     -----
-    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
-    is kept in [floor, 1]:
-
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
-
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
-
     The score of an arm, where s^2 is its adaptive variance:
 
     .. math:: \frac{m}{w} + \sqrt{\frac{- \log 0.05}{2 w^2 / k}} \quad \text{if it was just played}
@@ -106,11 +98,9 @@ class AffUCB1(AdaptivePolicy):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 2.
     """
 
-    name: ClassVar[str] = "aff-ucb1"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, score=score, learn=learn, table=table, params=Params
-    )
+    name = "aff-ucb1"
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, score=score, learn=learn, table=table, params=Params)
 
     burn_in: int = 10
     variance_floor: float = 0.0

@@ -2,15 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.special_functions import exp_positive
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy, AffParams
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
-
-__all__ = ["AffUCB2", "AffUCB2Growing"]
 
 PRINTED_SLOTS = (*aff_shared.SLOTS, "index")
 GROWING_SLOTS = (*aff_shared.SLOTS, "index", "bonus", "log_forgetting")
@@ -68,7 +65,8 @@ class AffUCB2(AdaptivePolicy):
     Parameters
     ----------
     step_size, floor, loss
-        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
     burn_in
         The number of plays of each arm before the policy decides.
 
@@ -80,13 +78,6 @@ class AffUCB2(AdaptivePolicy):
 
     Notes
     -----
-    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
-    is kept in [floor, 1]:
-
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
-
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
-
     The score of an arm, where the discounts of w and k for idle steps cancel:
 
     .. math:: \frac{m}{w} + \sqrt{\frac{- \log 0.05}{2 w^2 / k}}
@@ -98,9 +89,9 @@ class AffUCB2(AdaptivePolicy):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 3.
     """
 
-    name: ClassVar[str] = "aff-ucb2"
-    slots: ClassVar[tuple[str, ...]] = PRINTED_SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "aff-ucb2"
+    slots = PRINTED_SLOTS
+    functions = PolicyFunctions(
         start=start, score=printed_score, learn=printed_learn, static_index=True, params=AffParams
     )
 
@@ -115,7 +106,8 @@ class AffUCB2Growing(AdaptivePolicy):
     Parameters
     ----------
     step_size, floor, loss
-        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
     burn_in
         The number of plays of each arm before the policy decides.
 
@@ -127,13 +119,6 @@ class AffUCB2Growing(AdaptivePolicy):
 
     Notes
     -----
-    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
-    is kept in [floor, 1]:
-
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
-
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
-
     The score of an arm, with a bonus that never exceeds that of a single observation:
 
     .. math:: \frac{m}{w} + \lambda^{- \mathrm{idle} / (2 K)} \sqrt{\frac{- \log 0.05}{2 w^2 / k}}
@@ -146,8 +131,6 @@ class AffUCB2Growing(AdaptivePolicy):
     for the correction.
     """
 
-    name: ClassVar[str] = "aff-ucb2-growing"
-    slots: ClassVar[tuple[str, ...]] = GROWING_SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, score=growing_score, learn=growing_learn, params=AffParams
-    )
+    name = "aff-ucb2-growing"
+    slots = GROWING_SLOTS
+    functions = PolicyFunctions(start=start, score=growing_score, learn=growing_learn, params=AffParams)

@@ -1,14 +1,12 @@
 """The oracle policy with zero regret: it is told the true means."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from dynabandit.core.compilation import kernel
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
-
-__all__ = ["BestArm"]
 
 SLOTS = (*sample_mean_policy.SLOTS, "truth")
 TRUTH = SLOTS.index("truth")
@@ -53,9 +51,9 @@ class BestArm(SampleMeanPolicy):
     None; regret is defined relative to it, so its own regret is 0.
     """
 
-    name: ClassVar[str] = "best-arm"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "best-arm"
+    slots = SLOTS
+    functions = PolicyFunctions(
         start=sample_mean_policy.start, score=score, learn=sample_mean_policy.learn, reveal=reveal
     )
-    informed: ClassVar[bool] = True
+    informed = True

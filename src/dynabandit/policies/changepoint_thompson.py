@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,6 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import integer, number, set_fields
-
-__all__ = ["ChangepointTS"]
 
 # The runs of an arm that have seen the same of its rewards have the same Beta posterior for good: they are one particle
 # here. So an arm has as many particles as rewards, and what it holds of no reward at all is "fresh".
@@ -211,11 +209,9 @@ class ChangepointTS(HorizonTuned):
     Adams & MacKay (2007), Bayesian online changepoint detection. arXiv 0710.3742.
     """
 
-    name: ClassVar[str] = "changepoint-ts"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, score=score, learn=learn, common=common, params=Params
-    )
+    name = "changepoint-ts"
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, score=score, learn=learn, common=common, params=Params)
 
     burn_in: int = 0
     rate: float | str | None = LEARNT

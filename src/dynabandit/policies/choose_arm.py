@@ -1,5 +1,6 @@
 """From scores to the chosen arm, for every policy and every backend; ties are broken here."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,11 +13,6 @@ from dynabandit.core.largest_beta_draw import GROUP, NOT_ABOVE, draw_above, may_
 from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, Stream, shifted, uniform
 from dynabandit.policies.argmax_tree import tree_argmax
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
-
-__all__ = [
-    "SCRATCH_ROWS", "Workspace", "is_pruned", "make_argmax", "make_choose", "make_count_choices", "make_score_row",
-    "new_workspace",
-]  # fmt: skip
 
 SCRATCH_ROWS = 5
 FEW_ARMS = 8  # up to this many arms, drawing all of them is cheaper than pruning
@@ -211,6 +207,7 @@ def make_pruned_draws(functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE
     return fill
 
 
+@functools.cache  # so that all policies share its compiled code
 def make_mark_candidates(lanes: LaneGroup) -> Callable[..., None]:
     """Return a function that scores 1 for each arm of a group whose draw may exceed `best`."""
     rounds_between, arm_at, exists = lanes.rounds_between, lanes.arm_at, lanes.exists
@@ -228,6 +225,7 @@ def make_mark_candidates(lanes: LaneGroup) -> Callable[..., None]:
     return mark_candidates
 
 
+@functools.cache  # so that all policies share its compiled code
 def make_write_prefixes(lanes: LaneGroup) -> Callable[..., None]:
     """Return a function that writes the first bits of every arm's uniform number, eight arms per call."""
     rounds_between, arm_at, exists = lanes.rounds_between, lanes.arm_at, lanes.exists
@@ -264,6 +262,7 @@ def make_count_choices(choose: Callable[..., int]) -> Callable[..., None]:
     return count_choices
 
 
+@functools.cache  # so that all policies share its compiled code
 def make_leading_arm(lanes: LaneGroup, *, in_tree: bool) -> Callable[[Workspace, Step], int]:
     """Return leading_arm(space, step): the arm with the largest score of the tree or of the first row."""
     argmax = make_argmax(lanes)
@@ -279,6 +278,7 @@ def make_leading_arm(lanes: LaneGroup, *, in_tree: bool) -> Callable[[Workspace,
     return leading_arm_of_tree if in_tree else leading_arm
 
 
+@functools.cache  # so that all policies share its compiled code
 def make_argmax(lanes: LaneGroup = SINGLE_LANE) -> Callable[[np.ndarray, int, Stream], int]:
     """Return argmax(scores, number, random): the arm with the largest score; ties are broken uniformly at random."""
     top, highest, unique = lanes.top, lanes.highest, lanes.unique

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import EXPLORE, LARGEST_STEP, uniform
@@ -11,8 +11,6 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import integer, number, set_fields
-
-__all__ = ["CusumUCB"]
 
 XI = 1.0
 SLOTS = (*ucb.SLOTS, "reference", "up", "down")
@@ -105,9 +103,9 @@ class CusumUCB(HorizonTuned, SampleMeanPolicy):
     AAAI.
     """
 
-    name: ClassVar[str] = "cusum-ucb"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "cusum-ucb"
+    slots = SLOTS
+    functions = PolicyFunctions(
         start=ucb.start, score=ucb.score, learn=learn, common=common, explore=explore, params=Params
     )
 

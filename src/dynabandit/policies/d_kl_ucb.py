@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -13,8 +12,6 @@ from dynabandit.policies import d_ucb, kl_index
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.d_ucb import Params
 from dynabandit.policies.tuning_rules import DiscountTuned
-
-__all__ = ["DKLUCB"]
 
 SLOTS = (*d_ucb.SLOTS, "negentropy")
 NEGENTROPY = SLOTS.index("negentropy")
@@ -80,12 +77,10 @@ class DKLUCB(DiscountTuned):
     detection for tackling piecewise-stationary bandits. JMLR 23.
     """
 
-    name: ClassVar[str] = "d-kl-ucb"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=d_ucb.start, score=score, learn=learn, common=common, params=Params
-    )
-    needs_double: ClassVar[bool] = True
+    name = "d-kl-ucb"
+    slots = SLOTS
+    functions = PolicyFunctions(start=d_ucb.start, score=score, learn=learn, common=common, params=Params)
+    needs_double = True
 
     burn_in: int = 1
 

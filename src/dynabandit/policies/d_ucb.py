@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,8 +10,6 @@ from dynabandit.core.compilation import kernel
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.tuning_rules import DiscountTuned
-
-__all__ = ["DUCB", "MEAN", "SCALE", "SLOTS", "SUM", "WIDTH", "Params", "belief", "learn", "start"]
 
 XI = 0.6
 SLOTS = ("total", "squares", "count", "mean", "width")
@@ -125,12 +123,10 @@ class DUCB(DiscountTuned):
     Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
     """
 
-    name: ClassVar[str] = "d-ucb"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, score=score, learn=learn, common=common, params=Params
-    )
-    needs_double: ClassVar[bool] = True
+    name = "d-ucb"
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, score=score, learn=learn, common=common, params=Params)
+    needs_double = True
 
     burn_in: int = 1
 

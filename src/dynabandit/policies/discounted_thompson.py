@@ -1,7 +1,7 @@
 """D-TS: Thompson sampling on discounted counts; all arms are discounted with each reward."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,8 +11,6 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
 from dynabandit.policies.tuning_rules import DiscountTuned
 from dynabandit.validation import set_fields
-
-__all__ = ["DiscountedTS", "common", "learn", "posterior", "start"]
 
 # The decay that is common to all arms is stored as one scale, as in D-UCB: true count = count * scale
 SUCCESSES, FAILURES = range(2)
@@ -105,12 +103,10 @@ class DiscountedTS(DiscountTuned):
     Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
     """
 
-    name: ClassVar[str] = "d-ts"
-    slots: ClassVar[tuple[str, ...]] = ("successes", "failures")
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, learn=learn, posterior=posterior, common=common, params=Params
-    )
-    needs_double: ClassVar[bool] = True
+    name = "d-ts"
+    slots = ("successes", "failures")
+    functions = PolicyFunctions(start=start, learn=learn, posterior=posterior, common=common, params=Params)
+    needs_double = True
 
     burn_in: int = 0
     prior: tuple[float, float] = (1.0, 1.0)

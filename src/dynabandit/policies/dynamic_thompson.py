@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,6 @@ from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
 from dynabandit.validation import number, set_fields
-
-__all__ = ["DTS", "AffDTS1", "AffDTS2"]
 
 # The paper's C is called capacity here; the user's parameter is `memory`
 A, B = range(2)
@@ -151,9 +149,9 @@ class DTS(Policy):
     Gupta, Granmo & Agrawala (2011), Thompson sampling for dynamic multi-armed bandits. ICMLA.
     """
 
-    name: ClassVar[str] = "dts"
-    slots: ClassVar[tuple[str, ...]] = ("a", "b")
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(start=start, learn=learn, posterior=posterior, params=Params)
+    name = "dts"
+    slots = ("a", "b")
+    functions = PolicyFunctions(start=start, learn=learn, posterior=posterior, params=Params)
 
     burn_in: int = 0
     memory: float = 10.0
@@ -177,7 +175,7 @@ class DTS(Policy):
 class AffDTS(AdaptivePolicy):
     """What the two adaptive forms of DTS share."""
 
-    slots: ClassVar[tuple[str, ...]] = AFF_SLOTS
+    slots = AFF_SLOTS
 
     memory: float = 10.0
     prior: tuple[float, float] = (2.0, 2.0)
@@ -200,7 +198,8 @@ class AffDTS1(AffDTS):
     Parameters
     ----------
     step_size, floor, loss
-        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
     memory
         The initial C, used during the burn-in plays of an arm.
     prior
@@ -216,13 +215,6 @@ class AffDTS1(AffDTS):
 
     Notes
     -----
-    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
-    is kept in [floor, 1]:
-
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
-
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
-
     The memory of DTS after the burn-in, with s^2 the adaptive variance:
 
     .. math:: C_t = \frac{4}{s_t^2} - 1
@@ -234,10 +226,8 @@ class AffDTS1(AffDTS):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.3.2.
     """
 
-    name: ClassVar[str] = "aff-dts1"
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=aff_start, learn=variance_learn, posterior=aff_posterior, params=AffDTSParams
-    )
+    name = "aff-dts1"
+    functions = PolicyFunctions(start=aff_start, learn=variance_learn, posterior=aff_posterior, params=AffDTSParams)
 
     burn_in: int = 10
 
@@ -252,7 +242,8 @@ class AffDTS2(AffDTS):
     Parameters
     ----------
     step_size, floor, loss
-        Parameters of the adaptive estimator; see `dynabandit.estimators.AdaptiveForgetting`.
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
     memory
         The initial C, used during the burn-in plays of an arm.
     prior
@@ -268,13 +259,6 @@ class AffDTS2(AffDTS):
 
     Notes
     -----
-    The estimator of an arm is updated with each of its rewards y; right-hand sides use the old values, and the factor
-    is kept in [floor, 1]:
-
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
-
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
-
     The memory of DTS after the burn-in:
 
     .. math:: C_t = w_t - 1
@@ -286,7 +270,5 @@ class AffDTS2(AffDTS):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.3.2.
     """
 
-    name: ClassVar[str] = "aff-dts2"
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=aff_start, learn=weight_learn, posterior=aff_posterior, params=AffDTSParams
-    )
+    name = "aff-dts2"
+    functions = PolicyFunctions(start=aff_start, learn=weight_learn, posterior=aff_posterior, params=AffDTSParams)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import EXPLORE, uniform
@@ -10,8 +10,6 @@ from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import number, set_fields
-
-__all__ = ["EpsGreedy"]
 
 SLOTS = (*sample_mean_policy.SLOTS, "mean")
 MEAN = SLOTS.index("mean")
@@ -76,9 +74,9 @@ class EpsGreedy(SampleMeanPolicy):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.1.
     """
 
-    name: ClassVar[str] = "eps-greedy"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "eps-greedy"
+    slots = SLOTS
+    functions = PolicyFunctions(
         start=start, score=score, learn=learn, explore=explore, static_index=True, params=Params
     )
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import SCORE, Stream, uniform
@@ -11,8 +11,6 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import number, set_fields
-
-__all__ = ["Exp3S", "gumbel", "probability"]
 
 # Weights are stored as shares of their sum: the rule is the same for all multiples of the weights, and each share stays
 # above about e alpha / K, so that nothing overflows or underflows in a long run.
@@ -116,9 +114,9 @@ class Exp3S(HorizonTuned, SampleMeanPolicy):
     Auer, Cesa-Bianchi, Freund & Schapire (2002), The nonstochastic multiarmed bandit problem. SIAM J. Comput. 32.
     """
 
-    name: ClassVar[str] = "exp3-s"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(start=start, score=score, learn=learn, params=Params)
+    name = "exp3-s"
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, score=score, learn=learn, params=Params)
 
     burn_in: int = 0
     exploration: float | None = None

@@ -1,7 +1,7 @@
 """f-dsw TS: Thompson sampling with a discounted and a sliding-window posterior per arm."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from dynabandit.policies import discounted_thompson as historic
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
 from dynabandit.validation import integer, number, set_fields
-
-__all__ = ["FDSWTS"]
 
 SLOTS = ("successes", "failures", "plays", "hot_successes", "hot_failures")  # the first two are those of D-TS
 PLAYS, HOT_SUCCESSES, HOT_FAILURES = (SLOTS.index(name) for name in ("plays", "hot_successes", "hot_failures"))
@@ -103,12 +101,10 @@ class FDSWTS(Policy):
     concept drift-aware algorithm. Entropy 23.
     """
 
-    name: ClassVar[str] = "f-dsw-ts"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=historic.start, score=score, learn=learn, common=historic.common, params=Params
-    )
-    needs_double: ClassVar[bool] = True
+    name = "f-dsw-ts"
+    slots = SLOTS
+    functions = PolicyFunctions(start=historic.start, score=score, learn=learn, common=historic.common, params=Params)
+    needs_double = True
 
     burn_in: int = 0
     combine: str = "max"

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,6 @@ from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.stats.change_detection import has_change
 from dynabandit.validation import integer, number, set_fields, unknown
-
-__all__ = ["GLRKLUCB", "GLRKLUCBDiminishing"]
 
 SLOTS = (*kl_index.SLOTS, "started", "stride")
 TOTAL, PLAYS = SLOTS.index("total"), SLOTS.index("plays")
@@ -135,7 +133,7 @@ SCHEDULES = ("growing", "constant")
 class GLRPolicy(HorizonTuned, SampleMeanPolicy):
     """What the forms of GLR-klUCB share: the test and the restarts."""
 
-    slots: ClassVar[tuple[str, ...]] = SLOTS
+    slots = SLOTS
 
     burn_in: int = 1
     restart: str = "local"
@@ -260,10 +258,8 @@ class GLRKLUCB(GLRPolicy):
     bandits. JMLR 23.
     """
 
-    name: ClassVar[str] = "glr-kl-ucb"
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, score=score, learn=learn, common=common, params=Params
-    )
+    name = "glr-kl-ucb"
+    functions = PolicyFunctions(start=start, score=score, learn=learn, common=common, params=Params)
 
     schedule: str = "growing"
 
@@ -338,8 +334,8 @@ class GLRKLUCBDiminishing(GLRPolicy):
     bandits. With the test of Besson, Kaufmann, Maillard & Seznec (2022). JMLR 23.
     """
 
-    name: ClassVar[str] = "glr-kl-ucb-diminishing"
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "glr-kl-ucb-diminishing"
+    functions = PolicyFunctions(
         start=start, score=score, learn=diminishing_learn, common=diminishing_common, params=Params
     )
 

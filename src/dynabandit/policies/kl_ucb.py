@@ -2,15 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.policies import kl_index
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import number, set_fields
-
-__all__ = ["KLUCB"]
 
 
 class Params(NamedTuple):
@@ -69,11 +67,9 @@ class KLUCB(SampleMeanPolicy):
     Garivier & Cappe (2011), The KL-UCB algorithm for bounded stochastic bandits and beyond. COLT.
     """
 
-    name: ClassVar[str] = "kl-ucb"
-    slots: ClassVar[tuple[str, ...]] = kl_index.SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=kl_index.start, score=score, learn=learn, common=common, params=Params
-    )
+    name = "kl-ucb"
+    slots = kl_index.SLOTS
+    functions = PolicyFunctions(start=kl_index.start, score=score, learn=learn, common=common, params=Params)
 
     burn_in: int = 1
     loglog: float = 0.0

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
@@ -11,8 +11,6 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import integer, number, set_fields
-
-__all__ = ["MUCB"]
 
 SUMS = len(ucb.SLOTS)  # from this row on: a ring buffer, the sum of the arm's rewards after each of its latest plays
 SEEN, LATEST = range(2)  # shared: rewards so far, and at the latest restart
@@ -100,11 +98,9 @@ class MUCB(HorizonTuned, SampleMeanPolicy):
     bandit. AISTATS.
     """
 
-    name: ClassVar[str] = "m-ucb"
-    slots: ClassVar[tuple[str, ...]] = ucb.SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=ucb.start, score=score, learn=learn, common=common, params=Params
-    )
+    name = "m-ucb"
+    slots = ucb.SLOTS
+    functions = PolicyFunctions(start=ucb.start, score=score, learn=learn, common=common, params=Params)
 
     burn_in: int = 1
     window: int = 800

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators import sample_mean
@@ -10,8 +10,6 @@ from dynabandit.policies import kl_index
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import number, set_fields, unknown
-
-__all__ = ["OracleRestart"]
 
 SLOTS = (*kl_index.SLOTS, "told", "truth", "age", "tolerance")
 TOLD, TRUTH, AGE, TOLERANCE = (SLOTS.index(name) for name in ("told", "truth", "age", "tolerance"))
@@ -95,12 +93,10 @@ class OracleRestart(SampleMeanPolicy):
     an arm whose mean is constant keeps its rewards.
     """
 
-    name: ClassVar[str] = "oracle-restart"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, score=score, learn=learn, reveal=reveal, params=Params
-    )
-    informed: ClassVar[bool] = True
+    name = "oracle-restart"
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, score=score, learn=learn, reveal=reveal, params=Params)
+    informed = True
 
     burn_in: int = 1
     index: str = "kl-ucb"

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.policies import sample_mean_policy
@@ -11,8 +11,6 @@ from dynabandit.policies.exp3_s import gumbel, probability
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import integer, number, set_fields
-
-__all__ = ["Rexp3"]
 
 SLOTS = (*sample_mean_policy.SLOTS, "log_weight")
 LOG_WEIGHT = SLOTS.index("log_weight")
@@ -113,12 +111,10 @@ class Rexp3(HorizonTuned, SampleMeanPolicy):
     Besbes, Gur & Zeevi (2014), Stochastic multi-armed-bandit problem with non-stationary rewards. NIPS.
     """
 
-    name: ClassVar[str] = "rexp3"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=start, score=score, learn=learn, common=common, params=Params
-    )
-    needs_double: ClassVar[bool] = True
+    name = "rexp3"
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, score=score, learn=learn, common=common, params=Params)
+    needs_double = True
 
     burn_in: int = 0
     exploration: float | None = None

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from dynabandit.core.bernoulli_kl import negentropy
 from dynabandit.core.compilation import kernel
@@ -11,8 +10,6 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.sw_ucb import Params
 from dynabandit.policies.tuning_rules import WindowTuned
-
-__all__ = ["SWKLUCB"]
 
 SLOTS = (*ucb.SLOTS, "negentropy")
 NEGENTROPY = SLOTS.index("negentropy")
@@ -81,11 +78,9 @@ class SWKLUCB(WindowTuned, SampleMeanPolicy):
     detection for tackling piecewise-stationary bandits. JMLR 23.
     """
 
-    name: ClassVar[str] = "sw-kl-ucb"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=ucb.start, score=score, learn=learn, common=common, params=Params
-    )
+    name = "sw-kl-ucb"
+    slots = SLOTS
+    functions = PolicyFunctions(start=ucb.start, score=score, learn=learn, common=common, params=Params)
 
     burn_in: int = 1
 

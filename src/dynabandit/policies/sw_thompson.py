@@ -1,7 +1,7 @@
 """SW-TS: Thompson sampling on a sliding window of rewards."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from dynabandit.policies import reward_window, sample_mean_policy, thompson
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.beta_posterior import Prior, beta_belief
 from dynabandit.policies.tuning_rules import WindowTuned
-
-__all__ = ["SWTS"]
 
 
 class Params(NamedTuple):
@@ -75,8 +73,8 @@ class SWTS(WindowTuned, thompson.TS):
     Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
     """
 
-    name: ClassVar[str] = "sw-ts"
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "sw-ts"
+    functions = PolicyFunctions(
         start=sample_mean_policy.start, learn=learn, posterior=thompson.posterior, params=Params
     )
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators import sample_mean
@@ -11,8 +11,6 @@ from dynabandit.policies import reward_window, ucb
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import WindowTuned
-
-__all__ = ["SWUCB", "Params", "learn", "rewards_in_window"]
 
 XI = 0.6
 
@@ -96,11 +94,9 @@ class SWUCB(WindowTuned, SampleMeanPolicy):
     Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
     """
 
-    name: ClassVar[str] = "sw-ucb"
-    slots: ClassVar[tuple[str, ...]] = ucb.SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=ucb.start, score=ucb.score, learn=learn, common=common, params=Params
-    )
+    name = "sw-ucb"
+    slots = ucb.SLOTS
+    functions = PolicyFunctions(start=ucb.start, score=ucb.score, learn=learn, common=common, params=Params)
 
     burn_in: int = 1
 

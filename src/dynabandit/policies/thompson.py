@@ -1,7 +1,7 @@
 """Thompson sampling and its optimistic variant, with a Beta posterior that never forgets."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.policies import sample_mean_policy
@@ -9,8 +9,6 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import set_fields
-
-__all__ = ["OTS", "PLAYS", "TOTAL", "TS", "posterior"]
 
 TOTAL = sample_mean_policy.SLOTS.index("total")
 PLAYS = sample_mean_policy.SLOTS.index("plays")
@@ -61,9 +59,9 @@ class TS(SampleMeanPolicy):
     Chapelle & Li (2011), An empirical evaluation of Thompson sampling. NIPS.
     """
 
-    name: ClassVar[str] = "ts"
-    slots: ClassVar[tuple[str, ...]] = sample_mean_policy.SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
+    name = "ts"
+    slots = sample_mean_policy.SLOTS
+    functions = PolicyFunctions(
         start=sample_mean_policy.start, learn=sample_mean_policy.learn, posterior=posterior, params=Params
     )
 
@@ -112,5 +110,5 @@ class OTS(TS):
     May, Korda, Lee & Leslie (2012), Optimistic Bayesian sampling in contextual-bandit problems. JMLR 13.
     """
 
-    name: ClassVar[str] = "ots"
-    functions: ClassVar[PolicyFunctions] = TS.functions._replace(optimistic=True)
+    name = "ots"
+    functions = TS.functions._replace(optimistic=True)

@@ -2,15 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.sample_mean import Sums
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
-
-__all__ = ["MEAN", "SLOTS", "UCB", "WIDTH", "observe", "score", "start"]
 
 SLOTS = (*sample_mean_policy.SLOTS, "mean", "width")
 MEAN = SLOTS.index("mean")
@@ -78,8 +76,8 @@ class UCB(SampleMeanPolicy):
     Auer, Cesa-Bianchi & Fischer (2002), Finite-time analysis of the multiarmed bandit problem.
     """
 
-    name: ClassVar[str] = "ucb"
-    slots: ClassVar[tuple[str, ...]] = SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(start=start, score=score, learn=learn, common=common)
+    name = "ucb"
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, score=score, learn=learn, common=common)
 
     burn_in: int = 1

@@ -1,13 +1,10 @@
 """Uniform: a random arm at every step."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
-
-__all__ = ["Uniform"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +33,6 @@ class Uniform(SampleMeanPolicy):
     None; it is the usual lower reference of experiments.
     """
 
-    name: ClassVar[str] = "uniform"
-    slots: ClassVar[tuple[str, ...]] = sample_mean_policy.SLOTS
-    functions: ClassVar[PolicyFunctions] = PolicyFunctions(
-        start=sample_mean_policy.start, learn=sample_mean_policy.learn, static_index=True
-    )
+    name = "uniform"
+    slots = sample_mean_policy.SLOTS
+    functions = PolicyFunctions(start=sample_mean_policy.start, learn=sample_mean_policy.learn, static_index=True)

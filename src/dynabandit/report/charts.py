@@ -8,8 +8,6 @@ import numpy as np
 from dynabandit.report.figures import Block
 from dynabandit.report.panels import Boxes, Intervals, Line, Lines, Panel
 
-__all__ = ["chart"]
-
 GREY = "rgba(128, 128, 128, 0.8)"
 GRID = "rgba(128, 128, 128, 0.22)"
 NOTHING = "rgba(0, 0, 0, 0)"
@@ -115,17 +113,20 @@ def _curve(line: Line, panel: Lines) -> dict[str, Any]:
 def _boxes(panel: Boxes) -> Iterator[dict[str, Any]]:
     for box in panel.boxes:
         colour = box.style.colour
+        numbers = {
+            "lowerfence": box.low,
+            "q1": box.first,
+            "median": box.median,
+            "q3": box.third,
+            "upperfence": box.high,
+        }
+        numbers["mean"] = box.mean
         common = {"legendgroup": box.name, "name": _plain(box.short), "showlegend": False}
         yield {
             "type": "box",
             "orientation": "h",
             "y": [box.short],
-            "lowerfence": _short([box.low]),
-            "q1": _short([box.first]),
-            "median": _short([box.median]),
-            "mean": _short([box.mean]),
-            "q3": _short([box.third]),
-            "upperfence": _short([box.high]),
+            **{name: _short([value]) for name, value in numbers.items()},
             "boxmean": True,
             "fillcolor": _transparent(colour, 0.35) if box.style.filled else NOTHING,
             "line": {"color": colour, "width": 1.6},
@@ -174,22 +175,15 @@ def _x_axis(panel: Panel) -> dict[str, Any]:
     if isinstance(panel, Intervals):
         ticks = [0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10]
         return {"type": "log", "tickvals": ticks, "ticktext": [str(tick) for tick in ticks]}
-    return {
-        "tickformat": ",~g",
-        "nticks": 6,
-        "tickangle": 0,
-        **({"rangemode": "tozero"} if isinstance(panel, Boxes) else {}),
-    }
+    reach = {"rangemode": "tozero"} if isinstance(panel, Boxes) else {}
+    return {"tickformat": ",~g", "nticks": 6, "tickangle": 0, **reach}
 
 
 def _y_axis(panel: Panel) -> dict[str, Any]:
     if isinstance(panel, Lines):
         form = {"tickformat": "~p" if panel.percent else "" if panel.bounded else ","}
-        return {
-            **_axis(panel.y),
-            **form,
-            **({"range": [-0.02, 1.02]} if panel.bounded else {"rangemode": "tozero"}),
-        }
+        reach = {"range": [-0.02, 1.02]} if panel.bounded else {"rangemode": "tozero"}
+        return {**_axis(panel.y), **form, **reach}
     rows = _rows(panel)
     order = {"type": "category", "categoryorder": "array", "categoryarray": rows, "autorange": "reversed"}
     ticks = {"tickvals": rows, "ticktext": [_wrapped(row) for row in rows], "tickfont": {"size": 11}}
@@ -204,14 +198,7 @@ def _shapes(panel: Panel, number: str) -> Iterator[dict[str, Any]]:
         yield from (_vertical(change, number, line) for change in panel.changes)
         if panel.level is not None:
             ends = {"xref": f"x{number} domain", "x0": 0, "x1": 1}
-            yield {
-                "type": "line",
-                "yref": f"y{number}",
-                "y0": panel.level,
-                "y1": panel.level,
-                "line": line,
-                **ends,
-            }
+            yield {"type": "line", "yref": f"y{number}", "y0": panel.level, "y1": panel.level, "line": line, **ends}
 
 
 def _vertical(place: float, number: str, line: dict[str, Any]) -> dict[str, Any]:

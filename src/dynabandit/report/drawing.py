@@ -12,8 +12,6 @@ from dynabandit.report.panels import Boxes, Intervals, Lines, Panel
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw"]
-
 DASHES: dict[str, Any] = {
     "solid": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.2)), "dashdot": (0, (5, 1.5, 1, 1.5)),
     "longdash": (0, (9, 2)),
@@ -45,10 +43,7 @@ RATIO_TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0,
 def draw(figure: Figure, folder: Path) -> tuple[Path, Path]:
     """Write a figure into a folder, and return the paths of the SVG and the PNG file."""
     matplotlib, artist = import_extra("matplotlib", "lab"), import_extra("matplotlib.figure", "lab")
-    vector, raster = (
-        import_extra("matplotlib.backends.backend_svg", "lab"),
-        import_extra("matplotlib.backends.backend_agg", "lab"),
-    )
+    vector, raster = (import_extra(f"matplotlib.backends.backend_{kind}", "lab") for kind in ("svg", "agg"))
     panels = [panel for block in figure.blocks for panel in block.panels]
     layout = figure.layout
     heights = [max((_height(panels[one]) for one in row if one >= 0), default=1.0) for row in layout]
@@ -135,15 +130,9 @@ def _draw_boxes(axes: "Axes", panel: Boxes) -> None:
     for row, box in enumerate(panel.boxes):
         colour = box.style.colour
         numbers = {
-            "med": box.median,
-            "q1": box.first,
-            "q3": box.third,
-            "whislo": box.low,
-            "whishi": box.high,
-            "mean": box.mean,
-            "fliers": box.outliers,
-            "label": box.short,
-        }
+            "med": box.median, "q1": box.first, "q3": box.third, "whislo": box.low, "whishi": box.high,
+            "mean": box.mean, "fliers": box.outliers, "label": box.short,
+        }  # fmt: skip
         line = {"color": colour, "linewidth": 1.1}
         axes.bxp(
             [numbers],

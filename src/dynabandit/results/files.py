@@ -1,9 +1,7 @@
-"""The files of results: Parquet tables and the metadata.
-
-The bytes of the tables depend on the results alone, so that equal experiments give equal files.
-"""
+"""The files of results: Parquet tables, whose bytes depend on the results alone, and the metadata."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,25 +14,61 @@ from dynabandit.results.runs import KEYS, Coverage, Run, SamplePath
 if TYPE_CHECKING:
     from dynabandit.results.results import Results
 
-__all__ = ["load", "replications_table", "save"]
-
 REPLICATIONS = "replications.parquet"
 RUNS = "runs.parquet"
 PATHS = "paths.parquet"
 CORRECT = "correct.parquet"  # version 0.1.0 had no such file
 METADATA = "metadata.json"
 
+# Columns and their types; brackets are lists
+RUN_KEYS = {name: "int64" if name == "arms" else "string" for name in KEYS} | {"horizon": "int64", "seed": "uint64"}
+REPLICATION_COLUMNS = {**RUN_KEYS, "replication": "int64", "total_regret": "float64", "regret": "[float64]"}
+RUN_COLUMNS = {**RUN_KEYS, "replications": "int64", "times": "[int64]", "correct": "[float64]"}
+CORRECT_COLUMNS = {"experiment": "string", "label": "string", "replication": "int64", "correct": "[bool]"}
+PATH_COLUMNS = {
+    "environment": "string", "arms": "int64", "replication": "int64", "times": "[int64]", "means": "[[float64]]",
+}  # fmt: skip
+
 
 def save(results: "Results", folder: Path) -> None:
     """Write results into a folder."""
     parquet = import_extra("pyarrow.parquet", "lab")
     folder.mkdir(parents=True, exist_ok=True)
+    runs = [{**run.keys(), **{name: getattr(run, name) for name in RUN_COLUMNS if name not in KEYS}} for run in results]
+    paths = [{**vars(path), "means": path.means.tolist()} for path in results.paths]
+    correct = [
+        {"experiment": run.experiment, "label": run.label, "replication": number, "correct": row}
+        for run in results
+        if run.correct_by_replication is not None
+        for number, row in enumerate(run.correct_by_replication)
+    ]
     parquet.write_table(replications_table(results), folder / REPLICATIONS, compression="zstd")
-    parquet.write_table(_runs_table(results), folder / RUNS, compression="zstd")
-    parquet.write_table(_paths_table(results), folder / PATHS)
-    parquet.write_table(_correct_table(results), folder / CORRECT, compression="zstd")
+    parquet.write_table(_table(runs, RUN_COLUMNS), folder / RUNS, compression="zstd")
+    parquet.write_table(_table(paths, PATH_COLUMNS), folder / PATHS)
+    parquet.write_table(_table(correct, CORRECT_COLUMNS), folder / CORRECT, compression="zstd")
     metadata = {**results.metadata, "coverage": [asdict(one) for one in results.coverage]}
     (folder / METADATA).write_text(json.dumps(metadata, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def replications_table(results: "Results") -> Any:
+    """Return a table with one row per replication: keys, total regret and the regret at the recorded times."""
+    rows = [
+        {**keys, "replication": number, "total_regret": float(row[-1]), "regret": row}
+        for run in results
+        for keys in [{**run.keys(), "horizon": run.horizon, "seed": run.seed}]
+        for number, row in enumerate(run.regret)
+    ]
+    return _table(rows, REPLICATION_COLUMNS)
+
+
+def _table(rows: list[dict[str, Any]], columns: Mapping[str, str]) -> Any:
+    pyarrow = import_extra("pyarrow", "lab")
+
+    def type_of(kind: str) -> Any:
+        return pyarrow.list_(type_of(kind[1:-1])) if kind.startswith("[") else pyarrow.type_for_alias(kind)
+
+    schema = pyarrow.schema([(name, type_of(kind)) for name, kind in columns.items()])
+    return pyarrow.table({name: [row[name] for row in rows] for name in columns}, schema=schema)
 
 
 def load(folder: Path) -> tuple[list[Run], dict[str, Any], list[SamplePath], list[Coverage]]:
@@ -72,72 +106,3 @@ def _load_correct(file: Path) -> dict[tuple[str, str], np.ndarray]:
     for experiment, label, correct in zip(*columns, strict=True):
         rows.setdefault((experiment, label), []).append(correct)
     return {key: np.stack(some) for key, some in rows.items()}
-
-
-def replications_table(results: "Results") -> Any:
-    """Return a table with one row per replication: keys, total regret and the regret at the recorded times."""
-    pyarrow = import_extra("pyarrow", "lab")
-    columns: dict[str, list[Any]] = {name: [] for name in (*KEYS, "horizon", "seed", "replication")}
-    for run in results:
-        keys = {**run.keys(), "horizon": run.horizon, "seed": run.seed}
-        for name, value in keys.items():
-            columns[name] += [value] * run.replications
-        columns["replication"] += range(run.replications)
-    columns["total_regret"] = [float(value) for run in results for value in run.total_regret]
-    columns["regret"] = [row for run in results for row in run.regret]
-    number = pyarrow.float64()
-    own = [("replication", pyarrow.int64()), ("total_regret", number), ("regret", pyarrow.list_(number))]
-    return pyarrow.table(columns, schema=pyarrow.schema([*_key_fields(pyarrow), *own]))
-
-
-def _runs_table(results: "Results") -> Any:
-    """Return a table with one row per run."""
-    pyarrow = import_extra("pyarrow", "lab")
-    names = ("horizon", "seed", "replications", "times", "correct")
-    columns = {name: [run.keys()[name] for run in results] for name in KEYS}
-    columns |= {name: [getattr(run, name) for run in results] for name in names}
-    own = [
-        ("replications", pyarrow.int64()),
-        ("times", pyarrow.list_(pyarrow.int64())),
-        ("correct", pyarrow.list_(pyarrow.float64())),
-    ]
-    return pyarrow.table(columns, schema=pyarrow.schema([*_key_fields(pyarrow), *own]))
-
-
-def _key_fields(pyarrow: Any) -> list[tuple[str, Any]]:
-    text, whole = pyarrow.string(), pyarrow.int64()
-    fields = [(name, whole if name == "arms" else text) for name in KEYS]
-    return [*fields, ("horizon", whole), ("seed", pyarrow.uint64())]
-
-
-def _paths_table(results: "Results") -> Any:
-    """Return a table with one row per sample path."""
-    pyarrow = import_extra("pyarrow", "lab")
-    rows = [{**vars(path), "times": path.times.tolist(), "means": path.means.tolist()} for path in results.paths]
-    fields = [
-        ("environment", pyarrow.string()),
-        ("arms", pyarrow.int64()),
-        ("replication", pyarrow.int64()),
-        ("times", pyarrow.list_(pyarrow.int64())),
-        ("means", pyarrow.list_(pyarrow.list_(pyarrow.float64()))),
-    ]
-    return pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(fields))
-
-
-def _correct_table(results: "Results") -> Any:
-    """Return a table with one row per replication: whether a best arm was played at the recorded times."""
-    pyarrow = import_extra("pyarrow", "lab")
-    kept = [(run, run.correct_by_replication) for run in results if run.correct_by_replication is not None]
-    columns = {
-        "experiment": [run.experiment for run, rows in kept for _ in rows],
-        "label": [run.label for run, rows in kept for _ in rows],
-        "replication": [number for _, rows in kept for number in range(len(rows))],
-        "correct": [row for _, rows in kept for row in rows],
-    }
-    fields = [
-        ("experiment", pyarrow.string()),
-        ("label", pyarrow.string()),
-        ("replication", pyarrow.int64()),
-        ("correct", pyarrow.list_(pyarrow.bool_())),
-    ]
-    return pyarrow.table(columns, schema=pyarrow.schema(fields))

@@ -1,4 +1,4 @@
-"""Simulation: policies on environments, over replications and cores."""
+"""Simulation: policies on environments, over many replications, on CPU threads or a GPU."""
 
 from dynabandit.results import Simulation
 from dynabandit.simulation.api import check_horizon, compare, recorded_times, simulate

@@ -1,4 +1,4 @@
-"""Policies on an environment, over many replications and all cores."""
+"""The public functions `simulate` and `compare`, and their result."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,8 +13,6 @@ from dynabandit.simulation.backends import check_backend, cores, takes_gpu
 from dynabandit.simulation.request import Progress, Request
 from dynabandit.simulation.stepper import empty_record
 from dynabandit.validation import integer, unknown
-
-__all__ = ["check_horizon", "compare", "recorded_times", "simulate"]
 
 Policies = Policy | str | Iterable[Policy | str] | Mapping[str, Policy | str]
 
@@ -73,41 +71,41 @@ def compare(
 ) -> dict[str, Simulation]:
     """Run several policies on the same paths of one environment.
 
-    Each path is generated once for all policies. The result of a policy is bit for bit that of a `simulate`
-    call of its own, whatever the other policies, the number of threads and the size of a block.
+    Each path is generated once for all policies. The result of a policy is identical to that of a separate `simulate`
+    call, whatever the other policies, the number of threads and the size of a block.
 
     Parameters
     ----------
     policies
-        Policies or their names, or a mapping from labels of your own to them.
+        Policies or their names, or a mapping from your own labels to them.
     environment
         An environment or its name.
     horizon
-        How many steps; by default 10,000, or all that the environment has where it ends before.
+        How many steps; by default 10,000, or as many as the environment has if it ends before.
     replications
         How many independent replications.
     seed
-        Of all randomness, a whole number of at least 0.
+        The seed of all randomness, a whole number of at least 0.
     times
-        The steps after which the regret is recorded: a list that rises up to the horizon, or how many,
+        The steps after which the regret is recorded: an increasing list that ends at the horizon, or their number,
         evenly spaced.
     keep
         ``"arms"`` and ``"rewards"`` keep the chosen arms and the rewards of every step.
     first_replication
-        The number of the first replication: a long run can be made in pieces.
+        The number of the first replication, so that a long run can be divided.
     threads
-        How many threads, by default one for each core.
+        How many threads, by default one per core.
     block
-        How many steps at a time, by default as many as suit the processor's cache.
+        How many steps at a time, by default as many as suit the CPU's cache.
     backend
-        ``"cpu"``; ``"cuda"`` for an NVIDIA GPU, which makes the same choices; or ``"auto"`` for the GPU where it is
-        there and the work is large.
+        ``"cpu"``; ``"cuda"`` for an NVIDIA GPU, which makes the same choices; or ``"auto"`` for the GPU if there is one
+        and the simulation is large.
     precision
-        ``"double"``; on a GPU also ``"single"``, several times faster, with choices that agree in law only, or
-        ``"mixed"``: single for all policies but those that need double.
+        ``"double"``; on a GPU also ``"single"``, several times faster, with choices of the same distribution, or
+        ``"mixed"``: single for all policies except those that need double.
     progress
-        Called now and then, by one thread at a time, as ``progress(done, total)`` with numbers of steps. An
-        exception that it raises ends the run.
+        Called regularly, by one thread at a time, as ``progress(done, total)`` with numbers of steps. An exception that
+        it raises stops the simulation.
 
     Returns
     -------
@@ -121,9 +119,9 @@ def compare(
     >>> list(runs)
     ['ucb', 'aff-ucb1']
     """
-    world = make_environment(environment)
+    env = make_environment(environment)
     named = _labelled(policies)
-    horizon = check_horizon(min(DEFAULT_HORIZON, world.longest) if horizon is None else horizon, world, named)
+    horizon = check_horizon(min(DEFAULT_HORIZON, env.longest) if horizon is None else horizon, env, named)
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     for name in keep:
         if name not in KEPT:
@@ -134,11 +132,11 @@ def compare(
     threads = cores() if threads is None else integer("threads", threads, 1)
     block = None if block is None else integer("block", block, 1)
     seed = integer("seed", seed, 0, LARGEST_SEED)
-    check_backend(backend, precision, world, named, horizon)
-    request = Request(world, named, horizon, stream(seed, first_replication), marks, _progress(progress))
-    kept_steps, dtype = horizon if keep else 0, world.reward_law.dtype
+    check_backend(backend, precision, env, named, horizon)
+    request = Request(env, named, horizon, stream(seed, first_replication), marks, _progress(progress))
+    kept_steps, dtype = horizon if keep else 0, env.reward_law.dtype
     records = {label: empty_record(marks, replications, kept_steps, dtype) for label in named}
-    if takes_gpu(backend, replications * horizon * world.arms * len(named)):
+    if takes_gpu(backend, replications * horizon * env.arms * len(named)):
         from dynabandit.simulation.cuda import launch
 
         launch.run(request, records, replications, block, precision)
@@ -147,7 +145,7 @@ def compare(
     return {
         label: Simulation(
             policy=policy,
-            environment=world,
+            environment=env,
             horizon=horizon,
             seed=seed,
             times=marks,
@@ -185,7 +183,7 @@ def _labelled(policies: Policies) -> dict[str, Policy]:
 
 
 def check_horizon(horizon: int, environment: Environment, policies: Mapping[str, Policy]) -> int:
-    """Return `horizon`, or raise an error where the environment ends before it or a burn-in after it."""
+    """Return `horizon`, or raise an error if the environment ends before it or a burn-in after it."""
     horizon = environment.check_horizon(horizon)
     for label, policy in policies.items():
         if horizon < policy.burn_in * environment.arms:

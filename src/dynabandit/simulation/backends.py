@@ -1,4 +1,4 @@
-"""Which backend runs a simulation, and whether it can: asked before any work is done."""
+"""Which backend runs a simulation, and whether it can; checked before anything runs."""
 
 import importlib.util
 import os
@@ -8,15 +8,11 @@ from dynabandit.environments import Environment
 from dynabandit.policies import Policy
 from dynabandit.validation import unknown
 
-__all__ = [
-    "BackendError", "check_backend", "check_names", "cores", "gpu_missing", "in_single", "is_large", "takes_gpu",
-]  # fmt: skip
-
 BACKENDS = ("cpu", "cuda", "auto")
 PRECISIONS = ("double", "single", "mixed")
 LARGEST_ARMS = 2**31 - 1  # the lanes of a warp compare arms as 32-bit integers
-LARGEST_SINGLE = 1 << 24  # steps are counted in floating-point numbers too
-LARGE = 10**9  # arm-steps from which a GPU is worth its start
+LARGEST_SINGLE = 1 << 24  # steps are also counted in floating-point numbers
+LARGE = 10**9  # arm-steps from which a GPU is faster, its start included
 
 
 def cores() -> int:
@@ -25,11 +21,11 @@ def cores() -> int:
 
 
 class BackendError(RuntimeError):
-    """A backend that a machine does not have; the message says what is missing."""
+    """The machine does not have the backend; the message says what is missing."""
 
 
 def check_names(backend: str, precision: str) -> None:
-    """Raise an error where a backend or a precision is unknown, or they do not go together."""
+    """Raise an error if a backend or a precision is unknown, or they cannot be combined."""
     if backend not in BACKENDS:
         raise unknown("backend", backend, BACKENDS)
     if precision not in PRECISIONS:
@@ -41,7 +37,7 @@ def check_names(backend: str, precision: str) -> None:
 def check_backend(
     backend: str, precision: str, environment: Environment, policies: Mapping[str, Policy], horizon: int
 ) -> None:
-    """Raise an error where a backend cannot run this, on whatever machine.
+    """Raise an error if a backend cannot run this simulation on any machine.
 
     Examples
     --------
@@ -69,19 +65,19 @@ def in_single(policy: Policy, precision: str) -> bool:
 
 
 def is_large(arm_steps: int) -> bool:
-    """Whether the backend ``"auto"`` would take a GPU for so much work."""
+    """Whether the backend ``"auto"`` would use a GPU for so many arm-steps."""
     return arm_steps >= LARGE
 
 
 def gpu_missing() -> str:
-    """Say what stands between this machine and a simulation on its GPU; empty where nothing does."""
+    """Return what is missing for a simulation on this machine's GPU; empty if nothing is."""
     from dynabandit.simulation.cuda import launch
 
     return launch.missing()
 
 
 def takes_gpu(backend: str, arm_steps: int) -> bool:
-    """Whether to run on this machine's GPU; an error where one was asked for and there is none."""
+    """Whether to run on this machine's GPU; raises an error if one was requested and there is none."""
     if backend == "cpu":
         return False
     if backend == "auto" and (not is_large(arm_steps) or importlib.util.find_spec("numba_cuda") is None):

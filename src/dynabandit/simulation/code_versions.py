@@ -1,4 +1,4 @@
-"""The version of a simulation's code: while it stands still, so do the results."""
+"""Hashes of the code and numbers that determine the result of a simulation."""
 
 import ast
 import functools
@@ -19,9 +19,7 @@ from dynabandit.policies import Policy, PolicyFunctions
 from dynabandit.simulation.cpu import run_task
 from dynabandit.simulation.stepper import add_switches, make_play
 
-__all__ = ["code_version", "device_version", "path_version"]
-
-# What runs on a GPU beside the functions that `code_version` covers; comments in these files do not count
+# What runs on a GPU besides the functions that `code_version` covers; comments in these files are ignored
 ON_DEVICE = (
     ("dynabandit.simulation.cuda", "kernels.py"),
     ("dynabandit.simulation.cuda", "launch.py"),
@@ -31,16 +29,16 @@ ON_DEVICE = (
 
 
 def code_version(policy: Policy, environment: Environment, horizon: int) -> str:
-    """Return a hash of all code and all numbers that decide how `policy` fares on `environment`.
+    """Return a hash of all code and numbers that determine the result of `policy` on `environment`.
 
-    It changes with any edit of the algorithm, of the environment or of the simulator that could change a
-    result, and with nothing else: not with comments, messages, or parts that a simulation does not use.
+    It changes with every edit of the algorithm, the environment or the simulator that could change a result, but not
+    with comments, messages, or code that a simulation does not use.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("case-1")
-    >>> code_version(db.policy("ucb"), world, 100) == code_version(db.policy("ucb"), world, 100)
+    >>> environment = db.environment("case-1")
+    >>> code_version(db.policy("ucb"), environment, 100) == code_version(db.policy("ucb"), environment, 100)
     True
     """
     parts = [_engine_version(), path_version(environment), _policy_version(policy.functions, environment.reward_law)]
@@ -48,17 +46,17 @@ def code_version(policy: Policy, environment: Environment, horizon: int) -> str:
 
 
 def path_version(environment: Environment) -> str:
-    """Return the part of `code_version` that decides the paths of an environment."""
-    # What the kernels are given; some of it stands in no parameter, such as the rates of Case 1
+    """Return the part of `code_version` that determines the paths of an environment."""
+    # What the kernels receive; some of it is not a parameter, such as the rates of Case 1
     given = [len(environment.slots), np.array(environment.params()), environment.table()]
     return _digest([_environment_version(environment.functions), *given])
 
 
 @functools.cache
 def device_version() -> str:
-    """Return a hash of what decides, beside `code_version`, the numbers that a GPU gives.
+    """Return a hash of what determines, besides `code_version`, the results of a GPU.
 
-    The GPU need not be there, nor the package that drives it.
+    It needs neither a GPU nor the package for it.
 
     Examples
     --------

@@ -140,6 +140,20 @@ def test_arms_without_curves_are_counted_together(dice: np.random.Generator) -> 
     assert sum(arm["plays"] for arm in view["arms"]) == 2_000
 
 
+def test_recent_numbers_are_those_of_the_last_n_decisions(dice: np.random.Generator) -> None:
+    log = Log()
+    log.play([0.2, 0.5, 0.3], 1_700, dice)
+    entry = overview_entry(log.history(), 0)
+    n = entry["recent_decisions"]
+    assert n == 100  # one of the points ends exactly at step 1,600
+    last = [row for row in log.rows if row.value is not None][-n:]
+    assert entry["recent_rate"] == pytest.approx(np.mean([row.value for row in last]), rel=1e-4)
+    plays = np.bincount([row.arm or 0 for row in last])
+    assert (entry["leader"], entry["leader_share"]) == (ARMS[plays.argmax()], pytest.approx(plays.max() / n, rel=1e-4))
+    data = bandit_page_data(log.history(), 0)
+    assert [arm["recent_share"] for arm in data["arms"]] == pytest.approx((plays / n).tolist(), abs=1e-4)
+
+
 def test_a_change_is_detected_where_it_was_and_is_recent_for_1000_decisions(dice: np.random.Generator) -> None:
     log = Log()
     log.play([0.6, 0.3, 0.2], 2_000, dice)
@@ -233,11 +247,11 @@ def test_interventions_are_marked_where_they_happened_unless_they_changed_nothin
     log.change(arm="b", min_share=0.0, max_share=1.0, paused=True)
     log.change(arm="c", retired=True)
     view = bandit_page_data(log.history(), 0)
-    told = [
+    listed = [
         (one.pop("step"), one.pop("arm"), one.pop("column"), one.pop("wall") > 1e9, one)
         for one in view["interventions"]
     ]
-    assert told == [
+    assert listed == [
         (100, "a", 0, True, {"paused": True}),
         (100, "b", 1, True, {"limits": [0.1, 0.3]}),
         (150, "a", 0, True, {"resumed": True}),

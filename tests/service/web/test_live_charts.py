@@ -111,7 +111,8 @@ def test_pages_are_accessible_and_fit_the_screen(
         summary.click()
     assert fits_width(page)
     assert serious(page) == []
-    for button in ("Add an arm", "Change the policy", "Export the log", "Delete"):
+    dialogs = ["Change the policy", "Add an arm", "Export the log", "Delete"]
+    for button in dialogs if size == DESKTOP else dialogs[:1]:
         page.get_by_role("button", name=button, exact=True).click()
         assert serious(page, "dialog[open]") == []
         page.keyboard.press("Escape")

@@ -233,16 +233,16 @@ def test_parameters_and_policies_can_be_changed(open_playground: OpenPlayground)
     assert [name for name, _ in curves(page)][-1] == "previous run: aff-ots"
 
     page.get_by_role("button", name="Add a policy").click()
-    page.get_by_label("Policy 3", exact=True).select_option("best-arm")
+    page.get_by_label("Policy 3", exact=True).select_option("ts")
     page.get_by_role("button", name="Remove policy 1").click()
     run(page)
-    assert f"policies=aff-ots:step_size={value};best-arm&" in page.url
-    assert curves(page)[5][1][-1] == 0.0
+    assert f"policies=aff-ots:step_size={value};ts&" in page.url
+    assert curves(page)[5][0] == "ts"
 
     page.get_by_label("Run after each change").check()
     page.wait_for_selector('#results[data-state="running"]')
     page.get_by_label("scale it by the variance").check()
-    page.wait_for_url("**aff-ots:step_size=variance-scaled;best-arm**")
+    page.wait_for_url("**aff-ots:step_size=variance-scaled;ts**")
     page.get_by_role("button", name="Stop").click()
     wait_for_state(page, "stopped")
 

@@ -9,19 +9,9 @@ __all__ = ["FIGURES", "paper"]
 
 TITLE = "On adaptive estimation for dynamic Bernoulli bandits"
 FIGURES = (
-    "small-changes",
-    "sample-paths",
-    "two-arms-abrupt",
-    "two-arms-drift",
-    "many-arms-case-1",
-    "many-arms-case-2",
-    "many-arms-case-3",
-    "many-arms-case-4",
-    "step-size",
-    "discount-window",
-    "memory",
-    "bounds",
-)
+    "small-changes", "sample-paths", "two-arms-abrupt", "two-arms-drift", "many-arms-case-1", "many-arms-case-2",
+    "many-arms-case-3", "many-arms-case-4", "step-size", "discount-window", "memory", "bounds",
+)  # fmt: skip
 
 
 def paper() -> Spec:

@@ -30,8 +30,6 @@ from dynabandit.service.projections.log_follower import LogFollower
 from dynabandit.service.service import Service
 from dynabandit.service.web.playground_workers import WorkerPool
 
-__all__ = ["DOCUMENT", "ENDPOINTS", "make_app"]
-
 
 async def openapi(service: Service, request: Request, _: None) -> Response:
     return Response(DOCUMENT, media_type=JSON)

@@ -16,8 +16,6 @@ from dynabandit.service.http.status_codes import error_response
 from dynabandit.service.service import Service
 from dynabandit.service.web.static_files import PLOTLY, SECURITY_HEADERS, static_files, static_url
 
-__all__ = ["PageHandler", "page", "render"]
-
 PageHandler = Callable[[Service, Request], Awaitable[Response]]
 
 # Plotly adds inline styles for its maps, which the Content-Security-Policy forbids, unless an element with a certain id

@@ -19,8 +19,6 @@ from starlette.routing import Route
 
 from dynabandit.service.http.responses import problem_response
 
-__all__ = ["PLOTLY", "SECURITY_HEADERS", "routes", "static_files", "static_url"]
-
 PLOTLY = "plotly.js"
 MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 CACHE_WITHOUT_LIMIT = "public, max-age=31536000, immutable"

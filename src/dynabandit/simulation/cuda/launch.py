@@ -1,4 +1,4 @@
-"""The simulator on an NVIDIA GPU: batches of replications that fit its memory, block after block of steps."""
+"""The simulator on an NVIDIA GPU: batches of replications that fit into its memory, block after block of steps."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -16,16 +16,14 @@ from dynabandit.simulation.backends import in_single
 from dynabandit.simulation.request import Progress, Request, distinct_states
 from dynabandit.simulation.stepper import Record, part_of
 
-__all__ = ["fitting", "free_bytes", "missing", "run"]
-
-BLOCK_BYTES = 1 << 32  # of means: launches are then few
-BLOCK_SHARE = 0.125  # of the free memory, where that is less
+BLOCK_BYTES = 1 << 32  # of means, so that there are few launches
+BLOCK_SHARE = 0.125  # of the free memory, if that is less
 SHARE_OF_MEMORY = 0.6
-SIMULATED_BYTES = 1 << 36  # of memory, where Numba's simulator stands in for a GPU
+SIMULATED_BYTES = 1 << 36  # of memory, if Numba's simulator replaces a GPU
 
 
 def missing() -> str:
-    """Say what stands between this machine and a simulation on its GPU; empty where nothing does."""
+    """Return what is missing for a simulation on this machine's GPU; empty if nothing is."""
     try:
         import_extra("numba_cuda", "cuda")
     except ModuleNotFoundError:
@@ -36,14 +34,14 @@ def missing() -> str:
         return ""
     try:
         cuda.current_context()
-    except Exception as error:  # whatever the driver has to say
+    except Exception as error:  # any error of the driver
         found = f"found none that works ({' '.join(str(error).split()).rstrip(' :')})"
         return f"needs an NVIDIA GPU and its driver, but {found}: install NVIDIA's driver, or use backend='cpu'"
     return "needs NVVM of the CUDA toolkit, which was not found beside the GPU: pip install 'dynabandit[cuda]'"
 
 
 def run(request: Request, records: dict[str, Record], replications: int, block: int | None, precision: str) -> None:
-    """Run all replications of all policies, those in single precision apart from those in double."""
+    """Run all replications of all policies, first those in double precision, then those in single."""
     halves = [
         {label: policy for label, policy in request.policies.items() if in_single(policy, precision) is single}
         for single in (False, True)
@@ -85,7 +83,7 @@ def block_bytes(free: int) -> int:
 
 
 def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: int, kept: int, free: int) -> int:
-    """Return how many replications fit into `free` bytes, where each writes down `kept` bytes for each policy."""
+    """Return how many replications fit into `free` bytes if each records `kept` bytes per policy."""
     arms, counts = environment.arms, int(environment.reward_law.observes_plays)
     each = 8 * arms * (len(environment.slots) + 2) + kept * len(policies)
     for policy in policies.values():
@@ -101,7 +99,7 @@ def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: i
 
 
 class _Batch:
-    """Some replications on the GPU: as many as were asked for, and the few more that fill the last warp."""
+    """Some replications on the GPU: as many as requested, plus those that fill the last warp."""
 
     def __init__(
         self,
@@ -130,7 +128,7 @@ class _Batch:
         self.table = self.send(request.environment.table())
 
     def empty(self, shape: tuple[int, ...], kind: Any = None) -> Any:
-        """Return an array on the GPU with anything in it, a row for each replication."""
+        """Return an uninitialised array on the GPU, with one row per replication."""
         return self.cuda.device_array((self.replications, *shape), kind or self.float)
 
     def send(self, array: np.ndarray, *, exact: bool = False) -> Any:
@@ -140,7 +138,7 @@ class _Batch:
         return self.cuda.to_device(np.ascontiguousarray(filled, dtype=kind))
 
     def spread(self, rows: np.ndarray, index: Any) -> Any:
-        """Return on the GPU, for each replication, the row of its index."""
+        """Return an array on the GPU with the row of its index for each replication."""
         there = self.send(rows)
         copies = self.empty(rows.shape[1:], there.dtype)
         size = math.prod(rows.shape[1:])
@@ -149,7 +147,7 @@ class _Batch:
         return copies
 
     def launch(self, each: int) -> tuple[int, int]:
-        """Return how many blocks, of how many threads, give each replication so many threads."""
+        """Return the number of blocks, and of threads per block, that give each replication `each` threads."""
         return -(-self.replications * each // self.kernels.THREADS), self.kernels.THREADS
 
     def run(self, done: int, total: int) -> None:
@@ -180,7 +178,7 @@ class _Batch:
             yield first, length
 
     def _switches(self) -> np.ndarray:
-        """Count the switches of the best arm on each path, where a policy wants to know."""
+        """Count the switches of the best arm on each path, if a policy needs them."""
         switches = np.zeros(self.replications, dtype=np.int64)
         if not self.request.needs_switches:
             return switches
