@@ -37,7 +37,7 @@ async def _try_to_set_policy(
         return state.sequence, False
 
     def change(work: UnitOfWork) -> tuple[int, bool] | None:
-        if not is_last and not warm.fits(work.named(name)):
+        if not is_last and warm.bandit_for(work.named(name)) is None:
             return None
         return changes.set_policy(work, name, asked, warm)
 

@@ -114,11 +114,6 @@ class Service:
         """Run statements that are no events in the writer's thread."""
         await self.writer.submit(lambda work: work.store.write(statements), alone=True)
 
-    def check_admission(self) -> None:
-        """Raise `OverloadedError` if a decision or a reward would be refused, before its body is read."""
-        if self.writer.admission.is_full():
-            raise OverloadedError
-
     async def run_long(self, function: Callable[[Store], Result]) -> Result:
         """Run a function that may read a whole log, or compile a policy."""
         with self.replays.reserve():

@@ -17,7 +17,7 @@ from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import DomainError, InvalidValueError, NotFoundError
 from dynabandit.service.http.requests import checked_name, idempotency_key, may_still_read, new_name, path_name
 from dynabandit.service.http.responses import bandit_view
-from dynabandit.service.http.status_codes import ApiError, status_of
+from dynabandit.service.http.status_codes import STATUSES, ApiError
 from dynabandit.service.service import Service
 from dynabandit.service.stores import BanditRow, Store
 
@@ -73,7 +73,7 @@ def _add_one(work: UnitOfWork, found: tuple[int, int] | None, given: api_types.G
             raise NotFoundError(f"there is no decision {given.decision!r}")
         rewards.reward(work, *found, given.reward)
     except DomainError as error:
-        return api_types.RewardResult(given.decision, status_of(error), str(error))
+        return api_types.RewardResult(given.decision, STATUSES[type(error)], str(error))
     return api_types.RewardResult(given.decision, 200)
 
 

@@ -18,7 +18,7 @@ from dynabandit.service import api_types as api, web
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.errors import OverloadedError, StreamInterruptedError
 from dynabandit.service.http import handlers
-from dynabandit.service.http.handlers import Result
+from dynabandit.service.http.handlers import NDJSON, PARQUET, Result
 from dynabandit.service.http.limits import LARGE_BODY, MAX_EVENTS, SMALL_BODY, RefusalPacer
 from dynabandit.service.http.openapi import Endpoint, Query, document
 from dynabandit.service.http.request_bodies import decode_body
@@ -36,7 +36,6 @@ async def openapi(service: Service, request: Request, _: None) -> Response:
 
 
 BOOL = ("false", "true")
-NDJSON, PARQUET = handlers.NDJSON, handlers.PARQUET
 ID, AFTER, KIND = Query("id"), Query("after", 0, 0, 2**62), Query("kind", words=("all", *KINDS))
 
 # The most frequent endpoints come first. The OpenAPI document is made from the same table.
@@ -159,8 +158,8 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Callable
         started = time.perf_counter()
         try:
             key = authorise(service, request, endpoint.permission) if endpoint.permission else None
-            if endpoint.permission == "decide":
-                service.check_admission()
+            if endpoint.permission == "decide" and service.writer.admission.is_full():
+                raise OverloadedError  # before the body is read
             if decoder is not None:
                 content = decode_body(decoder, await read_body(request, limit))
             else:

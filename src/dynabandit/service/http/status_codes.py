@@ -45,22 +45,11 @@ class ApiError(Exception):
         self.status = status
 
 
-def status_of(error: errors.DomainError) -> int:
-    """Return the status of an error of the domain.
-
-    Examples
-    --------
-    >>> status_of(errors.LateRewardError("too late"))
-    410
-    """
-    return STATUSES[type(error)]
-
-
 def error_response(error: Exception) -> Response:
     """Return the response to a request that failed."""
     match error:
         case errors.DomainError():
-            return problem_response(status_of(error), str(error))
+            return problem_response(STATUSES[type(error)], str(error))
         case ApiError():
             return problem_response(error.status, str(error), **HEADERS.get(error.status, {}))
         case errors.OverloadedError():

@@ -38,18 +38,10 @@ def _text(content: bytes) -> str | bytes:
 
 
 class SqliteStore(Store):
-    """A store in one SQLite file, in WAL mode with synchronous=FULL.
+    """A store in one SQLite file, which is created if it does not exist; in WAL mode with synchronous=FULL.
 
-    Parameters
-    ----------
-    path
-        The file; it is created if it does not exist.
-    connect
-        Opens a connection; tests use it to put their own file layer under SQLite.
-    errors, constraint_errors
-        What that connection raises.
-    settings
-        Statements that every connection begins with.
+    Tests put their own file layer under SQLite with another `connect`, the errors that its connections raise, and the
+    settings that each connection begins with.
     """
 
     shared = False  # a lock on the file keeps other processes out

@@ -26,16 +26,8 @@ class WorkerPool:
     """Runs each simulation in a process of its own, so that compiling and computing never delay a decision.
 
     One process is started in advance and waits for the next run. A process ends when its standard input is closed, so
-    none outlives the service.
-
-    Parameters
-    ----------
-    limit
-        How many runs may be in progress at the same time.
-    time_limit
-        Seconds after which a run is ended.
-    closing
-        Set when the service is being stopped.
+    none outlives the service. At most `limit` runs are in progress at the same time, each for at most `time_limit`
+    seconds. `closing` is set when the service is being stopped.
     """
 
     def __init__(

@@ -47,13 +47,9 @@ def render(service: Service, template: str, **values: Any) -> Response:
 
 
 def page(service: Service, path: str, handler: PageHandler, permission: str = "", method: str = "GET") -> Route:
-    """Return the route of a page, or of data that a page fetches.
+    """Return the route of a page, or of data that a page fetches, for which a key must have the permission.
 
-    Parameters
-    ----------
-    permission
-        What the caller's key must permit. A page itself has none; without keys it is still shown only to callers on
-        this machine.
+    A page itself needs none; without keys it is still shown only to callers on this machine.
     """
 
     async def handle(request: Request) -> Response:
