@@ -35,6 +35,7 @@ async def openapi(service: Service, request: Request, _: None) -> Response:
     return Response(DOCUMENT, media_type=JSON)
 
 
+Serve = Callable[[Request], Awaitable[Response]]
 BOOL = ("false", "true")
 ID, AFTER, KIND = Query("id"), Query("after", 0, 0, 2**62), Query("kind", words=("all", *KINDS))
 
@@ -85,8 +86,7 @@ def make_app(service: Service) -> ASGIApp:
         await follower.stop()
         await service.stop()
 
-    pacer = RefusalPacer()
-    bound = {one.id: _bind(service, pacer, one) for one in ENDPOINTS}
+    endpoints = _bind_endpoints(service)
     routes = web.routes(service, follower, workers)
     pages = Starlette(lifespan=lifespan, routes=routes, exception_handlers={404: _not_found, 405: _not_allowed})
     pages.router.redirect_slashes = False
@@ -97,16 +97,17 @@ def make_app(service: Service) -> ASGIApp:
             return
         # Starlette's router decodes the path first, so that an encoded slash in a name would split it
         path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
-        found, methods = _match(path)
-        if found is None:
+        matches = ((found, methods) for pattern, methods in endpoints if (found := pattern.fullmatch(path)))
+        matched, methods = next(matches, (None, {}))
+        if matched is None:
             await pages(scope, receive, send)
             return
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         if method not in methods:
             await _method_response(scope["method"], methods)(scope, receive, send)
             return
-        scope["path_params"] = found.groupdict()
-        response = await bound[methods[method]](Request(scope, receive))
+        scope["path_params"] = matched.groupdict()
+        response = await methods[method](Request(scope, receive))
         response = add_headers(response, scope["method"], HEADERS)
         with contextlib.suppress(StreamInterruptedError):  # the server then closes the connection
             await response(scope, receive, send)
@@ -129,26 +130,15 @@ async def _not_allowed(request: Request, error: Exception) -> Response:
     return _method_response(request.method, methods)
 
 
-def _patterns() -> list[tuple[re.Pattern[str], dict[str, str]]]:
-    """Return a pattern for each path, and the endpoint of each of its methods."""
-    found: dict[str, dict[str, str]] = {}
+def _bind_endpoints(service: Service) -> list[tuple[re.Pattern[str], dict[str, Serve]]]:
+    """Return a pattern for each path, and the function that serves each of its methods."""
+    pacer, found = RefusalPacer(), dict[str, dict[str, Serve]]()
     for one in ENDPOINTS:
-        found.setdefault(one.path, {})[one.method] = one.id
+        found.setdefault(one.path, {})[one.method] = _bind(service, pacer, one)
     return [(re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", path)), methods) for path, methods in found.items()]
 
 
-PATTERNS = _patterns()
-
-
-def _match(path: str) -> tuple[re.Match[str] | None, dict[str, str]]:
-    for pattern, methods in PATTERNS:
-        found = pattern.fullmatch(path)
-        if found is not None:
-            return found, methods
-    return None, {}
-
-
-def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
     """Return a function that serves an endpoint: authorise, admit, decode, handle, count."""
     decoder: msgspec.json.Decoder[Any] | None = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
     limit = LARGE_BODY if endpoint.large else SMALL_BODY

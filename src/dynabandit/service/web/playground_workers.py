@@ -8,8 +8,6 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 import anyio
 
-MAX_RUNS = 2
-TIME_LIMIT = 90.0  # seconds
 CLOSING_SECONDS = 0.2  # between two checks whether the service is being stopped
 SPARE_SECONDS = 300.0  # after which an unused spare process is ended
 LONGEST_LINE = 1 << 24
@@ -30,9 +28,7 @@ class WorkerPool:
     seconds. `closing` is set when the service is being stopped.
     """
 
-    def __init__(
-        self, limit: int = MAX_RUNS, time_limit: float = TIME_LIMIT, closing: threading.Event | None = None
-    ) -> None:
+    def __init__(self, limit: int = 2, time_limit: float = 90.0, closing: threading.Event | None = None) -> None:
         self.limit = limit
         self.time_limit = time_limit
         self.closing = threading.Event() if closing is None else closing
