@@ -23,10 +23,6 @@ from dynabandit.extras import import_extra
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.validation import MissingParameterError, unknown
 
-__all__ = [
-    "FieldProblem", "SpecError", "dumps", "load", "loads", "read_environment", "read_policy", "read_table",
-]  # fmt: skip
-
 GRID = "grid"
 MOST_UNKNOWN = 4  # unknown keys that are reported: each takes a search for the nearest name
 LONGEST = 100  # characters of a key in a report

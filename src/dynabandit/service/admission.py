@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 from dynabandit.service.errors import OverloadedError
 
-__all__ = ["ALWAYS_ADMITTED", "MAX_EVENTS_WAITING", "MAX_WAITING", "AdmissionControl", "RecentMinimum"]
-
 MAX_WAITING = 256
 ALWAYS_ADMITTED = 32  # at some 0.1 ms per request they wait for milliseconds
 MAX_EVENTS_WAITING = 20_000  # decisions and rewards of all waiting requests: some tenths of a second of work

@@ -1,10 +1,5 @@
 """The errors of the service. None of them knows an HTTP status: `http/status_codes.py` maps each to its status."""
 
-__all__ = [
-    "ConflictError", "DomainError", "InvalidValueError", "LateRewardError", "NotFoundError", "OverloadedError",
-    "ReplayMismatchError", "StoreError", "StreamInterruptedError", "WriteConflictError",
-]  # fmt: skip
-
 
 class DomainError(Exception):
     """A request that the service cannot carry out; it changed nothing."""

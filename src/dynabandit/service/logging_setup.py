@@ -7,8 +7,6 @@ from typing import Any
 
 import structlog
 
-__all__ = ["configure_logging", "log_change"]
-
 log = structlog.get_logger("dynabandit.service")
 
 

@@ -9,8 +9,6 @@ from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.domain.warm_start import compile_policy, warm_up
 from dynabandit.service.service import Service
 
-__all__ = ["compile_before_use", "preview_policy", "set_policy"]
-
 WARM_STARTS = 4  # attempts to warm up a policy beside the service; at the last one, requests wait for it
 
 

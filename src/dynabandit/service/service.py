@@ -18,8 +18,6 @@ from dynabandit.service.stores import Store
 from dynabandit.service.thread_pool import BoundedThreadPool
 from dynabandit.service.writer import Writer
 
-__all__ = ["MAX_PREVIEWS", "READY_CACHED", "Service"]
-
 MAX_REPLAYS = 16  # running and waiting
 MAX_PREVIEWS = 4  # likewise; every key with the role `read` may ask for them
 READY_TIMEOUT = 2.0  # seconds

@@ -18,8 +18,6 @@ from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
 from dynabandit.service.errors import DomainError, ReplayMismatchError, StoreError, WriteConflictError
 from dynabandit.service.metrics import Metrics
 
-__all__ = ["Writer"]
-
 MAX_REQUESTS = 256  # per commit
 CROWDED_COMMITS = 3.0  # a request may wait for one commit, be in the next, and be unlucky
 CROWDED_SECONDS = 0.005  # a burst of requests is normal

@@ -10,8 +10,6 @@ from dynabandit.bandit import Bandit
 from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, DELETE, KINDS, POLICY, REWARD, EventRow
 from dynabandit.service.errors import ReplayMismatchError
 
-__all__ = ["DAMAGE", "MAX_OPEN", "LoggedState", "RewardsBefore", "Settings", "apply_to_bandit", "change_arm"]
-
 # What reading a damaged event or snapshot may raise; none of them is an error of the store
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 MAX_OPEN = 20_000  # decisions without a reward that are kept in memory; older ones are read from the store

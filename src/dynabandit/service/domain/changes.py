@@ -15,8 +15,6 @@ from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.domain.warm_start import WarmStart, check_size
 from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError
 
-__all__ = ["add_arm", "change_arm", "create", "delete", "set_policy"]
-
 
 def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[LoggedState, bool]:
     """Return a bandit and whether it was created now: the same body again gives the one that exists."""

@@ -8,11 +8,6 @@ import msgspec
 from dynabandit.service.api_types import Event
 from dynabandit.service.domain.names import decision_id, public_id
 
-__all__ = [
-    "ARM", "CLOSE", "COLUMNS", "CREATE", "DECISION", "DELETE", "KINDS", "POLICY", "REWARD", "EventRow",
-    "LoggedDecision", "api_event",
-]  # fmt: skip
-
 CREATE = "create"
 DECISION = "decision"
 REWARD = "reward"

@@ -6,8 +6,6 @@ from dynabandit.service.domain.names import decision_id, public_id
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, LateRewardError, NotFoundError
 
-__all__ = ["close_expired", "reward"]
-
 EXPIRY_PAGE = 500  # decisions whose window is checked in one transaction
 
 

@@ -15,8 +15,6 @@ from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.stores import Store
 from dynabandit.simulation import compiled
 
-__all__ = ["MAX_MEMORY", "WarmStart", "check_size", "compile_policy", "log_compilation", "warm_up"]
-
 MAX_MEMORY = 1_000_000  # numbers that a policy may keep besides its arms, or per arm
 ROUNDS = 8
 FEW_EVENTS = 500

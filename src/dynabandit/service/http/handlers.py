@@ -20,12 +20,6 @@ from dynabandit.service.http.status_codes import ApiError, status_of
 from dynabandit.service.service import Service
 from dynabandit.service.stores import BanditRow, Store
 
-__all__ = [
-    "NDJSON", "PARQUET", "Result", "add_arm", "add_reward", "add_rewards", "change_arm", "create", "decide", "delete",
-    "get_bandit", "get_events", "get_export", "healthz", "list_bandits", "metrics", "preview_policy", "readyz",
-    "set_policy",
-]  # fmt: skip
-
 NDJSON = "application/x-ndjson"
 PARQUET = "application/vnd.apache.parquet"
 MANY_ARMS = 500  # the state of this many arms is encoded in a thread

@@ -3,8 +3,6 @@
 import time
 from collections.abc import Callable
 
-__all__ = ["LARGE_BODY", "MAX_CONNECTIONS", "MAX_EVENTS", "SMALL_BODY", "RefusalPacer"]
-
 SMALL_BODY = 1 << 20  # bytes
 LARGE_BODY = 1 << 26  # a hundred thousand arms with long names
 MAX_EVENTS = 10_000  # per page of the log

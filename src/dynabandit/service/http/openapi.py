@@ -11,8 +11,6 @@ from dynabandit.service.api_types import Problem
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.http.status_codes import DESCRIPTIONS
 
-__all__ = ["Endpoint", "Handler", "Query", "document"]
-
 Handler = Callable[[Any, Any, Any], Awaitable[Any]]  # of (service, request, body or query)
 
 COMMON = (401, 403, 421, 422, 429, 500, 503)

@@ -11,8 +11,6 @@ from msgspec import inspect
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.validation import unknown
 
-__all__ = ["decode_body"]
-
 MAX_QUOTED = 100  # characters that are quoted
 CONTAINERS: dict[type, type[Any]] = {inspect.StrType: str, inspect.ListType: list, inspect.DictType: dict}
 Body = TypeVar("Body")

@@ -28,8 +28,6 @@ from dynabandit.service.http.status_codes import OVERLOADED, OVERLOADED_CLOSE, e
 from dynabandit.service.logging_setup import log_change
 from dynabandit.service.service import Service
 
-__all__ = ["DOCUMENT", "ENDPOINTS", "make_app"]
-
 
 async def openapi(service: Service, request: Request, _: None) -> Response:
     return Response(DOCUMENT, media_type=JSON)

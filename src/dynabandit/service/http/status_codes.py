@@ -8,8 +8,6 @@ from starlette.responses import Response
 from dynabandit.service import errors
 from dynabandit.service.http.responses import problem_response
 
-__all__ = ["BUSY", "DESCRIPTIONS", "OVERLOADED", "OVERLOADED_CLOSE", "RETRY", "ApiError", "error_response", "status_of"]
-
 STATUSES: dict[type[errors.DomainError], int] = {
     errors.NotFoundError: 404,
     errors.ConflictError: 409,

@@ -5,8 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["ARM_FIELDS", "MAX_POINTS", "ChartPoints", "Series"]
-
 MAX_POINTS = 300
 
 

@@ -18,8 +18,6 @@ from dynabandit.service.projections.live_page_data import bandit_page_data, over
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store
 
-__all__ = ["OVERVIEW", "LogFollower", "PageData"]
-
 OVERVIEW = ""  # the overview page; no bandit can have this name
 MAX_BANDITS = 200  # on the overview page
 BATCH_ROWS = 1_000  # rows per query

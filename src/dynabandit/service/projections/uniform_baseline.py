@@ -8,8 +8,6 @@ import numpy as np
 from dynabandit.stats.change_detection import Change
 from dynabandit.stats.intervals import binomial_total
 
-__all__ = ["UniformBaseline"]
-
 MOST_ENDED = 50  # segments per arm; older ones are merged
 Segment = tuple[float, float, int, float]  # expected plays at its start and end, number and sum of rewards
 

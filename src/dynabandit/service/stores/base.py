@@ -8,8 +8,6 @@ from dynabandit.service.domain.events import ARM, COLUMNS, CREATE, DELETE, KINDS
 from dynabandit.service.domain.names import from_bytes, read_public_id, to_bytes
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError
 
-__all__ = ["PAGE", "BanditRow", "Created", "Events", "KeyRow", "Numbers", "Snapshot", "Store"]
-
 PAGE = 5_000  # rows that are read at a time, so that memory does not grow with the log
 ALL_COLUMNS = ", ".join(COLUMNS)
 KEEP_SNAPSHOTS = 2

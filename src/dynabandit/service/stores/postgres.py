@@ -14,8 +14,6 @@ from dynabandit.service.stores.base import Created, Events, Numbers, Store
 from dynabandit.service.stores.schema import TABLES, VERSION, check_version, migration
 from dynabandit.validation import listed
 
-__all__ = ["PostgresStore"]
-
 SCHEMA_LOCK = 7_236_001  # advisory locks of bandits are 60-bit random numbers
 # A process that loses its connection within a transaction must not lock a bandit for long: the server rolls the
 # transaction back and ends the session, so that whatever the process sends later is refused.

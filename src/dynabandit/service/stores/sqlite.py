@@ -18,8 +18,6 @@ try:
 except ImportError:  # not on Windows; there only the primary key of the events keeps two processes apart
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["SqliteStore", "connect"]
-
 BUSY_SECONDS = 2.0
 ROWS_PER_STATEMENT = 500  # with eleven columns each, well under the limit of parameters
 TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"

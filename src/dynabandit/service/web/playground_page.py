@@ -24,8 +24,6 @@ from dynabandit.service.service import Service
 from dynabandit.service.web.playground_workers import Process, TooManyRunsError, WorkerPool
 from dynabandit.service.web.rendering import page, render
 
-__all__ = ["RunStream", "routes"]
-
 LARGEST_BODY = 1 << 14
 log = structlog.get_logger("dynabandit.service")
 

@@ -8,8 +8,6 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 import anyio
 
-__all__ = ["Process", "TooManyRunsError", "WorkerPool"]
-
 MAX_RUNS = 2
 TIME_LIMIT = 90.0  # seconds
 CLOSING_SECONDS = 0.2  # between two checks whether the service is being stopped

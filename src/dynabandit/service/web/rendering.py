@@ -17,8 +17,6 @@ from dynabandit.service.service import Service
 from dynabandit.service.web.security_headers import SECURITY_HEADERS
 from dynabandit.service.web.static_files import PLOTLY, static_files, static_url
 
-__all__ = ["PageHandler", "page", "render"]
-
 PageHandler = Callable[[Service, Request], Awaitable[Response]]
 
 # Plotly adds inline styles for its maps, which the Content-Security-Policy forbids, unless an element with a certain id

@@ -1,7 +1,5 @@
 """HTTP headers of all pages and of the files they load."""
 
-__all__ = ["SECURITY_HEADERS"]
-
 CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'none'",

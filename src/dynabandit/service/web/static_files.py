@@ -20,8 +20,6 @@ from starlette.routing import Route
 from dynabandit.service.http.responses import problem_response
 from dynabandit.service.web.security_headers import SECURITY_HEADERS
 
-__all__ = ["PLOTLY", "routes", "static_files", "static_url"]
-
 PLOTLY = "plotly.js"
 MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 CACHE_WITHOUT_LIMIT = "public, max-age=31536000, immutable"
