@@ -4,27 +4,27 @@ from dynabandit.service.admission import ALWAYS_ADMITTED, MAX_EVENTS_WAITING, Ad
 from dynabandit.service.errors import OverloadedError
 
 
-def count_admitted(admission: AdmissionControl, events: int = 1, change: bool = False) -> int:
+def count_admitted(admission: AdmissionControl, events: int = 1, priority: bool = False) -> int:
     """Return how many requests are admitted before one is refused."""
     for number in range(10_000):
         try:
-            admission.enter(events, change)
+            admission.enter(events, priority)
         except OverloadedError:
             return number
     raise AssertionError("there is no bound")
 
 
 def test_requests_that_wait_for_each_other_have_a_lower_limit_than_those_that_wait_for_the_disk() -> None:
-    assert count_admitted(AdmissionControl(1000, is_crowded=lambda: True)) == ALWAYS_ADMITTED
-    assert count_admitted(AdmissionControl(1000, is_crowded=lambda: False)) == 1000
-    assert count_admitted(AdmissionControl(8, is_crowded=lambda: False)) == 8
+    assert count_admitted(AdmissionControl(1000, is_congested=lambda: True)) == ALWAYS_ADMITTED
+    assert count_admitted(AdmissionControl(1000, is_congested=lambda: False)) == 1000
+    assert count_admitted(AdmissionControl(8, is_congested=lambda: False)) == 8
 
 
-def test_changes_are_admitted_when_decisions_are_refused() -> None:
+def test_requests_with_priority_are_admitted_when_decisions_are_refused() -> None:
     admission = AdmissionControl(8)
     count_admitted(admission)
     assert admission.is_full()
-    assert count_admitted(admission, change=True) == 8
+    assert count_admitted(admission, priority=True) == 8
 
 
 def test_a_large_request_counts_as_many() -> None:

@@ -1,4 +1,4 @@
-"""Reads specs strictly: TOML files (``docs/specs.md``), links of the playground, and policies written on one line.
+"""Reads specs strictly: TOML files (``docs/specs.md``), other tables of values, and policies written on one line.
 
 msgspec converts every value to the type that its table declares. The texts of errors are ours: they name the key, the
 value and what would be valid, and suggest the nearest name.

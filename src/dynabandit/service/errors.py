@@ -2,7 +2,7 @@
 
 
 class DomainError(Exception):
-    """A request that the service cannot carry out; it changed nothing."""
+    """A request that the service cannot carry out."""
 
 
 class NotFoundError(DomainError):
@@ -14,7 +14,7 @@ class ConflictError(DomainError):
 
 
 class LateRewardError(DomainError):
-    """The reward window of the decision has ended."""
+    """The reward window of the decision has ended; the decision is closed, if it was not yet."""
 
 
 class InvalidValueError(DomainError):

@@ -329,7 +329,7 @@ def test_a_history_in_memory_is_not_saved_after_its_bandit_was_erased(store_url:
     with running(open_store(store_url)) as server, talking(server.url) as (client, _):
         client.create("b", arms=ARMS, seed=3)
         follower = LogFollower(server.service)  # one that has not read since
-        with contextlib.closing(server.service.reader()) as store:
+        with contextlib.closing(server.store.reader()) as store:
             number = store.find("b")
             assert number is not None
             follower._histories[number] = BanditHistory(number, server.store.rewards_before)

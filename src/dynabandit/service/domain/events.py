@@ -43,7 +43,7 @@ COLUMNS = EventRow._fields
 
 
 class LoggedDecision(NamedTuple):
-    """A decision in the log; `kind` is None while it has no reward and its window is open."""
+    """A decision in the log; `kind` is None until it is rewarded or closed."""
 
     arm: int
     time: float

@@ -49,7 +49,7 @@ def _find_decision(work: UnitOfWork, state: LoggedState, step: int) -> LoggedDec
         return None
     settled = work.settled.get((state.number, step))
     if settled is not None:
-        return LoggedDecision(-1, 0.0, *settled)
+        return LoggedDecision(-1, 0.0, *settled)  # arm and time matter only before it is settled
     return work.store.decision(state.number, step)
 
 

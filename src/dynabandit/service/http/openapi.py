@@ -86,16 +86,9 @@ def document(endpoints: Iterable[Endpoint]) -> bytes:
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schema_of)
     content = {
         "openapi": "3.1.0",
-        "info": {
-            "title": "dynabandit",
-            "version": "1",
-            "description": "Decisions that survive crashes and retries.",
-        },
+        "info": {"title": "dynabandit", "version": "1", "description": "Decisions that survive crashes and retries."},
         "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": components, "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
     }
     return msgspec.json.encode(content)
 

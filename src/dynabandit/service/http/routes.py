@@ -26,7 +26,9 @@ from dynabandit.service.http.requests import authorise, path_name, query_values,
 from dynabandit.service.http.responses import HEADERS, JSON, add_headers, json_response, problem_response
 from dynabandit.service.http.status_codes import OVERLOADED, OVERLOADED_CLOSE, error_response
 from dynabandit.service.logging_setup import log_change
+from dynabandit.service.projections.log_follower import LogFollower
 from dynabandit.service.service import Service
+from dynabandit.service.web.playground_workers import WorkerPool
 
 
 async def openapi(service: Service, request: Request, _: None) -> Response:
@@ -73,7 +75,7 @@ DOCUMENT = document(ENDPOINTS)
 
 def make_app(service: Service) -> ASGIApp:
     """Return the ASGI application of a service."""
-    follower, workers = web.LogFollower(service), web.WorkerPool(closing=service.closing)
+    follower, workers = LogFollower(service), WorkerPool(closing=service.closing)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

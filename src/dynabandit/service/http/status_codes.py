@@ -1,4 +1,4 @@
-"""The HTTP status of every error: the only place that maps errors to statuses."""
+"""The HTTP status and the response of every error that a request may raise."""
 
 import msgspec
 import structlog

@@ -89,7 +89,7 @@ class LogFollower:
     # Called in the follower's thread
 
     def _run(self) -> None:
-        store = self._service.reader()
+        store = self._service.store.reader()
         while not self._stopping:
             self._wake.clear()
             more = False

@@ -14,8 +14,7 @@ from dynabandit.service.http.requests import authorise
 from dynabandit.service.http.responses import add_headers
 from dynabandit.service.http.status_codes import error_response
 from dynabandit.service.service import Service
-from dynabandit.service.web.security_headers import SECURITY_HEADERS
-from dynabandit.service.web.static_files import PLOTLY, static_files, static_url
+from dynabandit.service.web.static_files import PLOTLY, SECURITY_HEADERS, static_files, static_url
 
 PageHandler = Callable[[Service, Request], Awaitable[Response]]
 
