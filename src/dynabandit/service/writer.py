@@ -321,7 +321,7 @@ class Writer:
             self._prepare()
             if now >= self._next_save:
                 self._next_save = now + SAVE_TIME_SECONDS
-                self._load_all = True
+                self._load_all = True  # other processes may have created bandits, or a failure dropped the states
                 self._store.save_time(self._work.clock.now())
             for number in self._find_expired():
                 self._close_expired(number)
