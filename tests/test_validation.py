@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from dynabandit import extras, results, validation
+from dynabandit import extras, validation
 from dynabandit.policies import POLICIES
+from dynabandit.results.results import CRITERIA
 
 UNIT = "a number in [0, 1]"
 COUNT = "a whole number of at least"
@@ -173,7 +174,7 @@ MESSAGES: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: db.Results([]).select(polici="ucb"),
-        "a run has no parameter 'polici'. Did you mean 'policy'? Its parameters: " + ", ".join(results.CRITERIA),
+        "a run has no parameter 'polici'. Did you mean 'policy'? Its parameters: " + ", ".join(CRITERIA),
     ),
     (
         lambda: db.Bandit("ucb", arms=["only"]),

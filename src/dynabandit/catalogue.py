@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any, NamedTuple
 
-__all__ = ["Entry", "Field", "Parameter", "entries", "example", "fields_of"]
-
 
 class Parameter(NamedTuple):
     """A parameter with its default, or several that share a description."""

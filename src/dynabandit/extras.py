@@ -3,8 +3,6 @@
 import importlib
 from typing import Any
 
-__all__ = ["import_extra"]
-
 
 def import_extra(module: str, name: str) -> Any:
     """Import a module of an optional dependency; if it is missing, the error says which extra to install."""

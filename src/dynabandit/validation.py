@@ -7,11 +7,6 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = [
-    "MissingParameterError", "check_parameter_names", "integer", "listed", "number", "reward", "set_fields",
-    "suggestion", "unknown",
-]  # fmt: skip
-
 
 class MissingParameterError(TypeError):
     """A parameter without a default is missing; `lack` is the message without the reference to the documentation."""

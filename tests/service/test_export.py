@@ -98,7 +98,7 @@ def ask(url: str, path: str, stack: contextlib.ExitStack) -> socket.socket:
     return wire
 
 
-def test_exports_that_take_long_keep_neither_other_exports_nor_the_end_waiting(sqlite_url: str) -> None:
+def test_long_exports_delay_neither_other_exports_nor_the_shutdown(sqlite_url: str) -> None:
     with (
         running(open_store(sqlite_url)) as server,
         talking(server.url, tries=6) as (client, http),
@@ -245,7 +245,7 @@ def test_a_head_request_starts_no_replay(server: Running, monkeypatch: pytest.Mo
         assert http.head("/v1/bandits/c/export").status_code == 404
 
 
-def test_long_exports_keep_nobody_from_reading(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_exports_do_not_delay_readers(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     held = threading.Event()
 
     def endless(*_: Any) -> Iterator[bytes]:

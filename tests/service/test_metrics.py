@@ -17,7 +17,7 @@ def server(sqlite_server: Running) -> Running:
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_metrics_show_where_traffic_goes_and_what_it_brings(server: Running) -> None:
+def test_metrics_count_decisions_and_rewards_per_arm(server: Running) -> None:
     with talking(server.url) as (client, http):
         client.create('b"\n', ARMS, seed=1)
         client.create("many", [str(number) for number in range(MAX_ARMS_SHOWN + 1)])

@@ -25,7 +25,7 @@ from service.harness import (
 )
 
 
-def test_calls_that_share_a_commit_share_what_they_have_done(sqlite_url: str) -> None:
+def test_requests_of_one_commit_see_the_effects_of_each_other(sqlite_url: str) -> None:
     store = HeldStore(sqlite_url.removeprefix("sqlite:///"))
     with running(store, patience=60) as server, talking(server.url) as (client, _), ThreadPoolExecutor(17) as pool:
         client.create("b", ARMS)
@@ -114,7 +114,7 @@ def test_a_request_that_the_store_does_not_answer_in_time_fails(tmp_path: Path) 
     run_apart(ask())
 
 
-def test_a_store_that_is_away_is_two_lines_in_the_log_however_long(tmp_path: Path) -> None:
+def test_an_unavailable_store_is_logged_when_it_goes_and_when_it_is_back(tmp_path: Path) -> None:
     with contextlib.closing(FailingStore(str(tmp_path / "store.db"))) as store:
         writer = Service(store).writer
         with captured_log("writer") as lines:

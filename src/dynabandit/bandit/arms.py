@@ -8,8 +8,6 @@ import numpy as np
 
 from dynabandit.validation import integer, listed, suggestion
 
-__all__ = ["Arm", "ArmColumns", "Arms"]
-
 
 class Arm(NamedTuple):
     """What a bandit knows about one arm.

@@ -23,8 +23,6 @@ from dynabandit.simulation import compiled
 from dynabandit.simulation.stepper import least_played_arm
 from dynabandit.validation import integer, reward as checked_reward
 
-__all__ = ["TABLE_HORIZON", "Bandit"]
-
 LARGEST_STATE = 10**8  # numbers, 0.8 GB: a larger state is of no use as JSON
 MANY_REWARDS = 4096  # learned at a time
 TABLE_HORIZON = 1024  # the length of a policy's table; beyond it the policy computes the same numbers one by one

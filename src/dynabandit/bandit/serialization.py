@@ -11,8 +11,6 @@ import numpy as np
 from dynabandit.policies import Policy, policy
 from dynabandit.validation import number
 
-__all__ = ["FORMAT", "VERSION", "number_from_json", "number_to_json", "plain", "policy_of", "read", "write"]
-
 FORMAT = "dynabandit.bandit"
 VERSION = 1
 

@@ -7,8 +7,6 @@ import numpy as np
 
 from dynabandit.validation import number
 
-__all__ = ["TrafficLimits"]
-
 ROUNDING = 1e-9  # 0.1 * 30 is a little over 3, and must not allow a fourth play
 
 

@@ -24,8 +24,6 @@ from dynabandit.paper.specs import paper as paper_spec
 from dynabandit.policies import POLICIES
 from dynabandit.results import Results
 
-__all__ = ["app"]
-
 # Writes a report of results into a folder, and returns a function that prints the rest
 Publish = Callable[[Results, Path, ProgressReporter], Callable[[], None]]
 

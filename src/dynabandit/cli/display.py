@@ -15,8 +15,6 @@ from rich.text import Text
 from dynabandit.catalogue import Entry
 from dynabandit.experiments import ProgressReporter
 
-__all__ = ["console", "print_catalogue", "print_standings", "print_summary", "progress_display"]
-
 FILE_WIDTH = 160  # characters per line of text that goes to a file
 MOST_ROWS = 40  # of the summary; a longer one shows only the best policies of each experiment
 BEST = 3

@@ -6,8 +6,6 @@ from typing import NoReturn
 
 import typer
 
-__all__ = ["BAD_INPUT", "FAILED", "INTERRUPTED", "bad_input", "no_memory", "stop"]
-
 BAD_INPUT = 2
 FAILED = 1
 INTERRUPTED = 130  # 128 + SIGINT, as in shells

@@ -21,8 +21,6 @@ from dynabandit.experiments.spec_reader import read_policy
 from dynabandit.offline import Advice, Estimate, Log, Replay
 from dynabandit.policies import Policy
 
-__all__ = ["app"]
-
 app = typer.Typer()
 
 File = Annotated[

@@ -14,8 +14,6 @@ import msgspec
 from dynabandit.service import api_types
 from dynabandit.validation import integer, number
 
-__all__ = ["DAMAGED", "BaseClient", "Call", "FoundBandit", "ServiceError", "bandit_path", "erased"]
-
 Result = TypeVar("Result")
 FoundBandit = api_types.BanditState | api_types.BanditSummary
 RETRY_STATUSES = frozenset({429, 502, 503, 504})

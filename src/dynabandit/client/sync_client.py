@@ -13,8 +13,6 @@ from dynabandit.client.base import DAMAGED, BaseClient, Call, FoundBandit, Servi
 from dynabandit.service import api_types
 from dynabandit.service.domain.names import clean_name
 
-__all__ = ["Client"]
-
 Result = TypeVar("Result")
 
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 
-__all__ = ["top"]
-
 MANY = 16  # from this size on, two passes without branches are faster than one with branches
 
 

@@ -4,8 +4,6 @@ import math
 
 from dynabandit.core.compilation import kernel
 
-__all__ = ["kl", "negentropy", "upper_bound"]
-
 SMALLEST_LEVEL = 1e-30  # below, the bound is p: it is at most sqrt(level / 2) larger
 LARGEST_LEVEL = 1000.0  # at this level the bound of every p is 1
 NEAR_ONE = 0.5  # below, the exponential start value is not needed

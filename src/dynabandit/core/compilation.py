@@ -22,8 +22,6 @@ from numba.extending import register_jitable
 from dynabandit.core.fingerprint import fingerprint
 from dynabandit.core.numba_internals import cache_directory, has_symbol_counter, key_by_signature
 
-__all__ = ["cache_folder", "compiled", "compiled_for_cuda", "function_folder", "inlined_kernel", "is_cached", "kernel"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 CACHE_FORMAT = 3

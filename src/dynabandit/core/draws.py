@@ -11,8 +11,6 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.philox import word
 from dynabandit.core.streams import Stream, normal_pair, uniform_pair, words
 
-__all__ = ["BELOW_ONE", "beta", "gamma", "not_empty"]
-
 SMALLEST_SHAPE = 1e-12  # replaces 0: a draw from Beta(0, 0), a posterior without data, is then 0 or 1 with equal chance
 BELOW_ONE = 1.0 - 2.0**-53  # the largest draw; the pruned argmax needs draws below 1
 BOOST = 255  # the attempt number that is reserved for the boost of small shapes

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["fingerprint"]
-
 
 def fingerprint(*functions: Callable[..., Any]) -> str:
     """Return a hash of the code of `functions` and, recursively, of everything that it refers to.

@@ -12,8 +12,6 @@ import numpy as np
 from dynabandit.core.argmax import top
 from dynabandit.core.compilation import kernel
 
-__all__ = ["SINGLE_LANE", "LaneGroup"]
-
 
 class LaneGroup(NamedTuple):
     """The functions with which lanes divide the arms and exchange values."""

@@ -22,8 +22,6 @@ from dynabandit.core.draws import BELOW_ONE, beta
 from dynabandit.core.special_functions import exp_negative, log_beta, stirling_error
 from dynabandit.core.streams import SCORE, Stream, uniform_pair, words
 
-__all__ = ["GROUP", "NOT_ABOVE", "draw_above", "may_exceed", "uniform_prefixes"]
-
 GROUP = 32
 NOT_ABOVE = -1.0
 FIRST_ATTEMPT = 128  # counters from here on are for U and its proposals; a gamma draw needs only the first few

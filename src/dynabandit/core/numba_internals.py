@@ -15,8 +15,6 @@ from typing import Any
 
 from numba.core.bytecode import FunctionIdentity
 
-__all__ = ["cache_directory", "has_symbol_counter", "key_by_signature"]
-
 _lock = threading.Lock()
 
 

@@ -13,8 +13,6 @@ from numba.extending import overload
 
 from dynabandit.core.compilation import kernel
 
-__all__ = ["MASK", "philox", "word"]
-
 MASK = 0xFFFFFFFF
 MULTIPLIER_0 = 0xD2511F53
 MULTIPLIER_1 = 0xCD9E8D57

@@ -15,8 +15,6 @@ from numba.extending import register_jitable
 
 from dynabandit.core.philox import word
 
-__all__ = ["FAST", "single"]
-
 FAST = {"afn", "arcp", "contract", "nsz", "reassoc"}  # not "nnan" or "ninf": an arm without plays scores infinity
 
 FOREIGN = ("math", "numpy", "numba", "numba_cuda", "builtins")

@@ -14,8 +14,6 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 
-__all__ = ["NoParams", "column_reader", "column_writer", "rows_reader", "to_row", "vector_reader"]
-
 CONVERSIONS = {Any: "{}", float: "{}", int: "int({})", bool: "{} > 0.0"}
 
 

@@ -4,8 +4,6 @@ import math
 
 from dynabandit.core.compilation import kernel
 
-__all__ = ["exp_negative", "exp_positive", "log_beta", "stirling_error"]
-
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 

@@ -10,12 +10,6 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.philox import MASK, philox
 from dynabandit.validation import integer
 
-__all__ = [
-    "EXPLORE", "EXPLORED_ARM", "LARGEST_REPLICATION", "LARGEST_SEED", "LARGEST_STEP", "PATH", "REPLAY", "REWARD",
-    "SCORE", "SECOND", "SHARE", "START", "TIE", "Stream", "normal_pair", "shifted", "stream", "uniform", "uniform_pair",
-    "words",
-]  # fmt: skip
-
 # Roles: what a draw is for. Their numbers are part of every result: never reuse or renumber one.
 START = 1  # the environment at time 0
 PATH = 2  # changes of the environment

@@ -13,11 +13,6 @@ from dynabandit.core.records import NoParams, rows_reader
 from dynabandit.core.streams import LARGEST_STEP, REWARD, Stream, shifted, stream, uniform
 from dynabandit.validation import integer, set_fields
 
-__all__ = [
-    "BERNOULLI", "Environment", "EnvironmentFunctions", "EnvironmentStep", "RewardLaw", "compiled_write_paths",
-    "make_write_path", "make_write_paths",
-]  # fmt: skip
-
 
 class EnvironmentStep(NamedTuple):
     """What is known when an arm's mean is computed."""

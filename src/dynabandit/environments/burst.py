@@ -10,8 +10,6 @@ from dynabandit.core.streams import LARGEST_STEP, PATH, START, uniform, uniform_
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.validation import integer, number, set_fields
 
-__all__ = ["Burst"]
-
 
 class Params(NamedTuple):
     first: np.ndarray

@@ -13,8 +13,6 @@ from dynabandit.core.streams import PATH, START, uniform_pair, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.validation import integer, number, set_fields
 
-__all__ = ["Case1", "Case2", "ExponentialClock"]
-
 MEAN, NEXT_CHANGE = range(2)
 NEVER = 1e18
 

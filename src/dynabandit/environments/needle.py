@@ -10,8 +10,6 @@ from dynabandit.core.streams import LARGEST_STEP, PATH, uniform
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.validation import integer, number, set_fields
 
-__all__ = ["Needle"]
-
 STRETCH, MEAN = range(2)
 FOR_ALL = 0  # the arm in the key of a draw that all arms share
 

@@ -7,8 +7,6 @@ from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.environments.scheduled import Piecewise
 from dynabandit.validation import integer, set_fields
 
-__all__ = ["PB1", "PB2"]
-
 SEGMENTS = 5
 
 

@@ -11,8 +11,6 @@ from dynabandit.core.streams import PATH, START, normal_pair, uniform, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.validation import number, set_fields
 
-__all__ = ["Case3", "Case4", "LogisticWalk", "ReflectedWalk"]
-
 POSITION, SPARE = range(2)  # SPARE: the second normal number of a pair, for the next step
 
 

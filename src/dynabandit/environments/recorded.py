@@ -12,8 +12,6 @@ from dynabandit.environments.base import Environment, EnvironmentFunctions, Envi
 from dynabandit.environments.scheduled import mean_rewards, start
 from dynabandit.validation import integer, set_fields
 
-__all__ = ["Recorded"]
-
 
 class Params(NamedTuple):
     period: np.ndarray

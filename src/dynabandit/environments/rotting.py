@@ -11,8 +11,6 @@ from dynabandit.core.streams import START, uniform_pair, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.validation import number, set_fields
 
-__all__ = ["Rotting"]
-
 INITIAL, RATE = range(2)
 
 

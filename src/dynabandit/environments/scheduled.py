@@ -12,8 +12,6 @@ from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.validation import integer, number, set_fields
 
-__all__ = ["Fixed", "Path", "Piecewise", "SmallChanges", "mean_rewards", "start"]
-
 
 class FixedParams(NamedTuple):
     mean: np.ndarray

@@ -11,8 +11,6 @@ from dynabandit.environments.base import Environment, EnvironmentFunctions, Envi
 from dynabandit.environments.scheduled import start
 from dynabandit.validation import number, set_fields
 
-__all__ = ["Seasonal"]
-
 
 class Params(NamedTuple):
     middle: np.ndarray

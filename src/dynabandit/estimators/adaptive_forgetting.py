@@ -8,11 +8,6 @@ from dynabandit.core.records import column_reader, column_writer
 from dynabandit.estimators.base import Belief, Estimator
 from dynabandit.validation import number, unknown
 
-__all__ = [
-    "LOSSES", "SIZE", "START", "VARIANCE_SCALED", "AdaptiveForgetting", "AdaptiveParams", "AdaptiveState", "belief",
-    "load", "make_params", "observe", "store",
-]  # fmt: skip
-
 VARIANCE_SCALED = "variance-scaled"
 VARIANCE_SCALE = 0.0001  # eta_4(t) = 0.0001 / s_t^2, section 4.3.1
 BERNOULLI_VARIANCE = 0.25  # the largest variance of a reward in [0, 1] stands in while s_t^2 is 0

@@ -5,8 +5,6 @@ from typing import Any, NamedTuple
 
 from dynabandit.validation import reward as checked
 
-__all__ = ["Belief", "Estimator"]
-
 
 class Belief(NamedTuple):
     """What an estimator holds of one arm.

@@ -7,8 +7,6 @@ from dynabandit.core.compilation import kernel
 from dynabandit.estimators.base import Belief, Estimator
 from dynabandit.validation import number
 
-__all__ = ["FixedForgetting"]
-
 NO_SPREAD = 1e-12  # up to this, v_t is rounding and one observation holds all the weight
 
 

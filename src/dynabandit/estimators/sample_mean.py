@@ -7,8 +7,6 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.records import column_reader, column_writer
 from dynabandit.estimators.base import Belief, Estimator
 
-__all__ = ["SIZE", "START", "SampleMean", "Sums", "belief", "load", "observe", "store"]
-
 
 class Sums(NamedTuple):
     """Sums over the rewards so far."""

@@ -8,8 +8,6 @@ from dynabandit.estimators.base import Belief, Estimator
 from dynabandit.estimators.sample_mean import Sums
 from dynabandit.validation import integer
 
-__all__ = ["SlidingWindow", "retract"]
-
 
 @kernel
 def retract(state: Sums, reward: float) -> Sums:

@@ -8,8 +8,6 @@ from dynabandit.experiments.spec import Experiment, Spec
 from dynabandit.simulation import BackendError, check_backend, is_large
 from dynabandit.simulation.backends import check_names, gpu_missing
 
-__all__ = ["Gpu", "check_options", "choose_backends", "find_gpu"]
-
 LOCAL = "local"
 ADDRESS = re.compile(r"[a-z]+://[^\s/]+:\d+")
 RECORD_BYTES = 17  # that a GPU writes for each recorded step and policy: regret, total regret, correct or not

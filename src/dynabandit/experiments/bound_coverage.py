@@ -11,8 +11,6 @@ from dynabandit.estimators.adaptive_forgetting import START, AdaptiveParams, mak
 from dynabandit.experiments.spec import CoverageSpec
 from dynabandit.policies.aff_shared import hoeffding
 
-__all__ = ["add_exceeded", "compiled_count", "count_exceeded"]
-
 
 @kernel
 def add_exceeded(

@@ -31,8 +31,6 @@ from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import compile_policy, is_compiled
 from dynabandit.simulation.compiled import play
 
-__all__ = ["compile_ahead"]
-
 Item = dict[str, Any]
 
 MOST_WORKERS = 8

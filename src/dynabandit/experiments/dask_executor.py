@@ -27,8 +27,6 @@ from dynabandit.experiments.tasks import PendingTask, Task, TaskResults
 from dynabandit.extras import import_extra
 from dynabandit.simulation.backends import cores
 
-__all__ = ["ClusterError", "DaskExecutor", "connect"]
-
 Futures = queue.SimpleQueue[Any]  # that have ended, with a result or an error
 
 CONNECT_SECONDS = 10.0  # for a scheduler to answer, and for a first worker to appear

@@ -12,8 +12,6 @@ from dynabandit.experiments.tasks import CoverageTask, PathTask, PendingTask, Si
 from dynabandit.policies import Policy
 from dynabandit.simulation.backends import cores
 
-__all__ = ["Executor", "ThreadExecutor", "make_executor", "to_compile"]
-
 
 class Executor(Protocol):
     """Computes tasks."""

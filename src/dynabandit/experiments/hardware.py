@@ -5,8 +5,6 @@ import platform
 from pathlib import Path
 from typing import Any
 
-__all__ = ["describe_hardware", "processor"]
-
 
 def describe_hardware() -> dict[str, Any]:
     """Return the processor, the memory and the operating system of this machine.

@@ -10,8 +10,6 @@ from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-__all__ = ["PACKAGES", "describe_difference", "machine_fingerprint"]
-
 PACKAGES = ("dynabandit", "numba", "numpy")
 FUNCTIONS = (math.log, math.exp, math.sin, math.cos, math.sqrt, math.log1p, math.expm1, math.lgamma)
 POINTS = 500

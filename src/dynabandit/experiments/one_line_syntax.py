@@ -6,8 +6,6 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["read_one_line", "write_one_line"]
-
 PARAMETER = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(.*?)\s*", re.DOTALL)
 
 

@@ -13,8 +13,6 @@ from dynabandit.policies import Policy
 from dynabandit.results import Coverage, Run, SamplePath
 from dynabandit.simulation import code_version
 
-__all__ = ["Plan", "PlannedRun", "make_plan"]
-
 
 @dataclass(frozen=True)
 class PlannedRun:

@@ -1,7 +1,5 @@
 """Reports the progress of a run."""
 
-__all__ = ["ProgressReporter", "counted"]
-
 
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun, such as ``1 task`` or ``40 tasks``."""

@@ -20,8 +20,6 @@ from dynabandit.extras import import_extra
 from dynabandit.results import Results
 from dynabandit.validation import integer
 
-__all__ = ["RESULTS", "STORE", "run"]
-
 STORE = "store"
 RESULTS = "results"
 

@@ -13,8 +13,6 @@ from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import check_horizon, recorded_times
 from dynabandit.validation import integer, number, set_fields, unknown
 
-__all__ = ["CoverageSpec", "Experiment", "Part", "PathSpec", "Spec", "parameters_to_write"]
-
 KINDS = ("experiments", "sample_paths", "coverage")  # of parts
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # an id is also the name of files
 

@@ -1,4 +1,4 @@
-"""Reads specs strictly: TOML files (``docs/specs.md``), links of the playground, and policies written on one line.
+"""Reads specs strictly: TOML files (``docs/specs.md``), other tables of values, and policies written on one line.
 
 msgspec converts every value to the type that its table declares. The texts of errors are ours: they name the key, the
 value and what would be valid, and suggest the nearest name.
@@ -22,10 +22,6 @@ from dynabandit.experiments.spec import CoverageSpec, Experiment, PathSpec, Spec
 from dynabandit.extras import import_extra
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.validation import MissingParameterError, unknown
-
-__all__ = [
-    "FieldProblem", "SpecError", "dumps", "load", "loads", "read_environment", "read_policy", "read_table",
-]  # fmt: skip
 
 GRID = "grid"
 MOST_UNKNOWN = 4  # unknown keys that are reported: each takes a search for the nearest name

@@ -17,8 +17,6 @@ import numpy as np
 
 from dynabandit.bandit.serialization import plain
 
-__all__ = ["Arrays", "StorageError", "Store", "request_key", "writing"]
-
 Arrays = dict[str, np.ndarray]
 
 MAGIC = "dynabandit-result-1"

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from dynabandit.experiments.tasks import PendingTask, Task, TaskResults
 
-__all__ = ["PartCollector", "TaskPart", "group_parts"]
-
 
 class TaskPart(NamedTuple):
     """A part of a pending task, or all of it."""

@@ -20,8 +20,6 @@ from dynabandit.policies import Policy
 from dynabandit.simulation import compare, device_version, path_version, recorded_times
 from dynabandit.simulation.backends import in_single
 
-__all__ = ["BATCH", "CoverageTask", "PathTask", "PendingTask", "SimulationTask", "Task", "TaskResults", "batches"]
-
 Advance = Callable[[float], None]
 TaskResults = dict[str, Arrays]  # by key
 

@@ -7,8 +7,6 @@ from dynabandit.bandit import Bandit
 from dynabandit.policies import Policy
 from dynabandit.validation import listed
 
-__all__ = ["BanditAdapter"]
-
 
 class _Bandit(Bandit):
     """A bandit that can record decisions made elsewhere."""

@@ -8,8 +8,6 @@ from dynabandit.experiments.spec import Experiment, Spec
 from dynabandit.policies import POLICIES, policy as make_policy
 from dynabandit.validation import unknown
 
-__all__ = ["ANY_SIZE", "FIXED_SIZE", "ONE_CHANGE", "leaderboard_spec"]
-
 ARMS = (2, 10, 50, 100)
 HORIZON = 10_000
 ANY_SIZE = ("case-1", "case-2", "case-3", "case-4", "seasonal", "rotting", "burst")  # with any number of arms

@@ -14,8 +14,6 @@ from dynabandit.leaderboard.environments import ONE_CHANGE
 from dynabandit.results import Results, Run
 from dynabandit.stats.rank_tests import critical_difference
 
-__all__ = ["HEADINGS", "Standing", "as_json", "as_markdown", "cells", "standings", "write"]
-
 HEADINGS = (
     "policy", "mean rank", "regret, times the best", "worst environment", "best in", "steps to detect a change",
     "µs per step",

@@ -8,8 +8,6 @@ import numpy as np
 from dynabandit.environments import environment as make_environment
 from dynabandit.simulation import compare
 
-__all__ = ["time_steps"]
-
 TRIES = 3
 
 

@@ -16,8 +16,6 @@ from dynabandit.simulation.request import Progress
 from dynabandit.stats.intervals import Estimate, Z, t_quantile
 from dynabandit.validation import number
 
-__all__ = ["Advice", "Candidate", "advise", "candidates"]
-
 BLOCKS = 20  # of time, for the standard errors of differences
 
 

@@ -11,8 +11,6 @@ from dynabandit.environments import Recorded
 from dynabandit.extras import import_extra
 from dynabandit.validation import integer, number
 
-__all__ = ["Flights", "flights"]
-
 DAYS = 365
 ON_TIME = 15  # minutes: flights with less delay are on time, as the US Department of Transportation counts
 

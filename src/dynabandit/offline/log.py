@@ -12,8 +12,6 @@ from dynabandit.offline.readers import Memory, Source, open_file
 from dynabandit.offline.rows import BadRows, Columns, Parsed, parse
 from dynabandit.validation import integer
 
-__all__ = ["Log", "Logged", "from_columns", "read"]
-
 MOST_ARMS = 10_000
 FAR_FROM_UNIFORM = 4.0  # standard deviations; about 1 arm in 16,000 of a uniform log is further away
 

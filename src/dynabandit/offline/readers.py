@@ -10,8 +10,6 @@ from dynabandit.extras import import_extra
 from dynabandit.offline.rows import Columns, RawRows
 from dynabandit.validation import listed, suggestion
 
-__all__ = ["Memory", "Source", "open_file"]
-
 BATCH = 8192  # rows
 BUFFER = 1 << 20
 TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # per second

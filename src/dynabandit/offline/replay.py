@@ -14,8 +14,6 @@ from dynabandit.stats.intervals import Estimate
 from dynabandit.stats.ratio_estimator import RatioEstimator
 from dynabandit.validation import integer, number, unknown
 
-__all__ = ["Replay", "doubly_robust", "player", "replay"]
-
 CLOCKS = ("log", "accepted")
 ESTIMATES = ("replay", "ips", "snips", "dr")
 LONG_BURN_IN = 0.1  # of the rows

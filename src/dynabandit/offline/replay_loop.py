@@ -17,8 +17,6 @@ from dynabandit.policies.choose_arm import Workspace, make_choose, make_count_ch
 from dynabandit.simulation.request import initial_states
 from dynabandit.simulation.stepper import Replications, least_played_arm, make_learn
 
-__all__ = ["Played", "Player"]
-
 
 class Model(NamedTuple):
     """Estimates of the mean reward of each arm from all rows so far."""

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["BadRows", "Columns", "Parsed", "RawRows", "parse"]
-
 SHOWN = 5  # bad rows in a message
 TRUE_AND_FALSE = {"true": 1.0, "false": 0.0}
 LONGEST_SHOWN = 40  # characters of a value in a message

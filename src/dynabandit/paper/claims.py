@@ -17,8 +17,6 @@ from dynabandit.paper.rule_types import (
     Sensitivity,
 )  # fmt: skip
 
-__all__ = ["CLAIMS", "Claim"]
-
 ABRUPT, DRIFT, MANY_ARMS = "4.2.1 Abrupt changes", "4.2.2 Drift", "4.2.3 Many arms"
 SMALL = "small-changes"
 

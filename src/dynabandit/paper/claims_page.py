@@ -5,8 +5,6 @@ import sys
 from dynabandit.paper.claims import CLAIMS
 from dynabandit.paper.criteria import CRITERIA, METHODS
 
-__all__ = ["document"]
-
 INTRODUCTION = """\
 The rules were written before any result was seen, and no number in them has been changed since. One interval has:
 that of a sensitivity first chose the extreme values again in each resample, and could miss its own value where the

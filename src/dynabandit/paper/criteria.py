@@ -3,13 +3,6 @@
 import math
 from dataclasses import dataclass
 
-__all__ = [
-    "BEATS", "BOUNDED", "CRITERIA", "DEVIATION", "DIFFERENCE", "DOES_NOT_REACT", "GOOD", "INSENSITIVE", "METHODS",
-    "MUCH_BETTER", "MUCH_WORSE", "NEARLY_BEST", "ORDER", "RATE", "RATIO", "REACTS", "RELATIVE", "SAME_LEVEL",
-    "SAME_ORDER", "SENSITIVE", "SENSITIVITY", "SHARE", "SIMILAR", "SLIGHTLY_WORSE", "SOLIDLY_BETTER", "VARIES_LESS",
-    "VARIES_MORE", "VARIES_NO_LESS", "VERY_GOOD", "Criterion",
-]  # fmt: skip
-
 DIFFERENCE = "paired difference of total regret"
 RATIO = "ratio of mean total regret"
 DEVIATION = "ratio of the standard deviations of total regret"

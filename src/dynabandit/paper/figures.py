@@ -14,8 +14,6 @@ from dynabandit.report.panels import Intervals, Row, Series
 from dynabandit.report.style import style, variant
 from dynabandit.results import Results, Run
 
-__all__ = ["IDS", "make_figures"]
-
 ORDER = (
     "eps-greedy", "aff-d-greedy", "ucb", "aff-ucb1", "aff-ucb2", "d-ucb", "sw-ucb",
     "ts", "aff-ts", "ots", "aff-ots",

@@ -8,12 +8,6 @@ import numpy as np
 from dynabandit.results import Results, Run
 from dynabandit.stats.bootstrap import smallest_mean
 
-__all__ = [
-    "ADAPTIVE", "ARMS", "CASES", "COMPARED", "DISCOUNTS", "FLOORED", "MANY", "MEMORIES", "POLICIES", "STEP_SIZES",
-    "WINDOWS", "MissingResultError", "case_id", "experiment_title", "first_replications", "policy_key", "policy_name",
-    "run_at", "runs_by_policy", "shown_runs", "was_run",
-]  # fmt: skip
-
 POLICIES = (
     "eps-greedy", "ucb", "ts", "ots", "d-ucb", "sw-ucb",
     "aff-d-greedy", "aff-ucb1", "aff-ucb2", "aff-ts", "aff-ots",

@@ -16,8 +16,6 @@ from dynabandit.report.page import DASH, MINUS
 from dynabandit.report.tables import summary
 from dynabandit.results import Results
 
-__all__ = ["publish"]
-
 TEMPLATES = Path(__file__).parent / "templates"
 REFERENCE = Path(__file__).parent / "reference.json"
 SPLIT = 100  # replications, as many as the paper has

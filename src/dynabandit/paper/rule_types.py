@@ -18,11 +18,6 @@ from dynabandit.results import Results, Run
 from dynabandit.stats import bootstrap, intervals
 from dynabandit.stats.intervals import Estimate
 
-__all__ = [
-    "BoundCoverage", "Comparison", "ComparisonAtSetting", "ComparisonWithOthers", "MoreArms", "Part", "Reaction",
-    "RelativeSensitivity", "Rule", "Sensitivity",
-]  # fmt: skip
-
 STATISTICS = {DIFFERENCE: intervals.difference, RATIO: bootstrap.ratio, DEVIATION: bootstrap.spread_ratio}
 
 

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["SECTIONS", "Section"]
-
 
 @dataclass(frozen=True)
 class Section:

@@ -7,8 +7,6 @@ from dynabandit.results import Results
 from dynabandit.stats import bootstrap, intervals
 from dynabandit.stats.intervals import Estimate
 
-__all__ = ["VariantEffect", "compare_variants"]
-
 
 @dataclass(frozen=True)
 class VariantEffect:

@@ -12,10 +12,6 @@ from dynabandit.paper.rule_types import Part
 from dynabandit.results import Results
 from dynabandit.stats.intervals import LEVEL
 
-__all__ = [
-    "FAILS", "HOLDS", "NOT_RUN", "PARTLY", "Verdict", "as_json", "judge", "judge_one", "reference", "replications",
-]  # fmt: skip
-
 HOLDS, PARTLY, FAILS, NOT_RUN = "holds", "holds in part", "does not hold", "not run"
 FEWEST = 2  # replications; with one there is no interval
 

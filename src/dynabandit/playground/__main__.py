@@ -14,8 +14,6 @@ from dynabandit.playground.link import read
 from dynabandit.playground.message_stream import messages
 from dynabandit.simulation.backends import cores
 
-__all__ = ["main"]
-
 NICENESS = 10  # of 19: decisions of the service come first
 MOST_BYTES = 4 << 30  # ten times what a trial within the limits of a link takes
 STACK_BYTES = 1 << 26  # for each core: threads and their buffers

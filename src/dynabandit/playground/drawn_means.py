@@ -5,8 +5,6 @@ from collections.abc import Sequence
 
 from dynabandit.environments import Environment, environment as make_environment
 
-__all__ = ["COLUMNS", "LEVELS", "MOST_ARMS", "DrawnMeans", "decode", "encode", "make_drawn_environment"]
-
 COLUMNS = 60  # pieces of the horizon, each with a mean of its own
 LEVELS = 50  # a level is 1/50 of a reward
 MOST_ARMS = 8

@@ -9,8 +9,6 @@ from dynabandit.experiments.spec import parameters_to_write
 from dynabandit.playground.link import TIMES, Trial
 from dynabandit.policies import Policy
 
-__all__ = ["python", "toml"]
-
 
 def toml(trial: Trial) -> str:
     """Return a spec for `dynabandit run` that gives the numbers of the playground.

@@ -10,8 +10,6 @@ from dynabandit.playground.drawn_means import COLUMNS, LEVELS
 from dynabandit.playground.link import DRAWN, ENVIRONMENTS, MOST_POLICIES, VERSION, arms_of
 from dynabandit.policies import POLICIES, Policy
 
-__all__ = ["Control", "catalogue", "control"]
-
 TITLES = {
     "small-changes": "Small number of changes",
     "case-1": "Case 1: abrupt changes",

@@ -16,11 +16,6 @@ from dynabandit.experiments.spec_reader import FieldProblem, SpecError, read_tab
 from dynabandit.playground.drawn_means import COLUMNS, MOST_ARMS, DrawnMeans, decode, encode, make_drawn_environment
 from dynabandit.policies import Policy, policy as make_policy
 
-__all__ = [
-    "DRAWN", "ENVIRONMENTS", "MOST_ARM_STEPS", "MOST_CASE_ARMS", "MOST_NUMBERS", "MOST_POLICIES", "TIMES", "VERSION",
-    "Trial", "arms_of", "read",
-]  # fmt: skip
-
 VERSION = "1"
 DRAWN = "drawn"
 ENVIRONMENTS = ("small-changes", "case-1", "case-2", "case-3", "case-4", DRAWN)

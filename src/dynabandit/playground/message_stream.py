@@ -12,8 +12,6 @@ from dynabandit.playground.link import MOST_NUMBERS, Trial
 from dynabandit.simulation import Simulation, Trace, compare, compile_policy, is_compiled, trace
 from dynabandit.stats import intervals
 
-__all__ = ["messages"]
-
 POINTS = 180  # of a path, an estimate or a forgetting factor
 CHUNKS = 12  # messages that the beliefs of a policy are split into
 SHARE_POINTS = 5  # points that a share of the choices is counted over

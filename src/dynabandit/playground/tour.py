@@ -4,8 +4,6 @@ from typing import Any, NamedTuple
 
 from dynabandit.playground.link import read
 
-__all__ = ["STEPS", "TourStep"]
-
 
 class TourStep(NamedTuple):
     """A step: the playground opens `link` and shows the beliefs of policy number `look`."""

@@ -11,8 +11,6 @@ from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
 from dynabandit.validation import number, set_fields
 
-__all__ = ["AffDGreedy"]
-
 SLOTS = (*aff_shared.SLOTS, "index", "limit")
 CHANGE = SLOTS.index("change")
 INDEX = SLOTS.index("index")

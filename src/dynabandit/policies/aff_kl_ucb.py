@@ -12,8 +12,6 @@ from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.validation import number, set_fields
 
-__all__ = ["AffKLUCB"]
-
 SLOTS = (*aff_shared.SLOTS, "size", "negentropy", "log_forgetting")
 MEAN, SIZE = SLOTS.index("mean"), SLOTS.index("size")
 NEGENTROPY, LOG_FORGETTING = SLOTS.index("negentropy"), SLOTS.index("log_forgetting")

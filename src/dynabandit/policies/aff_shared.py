@@ -14,11 +14,6 @@ from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyState, Step, idle_steps
 from dynabandit.validation import set_fields
 
-__all__ = [
-    "CONFIDENCE", "SLOTS", "AdaptivePolicy", "AffParams", "discount", "hoeffding", "idle_discount", "log_forgetting",
-    "observe", "start",
-]  # fmt: skip
-
 SLOTS = AdaptiveState._fields
 FORGETTING = SLOTS.index("forgetting")
 CONFIDENCE = -math.log(0.05) / 2.0  # the appendix bounds the error with probability 0.05

@@ -11,8 +11,6 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.validation import set_fields
 
-__all__ = ["AffOTS", "AffTS"]
-
 SLOTS = (*aff_shared.SLOTS, "log_forgetting")
 M = SLOTS.index("m")
 W = SLOTS.index("w")

@@ -14,8 +14,6 @@ from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
 from dynabandit.validation import number, set_fields
 
-__all__ = ["AffUCB1"]
-
 SLOTS = (*aff_shared.SLOTS, "index", "fresh", "spread")
 INDEX = SLOTS.index("index")
 FRESH = SLOTS.index("fresh")  # the bonus right after a play

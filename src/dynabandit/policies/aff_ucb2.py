@@ -9,8 +9,6 @@ from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy, AffParams
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
 
-__all__ = ["AffUCB2", "AffUCB2Growing"]
-
 PRINTED_SLOTS = (*aff_shared.SLOTS, "index")
 GROWING_SLOTS = (*aff_shared.SLOTS, "index", "bonus", "log_forgetting")
 INDEX = GROWING_SLOTS.index("index")

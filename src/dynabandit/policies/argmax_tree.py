@@ -16,8 +16,6 @@ from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.streams import TIE, Stream, uniform
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 
-__all__ = ["make_fill_tree", "make_update_tree", "new_trees", "tree_argmax"]
-
 BEST, TIES = range(2)  # the rows of a tree: the largest score below a node, and how many arms have it
 ROOT = 1  # the children of node i are 2 i and 2 i + 1; the leaves, one per arm, are the second half
 

@@ -12,8 +12,6 @@ from dynabandit.core.streams import LARGEST_STEP, Stream
 from dynabandit.estimators.base import Belief
 from dynabandit.validation import integer, set_fields
 
-__all__ = ["Policy", "PolicyFunctions", "PolicyState", "Reward", "Step", "idle_steps", "new_state"]
-
 
 class PolicyState(NamedTuple):
     """Everything a policy remembers, for one replication or one live bandit."""

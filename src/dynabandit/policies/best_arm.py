@@ -8,8 +8,6 @@ from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 
-__all__ = ["BestArm"]
-
 SLOTS = (*sample_mean_policy.SLOTS, "truth")
 TRUTH = SLOTS.index("truth")
 

@@ -5,8 +5,6 @@ from typing import NamedTuple
 from dynabandit.estimators.base import Belief
 from dynabandit.validation import number
 
-__all__ = ["Prior", "beta_belief", "checked_prior"]
-
 
 class Prior(NamedTuple):
     """The Beta prior of every arm."""

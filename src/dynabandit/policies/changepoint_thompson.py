@@ -15,8 +15,6 @@ from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import integer, number, set_fields
 
-__all__ = ["ChangepointTS"]
-
 # The runs of an arm that have seen the same of its rewards have the same Beta posterior for good: they are one particle
 # here. So an arm has as many particles as rewards, and what it holds of no reward at all is "fresh".
 SLOTS = ("latest", "particles")  # latest: the count of all rewards when the arm had its latest one

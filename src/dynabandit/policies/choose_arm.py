@@ -14,11 +14,6 @@ from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, Stream, shifted, u
 from dynabandit.policies.argmax_tree import tree_argmax
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 
-__all__ = [
-    "SCRATCH_ROWS", "Workspace", "is_pruned", "make_argmax", "make_choose", "make_count_choices", "make_score_row",
-    "new_workspace",
-]  # fmt: skip
-
 SCRATCH_ROWS = 5
 FEW_ARMS = 8  # up to this many arms, drawing all of them is cheaper than pruning
 

@@ -12,8 +12,6 @@ from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import integer, number, set_fields
 
-__all__ = ["CusumUCB"]
-
 XI = 1.0
 SLOTS = (*ucb.SLOTS, "reference", "up", "down")
 REFERENCE, UP, DOWN = (SLOTS.index(name) for name in ("reference", "up", "down"))

@@ -13,8 +13,6 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.d_ucb import Params
 from dynabandit.policies.tuning_rules import DiscountTuned
 
-__all__ = ["DKLUCB"]
-
 SLOTS = (*d_ucb.SLOTS, "negentropy")
 NEGENTROPY = SLOTS.index("negentropy")
 

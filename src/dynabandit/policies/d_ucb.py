@@ -11,8 +11,6 @@ from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.tuning_rules import DiscountTuned
 
-__all__ = ["DUCB", "MEAN", "SCALE", "SLOTS", "SUM", "WIDTH", "Params", "belief", "learn", "start"]
-
 XI = 0.6
 SLOTS = ("total", "squares", "count", "mean", "width")
 TOTAL, SQUARES, COUNT, MEAN, WIDTH = range(5)

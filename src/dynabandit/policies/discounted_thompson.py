@@ -12,8 +12,6 @@ from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
 from dynabandit.policies.tuning_rules import DiscountTuned
 from dynabandit.validation import set_fields
 
-__all__ = ["DiscountedTS", "common", "learn", "posterior", "start"]
-
 # The decay that is common to all arms is stored as one scale, as in D-UCB: true count = count * scale
 SUCCESSES, FAILURES = range(2)
 SCALE = 0

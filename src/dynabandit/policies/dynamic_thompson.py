@@ -15,8 +15,6 @@ from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Rewar
 from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
 from dynabandit.validation import number, set_fields
 
-__all__ = ["DTS", "AffDTS1", "AffDTS2"]
-
 # The paper's C is called capacity here; the user's parameter is `memory`
 A, B = range(2)
 AFF_SLOTS = (*aff_shared.SLOTS, "a", "b", "plays")

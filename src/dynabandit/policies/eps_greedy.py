@@ -11,8 +11,6 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import number, set_fields
 
-__all__ = ["EpsGreedy"]
-
 SLOTS = (*sample_mean_policy.SLOTS, "mean")
 MEAN = SLOTS.index("mean")
 

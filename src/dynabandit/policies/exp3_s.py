@@ -12,8 +12,6 @@ from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import number, set_fields
 
-__all__ = ["Exp3S", "gumbel", "probability"]
-
 # Weights are stored as shares of their sum: the rule is the same for all multiples of the weights, and each share stays
 # above about e alpha / K, so that nothing overflows or underflows in a long run.
 SLOTS = (*sample_mean_policy.SLOTS, "share")

@@ -14,8 +14,6 @@ from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Rewar
 from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
 from dynabandit.validation import integer, number, set_fields
 
-__all__ = ["FDSWTS"]
-
 SLOTS = ("successes", "failures", "plays", "hot_successes", "hot_failures")  # the first two are those of D-TS
 PLAYS, HOT_SUCCESSES, HOT_FAILURES = (SLOTS.index(name) for name in ("plays", "hot_successes", "hot_failures"))
 RING = len(SLOTS)  # from this row on: the latest rewards of the arm, in a ring buffer

@@ -10,8 +10,6 @@ from typing import Any
 from dynabandit.core.compilation import kernel
 from dynabandit.policies.base import PolicyState, Step
 
-__all__ = ["LARGEST_PERIOD", "NOT_FORCED", "forced_arm", "make_score", "scheduled"]
-
 NOT_FORCED = 1.0
 LARGEST_PERIOD = 1e15  # in steps: longer than any run, and still an exact whole number
 

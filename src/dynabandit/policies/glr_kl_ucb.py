@@ -15,8 +15,6 @@ from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.stats.change_detection import has_change
 from dynabandit.validation import integer, number, set_fields, unknown
 
-__all__ = ["GLRKLUCB", "GLRKLUCBDiminishing"]
-
 SLOTS = (*kl_index.SLOTS, "started", "stride")
 TOTAL, PLAYS = SLOTS.index("total"), SLOTS.index("plays")
 STARTED = SLOTS.index("started")  # how many rewards of all arms there were at the arm's latest restart

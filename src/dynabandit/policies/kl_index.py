@@ -8,8 +8,6 @@ from dynabandit.core.compilation import kernel
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyState
 
-__all__ = ["INVERSE", "MEAN", "SLOTS", "bound", "index", "observe", "start"]
-
 SLOTS = (*sample_mean_policy.SLOTS, "mean", "negentropy", "inverse")
 MEAN = SLOTS.index("mean")
 NEGENTROPY = SLOTS.index("negentropy")

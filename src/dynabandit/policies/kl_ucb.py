@@ -10,8 +10,6 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import number, set_fields
 
-__all__ = ["KLUCB"]
-
 
 class Params(NamedTuple):
     loglog: float

@@ -12,8 +12,6 @@ from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import integer, number, set_fields
 
-__all__ = ["MUCB"]
-
 SUMS = len(ucb.SLOTS)  # from this row on: a ring buffer, the sum of the arm's rewards after each of its latest plays
 SEEN, LATEST = range(2)  # shared: rewards so far, and at the latest restart
 

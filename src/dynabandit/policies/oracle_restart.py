@@ -11,8 +11,6 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import number, set_fields, unknown
 
-__all__ = ["OracleRestart"]
-
 SLOTS = (*kl_index.SLOTS, "told", "truth", "age", "tolerance")
 TOLD, TRUTH, AGE, TOLERANCE = (SLOTS.index(name) for name in ("told", "truth", "age", "tolerance"))
 INDICES = ("kl-ucb", "ucb")

@@ -4,8 +4,6 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 
-__all__ = ["COUNT", "oldest", "push", "size"]
-
 COUNT = 0  # how many rewards so far
 RING = 1  # from here on: pairs of arm and reward
 

@@ -12,8 +12,6 @@ from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import integer, number, set_fields
 
-__all__ = ["Rexp3"]
-
 SLOTS = (*sample_mean_policy.SLOTS, "log_weight")
 LOG_WEIGHT = SLOTS.index("log_weight")
 # shared: the rewards of the current batch, and the logarithm of the sum of the weights, so that a step changes one arm

@@ -10,8 +10,6 @@ from dynabandit.estimators.base import Belief
 from dynabandit.estimators.sample_mean import Sums
 from dynabandit.policies.base import Policy, PolicyState, Reward
 
-__all__ = ["SLOTS", "SampleMeanPolicy", "learn", "observe", "start"]
-
 SLOTS = Sums._fields
 
 

@@ -11,8 +11,6 @@ from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.sw_ucb import Params
 from dynabandit.policies.tuning_rules import WindowTuned
 
-__all__ = ["SWKLUCB"]
-
 SLOTS = (*ucb.SLOTS, "negentropy")
 NEGENTROPY = SLOTS.index("negentropy")
 

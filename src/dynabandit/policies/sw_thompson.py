@@ -14,8 +14,6 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.beta_posterior import Prior, beta_belief
 from dynabandit.policies.tuning_rules import WindowTuned
 
-__all__ = ["SWTS"]
-
 
 class Params(NamedTuple):
     prior: Prior

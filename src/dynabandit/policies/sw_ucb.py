@@ -12,8 +12,6 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import WindowTuned
 
-__all__ = ["SWUCB", "Params", "learn", "rewards_in_window"]
-
 XI = 0.6
 
 

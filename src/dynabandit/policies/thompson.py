@@ -10,8 +10,6 @@ from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import set_fields
 
-__all__ = ["OTS", "PLAYS", "TOTAL", "TS", "posterior"]
-
 TOTAL = sample_mean_policy.SLOTS.index("total")
 PLAYS = sample_mean_policy.SLOTS.index("plays")
 

@@ -9,8 +9,6 @@ from dynabandit.policies import reward_window
 from dynabandit.policies.base import Policy
 from dynabandit.validation import integer, number, set_fields
 
-__all__ = ["DiscountTuned", "HorizonTuned", "WindowTuned", "discount_for", "window_for"]
-
 
 def discount_for(changes: int, horizon: int) -> float:
     """Return the discount of D-UCB for a number of changes; more changes than steps count as one per step."""

@@ -10,8 +10,6 @@ from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 
-__all__ = ["MEAN", "SLOTS", "UCB", "WIDTH", "observe", "score", "start"]
-
 SLOTS = (*sample_mean_policy.SLOTS, "mean", "width")
 MEAN = SLOTS.index("mean")
 WIDTH = SLOTS.index("width")  # 1 / sqrt(N), so that a step needs no root and no division per arm

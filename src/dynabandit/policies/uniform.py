@@ -6,8 +6,6 @@ from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 
-__all__ = ["Uniform"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform(SampleMeanPolicy):

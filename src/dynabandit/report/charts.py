@@ -8,8 +8,6 @@ import numpy as np
 from dynabandit.report.figures import Block
 from dynabandit.report.panels import Boxes, Intervals, Line, Lines, Panel
 
-__all__ = ["chart"]
-
 GREY = "rgba(128, 128, 128, 0.8)"
 GRID = "rgba(128, 128, 128, 0.22)"
 NOTHING = "rgba(0, 0, 0, 0)"

@@ -12,8 +12,6 @@ from dynabandit.report.panels import Boxes, Intervals, Lines, Panel
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw"]
-
 DASHES: dict[str, Any] = {
     "solid": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.2)), "dashdot": (0, (5, 1.5, 1, 1.5)),
     "longdash": (0, (9, 2)),

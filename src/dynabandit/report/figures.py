@@ -13,8 +13,6 @@ from dynabandit.report.style import style, variant
 from dynabandit.results import Results, Run, SamplePath
 from dynabandit.stats import intervals
 
-__all__ = ["Block", "Figure", "Group", "coverage", "groups", "make_figures", "stacked"]
-
 
 @dataclass(frozen=True)
 class Block:

@@ -11,8 +11,6 @@ from dynabandit.extras import import_extra
 from dynabandit.report import drawing
 from dynabandit.report.figures import Figure
 
-__all__ = ["draw_all"]
-
 RECORD = "drawn.json"
 
 

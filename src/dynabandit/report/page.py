@@ -15,8 +15,6 @@ from dynabandit.report.gallery import draw_all
 from dynabandit.results import Results
 from dynabandit.stats.intervals import Estimate
 
-__all__ = ["DASH", "MINUS", "Drawn", "amount", "draw", "interval", "publish", "render"]
-
 TEMPLATES = Path(__file__).parent / "templates"
 DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 

@@ -10,10 +10,6 @@ from dynabandit.results import Run, SamplePath
 from dynabandit.stats import intervals
 from dynabandit.stats.intervals import Estimate
 
-__all__ = [
-    "Box", "Boxes", "Intervals", "Line", "Lines", "Panel", "Row", "Series", "paths", "regret", "shares", "totals",
-]  # fmt: skip
-
 MOST_POINTS = 200  # of a curve
 MOST_OUTLIERS = 25  # of a box
 SMOOTHING = 50  # steps over which a share of correct selections is averaged

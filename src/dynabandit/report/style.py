@@ -8,8 +8,6 @@ adaptive ones solid and filled.
 import colorsys
 from typing import NamedTuple
 
-__all__ = ["ARM_STYLES", "Style", "style", "variant"]
-
 
 class Style(NamedTuple):
     """A style in the terms of Plotly; `drawing` translates it for Matplotlib."""

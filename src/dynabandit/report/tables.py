@@ -6,8 +6,6 @@ from typing import Any
 from dynabandit.results import Run
 from dynabandit.stats import intervals
 
-__all__ = ["summary"]
-
 
 def summary(runs: Iterable[Run]) -> list[dict[str, Any]]:
     """Return the mean total regret of each run with its 95 % interval, whose ends are NaN for one replication.

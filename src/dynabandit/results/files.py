@@ -14,8 +14,6 @@ from dynabandit.results.runs import KEYS, Coverage, Run, SamplePath
 if TYPE_CHECKING:
     from dynabandit.results.results import Results
 
-__all__ = ["load", "replications_table", "save"]
-
 REPLICATIONS = "replications.parquet"
 RUNS = "runs.parquet"
 PATHS = "paths.parquet"

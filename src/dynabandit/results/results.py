@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import pyarrow
     import xarray
 
-__all__ = ["Results"]
-
 CRITERIA = (*KEYS, "horizon", "seed", "replications")
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import polars
     import xarray
 
-__all__ = ["KEYS", "Coverage", "RecordedRegret", "Run", "SamplePath", "Simulation"]
-
 KEYS = ("experiment", "environment", "arms", "environment_parameters", "label", "policy", "parameters")
 
 

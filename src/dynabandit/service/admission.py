@@ -4,56 +4,53 @@ from collections.abc import Callable
 
 from dynabandit.service.errors import OverloadedError
 
-__all__ = ["ALWAYS_ADMITTED", "MAX_EVENTS_WAITING", "MAX_WAITING", "AdmissionControl", "RecentMinimum"]
-
 MAX_WAITING = 256
 ALWAYS_ADMITTED = 32  # at some 0.1 ms per request they wait for milliseconds
 MAX_EVENTS_WAITING = 20_000  # decisions and rewards of all waiting requests: some tenths of a second of work
-MINIMUM_GROWTH = 1.02
 
 
 class AdmissionControl:
     """Counts the waiting requests, so that every admitted request is served soon.
 
     A few requests may always wait. More are admitted while they wait for the disk and not for each other: on a slow
-    disk many requests share a commit, and refusing some of them helps nobody. Changes, such as pausing an arm, are
-    admitted when decisions and rewards no longer are, so that an operator can act under overload.
+    disk many requests share a commit, and refusing some of them helps nobody. Requests with priority, such as pausing
+    an arm, are admitted when decisions and rewards no longer are, so that an operator can act under overload.
 
-    At most `max_requests` requests may wait, with at most `max_events` events together; twice as many if the others are
-    changes. A request with more events is admitted when nothing waits. `is_crowded` returns whether requests wait for
-    each other, which is longer than the disk alone makes them wait.
+    At most `max_requests` requests may wait, with at most `max_events` events together; twice as many for a request
+    with priority. A request with more events is admitted when nothing waits. `is_congested` returns whether requests
+    wait for each other, which is longer than the disk alone makes them wait.
 
     Examples
     --------
     >>> admission = AdmissionControl(max_requests=1)
-    >>> admission.enter(), admission.is_full(), admission.is_full(change=True)
+    >>> admission.enter(), admission.is_full(), admission.is_full(priority=True)
     (None, True, False)
     """
 
     def __init__(
         self,
         max_requests: int,
-        is_crowded: Callable[[], bool] = lambda: False,
+        is_congested: Callable[[], bool] = lambda: False,
         max_events: int = MAX_EVENTS_WAITING,
     ) -> None:
         self._max_requests, self._max_events = max_requests, max_events
         self._always = min(max_requests, ALWAYS_ADMITTED)
-        self._is_crowded = is_crowded
+        self._is_congested = is_congested
         self.requests = 0
         self.events = 0
 
-    def is_full(self, events: int = 1, change: bool = False) -> bool:
+    def is_full(self, events: int = 1, priority: bool = False) -> bool:
         """Whether a request that brings this many events must be refused."""
-        factor = 2 if change else 1
+        factor = 2 if priority else 1
         if self.requests >= factor * self._max_requests:
             return True
         if self.requests > 0 and self.events + events > factor * self._max_events:
             return True
-        return self.requests >= factor * self._always and self._is_crowded()
+        return self.requests >= factor * self._always and self._is_congested()
 
-    def enter(self, events: int = 1, change: bool = False) -> None:
+    def enter(self, events: int = 1, priority: bool = False) -> None:
         """Admit a request, or raise `OverloadedError`."""
-        if self.is_full(events, change):
+        if self.is_full(events, priority):
             raise OverloadedError
         self.requests += 1
         self.events += events
@@ -62,23 +59,3 @@ class AdmissionControl:
         """Note that a request was answered."""
         self.requests -= 1
         self.events -= events
-
-
-class RecentMinimum:
-    """The minimum of recent durations, which rises slowly: how long a commit takes when nothing delays it.
-
-    Examples
-    --------
-    >>> minimum = RecentMinimum()
-    >>> for seconds in (0.5, 0.1, 0.7):
-    ...     minimum.add(seconds)
-    >>> round(minimum.seconds, 3)
-    0.102
-    """
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def add(self, seconds: float) -> None:
-        """Take another duration into account."""
-        self.seconds = min(self.seconds * MINIMUM_GROWTH or seconds, seconds)

@@ -5,13 +5,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-__all__ = [
-    "MAX_ARMS", "MAX_DECISIONS", "MAX_REWARDS", "AddArm", "ArmState", "BanditList", "BanditState",
-    "BanditSummary", "ChangeArm", "Changed", "Create", "Decide", "Decision", "Decisions", "Deleted", "Event",
-    "Events", "Exported", "GivenReward", "Parameters", "Preview", "PreviewArm", "PreviewPolicy", "Problem", "Ready",
-    "Reward", "RewardResult", "RewardResults", "Rewarded", "Rewards", "SetPolicy",
-]  # fmt: skip
-
 MAX_ARMS = 100_000
 MAX_DECISIONS = 1_000
 MAX_REWARDS = 10_000

@@ -3,8 +3,6 @@
 import time
 from collections.abc import Callable
 
-__all__ = ["Clock"]
-
 
 class Clock:
     """Counts seconds from the latest time in the store; changes of the wall clock do not affect it.

@@ -28,8 +28,6 @@ from dynabandit.service.stores import Store, open_store
 from dynabandit.service.verify import verify as verify_store
 from dynabandit.validation import number
 
-__all__ = ["app"]
-
 DEFAULT_STORE = "sqlite:///dynabandit.db"
 SWITCH_SECONDS = 0.0005  # so that the writer's thread does not wait long for the interpreter's lock
 StoreOption = Annotated[str, typer.Option(help="sqlite:///file or postgresql://...")]

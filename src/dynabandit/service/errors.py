@@ -1,13 +1,8 @@
 """The errors of the service. None of them knows an HTTP status: `http/status_codes.py` maps each to its status."""
 
-__all__ = [
-    "ConflictError", "DomainError", "InvalidValueError", "LateRewardError", "NotFoundError", "OverloadedError",
-    "ReplayMismatchError", "StoreError", "StreamInterruptedError", "WriteConflictError",
-]  # fmt: skip
-
 
 class DomainError(Exception):
-    """A request that the service cannot carry out; it changed nothing."""
+    """A request that the service cannot carry out."""
 
 
 class NotFoundError(DomainError):
@@ -19,7 +14,7 @@ class ConflictError(DomainError):
 
 
 class LateRewardError(DomainError):
-    """The reward window of the decision has ended."""
+    """The reward window of the decision has ended; the decision is closed, if it was not yet."""
 
 
 class InvalidValueError(DomainError):

@@ -15,11 +15,6 @@ from dynabandit.service.domain.names import decision_id, public_id
 from dynabandit.service.errors import InvalidValueError, StreamInterruptedError
 from dynabandit.service.stores import Store
 
-__all__ = [
-    "MAX_DRAWS", "check_draws", "decision_lines", "decisions", "event_lines", "has_parquet", "page_of_events",
-    "parquet_pieces",
-]  # fmt: skip
-
 PIECE_ROWS = 1_000  # only one piece of the export is in memory
 PIECE_SECONDS = 0.5  # then another export has its turn
 MAX_DRAWS = 20_000_000  # per decision, times arms: the default for the largest bandit, which takes a second or two

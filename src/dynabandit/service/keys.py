@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from dynabandit.service.stores import KeyRow
 from dynabandit.validation import unknown
 
-__all__ = ["ROLES", "Keyring", "new_key"]
-
 # The permissions of each role; an endpoint needs one permission
 ROLES: dict[str, frozenset[str]] = {
     "decide": frozenset({"decide"}),

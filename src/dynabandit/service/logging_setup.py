@@ -7,8 +7,6 @@ from typing import Any
 
 import structlog
 
-__all__ = ["configure_logging", "log_change"]
-
 log = structlog.get_logger("dynabandit.service")
 
 
@@ -48,7 +46,5 @@ class _StructlogHandler(logging.Handler):
 
 def log_change(call: str, names: dict[str, str], key: str | None, body: dict[str, Any]) -> None:
     """Log who changed what, to explain later why traffic moved."""
-    change = {
-        name: len(value) if name == "arms" else value for name, value in body.items()
-    }  # a bandit may have many arms
+    change = {name: len(value) if name == "arms" else value for name, value in body.items()}  # arms may be many
     log.info("change", call=call, **names, key=key, change=change)

@@ -6,8 +6,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 
 from dynabandit.service.domain.events import DECISION, EventRow
 
-__all__ = ["Metrics"]
-
 MAX_ARMS_SHOWN = 100  # per bandit
 MAX_SERIES = 2_000  # arms of all bandits
 disable_created_metrics()  # type: ignore[no-untyped-call]  # the start of each series would double the lines

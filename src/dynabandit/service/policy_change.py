@@ -4,12 +4,9 @@ from dynabandit.policies import POLICIES
 from dynabandit.service import api_types
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.bandit_state import LoggedState
-from dynabandit.service.domain.preview import preview
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.domain.warm_start import compile_policy, warm_up
 from dynabandit.service.service import Service
-
-__all__ = ["compile_before_use", "preview_policy", "set_policy"]
 
 WARM_STARTS = 4  # attempts to warm up a policy beside the service; at the last one, requests wait for it
 
@@ -17,7 +14,7 @@ WARM_STARTS = 4  # attempts to warm up a policy beside the service; at the last 
 async def compile_before_use(service: Service, policy: str, parameters: api_types.Parameters) -> None:
     """Compile a policy in a thread: that takes seconds, during which other requests go on."""
     if policy in POLICIES.keys() - service.compiled:
-        await service.replay(lambda store: compile_policy(policy, parameters))
+        await service.run_long(lambda store: compile_policy(policy, parameters))
         service.compiled.add(policy)
 
 
@@ -34,27 +31,21 @@ async def _try_to_set_policy(
     service: Service, name: str, asked: api_types.SetPolicy, is_last: bool
 ) -> tuple[int, bool] | None:
     """Warm up the policy while decisions go on, then change to it; return None if arms came or went meanwhile."""
-    state = await _copy_state(service, name)
-    warm = await service.replay(lambda store: warm_up(store, state, asked))
+    state = await copy_state(service, name)
+    warm = await service.run_long(lambda store: warm_up(store, state, asked))
     if warm is None:
         return state.sequence, False
 
     def change(work: UnitOfWork) -> tuple[int, bool] | None:
-        if not is_last and not warm.fits(work.named(name)):
+        if not is_last and warm.bandit_for(work.named(name)) is None:
             return None
         return changes.set_policy(work, name, asked, warm)
 
-    changed: tuple[int, bool] | None = await service.writer.submit(change, name=name, alone=True, change=True)
+    changed: tuple[int, bool] | None = await service.writer.submit(change, name=name, alone=True, priority=True)
     return changed
 
 
-async def preview_policy(service: Service, name: str, asked: api_types.PreviewPolicy) -> api_types.Preview:
-    """Return what another policy would estimate and choose now."""
-    with service.previews.reserve():
-        state = await _copy_state(service, name)
-        return await service.previews.run(lambda store: preview(store, state, asked))
-
-
-async def _copy_state(service: Service, name: str) -> LoggedState:
-    state: LoggedState = await service.writer.submit(lambda work: work.named(name).copy(), name=name, change=True)
+async def copy_state(service: Service, name: str) -> LoggedState:
+    """Return a copy of the current state of a bandit."""
+    state: LoggedState = await service.writer.submit(lambda work: work.named(name).copy(), name=name, priority=True)
     return state

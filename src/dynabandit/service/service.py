@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.clock import Clock
@@ -14,11 +14,9 @@ from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import OverloadedError, StoreError, StreamInterruptedError
 from dynabandit.service.keys import Keyring
 from dynabandit.service.metrics import Metrics
-from dynabandit.service.stores import Store
+from dynabandit.service.stores import Statements, Store
 from dynabandit.service.thread_pool import BoundedThreadPool
 from dynabandit.service.writer import Writer
-
-__all__ = ["MAX_PREVIEWS", "READY_CACHED", "Service"]
 
 MAX_REPLAYS = 16  # running and waiting
 MAX_PREVIEWS = 4  # likewise; every key with the role `read` may ask for them
@@ -28,7 +26,7 @@ Result = TypeVar("Result")
 
 
 class Service:
-    """What HTTP handlers and pages use: `writer` for changes, `read` for the rest.
+    """What HTTP handlers and pages use: `writer` for the states of bandits and all changes, `read` for the log.
 
     `clock` measures the reward windows. The keys are read every `key_seconds`, if callers need them. For the other
     parameters see `Writer`.
@@ -51,7 +49,7 @@ class Service:
         self.keyring = Keyring()
         self.closing = threading.Event()  # set when the server is about to stop: endless streams then end
         self.compiled: set[str] = set()  # policies
-        self._store = store
+        self.store = store
         self._reader = store.reader()
         self._reading = threading.Lock()
         work = UnitOfWork(store, clock or Clock())
@@ -112,21 +110,12 @@ class Service:
 
         return await asyncio.to_thread(run)
 
-    def reader(self) -> Store:
-        """Return a store with its own connection, for a thread that follows the log."""
-        return self._store.reader()
-
-    async def write(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
+    async def write(self, statements: Statements) -> None:
         """Run statements that are no events in the writer's thread."""
         await self.writer.submit(lambda work: work.store.write(statements), alone=True)
 
-    def check_admission(self) -> None:
-        """Raise `OverloadedError` if a decision or a reward would be refused, before its body is read."""
-        if self.writer.admission.is_full():
-            raise OverloadedError
-
-    async def replay(self, function: Callable[[Store], Result]) -> Result:
-        """Run a function that may read a whole log."""
+    async def run_long(self, function: Callable[[Store], Result]) -> Result:
+        """Run a function that may read a whole log, or compile a policy."""
         with self.replays.reserve():
             return await self.replays.run(function)
 
@@ -139,7 +128,7 @@ class Service:
         if self._ready_until > self._timer() and self._ready_failures == failures:
             return
         try:
-            write = self.writer.submit(lambda work: work.store.save_time(work.clock.now()), alone=True, change=True)
+            write = self.writer.submit(lambda work: work.store.save_time(work.clock.now()), alone=True, priority=True)
             await asyncio.wait_for(write, READY_TIMEOUT)
         except (TimeoutError, OverloadedError):
             raise StoreError("the store did not answer in time") from None
@@ -150,21 +139,21 @@ class Service:
     ) -> AsyncIterator[bytes]:
         """Return the pieces that a generator makes on its own connection, each in a thread of the exports.
 
-        The generator is told whether its pieces are still wanted. A stream that may not continue ends with
+        The generator can ask whether its pieces are still wanted. A stream that may not continue ends with
         `StreamInterruptedError`, so that the response does not look complete.
         """
         gone = threading.Event()
 
         def run() -> Generator[bytes, None, None]:
-            with contextlib.closing(self._store.reader()) as store:
+            with contextlib.closing(self.store.reader()) as store:
                 yield from make(store, lambda: not (gone.is_set() or self.closing.is_set()))
 
         pieces = run()
-        work: Future[bytes | None] | None = None
+        making: Future[bytes | None] | None = None
         try:
             while not self.closing.is_set() and may_continue():
-                work = self._exports.submit(next, pieces, None)
-                piece = await asyncio.wrap_future(work)
+                making = self._exports.submit(next, pieces, None)
+                piece = await asyncio.wrap_future(making)
                 if piece is None:
                     return
                 if piece:
@@ -173,8 +162,8 @@ class Service:
         finally:
             gone.set()
             # The reader may have left in the middle of a statement: only the thread that runs it may close
-            if work is not None:
-                work.add_done_callback(lambda _: pieces.close())
+            if making is not None:
+                making.add_done_callback(lambda _: pieces.close())
 
 
 def _read(store: Store, query: Callable[[Store], Result]) -> Result:

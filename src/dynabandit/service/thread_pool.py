@@ -9,8 +9,6 @@ from typing import TypeVar
 from dynabandit.service.errors import OverloadedError
 from dynabandit.service.stores import Store
 
-__all__ = ["BoundedThreadPool"]
-
 Result = TypeVar("Result")
 
 

@@ -7,8 +7,6 @@ from dynabandit.service.domain.names import public_id
 from dynabandit.service.errors import ReplayMismatchError
 from dynabandit.service.stores import Store
 
-__all__ = ["Verification", "verify", "verify_bandit"]
-
 
 class Verification(NamedTuple):
     """The result of replaying one log; `problem` is None if everything agrees."""

@@ -11,18 +11,17 @@ from typing import Any
 
 import structlog
 
-from dynabandit.service.admission import MAX_WAITING, AdmissionControl, RecentMinimum
+from dynabandit.service.admission import MAX_WAITING, AdmissionControl
 from dynabandit.service.domain.events import POLICY, EventRow
 from dynabandit.service.domain.rewards import close_expired
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
 from dynabandit.service.errors import DomainError, ReplayMismatchError, StoreError, WriteConflictError
 from dynabandit.service.metrics import Metrics
 
-__all__ = ["Writer"]
-
 MAX_REQUESTS = 256  # per commit
-CROWDED_COMMITS = 3.0  # a request may wait for one commit, be in the next, and be unlucky
-CROWDED_SECONDS = 0.005  # a burst of requests is normal
+CONGESTED_COMMITS = 3.0  # a request may wait for one commit, be in the next, and be unlucky
+CONGESTED_SECONDS = 0.005  # a burst of requests is normal
+COMMIT_SECONDS_GROWTH = 1.02  # per commit, of the shortest recent one
 SAVE_TIME_SECONDS = 30.0
 ATTEMPTS = 3  # to commit a batch that conflicts with what other processes write
 
@@ -31,7 +30,7 @@ log = structlog.get_logger("dynabandit.service")
 
 @dataclasses.dataclass(eq=False, slots=True)
 class _Request:
-    """A function to run in the writer's thread, and the future that gets its result."""
+    """A function to run in the writer's thread, its result or error, and the future that gets one of them."""
 
     run: Callable[[UnitOfWork], Any]
     name: str | None = None
@@ -41,6 +40,8 @@ class _Request:
     started: float = 0.0
     future: asyncio.Future[Any] | None = None
     abandoned: bool = False
+    result: Any = None
+    error: Exception | None = None
 
 
 class Writer:
@@ -64,8 +65,8 @@ class Writer:
         self._store = work.store
         self._metrics = metrics
         self._timer = timer
-        self.admission = AdmissionControl(max_waiting, self._is_crowded)
-        self._shortest_commit = RecentMinimum()
+        self.admission = AdmissionControl(max_waiting, self._is_congested)
+        self._commit_seconds = 0.0  # the shortest recent commit: how long it takes when nothing delays it
         self._patience = patience
         self._maintenance_seconds = maintenance_seconds
         self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
@@ -97,26 +98,26 @@ class Writer:
         bandits: Iterable[int] = (),
         alone: bool = False,
         events: int = 1,
-        change: bool = False,
+        priority: bool = False,
     ) -> "asyncio.Future[Any]":
         """Run a function in the writer's thread; its result, or its error, is there after the commit.
 
         `name` or `bandits` (numbers) are the bandits that it uses, `events` is about how many events it adds. A
-        function that reads the log runs `alone`, in its own commit. A `change` is admitted when decisions and rewards
-        are refused. After a conflict with another process the function runs again.
+        function that reads the log runs `alone`, in its own commit. One with `priority` is admitted when decisions and
+        rewards are refused. After a conflict with another process the function runs again.
         """
         assert self._loop is not None
-        self.admission.enter(events, change)
+        self.admission.enter(events, priority)
         future = self._loop.create_future()
         request = _Request(run, name, bandits, alone, events, self._timer(), future)
         self._waiting[request] = None
         self._queue.put(request)
         return future
 
-    def _is_crowded(self) -> bool:
+    def _is_congested(self) -> bool:
         """Whether the oldest request has waited longer than a burst or the disk explain."""
         oldest = next(iter(self._waiting), None)
-        limit = max(CROWDED_SECONDS, CROWDED_COMMITS * self._shortest_commit.seconds)
+        limit = max(CONGESTED_SECONDS, CONGESTED_COMMITS * self._commit_seconds)
         return oldest is not None and self._timer() - oldest.started > limit
 
     def _check_timeouts(self) -> None:
@@ -128,25 +129,25 @@ class Writer:
                 break
             request.abandoned = True
             self.failures += 1
-            self._answer(request, StoreError("the store did not answer in time"), failed=True)
+            self._answer(request, None, StoreError("the store did not answer in time"))
         self._metrics.waiting.set(len(self._waiting))
         self._timeouts = self._loop.call_later(min(0.25, self._patience / 4), self._check_timeouts)
 
-    def _answer(self, request: _Request, result: Any, failed: bool) -> None:
+    def _answer(self, request: _Request, result: Any, error: Exception | None) -> None:
         if request in self._waiting:
             del self._waiting[request]
             self.admission.leave(request.events)
         future = request.future
         if future is None or future.done():
             return
-        if failed:
-            future.set_exception(result)
+        if error is not None:
+            future.set_exception(error)
         else:
             future.set_result(result)
 
-    def _answer_all(self, results: list[tuple[_Request, Any, bool]]) -> None:
-        for request, result, failed in results:
-            self._answer(request, result, failed)
+    def _answer_all(self, requests: list[_Request]) -> None:
+        for request in requests:
+            self._answer(request, request.result, request.error)
 
     async def stop(self) -> None:
         """Finish what waits, save snapshots, close the store."""
@@ -192,44 +193,50 @@ class Writer:
     def _commit_and_answer(self, requests: list[_Request]) -> None:
         if not requests:
             return
-        results = self._commit(requests)
+        self._commit(requests)
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the event loop has ended: nobody waits for the answers
-                self._loop.call_soon_threadsafe(self._answer_all, results)
+                self._loop.call_soon_threadsafe(self._answer_all, requests)
 
-    def _commit(self, requests: list[_Request]) -> list[tuple[_Request, Any, bool]]:
-        """Run requests and commit them together; return the result of each, or its error and True."""
-        for attempt in range(ATTEMPTS):
+    def _commit(self, requests: list[_Request]) -> None:
+        """Run requests and commit them together; then each has its result or its error."""
+        error: Exception = AssertionError("there is at least one attempt")
+        for _ in range(ATTEMPTS):
             try:
-                return self._try_to_commit(requests)
-            except WriteConflictError as error:
+                self._try_to_commit(requests)
+                return
+            except WriteConflictError as conflict:
                 self._discard()
-                if attempt == ATTEMPTS - 1:
-                    return [(request, StoreError(str(error)), True) for request in requests]
-            except StoreError as error:
+                error = StoreError(str(conflict))
+                continue
+            except StoreError as failure:
                 self._discard()
                 self._metrics.store_failures.inc()
                 self.failures += 1
-                log.error("store failed", problem=str(error), calls=len(requests))
-                return [(request, error, True) for request in requests]
-            except Exception as error:
+                log.error("store failed", problem=str(failure), calls=len(requests))
+                error = failure
+            except Exception as failure:
                 self._discard()
                 if len(requests) > 1:  # find the one that failed, and commit the others
-                    return [result for request in requests for result in self._commit([request])]
+                    for request in requests:
+                        self._commit([request])
+                    return
                 log.exception("call failed")
-                return [(requests[0], error, True)]
-        raise AssertionError("unreachable")
+                error = failure
+            break
+        for request in requests:
+            request.result, request.error = None, error
 
-    def _try_to_commit(self, requests: list[_Request]) -> list[tuple[_Request, Any, bool]]:
-        work, results = self._work, []
+    def _try_to_commit(self, requests: list[_Request]) -> None:
+        work = self._work
         self._prepare()
         if self._store.shared:
             self._lock_bandits(requests)
         for request in requests:
             try:
-                results.append((request, request.run(work), False))
+                request.result, request.error = request.run(work), None
             except (DomainError, ReplayMismatchError) as error:
-                results.append((request, error, True))
+                request.result, request.error = None, error
         events = work.events
         new_policy = {event.bandit for event in events if event.kind == POLICY}
         if self._store.shared:  # in the same transaction: other processes need not learn all rewards again
@@ -239,12 +246,12 @@ class Writer:
             started = time.perf_counter()
             self._store.commit(events, work.created, work.deleted, work.erased)
             seconds = time.perf_counter() - started
-            self._shortest_commit.add(seconds)
+            recent = self._commit_seconds * COMMIT_SECONDS_GROWTH
+            self._commit_seconds = min(recent, seconds) if recent else seconds
             self._metrics.count_commit(events, seconds)
         elif self._store.shared:
             self._store.commit(())
         self._after_commit(new_policy)
-        return results
 
     def _after_commit(self, new_policy: set[int]) -> None:
         """Count the events of the batch, forget deleted bandits and save snapshots that are due."""
@@ -314,7 +321,7 @@ class Writer:
             self._prepare()
             if now >= self._next_save:
                 self._next_save = now + SAVE_TIME_SECONDS
-                self._load_all = True
+                self._load_all = True  # other processes may have created bandits, or a failure dropped the states
                 self._store.save_time(self._work.clock.now())
             for number in self._find_expired():
                 self._close_expired(number)
@@ -344,8 +351,8 @@ class Writer:
     def _close_expired(self, number: int) -> None:
         """Close one page of decisions in its own commit; requests are served between two pages."""
         request = _Request(lambda work: close_expired(work, number), bandits=[number])
-        _, has_more, _ = self._commit([request])[0]
-        if has_more is True:
+        self._commit([request])
+        if request.result:  # there may be more
             self._next_maintenance = 0.0
 
     def _shutdown(self) -> None:

@@ -14,8 +14,6 @@ from dynabandit.simulation.request import Progress, Request
 from dynabandit.simulation.stepper import empty_record
 from dynabandit.validation import integer, unknown
 
-__all__ = ["check_horizon", "compare", "recorded_times", "simulate"]
-
 Policies = Policy | str | Iterable[Policy | str] | Mapping[str, Policy | str]
 
 KEPT = ("arms", "rewards")

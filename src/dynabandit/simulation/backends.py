@@ -8,10 +8,6 @@ from dynabandit.environments import Environment
 from dynabandit.policies import Policy
 from dynabandit.validation import unknown
 
-__all__ = [
-    "BackendError", "check_backend", "check_names", "cores", "gpu_missing", "in_single", "is_large", "takes_gpu",
-]  # fmt: skip
-
 BACKENDS = ("cpu", "cuda", "auto")
 PRECISIONS = ("double", "single", "mixed")
 LARGEST_ARMS = 2**31 - 1  # the lanes of a warp compare arms as 32-bit integers

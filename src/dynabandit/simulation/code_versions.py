@@ -19,8 +19,6 @@ from dynabandit.policies import Policy, PolicyFunctions
 from dynabandit.simulation.cpu import run_task
 from dynabandit.simulation.stepper import add_switches, make_play
 
-__all__ = ["code_version", "device_version", "path_version"]
-
 # What runs on a GPU besides the functions that `code_version` covers; comments in these files are ignored
 ON_DEVICE = (
     ("dynabandit.simulation.cuda", "kernels.py"),

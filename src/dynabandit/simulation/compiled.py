@@ -21,12 +21,6 @@ from dynabandit.policies.choose_arm import Workspace, is_pruned, make_choose, ma
 from dynabandit.simulation.request import initial_states
 from dynabandit.simulation.stepper import Block, Paths, add_switches, empty_record, make_learn, make_play
 
-__all__ = [
-    "LATEST_PLAY", "choose", "compile_policy", "count_choices", "count_switches", "is_compiled", "learn", "learn_many",
-    "play", "signed_seed",
-]  # fmt: skip
-
-
 LATEST_PLAY = -1  # as the step of a decision: the latest one that chose the arm
 
 

@@ -15,8 +15,6 @@ from dynabandit.simulation.compiled import count_switches, play
 from dynabandit.simulation.request import Request, initial_states
 from dynabandit.simulation.stepper import Block, Paths, Record, part_of
 
-__all__ = ["run", "run_task"]
-
 BLOCK_CELLS = 1 << 17  # means per block: 1 MB, so that every policy reads them from the cache
 MOST_REPLICATIONS = 16  # per task; more if they are short, fewer if a block would not hold one step of each
 CONSTANT_STEPS = 1024  # per block with constant means, which need one row only

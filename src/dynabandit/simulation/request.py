@@ -13,8 +13,6 @@ from dynabandit.policies import Policy
 from dynabandit.policies.base import new_state
 from dynabandit.simulation.stepper import Replications
 
-__all__ = ["Progress", "Request", "distinct_states", "initial_states"]
-
 Progress = Callable[[int, int], None]
 
 

@@ -10,8 +10,6 @@ from dynabandit.policies.base import new_state
 from dynabandit.policies.choose_arm import make_choose, new_workspace
 from dynabandit.simulation.stepper import make_learn, round_robin_arm
 
-__all__ = ["StepByStep"]
-
 
 class StepByStep:
     """A policy without compilation, whose plays and rewards the caller decides.

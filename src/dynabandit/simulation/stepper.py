@@ -14,11 +14,6 @@ from dynabandit.policies.argmax_tree import make_fill_tree, make_update_tree
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.choose_arm import Workspace, make_choose, make_score_row
 
-__all__ = [
-    "Block", "Paths", "Record", "Replications", "add_switches", "empty_record", "least_played_arm",
-    "make_learn", "make_play", "make_play_replication", "part_of", "round_robin_arm",
-]  # fmt: skip
-
 
 class Replications(NamedTuple):
     """What a policy carries from one block to the next; replications are the first axis of every array."""

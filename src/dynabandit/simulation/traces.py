@@ -15,8 +15,6 @@ from dynabandit.simulation.api import recorded_times
 from dynabandit.simulation.stepper import make_learn
 from dynabandit.validation import integer
 
-__all__ = ["Trace", "trace"]
-
 FIELDS = len(Belief._fields)
 
 

@@ -12,11 +12,6 @@ import numpy as np
 from dynabandit.extras import import_extra
 from dynabandit.stats.intervals import LEVEL, Estimate, paired as pair
 
-__all__ = [
-    "bootstrap", "largest_mean", "rank_correlation", "ratio", "relative_sensitivity", "sensitivity", "smallest_mean",
-    "spread_ratio",
-]  # fmt: skip
-
 RESAMPLES = 999  # another seed moves an end by some 2 % of the width of the interval
 BATCH_CELLS = 1 << 20  # of a resampled block, to stay under 10 MB
 SEED = 20_180_101  # fixed, so that the same data always get the same verdict

@@ -8,8 +8,6 @@ import numpy as np
 from dynabandit.core.bernoulli_kl import kl
 from dynabandit.core.compilation import kernel
 
-__all__ = ["FALSE_ALARM", "Change", "ChangeDetector", "has_change", "likelihood_ratio"]
-
 BLOCK = 16  # rewards per block of the newest kind
 SAME_SIZE = 4  # blocks of one size at most; beyond that the two oldest are merged
 FALSE_ALARM = 0.01  # probability that a change is reported for an arm that never changes

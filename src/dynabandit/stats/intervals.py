@@ -7,11 +7,6 @@ import numpy as np
 
 from dynabandit.extras import import_extra
 
-__all__ = [
-    "LEVEL", "Z", "Estimate", "agresti_coull", "binomial_total", "clopper_pearson", "difference", "mean", "normal",
-    "paired", "student_band", "t_quantile", "wilson",
-]  # fmt: skip
-
 LEVEL = 0.95
 Z = 1.959963984540054  # normal quantile of (1 + LEVEL) / 2
 

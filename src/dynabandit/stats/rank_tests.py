@@ -5,8 +5,6 @@ import math
 from dynabandit.extras import import_extra
 from dynabandit.stats.intervals import LEVEL
 
-__all__ = ["critical_difference"]
-
 
 def critical_difference(policies: int, environments: int) -> float:
     """Return by how much two mean ranks must differ to be significantly different (Nemenyi's test).

@@ -6,8 +6,6 @@ import numpy as np
 
 from dynabandit.stats.intervals import Estimate, normal, wilson
 
-__all__ = ["RatioEstimator"]
-
 
 class RatioEstimator:
     """Estimates sum(numerators) / sum(denominators); with denominators of 1 it is a mean.

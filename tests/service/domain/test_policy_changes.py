@@ -30,7 +30,7 @@ def beliefs(arms: Iterable[ArmState | PreviewArm]) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize(("policy", "parameters"), [("aff-ots", {}), ("sw-ucb", {"window": 20})])
-def test_a_preview_shows_what_the_swap_then_gives_and_changes_nothing(
+def test_a_preview_shows_what_the_policy_change_then_gives_and_changes_nothing(
     client: Client, policy: str, parameters: dict[str, Any]
 ) -> None:
     client.create("b", ARMS, policy="eps-greedy", parameters={"epsilon": 0.5}, seed=2)
@@ -74,7 +74,7 @@ def test_a_preview_of_what_is_not_there_or_not_valid_is_refused(client: Client) 
 
 
 @pytest.mark.parametrize("policy", ["aff-ots", "d-ucb"])
-def test_many_rewards_at_once_are_bit_for_bit_the_same_rewards_one_by_one(policy: str) -> None:
+def test_learning_many_rewards_at_once_is_learning_them_one_by_one(policy: str) -> None:
     parameters = {"discount": 0.99} if policy == "d-ucb" else {}
     one, many = (db.Bandit(policy, ARMS, seed=1, **parameters) for _ in range(2))
     rewards = [(step % 3, float(step % 7 < 3)) for step in range(5000)]
@@ -119,7 +119,7 @@ def held(sqlite_url: str) -> Iterator[Held]:
     assert_replay_agrees(sqlite_url)
 
 
-def swap_in_the_background(store: HeldReplayStore, url: str, policy: str) -> "Future[int]":
+def change_policy_in_the_background(store: HeldReplayStore, url: str, policy: str) -> "Future[int]":
     """Ask for a swap, and return when the replay of the rewards has begun and stands still."""
 
     def swap() -> int:
@@ -131,9 +131,9 @@ def swap_in_the_background(store: HeldReplayStore, url: str, policy: str) -> "Fu
     return answer
 
 
-def test_a_swap_keeps_no_decision_waiting_while_it_replays(held: Held) -> None:
+def test_a_policy_change_delays_no_decision_while_it_replays(held: Held) -> None:
     store, server, client = held
-    swap = swap_in_the_background(store, server.url, "ts")
+    swap = change_policy_in_the_background(store, server.url, "ts")
     assert client.decide("other").step == 1
     learn(client, "b", 50)
     assert client.state("b").policy == "aff-ots", "it has not swapped yet"
@@ -147,7 +147,7 @@ def test_a_swap_keeps_no_decision_waiting_while_it_replays(held: Held) -> None:
     assert sum(arm.effective_size for arm in after.arms) == 650, "it knows what came during the replay, too"
 
 
-def test_previews_however_many_keep_no_swap_and_no_new_bandit_waiting(held: Held) -> None:
+def test_previews_delay_neither_a_policy_change_nor_a_new_bandit(held: Held) -> None:
     store, server, client = held
 
     def ask() -> int:
@@ -178,7 +178,7 @@ def test_a_preview_of_many_arms_takes_fewer_draws(client: Client) -> None:
 
 def test_an_arm_that_comes_during_the_replay_makes_it_start_again(held: Held) -> None:
     store, server, client = held
-    swap = swap_in_the_background(store, server.url, "ucb")
+    swap = change_policy_in_the_background(store, server.url, "ucb")
     client.add_arm("b", "new")
     client.change_arm("b", "red", paused=True)
     store.go_on.release(10)
@@ -190,10 +190,10 @@ def test_an_arm_that_comes_during_the_replay_makes_it_start_again(held: Held) ->
     learn(client, "b", 20)
 
 
-def test_a_swap_ends_however_often_arms_come_and_go(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_policy_change_ends_however_often_arms_are_added(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
     store, server, client = held
     monkeypatch.setattr("dynabandit.service.policy_change.WARM_STARTS", 2)
-    swap = swap_in_the_background(store, server.url, "ucb")
+    swap = change_policy_in_the_background(store, server.url, "ucb")
     for number in range(2):
         client.add_arm("b", f"new {number}")
         store.go_on.release()
@@ -203,19 +203,19 @@ def test_a_swap_ends_however_often_arms_come_and_go(held: Held, monkeypatch: pyt
     assert client.state("b").policy == "ucb"
 
 
-def test_a_swap_of_a_bandit_that_is_deleted_meanwhile_is_404(held: Held) -> None:
+def test_a_policy_change_of_a_bandit_that_is_deleted_meanwhile_is_404(held: Held) -> None:
     store, server, client = held
-    swap = swap_in_the_background(store, server.url, "ucb")
+    swap = change_policy_in_the_background(store, server.url, "ucb")
     client.delete("b")
     store.go_on.release(10)
     with pytest.raises(ServiceError, match="404"):
         swap.result(60)
 
 
-def test_two_swaps_at_once_both_hold_in_the_order_of_the_log(held: Held) -> None:
+def test_two_concurrent_policy_changes_take_effect_in_the_order_of_the_log(held: Held) -> None:
     store, server, client = held
-    first = swap_in_the_background(store, server.url, "ucb")
-    second = swap_in_the_background(store, server.url, "ts")
+    first = change_policy_in_the_background(store, server.url, "ucb")
+    second = change_policy_in_the_background(store, server.url, "ts")
     store.go_on.release(20)
     order = sorted((one.result(60), policy) for one, policy in ((first, "ucb"), (second, "ts")))
     assert client.state("b").policy == order[-1][1]
@@ -224,7 +224,7 @@ def test_two_swaps_at_once_both_hold_in_the_order_of_the_log(held: Held) -> None
     ]
 
 
-def test_a_restart_after_a_swap_learns_no_reward_again(held: Held, sqlite_url: str) -> None:
+def test_a_restart_after_a_policy_change_learns_no_reward_again(held: Held, sqlite_url: str) -> None:
     store, server, client = held
     store.go_on.release(10)
     client.set_policy("b", "ts")
@@ -236,7 +236,7 @@ def test_a_restart_after_a_swap_learns_no_reward_again(held: Held, sqlite_url: s
         assert client.state("b").state_hash == expected
 
 
-def test_another_replica_takes_in_a_swap_without_learning_every_reward_again(postgres_url: str) -> None:
+def test_another_replica_applies_a_policy_change_without_learning_every_reward_again(postgres_url: str) -> None:
     stores = [open_store(postgres_url) for _ in range(2)]
     with running(stores[0]) as one, running(stores[1]) as other:
         with talking(one.url) as (client, _), talking(other.url) as (second, _):
@@ -253,7 +253,7 @@ def test_another_replica_takes_in_a_swap_without_learning_every_reward_again(pos
     assert_replay_agrees(postgres_url)
 
 
-def test_a_swapped_policy_has_learnt_from_all_rewards_so_far(client: Client) -> None:
+def test_a_new_policy_has_learned_all_rewards_so_far(client: Client) -> None:
     import dynabandit as db
 
     client.create("b", ARMS, policy="ucb", seed=9)

@@ -55,7 +55,7 @@ def targets(decision: str) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
-def test_malformed_bodies_get_4xx_and_leave_the_state_hash_alone(quiet: tuple[Client, httpx.Client, str]) -> None:
+def test_malformed_bodies_get_4xx_and_do_not_change_the_state(quiet: tuple[Client, httpx.Client, str]) -> None:
     client, http, decision = quiet
     before = client.state("b").state_hash
     good = {("POST", "/v1/bandits/b/decisions", b"{}"), ("PATCH", "/v1/bandits/b/arms/red", b"{}")}
@@ -86,7 +86,7 @@ def test_a_policy_and_its_parameters_are_bounded_before_anything_is_done_with_th
         assert server.service.compiled == {"ucb"}
 
 
-def test_no_bandit_and_no_arm_has_a_name_that_browsers_take_out_of_an_address(
+def test_names_that_browsers_remove_from_an_address_are_refused(
     quiet: tuple[Client, httpx.Client, str],
 ) -> None:
     client, http, _ = quiet
@@ -103,7 +103,7 @@ def test_no_bandit_and_no_arm_has_a_name_that_browsers_take_out_of_an_address(
     assert client.state("b").state_hash == before
 
 
-def test_a_wrong_method_is_told_the_right_ones_and_no_answer_leaves_its_type_to_guessing(
+def test_a_wrong_method_gets_the_allowed_ones_and_every_response_is_nosniff(
     quiet: tuple[Client, httpx.Client, str],
 ) -> None:
     _, http, _ = quiet
@@ -123,7 +123,7 @@ def test_a_wrong_method_is_told_the_right_ones_and_no_answer_leaves_its_type_to_
     assert http.post("/v1/rewards", content=b"{", headers=JSON).headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_calls_that_are_refused_for_what_they_mean_leave_the_state_hash_alone(server: Running) -> None:
+def test_requests_that_conflict_with_the_state_do_not_change_it(server: Running) -> None:
     with talking(server.url) as (client, http):
         client.create("b", ["red", "green"], seed=1)
         client.change_arm("b", "red", min_share=0.6)
@@ -153,7 +153,7 @@ def test_calls_that_are_refused_for_what_they_mean_leave_the_state_hash_alone(se
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.binary(max_size=60) | st.recursive(st.none() | st.floats() | st.text(), st.lists).map(json.dumps))
 @example(body='{"reward": 1e400}')
-def test_random_bodies_are_never_a_fault_of_the_service(quiet: tuple[Client, httpx.Client, str], body: Any) -> None:
+def test_random_bodies_never_give_500(quiet: tuple[Client, httpx.Client, str], body: Any) -> None:
     client, http, decision = quiet
     content = body if isinstance(body, bytes) else body.encode()
     before = client.state("b").state_hash
@@ -190,7 +190,7 @@ NAMES = [
 ]  # fmt: skip
 
 
-def test_any_name_is_data_everywhere(server: Running) -> None:
+def test_any_text_is_a_valid_name_in_every_request(server: Running) -> None:
     with talking(server.url) as (client, http):
         for name in NAMES:
             check_name(client, name)

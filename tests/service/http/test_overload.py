@@ -33,7 +33,7 @@ Held = tuple[HeldStore, Running, httpx.Client]
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 
 
-def test_refusals_are_spread_over_time_and_held_back_for_a_bounded_time() -> None:
+def test_refusals_are_spread_over_time_and_delayed_for_a_limited_time() -> None:
     now = [0.0]
     pacer = RefusalPacer(per_second=100, max_delay=0.5, timer=lambda: now[0])
     waits = [pacer.delay() for _ in range(60)]
@@ -65,12 +65,12 @@ def fill(store: HeldStore, server: Running, pool: ThreadPoolExecutor) -> list[Fu
     store.hold()
     waiting = [pool.submit(decide, server.url) for _ in range(8)]
     assert store.begun.wait(60)
-    room = server.service.writer.admission
-    wait_for(lambda: room.requests == 8)
+    admission = server.service.writer.admission
+    wait_for(lambda: admission.requests == 8)
     return waiting
 
 
-def test_when_it_is_full_callers_are_told_before_their_body_is_read(held: Held) -> None:
+def test_a_request_is_refused_before_its_body_is_read(held: Held) -> None:
     store, server, _ = held
     with ThreadPoolExecutor(8) as pool:
         waiting = fill(store, server, pool)
@@ -87,7 +87,7 @@ def test_when_it_is_full_callers_are_told_before_their_body_is_read(held: Held) 
         assert [one.result(60).status_code for one in waiting] == [200] * 8
 
 
-def test_in_a_storm_health_and_changes_get_through_and_nothing_is_acknowledged_falsely(held: Held) -> None:
+def test_under_overload_health_and_changes_are_served_and_nothing_is_acknowledged_falsely(held: Held) -> None:
     store, server, http = held
     with ThreadPoolExecutor(16) as pool:
         waiting = fill(store, server, pool)
@@ -106,7 +106,7 @@ def test_in_a_storm_health_and_changes_get_through_and_nothing_is_acknowledged_f
     assert http.get("/v1/bandits/b").json()["step"] == 8
 
 
-def test_a_large_call_waits_for_room_like_the_many_calls_that_it_replaces(held: Held) -> None:
+def test_a_large_request_is_refused_like_the_many_that_it_replaces(held: Held) -> None:
     store, server, http = held
     many = api_types.MAX_REWARDS
     body = {"rewards": [{"decision": "x", "reward": 1}] * many}
@@ -115,15 +115,15 @@ def test_a_large_call_waits_for_room_like_the_many_calls_that_it_replaces(held: 
         first = pool.submit(decide, server.url)
         assert store.begun.wait(60)
         accepted = [pool.submit(http.post, "/v1/rewards", json=body) for _ in range(MAX_EVENTS_WAITING // many)]
-        room = server.service.writer.admission
-        wait_for(lambda: room.is_full(many))
+        admission = server.service.writer.admission
+        wait_for(lambda: admission.is_full(many))
         assert http.post("/v1/rewards", json=body).status_code == 429
         store.open.set()
         assert first.result(60).status_code == 200
         assert {one.result(60).status_code for one in accepted} <= {200, 429}
 
 
-def test_connections_beyond_the_most_get_503_and_a_place_that_gets_free_is_taken(sqlite_url: str) -> None:
+def test_connections_beyond_the_limit_get_503_until_one_is_closed(sqlite_url: str) -> None:
     with running(open_store(sqlite_url), max_connections=3) as server:
         guests = [connect(server.url, b"GET /healthz HTTP/1.1\r\n") for _ in range(3)]  # more is to come
         connections: set[Any] = server.server.server_state.connections
@@ -140,7 +140,7 @@ def test_connections_beyond_the_most_get_503_and_a_place_that_gets_free_is_taken
             guest.close()
 
 
-def test_a_connection_that_stands_idle_makes_room_for_another(sqlite_url: str) -> None:
+def test_a_new_connection_replaces_an_idle_one(sqlite_url: str) -> None:
     with running(open_store(sqlite_url), max_connections=3) as server, contextlib.ExitStack() as stack:
         guests = [stack.enter_context(httpx.Client(base_url=server.url, verify=False)) for _ in range(6)]
         assert [guest.get("/healthz").status_code for guest in guests] == [200] * 6
@@ -171,7 +171,7 @@ SLOW = [
 
 
 @pytest.mark.parametrize(("sent", "code"), SLOW)
-def test_a_request_that_does_not_arrive_is_hung_up_on(
+def test_the_connection_of_a_request_that_does_not_arrive_is_closed(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch, sent: bytes, code: bytes
 ) -> None:
     monkeypatch.setattr("dynabandit.service.http.server.REQUEST_SECONDS", 0.1)
@@ -196,7 +196,7 @@ def test_a_request_that_has_arrived_may_take_as_long_as_it_takes(
         assert answer.result(60).status_code == 200
 
 
-def test_a_head_without_an_end_is_hung_up_on(sqlite_url: str) -> None:
+def test_the_connection_of_a_head_without_an_end_is_closed(sqlite_url: str) -> None:
     with running(open_store(sqlite_url)) as server:
         wire = connect(server.url, b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n")
         sent = 0
@@ -208,7 +208,7 @@ def test_a_head_without_an_end_is_hung_up_on(sqlite_url: str) -> None:
         assert sent < 64 << 20
 
 
-def test_ten_times_the_load_is_turned_away_with_bounded_memory_and_nothing_lost(sqlite_url: str) -> None:
+def test_ten_times_the_load_takes_bounded_memory_and_loses_nothing(sqlite_url: str) -> None:
     callers, rounds = (160, 40) if LONG else (64, 3)
     with process(sqlite_url, "--most-waiting", "6") as server, talking(server.url) as (client, http):
         client.create("b", ARMS)

@@ -126,7 +126,7 @@ def test_replicas_see_each_others_decisions_rewards_and_changes_at_once(postgres
 
 
 @pytest.mark.parametrize("erase", [False, True])
-def test_what_one_replica_deletes_no_other_goes_on_with(postgres_url: str, erase: bool) -> None:
+def test_a_bandit_that_one_replica_deletes_is_gone_on_all(postgres_url: str, erase: bool) -> None:
     with running(open_store(postgres_url)) as one, running(open_store(postgres_url)) as two:
         with talking(one.url) as (first, _), talking(two.url) as (second, http):
             for again in range(2):  # by the name, and by the id of a decision

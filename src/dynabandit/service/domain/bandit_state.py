@@ -10,8 +10,6 @@ from dynabandit.bandit import Bandit
 from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, DELETE, KINDS, POLICY, REWARD, EventRow
 from dynabandit.service.errors import ReplayMismatchError
 
-__all__ = ["DAMAGE", "MAX_OPEN", "LoggedState", "RewardsBefore", "Settings", "apply_to_bandit", "change_arm"]
-
 # What reading a damaged event or snapshot may raise; none of them is an error of the store
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 MAX_OPEN = 20_000  # decisions without a reward that are kept in memory; older ones are read from the store
@@ -32,7 +30,7 @@ class Settings(NamedTuple):
 def apply_to_bandit(bandit: Bandit | None, event: EventRow, rewards_before: RewardsBefore) -> Bandit:
     """Return the library's bandit after an event other than a decision, changed in place where that is possible.
 
-    Live traffic, replays and the history behind the pages all use this one function.
+    New events, except policy changes, use this function, and so do replays and the history behind the pages.
     """
     if event.kind in (REWARD, CLOSE):
         assert bandit is not None
@@ -68,9 +66,8 @@ def change_arm(bandit: Bandit, body: dict[str, Any]) -> None:
 class LoggedState:
     """The state of a bandit after event `sequence` of its log.
 
-    New events and replayed ones change it in the same way, in `_apply`. What it holds besides the `Bandit` is
-    bounded: `open` has the latest decisions without a reward, and every decision up to step `settled_to` has its
-    reward or was closed.
+    What it holds besides the `Bandit` is bounded: `open` has the latest decisions without a reward, and every decision
+    up to step `settled_to` has its reward or was closed.
     """
 
     def __init__(self, number: int, rewards_before: RewardsBefore) -> None:
@@ -98,14 +95,14 @@ class LoggedState:
         column = self.bandit.choose_column()
         step = self.bandit.step
         event = EventRow(self.number, self.sequence + 1, DECISION, step, None, column, None, now, wall, key, body)
-        self._apply(event, is_new=True)
+        self._advance(event)
         return event
 
     def change_policy(self, now: float, wall: float, body: str, bandit: Bandit) -> EventRow:
         """Continue with a bandit whose new policy has learned all rewards so far, and return the event."""
         event = EventRow(self.number, self.sequence + 1, POLICY, None, None, None, None, now, wall, None, body)
         self._bandit = bandit
-        self._apply(event, is_new=True)
+        self._advance(event)
         return event
 
     def append(
@@ -133,20 +130,17 @@ class LoggedState:
         except DAMAGE as error:
             raise self._mismatch(event, f"it cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
 
-    def _apply(self, event: EventRow, is_new: bool = False) -> None:
-        """Change the state by an event; the bandit has already made a decision or policy change that is new."""
+    def _apply(self, event: EventRow) -> None:
         kind = event.kind
         if event.sequence != self.sequence + 1:
             raise self._mismatch(event, f"sequence {self.sequence + 1} is missing")
         if (self._bandit is None) != (kind == CREATE) or self.deleted:
             raise self._mismatch(event, f"no {kind!r} can come here")
         if kind == DECISION:
-            if not is_new:
-                self._choose_again(event)
-            self._note_open(event.step or 0, event.arm or 0, event.time)
-        elif not is_new:
+            self._choose_again(event)
+        else:
             if kind in (REWARD, CLOSE):
-                self._check_settlement(event)
+                self._settle(event)
             elif kind not in KINDS["change"]:
                 raise self._mismatch(event, f"unknown kind {kind!r}")
             self._bandit = apply_to_bandit(self._bandit, event, self._rewards_before)
@@ -154,6 +148,14 @@ class LoggedState:
                 body = json.loads(event.body or "{}")
                 self.settings = Settings(body["name"], body["reward_window"], body["default_reward"])
             self.deleted = kind == DELETE
+        self._advance(event)
+
+    def _advance(self, event: EventRow) -> None:
+        """Note an event that the bandit has seen."""
+        if event.kind == DECISION:
+            if len(self.open) >= MAX_OPEN:
+                del self.open[next(iter(self.open))]
+            self.open[event.step or 0] = (event.arm or 0, event.time)
         self.sequence = event.sequence
         self.time = max(self.time, event.time)
 
@@ -171,12 +173,8 @@ class LoggedState:
             there = names[logged] if 0 <= logged < len(names) else f"number {logged}"
             raise self._mismatch(event, f"the log chose arm {there!r}, the replay {names[column]!r}")
 
-    def _note_open(self, step: int, column: int, time: float) -> None:
-        if len(self.open) >= MAX_OPEN:
-            del self.open[next(iter(self.open))]
-        self.open[step] = (column, time)
-
-    def _check_settlement(self, event: EventRow) -> None:
+    def _settle(self, event: EventRow) -> None:
+        """Check the decision that a reward or close belongs to, which is then no longer open."""
         if event.settles is None or event.arm is None or not 1 <= event.settles <= self.bandit.step:
             raise self._mismatch(event, f"it settles step {event.settles}, which was not decided")
         if not 0 <= event.arm < len(self.bandit.names):  # compiled code does not check its indices

@@ -15,8 +15,6 @@ from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.domain.warm_start import WarmStart, check_size
 from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError
 
-__all__ = ["add_arm", "change_arm", "create", "delete", "set_policy"]
-
 
 def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[LoggedState, bool]:
     """Return a bandit and whether it was created now: the same body again gives the one that exists."""
@@ -89,13 +87,15 @@ def set_policy(
     Rewards that `warm` has learned already need not be learned here, where all other requests wait.
     """
     state = work.named(name)
-    if warm is None or not warm.fits(state):
+    if warm is None or warm.bandit_for(state) is None:
         warm = WarmStart(state, asked)
     if warm.bandit.policy == state.bandit.policy:
         return state.sequence, False
     warm.learn(work.store, state.sequence)
+    bandit = warm.bandit_for(state)
+    assert bandit is not None, "it was made for this state"
     body = json.dumps({"policy": asked.policy, "parameters": asked.parameters})
-    work.events.append(state.change_policy(work.now(state), work.clock.wall(), body, warm.bandit_of(state)))
+    work.events.append(state.change_policy(work.now(state), work.clock.wall(), body, bandit))
     return state.sequence, True
 
 

@@ -7,8 +7,6 @@ from dynabandit.service.domain.names import decision_id, public_id
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError
 
-__all__ = ["MAX_DRAWS", "decide"]
-
 MAX_DRAWS = 10_000_000  # per request: arms times decisions, which take about a second
 
 

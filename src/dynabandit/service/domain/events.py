@@ -8,11 +8,6 @@ import msgspec
 from dynabandit.service.api_types import Event
 from dynabandit.service.domain.names import decision_id, public_id
 
-__all__ = [
-    "ARM", "CLOSE", "COLUMNS", "CREATE", "DECISION", "DELETE", "KINDS", "POLICY", "REWARD", "EventRow",
-    "LoggedDecision", "api_event",
-]  # fmt: skip
-
 CREATE = "create"
 DECISION = "decision"
 REWARD = "reward"
@@ -48,7 +43,7 @@ COLUMNS = EventRow._fields
 
 
 class LoggedDecision(NamedTuple):
-    """A decision in the log; `kind` is None while it has no reward and its window is open."""
+    """A decision in the log; `kind` is None until it is rewarded or closed."""
 
     arm: int
     time: float

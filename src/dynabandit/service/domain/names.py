@@ -3,11 +3,6 @@
 import re
 import unicodedata
 
-__all__ = [
-    "ID_BITS", "MAX_NAME", "clean_name", "decision_id", "from_bytes", "is_whole", "legible", "public_id",
-    "read_decision_id", "read_public_id", "to_bytes",
-]  # fmt: skip
-
 MAX_NAME = 200
 ID_BITS = 60  # of a bandit's random number: twelve letters of five bits
 LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"

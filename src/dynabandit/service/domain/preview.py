@@ -8,8 +8,6 @@ from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.stores import Store
 from dynabandit.simulation import compiled
 
-__all__ = ["preview"]
-
 
 def preview(store: Store, state: LoggedState, asked: api_types.PreviewPolicy) -> api_types.Preview:
     """Return what another policy would estimate and choose after all rewards up to `state.sequence`.

@@ -6,8 +6,6 @@ from dynabandit.service.domain.names import decision_id, public_id
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, LateRewardError, NotFoundError
 
-__all__ = ["close_expired", "reward"]
-
 EXPIRY_PAGE = 500  # decisions whose window is checked in one transaction
 
 
@@ -51,7 +49,7 @@ def _find_decision(work: UnitOfWork, state: LoggedState, step: int) -> LoggedDec
         return None
     settled = work.settled.get((state.number, step))
     if settled is not None:
-        return LoggedDecision(-1, 0.0, *settled)
+        return LoggedDecision(-1, 0.0, *settled)  # arm and time matter only before it is settled
     return work.store.decision(state.number, step)
 
 

@@ -10,8 +10,6 @@ from dynabandit.service.domain.events import POLICY, EventRow
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, WriteConflictError
 from dynabandit.service.stores import Snapshot, Store
 
-__all__ = ["SNAPSHOT_EVERY", "UnitOfWork"]
-
 SNAPSHOT_EVERY = 10_000  # events
 
 

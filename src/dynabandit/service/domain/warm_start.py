@@ -15,8 +15,6 @@ from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.stores import Store
 from dynabandit.simulation import compiled
 
-__all__ = ["MAX_MEMORY", "WarmStart", "check_size", "compile_policy", "log_compilation", "warm_up"]
-
 MAX_MEMORY = 1_000_000  # numbers that a policy may keep besides its arms, or per arm
 ROUNDS = 8
 FEW_EVENTS = 500
@@ -37,19 +35,11 @@ class WarmStart:
         except (TypeError, ValueError) as error:
             raise InvalidValueError(str(error)) from None
 
-    def fits(self, state: LoggedState) -> bool:
-        """Whether a state can continue with what was learned: it is the same bandit, with the same arms."""
-        return (
-            self.number == state.number
-            and self.sequence <= state.sequence
-            and state.bandit.adopting(self.bandit) is not None
-        )
-
-    def bandit_of(self, state: LoggedState) -> Bandit:
-        """Return the bandit with which a state that fits continues."""
-        bandit = state.bandit.adopting(self.bandit)
-        assert bandit is not None, "it must fit"
-        return bandit
+    def bandit_for(self, state: LoggedState) -> Bandit | None:
+        """Return the bandit with which a state continues; None if the state is another bandit's or has other arms."""
+        if self.number != state.number or self.sequence > state.sequence:
+            return None
+        return state.bandit.adopting(self.bandit)
 
     def learn(self, store: Store, upto: int) -> None:
         """Learn the rewards that are new since the last call, up to an event."""

@@ -12,19 +12,14 @@ from dynabandit.service import api_types, export, policy_change
 from dynabandit.service.domain import changes, decisions, rewards
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import is_whole, legible, public_id, read_decision_id, read_public_id
+from dynabandit.service.domain.preview import preview
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import DomainError, InvalidValueError, NotFoundError
 from dynabandit.service.http.requests import checked_name, idempotency_key, may_still_read, new_name, path_name
 from dynabandit.service.http.responses import bandit_view
-from dynabandit.service.http.status_codes import ApiError, status_of
+from dynabandit.service.http.status_codes import STATUSES, ApiError
 from dynabandit.service.service import Service
 from dynabandit.service.stores import BanditRow, Store
-
-__all__ = [
-    "NDJSON", "PARQUET", "Result", "add_arm", "add_reward", "add_rewards", "change_arm", "create", "decide", "delete",
-    "get_bandit", "get_events", "get_export", "healthz", "list_bandits", "metrics", "preview_policy", "readyz",
-    "set_policy",
-]  # fmt: skip
 
 NDJSON = "application/x-ndjson"
 PARQUET = "application/vnd.apache.parquet"
@@ -78,7 +73,7 @@ def _add_one(work: UnitOfWork, found: tuple[int, int] | None, given: api_types.G
             raise NotFoundError(f"there is no decision {given.decision!r}")
         rewards.reward(work, *found, given.reward)
     except DomainError as error:
-        return api_types.RewardResult(given.decision, status_of(error), str(error))
+        return api_types.RewardResult(given.decision, STATUSES[type(error)], str(error))
     return api_types.RewardResult(given.decision, 200)
 
 
@@ -95,7 +90,7 @@ async def create(service: Service, request: Request, body: api_types.Create) -> 
         state, created = changes.create(work, name, body)
         return bandit_view(state), created
 
-    view, created = await service.writer.submit(run, name=name, alone=True, change=True)
+    view, created = await service.writer.submit(run, name=name, alone=True, priority=True)
     return Result(await _encode(view, len(body.arms)), 201 if created else 200, changed=created)
 
 
@@ -145,7 +140,7 @@ async def delete(service: Service, request: Request, query: QueryValues) -> Resu
         name=name,
         bandits=() if asked is None else (asked,),
         alone=True,
-        change=True,
+        priority=True,
     )
     return Result(api_types.Deleted(name, public_id(number), log_kept=not erase), changed=changed)
 
@@ -156,14 +151,16 @@ async def delete(service: Service, request: Request, query: QueryValues) -> Resu
 async def add_arm(service: Service, request: Request, body: api_types.AddArm) -> Result:
     """POST /v1/bandits/{name}/arms."""
     name, arm = path_name(request, "name"), new_name(body.arm, "an arm's name")
-    return _changed(await service.writer.submit(lambda work: changes.add_arm(work, name, arm), name=name, change=True))
+    return _changed(
+        await service.writer.submit(lambda work: changes.add_arm(work, name, arm), name=name, priority=True)
+    )
 
 
 async def change_arm(service: Service, request: Request, body: api_types.ChangeArm) -> Result:
     """PATCH /v1/bandits/{name}/arms/{arm}."""
     name, arm = path_name(request, "name"), path_name(request, "arm")
     return _changed(
-        await service.writer.submit(lambda work: changes.change_arm(work, name, arm, body), name=name, change=True)
+        await service.writer.submit(lambda work: changes.change_arm(work, name, arm, body), name=name, priority=True)
     )
 
 
@@ -179,7 +176,10 @@ async def set_policy(service: Service, request: Request, body: api_types.SetPoli
 
 async def preview_policy(service: Service, request: Request, body: api_types.PreviewPolicy) -> Result:
     """POST /v1/bandits/{name}/policy/preview."""
-    return Result(await policy_change.preview_policy(service, path_name(request, "name"), body))
+    name = path_name(request, "name")
+    with service.previews.reserve():
+        state = await policy_change.copy_state(service, name)
+        return Result(await service.previews.run(lambda store: preview(store, state, body)))
 
 
 # The log

@@ -3,14 +3,10 @@
 import time
 from collections.abc import Callable
 
-__all__ = ["LARGE_BODY", "MAX_CONNECTIONS", "MAX_EVENTS", "SMALL_BODY", "RefusalPacer"]
-
 SMALL_BODY = 1 << 20  # bytes
 LARGE_BODY = 1 << 26  # a hundred thousand arms with long names
 MAX_EVENTS = 10_000  # per page of the log
 MAX_CONNECTIONS = 1000
-REFUSALS_PER_SECOND = 500.0
-MAX_DELAY = 1.0  # seconds
 
 
 class RefusalPacer:
@@ -26,10 +22,7 @@ class RefusalPacer:
     """
 
     def __init__(
-        self,
-        per_second: float = REFUSALS_PER_SECOND,
-        max_delay: float = MAX_DELAY,
-        timer: Callable[[], float] = time.monotonic,
+        self, per_second: float = 500.0, max_delay: float = 1.0, timer: Callable[[], float] = time.monotonic
     ) -> None:
         self._gap, self._max_delay, self._timer = 1.0 / per_second, max_delay, timer
         self._next = 0.0

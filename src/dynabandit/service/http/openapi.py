@@ -11,8 +11,6 @@ from dynabandit.service.api_types import Problem
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.http.status_codes import DESCRIPTIONS
 
-__all__ = ["Endpoint", "Handler", "Query", "document"]
-
 Handler = Callable[[Any, Any, Any], Awaitable[Any]]  # of (service, request, body or query)
 
 COMMON = (401, 403, 421, 422, 429, 500, 503)
@@ -88,16 +86,9 @@ def document(endpoints: Iterable[Endpoint]) -> bytes:
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schema_of)
     content = {
         "openapi": "3.1.0",
-        "info": {
-            "title": "dynabandit",
-            "version": "1",
-            "description": "Decisions that survive crashes and retries.",
-        },
+        "info": {"title": "dynabandit", "version": "1", "description": "Decisions that survive crashes and retries."},
         "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": components, "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
     }
     return msgspec.json.encode(content)
 

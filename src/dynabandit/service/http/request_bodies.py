@@ -11,8 +11,6 @@ from msgspec import inspect
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.validation import unknown
 
-__all__ = ["decode_body"]
-
 MAX_QUOTED = 100  # characters that are quoted
 CONTAINERS: dict[type, type[Any]] = {inspect.StrType: str, inspect.ListType: list, inspect.DictType: dict}
 Body = TypeVar("Body")
@@ -35,9 +33,8 @@ def decode_body(decoder: msgspec.json.Decoder[Body], content: bytes) -> Body:
             _check(msgspec.json.decode(content), inspect.type_info(decoder.type), "")
         except msgspec.ValidationError as other:  # such as a number that is too large for every type
             raise InvalidValueError(f"the body must hold numbers of a usual size: {other}") from None
-        raise InvalidValueError(
-            f"the body must name every field once: {error}"
-        ) from None  # of two with one name, the first was wrong
+        # Of two fields with one name, the first was wrong
+        raise InvalidValueError(f"the body must name every field once: {error}") from None
 
 
 def _check(value: Any, kind: inspect.Type, where: str) -> None:
@@ -139,9 +136,7 @@ def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:
 def _size(kind: inspect.StrType | inspect.ListType | inspect.DictType, of: str) -> str:
     if kind.max_length is None:
         return ""
-    return (
-        f" of {kind.min_length} to {kind.max_length} {of}" if kind.min_length else f" of at most {kind.max_length} {of}"
-    )
+    return f" of {f'{kind.min_length} to' if kind.min_length else 'at most'} {kind.max_length} {of}"
 
 
 def _quote(value: Any) -> str:

@@ -16,11 +16,6 @@ from dynabandit.service.http.status_codes import ApiError
 from dynabandit.service.keys import ROLES
 from dynabandit.service.service import Service
 
-__all__ = [
-    "authorise", "checked_name", "header", "idempotency_key", "is_loopback", "may_still_read", "new_name",
-    "path_name", "query_values", "read_body",
-]  # fmt: skip
-
 PORT = re.compile(r":\d+$")
 
 

@@ -10,8 +10,6 @@ from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.names import public_id
 
-__all__ = ["HEADERS", "JSON", "add_headers", "bandit_view", "encode", "json_response", "problem_response"]
-
 JSON = "application/json"
 MAX_PROBLEM = 1000  # characters: a problem quotes values, which may be long
 HEADERS = {"X-Content-Type-Options": "nosniff"}  # responses quote requests, so no browser may guess a type

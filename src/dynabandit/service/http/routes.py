@@ -18,7 +18,7 @@ from dynabandit.service import api_types as api, web
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.errors import OverloadedError, StreamInterruptedError
 from dynabandit.service.http import handlers
-from dynabandit.service.http.handlers import Result
+from dynabandit.service.http.handlers import NDJSON, PARQUET, Result
 from dynabandit.service.http.limits import LARGE_BODY, MAX_EVENTS, SMALL_BODY, RefusalPacer
 from dynabandit.service.http.openapi import Endpoint, Query, document
 from dynabandit.service.http.request_bodies import decode_body
@@ -26,17 +26,17 @@ from dynabandit.service.http.requests import authorise, path_name, query_values,
 from dynabandit.service.http.responses import HEADERS, JSON, add_headers, json_response, problem_response
 from dynabandit.service.http.status_codes import OVERLOADED, OVERLOADED_CLOSE, error_response
 from dynabandit.service.logging_setup import log_change
+from dynabandit.service.projections.log_follower import LogFollower
 from dynabandit.service.service import Service
-
-__all__ = ["DOCUMENT", "ENDPOINTS", "make_app"]
+from dynabandit.service.web.playground_workers import WorkerPool
 
 
 async def openapi(service: Service, request: Request, _: None) -> Response:
     return Response(DOCUMENT, media_type=JSON)
 
 
+Serve = Callable[[Request], Awaitable[Response]]
 BOOL = ("false", "true")
-NDJSON, PARQUET = handlers.NDJSON, handlers.PARQUET
 ID, AFTER, KIND = Query("id"), Query("after", 0, 0, 2**62), Query("kind", words=("all", *KINDS))
 
 # The most frequent endpoints come first. The OpenAPI document is made from the same table.
@@ -75,7 +75,7 @@ DOCUMENT = document(ENDPOINTS)
 
 def make_app(service: Service) -> ASGIApp:
     """Return the ASGI application of a service."""
-    follower, workers = web.LogFollower(service), web.WorkerPool(closing=service.closing)
+    follower, workers = LogFollower(service), WorkerPool(closing=service.closing)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -86,8 +86,7 @@ def make_app(service: Service) -> ASGIApp:
         await follower.stop()
         await service.stop()
 
-    pacer = RefusalPacer()
-    bound = {one.id: _bind(service, pacer, one) for one in ENDPOINTS}
+    endpoints = _bind_endpoints(service)
     routes = web.routes(service, follower, workers)
     pages = Starlette(lifespan=lifespan, routes=routes, exception_handlers={404: _not_found, 405: _not_allowed})
     pages.router.redirect_slashes = False
@@ -98,16 +97,17 @@ def make_app(service: Service) -> ASGIApp:
             return
         # Starlette's router decodes the path first, so that an encoded slash in a name would split it
         path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
-        found, methods = _match(path)
-        if found is None:
+        matches = ((found, methods) for pattern, methods in endpoints if (found := pattern.fullmatch(path)))
+        matched, methods = next(matches, (None, {}))
+        if matched is None:
             await pages(scope, receive, send)
             return
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         if method not in methods:
             await _method_response(scope["method"], methods)(scope, receive, send)
             return
-        scope["path_params"] = found.groupdict()
-        response = await bound[methods[method]](Request(scope, receive))
+        scope["path_params"] = matched.groupdict()
+        response = await methods[method](Request(scope, receive))
         response = add_headers(response, scope["method"], HEADERS)
         with contextlib.suppress(StreamInterruptedError):  # the server then closes the connection
             await response(scope, receive, send)
@@ -130,26 +130,15 @@ async def _not_allowed(request: Request, error: Exception) -> Response:
     return _method_response(request.method, methods)
 
 
-def _patterns() -> list[tuple[re.Pattern[str], dict[str, str]]]:
-    """Return a pattern for each path, and the endpoint of each of its methods."""
-    found: dict[str, dict[str, str]] = {}
+def _bind_endpoints(service: Service) -> list[tuple[re.Pattern[str], dict[str, Serve]]]:
+    """Return a pattern for each path, and the function that serves each of its methods."""
+    pacer, found = RefusalPacer(), dict[str, dict[str, Serve]]()
     for one in ENDPOINTS:
-        found.setdefault(one.path, {})[one.method] = one.id
+        found.setdefault(one.path, {})[one.method] = _bind(service, pacer, one)
     return [(re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", path)), methods) for path, methods in found.items()]
 
 
-PATTERNS = _patterns()
-
-
-def _match(path: str) -> tuple[re.Match[str] | None, dict[str, str]]:
-    for pattern, methods in PATTERNS:
-        found = pattern.fullmatch(path)
-        if found is not None:
-            return found, methods
-    return None, {}
-
-
-def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
     """Return a function that serves an endpoint: authorise, admit, decode, handle, count."""
     decoder: msgspec.json.Decoder[Any] | None = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
     limit = LARGE_BODY if endpoint.large else SMALL_BODY
@@ -159,8 +148,8 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Callable
         started = time.perf_counter()
         try:
             key = authorise(service, request, endpoint.permission) if endpoint.permission else None
-            if endpoint.permission == "decide":
-                service.check_admission()
+            if endpoint.permission == "decide" and service.writer.admission.is_full():
+                raise OverloadedError  # before the body is read
             if decoder is not None:
                 content = decode_body(decoder, await read_body(request, limit))
             else:

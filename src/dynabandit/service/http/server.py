@@ -21,8 +21,6 @@ try:
 except ImportError:  # Windows has no such limit
     resource = None  # type: ignore[assignment]
 
-__all__ = ["LimitedConnection", "Server", "make_server"]
-
 log = structlog.get_logger("dynabandit.service")
 REQUEST_SECONDS = 30.0  # from the first byte of a request to its last
 MAX_HEAD = 1 << 16

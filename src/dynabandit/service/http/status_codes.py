@@ -1,4 +1,4 @@
-"""The HTTP status of every error: the only place that maps errors to statuses."""
+"""The HTTP status and the response of every error that a request may raise."""
 
 import msgspec
 import structlog
@@ -7,8 +7,6 @@ from starlette.responses import Response
 
 from dynabandit.service import errors
 from dynabandit.service.http.responses import problem_response
-
-__all__ = ["BUSY", "DESCRIPTIONS", "OVERLOADED", "OVERLOADED_CLOSE", "RETRY", "ApiError", "error_response", "status_of"]
 
 STATUSES: dict[type[errors.DomainError], int] = {
     errors.NotFoundError: 404,
@@ -47,22 +45,11 @@ class ApiError(Exception):
         self.status = status
 
 
-def status_of(error: errors.DomainError) -> int:
-    """Return the status of an error of the domain.
-
-    Examples
-    --------
-    >>> status_of(errors.LateRewardError("too late"))
-    410
-    """
-    return STATUSES[type(error)]
-
-
 def error_response(error: Exception) -> Response:
     """Return the response to a request that failed."""
     match error:
         case errors.DomainError():
-            return problem_response(status_of(error), str(error))
+            return problem_response(STATUSES[type(error)], str(error))
         case ApiError():
             return problem_response(error.status, str(error), **HEADERS.get(error.status, {}))
         case errors.OverloadedError():

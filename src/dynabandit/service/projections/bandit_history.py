@@ -17,8 +17,6 @@ from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints,
 from dynabandit.service.projections.uniform_baseline import UniformBaseline
 from dynabandit.stats.change_detection import Change, ChangeDetector
 
-__all__ = ["MAX_TRACKED_ARMS", "BanditHistory", "Intervention"]
-
 FORMAT = 3
 MAX_TRACKED_ARMS = 50  # with curves of their own; later arms are only counted together
 MAX_CHANGES = 100

@@ -5,8 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["ARM_FIELDS", "MAX_POINTS", "ChartPoints", "Series"]
-
 MAX_POINTS = 300
 
 
@@ -36,16 +34,10 @@ PLAYS, FORGETTING, UNIFORM_PLAYS = (ARM_FIELDS.index(name) for name in ("plays",
 
 
 class ChartPoints:
-    """Points that each cover `width` decisions. When there are too many, each two are merged into one.
+    """Points that each cover `width` decisions. When there are too many, each two are merged into one."""
 
-    Parameters
-    ----------
-    width
-        Decisions per point at the start.
-    """
-
-    def __init__(self, width: int = 1) -> None:
-        self.width = width
+    def __init__(self) -> None:
+        self.width = 1
         self.whole: list[list[float]] = []  # (points, fields of the whole bandit)
         self.per_arm = np.zeros((0, len(ARM_FIELDS), 0))  # (points, fields of each arm, arms)
 

@@ -11,8 +11,6 @@ from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.projections.chart_points import Series
 from dynabandit.stats.intervals import agresti_coull, binomial_total
 
-__all__ = ["bandit_page_data", "overview_entry"]
-
 MAX_LINES = 12  # arms with lines of their own; the others are drawn as one area
 MAX_LISTED = 200  # arms in the table
 SPARKLINE_POINTS = 60

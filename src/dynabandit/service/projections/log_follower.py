@@ -18,8 +18,6 @@ from dynabandit.service.projections.live_page_data import bandit_page_data, over
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store
 
-__all__ = ["OVERVIEW", "LogFollower", "PageData"]
-
 OVERVIEW = ""  # the overview page; no bandit can have this name
 MAX_BANDITS = 200  # on the overview page
 BATCH_ROWS = 1_000  # rows per query
@@ -91,7 +89,7 @@ class LogFollower:
     # Called in the follower's thread
 
     def _run(self) -> None:
-        store = self._service.reader()
+        store = self._service.store.reader()
         while not self._stopping:
             self._wake.clear()
             more = False

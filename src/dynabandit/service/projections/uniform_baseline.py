@@ -6,9 +6,6 @@ from typing import Any
 import numpy as np
 
 from dynabandit.stats.change_detection import Change
-from dynabandit.stats.intervals import binomial_total
-
-__all__ = ["UniformBaseline"]
 
 MOST_ENDED = 50  # segments per arm; older ones are merged
 Segment = tuple[float, float, int, float]  # expected plays at its start and end, number and sum of rewards
@@ -32,9 +29,9 @@ class UniformBaseline:
     >>> uniform = UniformBaseline(2)
     >>> for step in range(100):
     ...     uniform.reward(step % 2, float(step % 2))
-    >>> low, middle, high = uniform.interval()
-    >>> round(middle), low < 50 < high
-    (50, True)
+    >>> estimate, variance = uniform.along(np.array([[50.0, 50.0]]))
+    >>> round(float(estimate[0]))
+    50
     """
 
     def __init__(self, arms: int) -> None:
@@ -120,12 +117,6 @@ class UniformBaseline:
         mean = np.where(n > 0, s / np.maximum(n, 1), self.total / self.count)
         smooth = (s + 1.0) / (n + 2.0)
         return float(weight @ mean), float((weight**2) @ (smooth * (1.0 - smooth) / np.maximum(n, 1)))
-
-    def interval(self) -> tuple[float, float, float]:
-        """Return the low end, the estimate and the high end of the total now."""
-        expected = np.array([[self.expected_plays(arm) for arm in range(len(self._counts))]])
-        ends = binomial_total(*self.along(expected), np.array([self.count]))
-        return float(ends[0][0]), float(ends[1][0]), float(ends[2][0])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as plain values for `from_dict`."""

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from dynabandit.extras import import_extra
-from dynabandit.service.stores.base import BanditRow, KeyRow, Snapshot, Store
+from dynabandit.service.stores.base import BanditRow, KeyRow, Snapshot, Statements, Store
 from dynabandit.service.stores.sqlite import SqliteStore
 
-__all__ = ["BanditRow", "KeyRow", "Snapshot", "SqliteStore", "Store", "open_store"]
+__all__ = ["BanditRow", "KeyRow", "Snapshot", "SqliteStore", "Statements", "Store", "open_store"]
 
 
 def open_store(url: str) -> Store:

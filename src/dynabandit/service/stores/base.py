@@ -1,22 +1,21 @@
 """What all stores have in common: the SQL statements to read and write events, snapshots and keys."""
 
+import contextlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dynabandit.service.domain.events import ARM, COLUMNS, CREATE, DELETE, KINDS, EventRow, LoggedDecision
 from dynabandit.service.domain.names import from_bytes, read_public_id, to_bytes
-from dynabandit.service.errors import NotFoundError, ReplayMismatchError
-
-__all__ = ["PAGE", "BanditRow", "Created", "Events", "KeyRow", "Numbers", "Snapshot", "Store"]
+from dynabandit.service.errors import NotFoundError, ReplayMismatchError, StoreError, WriteConflictError
 
 PAGE = 5_000  # rows that are read at a time, so that memory does not grow with the log
 ALL_COLUMNS = ", ".join(COLUMNS)
 KEEP_SNAPSHOTS = 2
+REFERENCES = {"histories": "bandit", "events": "bandit", "snapshots": "bandit", "bandits": "number"}  # to a bandit
 
 Events = Sequence[EventRow]
-Created = Sequence[tuple[int, str]]  # number and name of each new bandit
-Numbers = Sequence[int]  # of bandits
+Statements = list[tuple[str, Sequence[Any]]]  # each with its values
 
 
 class BanditRow(NamedTuple):
@@ -53,8 +52,14 @@ class Store:
     """
 
     url: str
+    public_url: str  # without a password
     shared: bool  # whether other processes may write to the same bandits
     changes_from = "events"  # the FROM clause of a search for the few changes among many decisions
+    begin_statement = "BEGIN"
+    _errors: tuple[type[Exception], ...]  # what the connection raises
+    _constraint_errors: tuple[type[Exception], ...]  # those that mean that another process was first
+    _connection: Any = None
+    _inside = False  # a transaction that `begin` started
 
     def prepare(self) -> None:
         """Prepare the store to be served: create or migrate its tables; claim it if only one process may serve it."""
@@ -72,30 +77,75 @@ class Store:
         raise NotImplementedError
 
     def begin(self, bandits: Iterable[int]) -> None:
-        """Start a transaction that keeps other processes from writing to these bandits."""
+        """Start a transaction that keeps other processes from writing to these bandits, where there are any."""
+
+    def _execute(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         raise NotImplementedError
 
-    def commit(self, events: Events, created: Created = (), deleted: Numbers = (), erased: Numbers = ()) -> None:
-        """Add events to the log and remove erased bandits in one transaction, and return when that is durable."""
-        raise NotImplementedError
-
-    def rollback(self) -> None:
-        """Roll back what `begin` started, and close the connection."""
-        raise NotImplementedError
-
-    def write(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
-        """Run statements in one transaction."""
-        raise NotImplementedError
-
-    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement and return its rows; text that is not valid UTF-8 is returned as bytes."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Close the connection."""
+    def _insert_statements(self, events: Events) -> Statements:
         raise NotImplementedError
 
     # The same for every store
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows; text that is not valid UTF-8 is returned as bytes."""
+        try:
+            return self._execute(statement, values)
+        except self._constraint_errors as error:
+            raise WriteConflictError(str(error)) from error
+        except self._errors as error:
+            raise StoreError(f"store {self.public_url}: {error}") from error
+
+    def write(self, statements: Statements) -> None:
+        """Run statements in one transaction, or in the one that `begin` started."""
+        inside = self._inside
+        if len(statements) == 1 and not inside:  # a transaction by itself; other threads run during this one call
+            self.rows(*statements[0])
+            return
+        if not inside:
+            self.rows(self.begin_statement)
+        try:
+            for statement, values in statements:
+                self.rows(statement, values)
+            if not inside:
+                self.rows("COMMIT")
+        except StoreError:
+            self.rollback()
+            raise
+
+    def commit(
+        self,
+        events: Events,
+        created: Sequence[tuple[int, str]] = (),
+        deleted: Sequence[int] = (),
+        erased: Sequence[int] = (),
+    ) -> None:
+        """Add events to the log and remove erased bandits in one transaction, and return when that is durable."""
+        statements: Statements = [
+            ("INSERT INTO bandits (number, name) VALUES (?, ?)", (number, to_bytes(name))) for number, name in created
+        ]
+        statements += [("UPDATE bandits SET deleted = 1 WHERE number = ?", (number,)) for number in deleted]
+        statements += self._insert_statements(events)
+        statements += [
+            (f"DELETE FROM {table} WHERE {column} = ?", (number,))
+            for number in erased
+            for table, column in REFERENCES.items()
+        ]
+        self.write(statements)
+        if self._inside:
+            self.rows("COMMIT")
+            self._inside = False
+
+    def rollback(self) -> None:
+        """Close the connection, which rolls back what `begin` started; the next statement opens a new one."""
+        connection, self._connection, self._inside = self._connection, None, False
+        if connection is not None:
+            with contextlib.suppress(*self._errors):
+                connection.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.rollback()
 
     def find(self, name: str) -> int | None:
         """Return the number of the bandit with this name, if it exists."""
@@ -273,7 +323,7 @@ class Store:
         return found[0][0] if found else None
 
     @staticmethod
-    def history_statements(histories: Iterable[tuple[int, int, str]]) -> list[tuple[str, Sequence[Any]]]:
+    def history_statements(histories: Iterable[tuple[int, int, str]]) -> Statements:
         """Return the statements that save histories: (bandit, sequence, JSON) each."""
         keep = (
             "INSERT INTO histories (bandit, sequence, body) VALUES (?, ?, ?)"
@@ -283,16 +333,6 @@ class Store:
             *((keep, row) for row in histories),
             # At the end: a bandit may have been erased since its history was made
             ("DELETE FROM histories WHERE bandit NOT IN (SELECT number FROM bandits WHERE deleted = 0)", ()),
-        ]
-
-    @staticmethod
-    def erase_statements(bandit: int) -> list[tuple[str, Sequence[Any]]]:
-        """Return the statements that remove a bandit and its log."""
-        return [
-            ("DELETE FROM histories WHERE bandit = ?", (bandit,)),
-            ("DELETE FROM events WHERE bandit = ?", (bandit,)),
-            ("DELETE FROM snapshots WHERE bandit = ?", (bandit,)),
-            ("DELETE FROM bandits WHERE number = ?", (bandit,)),
         ]
 
     def latest_time(self) -> float:

@@ -1,6 +1,5 @@
 """PostgreSQL: many processes serve the same bandits; a lock per bandit orders their writes."""
 
-import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -8,13 +7,10 @@ from typing import Any
 import psycopg
 
 from dynabandit.service.domain.events import COLUMNS
-from dynabandit.service.domain.names import to_bytes
-from dynabandit.service.errors import StoreError, WriteConflictError
-from dynabandit.service.stores.base import Created, Events, Numbers, Store
+from dynabandit.service.errors import StoreError
+from dynabandit.service.stores.base import Events, Statements, Store
 from dynabandit.service.stores.schema import TABLES, VERSION, check_version, migration
 from dynabandit.validation import listed
-
-__all__ = ["PostgresStore"]
 
 SCHEMA_LOCK = 7_236_001  # advisory locks of bandits are 60-bit random numbers
 # A process that loses its connection within a transaction must not lock a bandit for long: the server rolls the
@@ -31,27 +27,21 @@ CONNECT = {"connect_timeout": 3, "keepalives_idle": 5, "keepalives_interval": 2,
 
 
 class PostgresStore(Store):
-    """A store in a PostgreSQL database.
-
-    Parameters
-    ----------
-    url
-        The database, such as ``postgresql://user@host/name``.
-    """
+    """A store in a PostgreSQL database with a URL such as ``postgresql://user@host/name``."""
 
     shared = True
+    _errors = (psycopg.Error, OSError)
+    _constraint_errors = (psycopg.errors.UniqueViolation, psycopg.errors.SerializationFailure)
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.public_url = re.sub("//.*@", "//", url.partition("?")[0])  # without a password
+        self.public_url = re.sub("//.*@", "//", url.partition("?")[0])
         try:
             psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.ProgrammingError as error:
             raise ValueError(
                 f"store must be like postgresql://user@host/name, got {self.public_url!r}: {error}"
             ) from None
-        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
-        self._inside = False  # a transaction that `begin` started
 
     def create_tables(self, migrate: bool = False) -> None:
         self.rows("BEGIN")
@@ -83,7 +73,7 @@ class PostgresStore(Store):
     def reader(self) -> "PostgresStore":
         return PostgresStore(self.url)
 
-    def _open(self) -> "psycopg.Connection[tuple[Any, ...]]":
+    def _open(self) -> Any:
         if self._connection is None:
             connection = psycopg.connect(self.url, autocommit=True, **CONNECT)  # type: ignore[arg-type]
             for name, value in SESSION.items():
@@ -91,14 +81,9 @@ class PostgresStore(Store):
             self._connection = connection
         return self._connection
 
-    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        try:
-            cursor = self._open().execute(statement.replace("?", "%s").encode(), values or None)
-            return cursor.fetchall() if cursor.description is not None else []
-        except (psycopg.errors.UniqueViolation, psycopg.errors.SerializationFailure) as error:
-            raise WriteConflictError(str(error)) from error
-        except (psycopg.Error, OSError) as error:
-            raise StoreError(f"store {self.public_url}: {error}") from error
+    def _execute(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        cursor = self._open().execute(statement.replace("?", "%s").encode(), values or None)
+        return cursor.fetchall() if cursor.description is not None else []
 
     def begin(self, bandits: Iterable[int]) -> None:
         """Lock each bandit. Callers pass them in ascending order, so two processes cannot wait for each other."""
@@ -107,43 +92,8 @@ class PostgresStore(Store):
         for number in bandits:
             self.rows("SELECT pg_advisory_xact_lock(?)", (number,))
 
-    def commit(self, events: Events, created: Created = (), deleted: Numbers = (), erased: Numbers = ()) -> None:
-        for number, name in created:
-            self.rows("INSERT INTO bandits (number, name) VALUES (?, ?)", (number, to_bytes(name)))
-        for number in deleted:
-            self.rows("UPDATE bandits SET deleted = 1 WHERE number = ?", (number,))
-        if events:
-            columns = list(zip(*events, strict=True))
-            self.rows(INSERT, [list(column) for column in columns])
-        for number in erased:
-            for statement, values in self.erase_statements(number):
-                self.rows(statement, values)
-        self.rows("COMMIT")
-        self._inside = False
-
-    def write(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
-        inside = self._inside
-        if not inside:
-            self.rows("BEGIN")
-        try:
-            for statement, values in statements:
-                self.rows(statement, values)
-            if not inside:
-                self.rows("COMMIT")
-        except StoreError:
-            self.rollback()
-            raise
-
-    def rollback(self) -> None:
-        """Close the connection; the server rolls back its transaction."""
-        connection, self._connection = self._connection, None
-        self._inside = False
-        if connection is not None:
-            with contextlib.suppress(psycopg.Error, OSError):
-                connection.close()
-
-    def close(self) -> None:
-        self.rollback()
+    def _insert_statements(self, events: Events) -> Statements:
+        return [(INSERT, [list(column) for column in zip(*events, strict=True)])] if events else []
 
 
 TYPES = {"kind": "text", "key": "text", "body": "text", "arm": "int", "value": "float8", "time": "float8",

@@ -1,7 +1,5 @@
 """The tables of a store, their version, and the migrations from older versions."""
 
-__all__ = ["TABLES", "VERSION", "check_version", "migration"]
-
 # Entry n has the statements that turn version n into version n + 1; an empty database has version 0. Only append:
 # stores of all earlier versions exist.
 MIGRATIONS = (

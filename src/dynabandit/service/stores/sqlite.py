@@ -1,15 +1,14 @@
 """SQLite: one file, served by one process; every commit is synced to the disk before it is answered."""
 
-import contextlib
+import functools
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dynabandit.service.domain.events import COLUMNS
-from dynabandit.service.domain.names import to_bytes
-from dynabandit.service.errors import StoreError, WriteConflictError
-from dynabandit.service.stores.base import Created, Events, Numbers, Store
+from dynabandit.service.errors import StoreError
+from dynabandit.service.stores.base import Events, Statements, Store
 from dynabandit.service.stores.schema import VERSION, check_version, migration
 from dynabandit.validation import listed
 
@@ -17,8 +16,6 @@ try:
     import fcntl
 except ImportError:  # not on Windows; there only the primary key of the events keeps two processes apart
     fcntl = None  # type: ignore[assignment]
-
-__all__ = ["SqliteStore", "connect"]
 
 BUSY_SECONDS = 2.0
 ROWS_PER_STATEMENT = 500  # with eleven columns each, well under the limit of parameters
@@ -41,21 +38,14 @@ def _text(content: bytes) -> str | bytes:
 
 
 class SqliteStore(Store):
-    """A store in one SQLite file, in WAL mode with synchronous=FULL.
+    """A store in one SQLite file, which is created if it does not exist; in WAL mode with synchronous=FULL.
 
-    Parameters
-    ----------
-    path
-        The file; it is created if it does not exist.
-    connect
-        Opens a connection; tests use it to put their own file layer under SQLite.
-    errors, constraint_errors
-        What that connection raises.
-    settings
-        Statements that every connection begins with.
+    Tests put their own file layer under SQLite with another `connect`, the errors that its connections raise, and the
+    settings that each connection begins with.
     """
 
-    shared = False
+    shared = False  # a lock on the file keeps other processes out
+    begin_statement = "BEGIN IMMEDIATE"
     changes_from = "events INDEXED BY events_changes"  # otherwise the planner reads the whole log in order
 
     def __init__(
@@ -66,13 +56,12 @@ class SqliteStore(Store):
         constraint_errors: tuple[type[Exception], ...] = (sqlite3.IntegrityError,),
         settings: Sequence[str] = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL"),
     ) -> None:
-        self.url = f"sqlite:///{path}"
+        self.url = self.public_url = f"sqlite:///{path}"
         self._path = path
         self._connect = connect
         self._errors = errors
         self._constraint_errors = constraint_errors
         self._settings = settings
-        self._connection: Any = None
         self._checked = False  # that the file is a store, and not some other database
         self._lock: int | None = None
 
@@ -132,54 +121,14 @@ class SqliteStore(Store):
             )
         self._checked = True
 
-    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        try:
-            found: list[tuple[Any, ...]] = self._open().execute(statement, values).fetchall()
-        except self._constraint_errors as error:
-            raise WriteConflictError(str(error)) from error
-        except self._errors as error:
-            raise StoreError(f"store {self.url}: {error}") from error
+    def _execute(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = self._open().execute(statement, values).fetchall()
         return found
 
-    def begin(self, bandits: Iterable[int]) -> None:
-        pass  # the lock on the file keeps all others out
-
-    def commit(self, events: Events, created: Created = (), deleted: Numbers = (), erased: Numbers = ()) -> None:
-        statements: list[tuple[str, Sequence[Any]]] = [
-            ("INSERT INTO bandits (number, name) VALUES (?, ?)", (number, to_bytes(name))) for number, name in created
-        ]
-        statements += [("UPDATE bandits SET deleted = 1 WHERE number = ?", (number,)) for number in deleted]
-        for start in range(0, len(events), ROWS_PER_STATEMENT):
-            some = events[start : start + ROWS_PER_STATEMENT]
-            statements.append((_insert(len(some)), [value for event in some for value in event]))
-        statements += [one for number in erased for one in self.erase_statements(number)]
-        self.write(statements)
-
-    def write(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
-        if len(statements) == 1:  # a transaction by itself; other threads run during this one call
-            self.rows(*statements[0])
-            return
-        if not statements:
-            return
-        self.rows("BEGIN IMMEDIATE")
-        try:
-            for statement, values in statements:
-                self.rows(statement, values)
-            self.rows("COMMIT")
-        except StoreError:
-            self._undo()
-            raise
-
-    def _undo(self) -> None:
-        with contextlib.suppress(StoreError):
-            self.rows("ROLLBACK")
-
-    def rollback(self) -> None:
-        """Close the connection; the next statement opens a new one."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with contextlib.suppress(*self._errors):
-                connection.close()
+    def _insert_statements(self, events: Events) -> Statements:
+        starts = range(0, len(events), ROWS_PER_STATEMENT)
+        pieces = [events[start : start + ROWS_PER_STATEMENT] for start in starts]
+        return [(_insert(len(piece)), [value for event in piece for value in event]) for piece in pieces]
 
     def close(self) -> None:
         self.rollback()
@@ -188,11 +137,7 @@ class SqliteStore(Store):
             self._lock = None
 
 
-_inserts: dict[int, str] = {}
-
-
+@functools.cache
 def _insert(rows: int) -> str:
-    if rows not in _inserts:
-        places = f"({', '.join('?' * len(COLUMNS))})"
-        _inserts[rows] = f"INSERT INTO events ({', '.join(COLUMNS)}) VALUES {', '.join([places] * rows)}"
-    return _inserts[rows]
+    places = f"({', '.join('?' * len(COLUMNS))})"
+    return f"INSERT INTO events ({', '.join(COLUMNS)}) VALUES {', '.join([places] * rows)}"

@@ -18,8 +18,6 @@ from dynabandit.service.projections.log_follower import OVERVIEW, LogFollower
 from dynabandit.service.service import Service
 from dynabandit.service.web.rendering import page, render
 
-__all__ = ["policies", "routes"]
-
 POLL_SECONDS = 0.1
 KEEP_ALIVE_SECONDS = 2.0  # api.js takes the server for unreachable after a longer silence
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

@@ -24,8 +24,6 @@ from dynabandit.service.service import Service
 from dynabandit.service.web.playground_workers import Process, TooManyRunsError, WorkerPool
 from dynabandit.service.web.rendering import page, render
 
-__all__ = ["RunStream", "routes"]
-
 LARGEST_BODY = 1 << 14
 log = structlog.get_logger("dynabandit.service")
 
@@ -67,15 +65,7 @@ class RunStream(StreamingResponse):
     Starlette cancels the response when the client disconnects; this ends the process of the run. `sse-starlette` would
     not help: the status is known only when a worker process is free, and the messages arrive encoded.
 
-    Parameters
-    ----------
-    workers
-        The processes that run it.
-    link
-        The run.
-    check
-        Called before each message; raises `ApiError` when the client may not continue, such as after its key was
-        revoked.
+    `check` is called before each message, and raises `ApiError` when the key of the client is no longer valid.
     """
 
     media_type = "text/event-stream"

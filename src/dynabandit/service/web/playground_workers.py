@@ -8,10 +8,6 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 import anyio
 
-__all__ = ["Process", "TooManyRunsError", "WorkerPool"]
-
-MAX_RUNS = 2
-TIME_LIMIT = 90.0  # seconds
 CLOSING_SECONDS = 0.2  # between two checks whether the service is being stopped
 SPARE_SECONDS = 300.0  # after which an unused spare process is ended
 LONGEST_LINE = 1 << 24
@@ -28,21 +24,11 @@ class WorkerPool:
     """Runs each simulation in a process of its own, so that compiling and computing never delay a decision.
 
     One process is started in advance and waits for the next run. A process ends when its standard input is closed, so
-    none outlives the service.
-
-    Parameters
-    ----------
-    limit
-        How many runs may be in progress at the same time.
-    time_limit
-        Seconds after which a run is ended.
-    closing
-        Set when the service is being stopped.
+    none outlives the service. At most `limit` runs are in progress at the same time, each for at most `time_limit`
+    seconds. `closing` is set when the service is being stopped.
     """
 
-    def __init__(
-        self, limit: int = MAX_RUNS, time_limit: float = TIME_LIMIT, closing: threading.Event | None = None
-    ) -> None:
+    def __init__(self, limit: int = 2, time_limit: float = 90.0, closing: threading.Event | None = None) -> None:
         self.limit = limit
         self.time_limit = time_limit
         self.closing = threading.Event() if closing is None else closing

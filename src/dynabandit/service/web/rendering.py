@@ -14,10 +14,7 @@ from dynabandit.service.http.requests import authorise
 from dynabandit.service.http.responses import add_headers
 from dynabandit.service.http.status_codes import error_response
 from dynabandit.service.service import Service
-from dynabandit.service.web.security_headers import SECURITY_HEADERS
-from dynabandit.service.web.static_files import PLOTLY, static_files, static_url
-
-__all__ = ["PageHandler", "page", "render"]
+from dynabandit.service.web.static_files import PLOTLY, SECURITY_HEADERS, static_files, static_url
 
 PageHandler = Callable[[Service, Request], Awaitable[Response]]
 
@@ -50,13 +47,9 @@ def render(service: Service, template: str, **values: Any) -> Response:
 
 
 def page(service: Service, path: str, handler: PageHandler, permission: str = "", method: str = "GET") -> Route:
-    """Return the route of a page, or of data that a page fetches.
+    """Return the route of a page, or of data that a page fetches, for which a key must have the permission.
 
-    Parameters
-    ----------
-    permission
-        What the caller's key must permit. A page itself has none; without keys it is still shown only to callers on
-        this machine.
+    A page itself needs none; without keys it is still shown only to callers on this machine.
     """
 
     async def handle(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Static files of the pages: scripts, styles, images and Plotly's script.
+"""Static files of the pages: scripts, styles, images and Plotly's script; and the headers of pages and files.
 
 Starlette's `StaticFiles` is not used: it serves one folder, while Plotly's script is in another package; it does not
 compress, and a middleware that compresses Plotly's 4 MB for each request would block the event loop; and it cannot
@@ -18,13 +18,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dynabandit.service.http.responses import problem_response
-from dynabandit.service.web.security_headers import SECURITY_HEADERS
-
-__all__ = ["PLOTLY", "routes", "static_files", "static_url"]
 
 PLOTLY = "plotly.js"
 MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 CACHE_WITHOUT_LIMIT = "public, max-age=31536000, immutable"
+SECURITY_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
 
 
 class StaticFile(NamedTuple):

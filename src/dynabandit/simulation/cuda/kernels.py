@@ -22,11 +22,6 @@ from dynabandit.policies.base import PolicyFunctions
 from dynabandit.policies.choose_arm import SCRATCH_ROWS, Workspace, is_pruned
 from dynabandit.simulation.stepper import Block, Paths, Record, Replications, add_switches, make_play_replication
 
-__all__ = [
-    "LANES", "THREADS", "GroupShape", "group_shape", "path_kernel", "play_kernel", "scratch_rows", "spread_kernel",
-    "switch_kernel",
-]  # fmt: skip
-
 LANES = 32
 FULL = 0xFFFFFFFF
 NOTHING = -math.inf

@@ -16,8 +16,6 @@ from dynabandit.simulation.backends import in_single
 from dynabandit.simulation.request import Progress, Request, distinct_states
 from dynabandit.simulation.stepper import Record, part_of
 
-__all__ = ["fitting", "free_bytes", "missing", "run"]
-
 BLOCK_BYTES = 1 << 32  # of means, so that there are few launches
 BLOCK_SHARE = 0.125  # of the free memory, if that is less
 SHARE_OF_MEMORY = 0.6
