@@ -12,6 +12,7 @@ import numpy as np
 
 from dynabandit.bandit import serialization
 from dynabandit.bandit.arms import Arm, ArmColumns, Arms
+from dynabandit.bandit.live_policies import check_size, live_policy
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_SEED, LARGEST_STEP, SHARE, stream, uniform
@@ -23,7 +24,6 @@ from dynabandit.simulation import compiled
 from dynabandit.simulation.stepper import least_played_arm
 from dynabandit.validation import integer, reward as checked_reward
 
-LARGEST_STATE = 10**8  # numbers, 0.8 GB: a larger state is of no use as JSON
 MANY_REWARDS = 4096  # learned at a time
 TABLE_HORIZON = 1024  # the length of a policy's table; beyond it the policy computes the same numbers one by one
 
@@ -64,7 +64,7 @@ class Bandit:
     """
 
     def __init__(self, policy: Policy | str, arms: Sequence[str], seed: int | None = None, **parameters: Any) -> None:
-        self._policy = _usable(make_policy(policy, **parameters))
+        self._policy = live_policy(make_policy(policy, **parameters))
         self._seed = integer("seed", secrets.randbits(64) if seed is None else seed, 0, LARGEST_SEED)
         self._step = 0
         self._arms = ArmColumns(arms)
@@ -74,7 +74,7 @@ class Bandit:
     def _reset(self) -> None:
         """Start the policy's state again, without any reward."""
         columns = len(self._arms)
-        _check_size(self._policy, columns)
+        check_size(self._policy, columns)
         self._memory, self._shared, _ = new_state(self._policy, columns, self._policy.params(self._open_arms()))
         self._prepare()
 
@@ -236,7 +236,7 @@ class Bandit:
     def swapped(self, policy: Policy | str, rewards: Iterable[tuple[int, float]], **parameters: Any) -> "Bandit":
         """Return a bandit that continues from this step with another policy that has learned (column, reward) pairs."""
         other = self.copy()
-        other._policy = _usable(make_policy(policy, **parameters))
+        other._policy = live_policy(make_policy(policy, **parameters))
         other._reset()
         pairs = iter(rewards)
         while some := list(itertools.islice(pairs, MANY_REWARDS)):
@@ -373,31 +373,3 @@ class Bandit:
         names = list(self._arms.index)
         shown = names if len(names) <= 5 else [*names[:4], "..."]
         return f"Bandit({self._policy.label}, arms [{', '.join(shown)}], step {self._step})"
-
-
-def _usable(policy: Policy) -> Policy:
-    """Return the policy, or raise an error if it needs what only a simulation knows."""
-    if policy.informed:
-        raise ValueError(f"policy {policy.name!r} needs to be told the true means, which only a simulation knows")
-    if policy.left_open:
-        raise ValueError(f"policy {policy.name!r} needs {_needed(policy)}: only a simulation knows what will come")
-    return policy
-
-
-def _needed(policy: Policy) -> str:
-    """Return the parameters that must be given: changes and horizon, or the parameter that follows from them."""
-    expected = " and ".join(f"{name}=..." for name in policy.left_open)
-    follows = [name for name in ("discount", "window") if policy.parameters.get(name, 0) is None]
-    return ", or ".join([expected, *(f"{name}=..." for name in follows)])
-
-
-def _check_size(policy: Policy, arms: int) -> None:
-    """Raise an error if the state of the policy would be too large."""
-    size, shared = policy.memory_size(), policy.shared_size()
-    if size * arms > LARGEST_STATE:
-        raise ValueError(
-            f"{policy.label} would keep {size} numbers of each of {arms} arms, "
-            f"but a bandit keeps at most {LARGEST_STATE} in all"
-        )
-    if shared > LARGEST_STATE:
-        raise ValueError(f"{policy.label} would keep {shared} numbers, but a bandit keeps at most {LARGEST_STATE}")

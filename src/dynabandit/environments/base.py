@@ -15,7 +15,13 @@ from dynabandit.validation import integer, set_fields
 
 
 class EnvironmentStep(NamedTuple):
-    """What is known when an arm's mean is computed."""
+    """What is known when an arm's mean is computed.
+
+    Examples
+    --------
+    >>> EnvironmentStep._fields
+    ('number', 'arms', 'table', 'random')
+    """
 
     number: int  # 1, 2, ...; 0 at the start
     arms: int

@@ -14,7 +14,15 @@ from dynabandit.validation import integer, set_fields
 
 
 class PolicyState(NamedTuple):
-    """Everything a policy remembers, for one replication or one live bandit."""
+    """Everything a policy remembers, for one replication or one live bandit.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> state = new_state(db.policy("ts"), columns=2, params=db.policy("ts").params(2))
+    >>> state.memory.shape, state.shared.shape, state.last_played.tolist()
+    ((3, 2), (1,), [0, 0])
+    """
 
     memory: np.ndarray  # (slots, arms)
     shared: np.ndarray  # what belongs to no single arm
@@ -22,7 +30,13 @@ class PolicyState(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What is known when an arm is scored."""
+    """What is known when an arm is scored.
+
+    Examples
+    --------
+    >>> Step._fields
+    ('number', 'arms', 'common', 'features', 'table', 'random')
+    """
 
     number: int  # 1, 2, ...: the step that is decided
     arms: int

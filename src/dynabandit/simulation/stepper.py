@@ -1,5 +1,6 @@
 """One step of a policy: burn-in or decision, reward, learning, record. All backends and `Bandit` are built from it."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -107,6 +108,26 @@ def make_learn(functions: PolicyFunctions) -> Callable[..., None]:
     return learn
 
 
+@functools.cache
+def make_means(law: RewardLaw) -> tuple[Callable[..., float], Callable[..., float]]:
+    """Return arm_mean(means, plays, arm) and largest_mean(means, plays, best), given the means of the path."""
+    mean, observes_plays = law.mean, law.observes_plays
+
+    @inlined_kernel
+    def arm_mean(means: np.ndarray, plays: np.ndarray, arm: int) -> float:
+        return mean(means[arm], plays[arm] if observes_plays else 0)
+
+    @inlined_kernel
+    def largest_mean(means: np.ndarray, plays: np.ndarray, best: float) -> float:
+        if observes_plays:
+            best = 0.0
+            for arm in range(means.size):
+                best = max(best, arm_mean(means, plays, arm))
+        return best
+
+    return arm_mean, largest_mean
+
+
 def make_play(
     functions: PolicyFunctions, law: RewardLaw = BERNOULLI, *, pruned: bool | None = None
 ) -> Callable[..., None]:
@@ -141,7 +162,7 @@ def make_play_replication(
         (make_fill_tree(functions), make_update_tree(functions)) if single else make_score_row(functions, lanes)
     )
     learn, reveal, read_params = make_learn(functions), functions.reveal, vector_reader(functions.params)
-    draw, law_mean, observes_plays = law.draw, law.mean, law.observes_plays
+    draw, observes_plays, (arm_mean, largest_mean) = law.draw, law.observes_plays, make_means(law)
     rounds, arm_at, exists, is_leader, sync = lanes.rounds, lanes.arm_at, lanes.exists, lanes.is_leader, lanes.sync
 
     @inlined_kernel
@@ -164,15 +185,9 @@ def make_play_replication(
         for offset in range(block.steps):
             number = block.first + offset
             at = min(offset, rows - 1)
-            path_means, largest = means[at], best[at]
-            if observes_plays:
-                largest = 0.0
-                for arm in range(arms):
-                    largest = max(largest, law_mean(path_means[arm], plays[arm]))
             for turn in range(rounds(arms)):
                 if exists(arm_at(0, turn), arms):
-                    told = arm_at(0, turn)
-                    reveal(state, told, law_mean(path_means[told], plays[told] if observes_plays else 0))
+                    reveal(state, arm_at(0, turn), arm_mean(means[at], plays, arm_at(0, turn)))
             arm = round_robin_arm(arms, number, block.burn_in)
             burning = arm >= 0
             if not burning:
@@ -180,8 +195,8 @@ def make_play_replication(
                     fill(stored, state, Step(number, arms, 0.0, space.features, space.table, random), params)
                 arm = choose(state, number, params, space, random)
             sync()
-            mean = law_mean(path_means[arm], plays[arm] if observes_plays else 0)
-            gap = largest - mean
+            mean = arm_mean(means[at], plays, arm)
+            gap = largest_mean(means[at], plays, best[at]) - mean
             total += gap
             if is_leader():
                 value = draw(mean, arm, number, random)
