@@ -18,7 +18,7 @@ import dynabandit as db
 
 __all__ = [
     "ARMS", "HERE", "HORIZON", "SHORT_HORIZON", "bandit_policies", "bandit_text", "decision_hash", "environment_cases",
-    "make_environment", "next_choices", "paper_hashes", "policy_names", "restored_store", "short_cases",
+    "make_environment", "next_choices", "paper_hashes", "path_hash", "policy_names", "restored_store", "short_cases",
     "simulate_case",
 ]  # fmt: skip
 
@@ -91,6 +91,12 @@ def decision_hash(arms: np.ndarray, rewards: np.ndarray) -> str:
     """Return a short hash of the chosen arms and their rewards."""
     content = np.asarray(arms, dtype="<i4").tobytes() + np.asarray(rewards, dtype="u1").tobytes()
     return hashlib.sha256(content).hexdigest()[:12]
+
+
+def path_hash(environment: str, arms: int) -> str:
+    """Return a short hash of one path of an environment."""
+    path = make_environment(environment, arms).path(HORIZON, SEED, replication=2)
+    return hashlib.sha256(np.ascontiguousarray(path, dtype="<f8").tobytes()).hexdigest()[:12]
 
 
 def short_cases() -> dict[str, list[str]]:

@@ -1,6 +1,6 @@
 """Record the golden results anew: only where a change of results is intended, and the changelog says so.
 
-python tests/golden/record.py decisions bandits paper service
+python tests/golden/record.py decisions paths bandits paper service
 """
 
 import json
@@ -23,6 +23,7 @@ from golden.cases import (
     environment_cases,
     next_choices,
     paper_hashes,
+    path_hash,
     policy_names,
     short_cases,
     simulate_case,
@@ -45,6 +46,10 @@ def decisions() -> None:
         name, arms = case.split("/")
         short[case] = simulate_case(name, int(arms), policies, SHORT_HORIZON)
     write("decisions-short.json", short)
+
+
+def paths() -> None:
+    write("paths.json", {f"{name}/{arms}": path_hash(name, arms) for name, arms in environment_cases()})
 
 
 def bandits() -> None:

@@ -1,0 +1,14 @@
+"""The means of every environment, bit by bit as recorded."""
+
+import json
+
+import pytest
+from golden.cases import HERE, path_hash
+
+PATHS = json.loads((HERE / "paths.json").read_text())
+
+
+@pytest.mark.parametrize("case", PATHS)
+def test_an_environment_has_the_recorded_path(case: str) -> None:
+    name, arms = case.split("/")
+    assert path_hash(name, int(arms)) == PATHS[case]
