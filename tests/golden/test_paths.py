@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from golden.cases import HERE, path_hash
 
 PATHS = json.loads((HERE / "paths.json").read_text())
