@@ -30,7 +30,7 @@ VARIANTS: dict[str, Policy] = {
     "f-dsw-ts with a window of one": db.policy("f-dsw-ts", combine="min", discount=0.1, window=1),
     "changepoint-ts with two particles": db.policy("changepoint-ts", rate=0.9, particles=2),
     "exp3-s that shares everything": db.policy("exp3-s", exploration=1.0, sharing=1.0),
-    "rexp3 that starts anew all the time": db.policy("rexp3", batch=1),
+    "rexp3 with a batch of one": db.policy("rexp3", batch=1),
 }
 
 

@@ -1,4 +1,4 @@
-"""Slow reference for the tests: rival policies with upper bounds, each from its own paper over the whole history.
+"""Slow reference for the tests: baselines with upper bounds, each from its own paper over the whole history.
 
 Nothing is kept from one step to the next: every call reads the history from its first step. `t` is how many steps
 have been played, so the step being decided is t + 1. An arm without a reward that counts scores infinity. Where a

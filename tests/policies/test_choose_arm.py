@@ -14,7 +14,7 @@ from dynabandit.policies.aff_thompson import posterior
 from dynabandit.policies.aff_ucb2 import LARGEST_BONUS
 from dynabandit.policies.choose_arm import make_argmax
 
-ALPHA = 1e-6  # the chance that a sound test of a law fails, were its seed drawn anew
+ALPHA = 1e-6  # the probability that a correct distribution fails its test, over random seeds
 argmax = make_argmax()
 
 
@@ -50,7 +50,7 @@ def test_exploration_reaches_every_arm_equally_often() -> None:
 
 
 @pytest.mark.parametrize("name", ["eps-greedy", "ucb", "d-ucb", "sw-ucb", "aff-d-greedy", "aff-ucb1", "aff-ucb2"])
-def test_an_arm_nobody_has_seen_comes_first(name: str) -> None:
+def test_an_arm_without_rewards_comes_first(name: str) -> None:
     played = Driver(db.policy(name).tuned(1, 100), arms=3).feed(0, 1.0, 1.0).feed(2, 1.0)
     assert scores_at(played, 4)[1] == math.inf
 

@@ -58,7 +58,7 @@ def test_an_arm_that_comes_later_is_new_and_changes_nothing_of_the_others(name: 
 
 
 @pytest.mark.parametrize("name", ["ucb", "d-ts"])
-def test_many_rewards_at_once_are_learnt_one_after_the_other(name: str) -> None:
+def test_many_rewards_at_once_are_learned_in_their_order(name: str) -> None:
     one, many = ready(name), ready(name)
     arms, rewards = np.array([0, 2, 0, 1]), np.array([1.0, 0.5, 0.25, 0.0])
     for step, (arm, reward) in enumerate(zip(arms, rewards, strict=True), start=1):

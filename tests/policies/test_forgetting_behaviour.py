@@ -1,4 +1,4 @@
-"""How the forgetting rivals are tuned, and how they forget."""
+"""How the forgetting baselines are tuned, and how they forget."""
 
 import math
 from typing import Any
@@ -256,7 +256,7 @@ def test_an_arm_left_alone_may_have_changed() -> None:
     assert means(driver)[0] == pytest.approx(0.5 + (sure - 0.5) * 0.99**100)
 
 
-def test_the_rate_of_changes_is_learnt() -> None:
+def test_the_rate_of_changes_is_learned() -> None:
     restless, still = driven("changepoint-ts", particles=200), driven("changepoint-ts", particles=200)
     for piece in range(16):
         restless.feed(0, *[float(piece % 2)] * 30)

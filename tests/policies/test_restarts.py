@@ -141,7 +141,7 @@ def test_a_share_of_one_leaves_nothing_but_turns() -> None:
     assert run.arms[0].tolist() == [n % 3 for n in range(60)]
 
 
-def test_diminishing_exploration_grows_rare_and_begins_anew_with_a_restart() -> None:
+def test_diminishing_exploration_becomes_rare_and_starts_again_with_a_restart() -> None:
     policy = db.policy("glr-kl-ucb-diminishing", delta=0.01)
     driver = Driver(policy, arms=2)
     begins = []
@@ -184,7 +184,7 @@ SWITCHING = db.environment(
 
 
 @pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: 2.6 million steps would take half an hour")
-def test_detecting_big_changes_beats_not_looking_and_nobody_beats_being_told() -> None:
+def test_detecting_changes_beats_ignoring_them_and_the_oracle_beats_all() -> None:
     """Fixed seed; every margin below is beyond 4.5 standard errors, which chance breaks once in 10^5."""
     policies = {
         "oracle": db.policy("oracle-restart"),

@@ -56,9 +56,9 @@ def environment(name: str | Environment, **parameters: Any) -> Environment:
     Parameters
     ----------
     name
-        A name of the registry, such as ``"case-3"``; an environment object comes back as it is.
+        A name of the registry, such as ``"case-3"``; an environment object is returned unchanged.
     parameters
-        Such as ``arms=50``; `environments.ENVIRONMENTS[name]` documents each.
+        Its parameters, such as ``arms=50``; `environments.ENVIRONMENTS[name]` documents them.
 
     Examples
     --------

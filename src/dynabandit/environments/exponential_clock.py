@@ -1,4 +1,4 @@
-"""Abrupt changes at random times: the exponential clock."""
+"""Abrupt changes at random times, with exponential waiting times."""
 
 import math
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def renew(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params, fo
     # A step has a change with probability 1 - exp(-theta), so P(no change in n steps) = exp(-theta n)
     rate = params.rate[arm]
     exponential = -math.log(clock)
-    # Compiled code counts in 64 bits: a wait beyond NEVER would come out negative
+    # Compiled code uses 64-bit integers: a larger wait would overflow to a negative number
     wait = exponential / rate if rate > exponential / NEVER else NEVER
     state[NEXT_CHANGE, arm] = step.number + max(math.ceil(wait), 1)
 

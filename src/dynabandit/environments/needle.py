@@ -11,7 +11,7 @@ from dynabandit.environments.base import Environment, EnvironmentFunctions, Envi
 from dynabandit.validation import integer, number, set_fields
 
 STRETCH, MEAN = range(2)
-FOR_ALL = 0  # the arm in the key of a draw that all arms share
+FOR_ALL = 0  # the arm in the key of a random number that all arms share
 
 
 class Params(NamedTuple):

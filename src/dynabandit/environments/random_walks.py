@@ -20,13 +20,13 @@ class Params(NamedTuple):
 
 @kernel
 def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> None:
-    # mu_0 of Case 3 from its stationary law, z_0 of Case 4 as in equation (29): both uniform on (0, 1)
+    # mu_0 of Case 3 from its stationary distribution, z_0 of Case 4 as in equation (29): both uniform on (0, 1)
     state[POSITION, arm] = uniform(step.random, START, 0, arm)
 
 
 @kernel
 def innovation(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
-    """Return omega_t: odd steps draw a pair of normal numbers, even steps use the second of it."""
+    """Return omega_t: odd steps draw a pair of normal numbers, even steps use its second number."""
     if step.number & 1:
         now, state[SPARE, arm] = normal_pair(words(step.random, PATH, step.number, arm, 0))
     else:
@@ -38,7 +38,7 @@ def innovation(state: np.ndarray, arm: int, step: EnvironmentStep, params: Param
 def reflect(x: float) -> float:
     """The function f of equation (28)."""
     x = abs(x)
-    if x >= 2.0:  # hardly ever, and a remainder costs as much as the rest of a step
+    if x >= 2.0:  # rare; a remainder costs as much as the rest of a step
         x %= 2.0
     return x if x <= 1.0 else 1.0 - (x - 1.0)
 

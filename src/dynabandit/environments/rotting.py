@@ -26,7 +26,7 @@ def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) ->
     level, speed = uniform_pair(words(step.random, START, 0, arm, 0))
     low = params.low[arm]
     state[INITIAL, arm] = low + (params.high[arm] - low) * level
-    # A half-life that is log-uniform: the fastest one, times a uniform power of slowest / fastest
+    # A log-uniform half-life: the fastest one times a uniform power of slowest / fastest
     fastest = params.fastest[arm]
     state[RATE, arm] = math.log(2.0) / (fastest * (params.slowest[arm] / fastest) ** speed)
 

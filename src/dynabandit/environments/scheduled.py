@@ -34,7 +34,7 @@ def path_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any
 
 @kernel
 def piecewise_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
-    # state: the current segment. table: a row a segment, its first step in the last column
+    # state: the current segment. table: one row per segment, its first step in the last column
     table = step.table
     segment = int(state[0, arm])
     while segment + 1 < table.shape[0] and step.number >= table[segment + 1, -1]:
@@ -44,7 +44,7 @@ def piecewise_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params
 
 
 def mean_rewards(argument: str, values: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Return `values` as a two-dimensional array of probabilities, or raise an error that names a culprit."""
+    """Return `values` as a two-dimensional array of probabilities, or raise an error that names an invalid one."""
     try:
         array = np.array(values, dtype=float)
     except (TypeError, ValueError) as error:

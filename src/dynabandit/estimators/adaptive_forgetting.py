@@ -10,11 +10,11 @@ from dynabandit.validation import number, unknown
 
 VARIANCE_SCALED = "variance-scaled"
 VARIANCE_SCALE = 0.0001  # eta_4(t) = 0.0001 / s_t^2, section 4.3.1
-BERNOULLI_VARIANCE = 0.25  # the largest variance of a reward in [0, 1] stands in while s_t^2 is 0
+BERNOULLI_VARIANCE = 0.25  # the largest variance of a reward in [0, 1], used while s_t^2 is 0
 LOSSES = ("squared-error", "bernoulli")
 PROBABILITY_FLOOR = 1e-6  # keeps the Bernoulli likelihood of an impossible reward finite
-NO_SPREAD = 1e-12  # up to this, v_t is rounding and one observation holds all the weight
-NO_VARIANCE = 1e-12  # up to this, s_t^2 is rounding: equal rewards such as 0.1 do not give exactly 0
+NO_SPREAD = 1e-12  # up to this, v_t is rounding error and one observation has all the weight
+NO_VARIANCE = 1e-12  # up to this, s_t^2 is rounding error: equal rewards such as 0.1 do not give exactly 0
 
 
 class AdaptiveState(NamedTuple):
@@ -81,7 +81,7 @@ def observe(state: AdaptiveState, reward: float, params: AdaptiveParams) -> Adap
     new_m = forgetting * m + reward
     new_w = forgetting * w + 1.0
     new_k = forgetting * forgetting * k + 1.0
-    # Equations (11) and (13); undefined, and left alone, while one observation has all the weight
+    # Equations (11) and (13); undefined, and not updated, while one observation has all the weight
     v = w * (1.0 - k / (w * w)) if w > 0.0 else 0.0
     new_v = new_w * (1.0 - new_k / (new_w * new_w))
     new_variance = variance

@@ -7,10 +7,10 @@ from dynabandit.validation import reward as checked
 
 
 class Belief(NamedTuple):
-    """What an estimator holds of one arm.
+    """What an estimator knows about one arm.
 
-    Where nothing was observed yet the mean is NaN, and variance and effective size are 0; a policy with a prior
-    tells that of its prior.
+    Before the first reward the mean is NaN, and variance and effective size are 0; a policy with a prior returns the
+    values of its prior.
 
     Examples
     --------
@@ -26,10 +26,10 @@ class Belief(NamedTuple):
 
 
 class Estimator:
-    """Base of the estimator objects: keeps the state, and asks the subclass for three small functions.
+    """Base class of the estimator objects.
 
-    A subclass sets `state` in its constructor and defines `_observe` (the next state, from the same pure
-    function that the compiled policies call), `belief` and `weight`.
+    A subclass sets `state` in its constructor and defines `belief`, `weight` and `_observe`, which returns the next
+    state from the same pure function that the compiled policies call.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Estimator:
     state: Any
 
     def update(self, reward: float) -> "Estimator":
-        """Take in one reward in [0, 1], or yes or no, and return the estimator itself."""
+        """Update the estimator with a reward in [0, 1] or a bool, and return the estimator."""
         self.state = self._observe(checked(reward))
         return self
 
@@ -51,7 +51,7 @@ class Estimator:
 
     @property
     def belief(self) -> Belief:
-        """All of the below at once."""
+        """Mean, variance, forgetting and effective size."""
         raise NotImplementedError
 
     @property
@@ -61,17 +61,17 @@ class Estimator:
 
     @property
     def variance(self) -> float:
-        """The estimated variance of a reward; 0 while there is too little data to tell."""
+        """The estimated variance of a reward; 0 if there is too little data."""
         return self.belief.variance
 
     @property
     def forgetting(self) -> float:
-        """The factor by which the next reward will discount the past; 1 forgets nothing."""
+        """The factor by which the next reward discounts earlier ones; 1 forgets nothing."""
         return self.belief.forgetting
 
     @property
     def effective_size(self) -> float:
-        """How many equally weighted rewards would give a mean of the same precision."""
+        """The number of equally weighted rewards whose mean has the same precision."""
         return self.belief.effective_size
 
     @property

@@ -7,7 +7,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.estimators.base import Belief, Estimator
 from dynabandit.validation import number
 
-NO_SPREAD = 1e-12  # up to this, v_t is rounding and one observation holds all the weight
+NO_SPREAD = 1e-12  # up to this, v_t is rounding error and one observation has all the weight
 
 
 class DiscountedSums(NamedTuple):
@@ -24,7 +24,7 @@ START = DiscountedSums(m=0.0, squares=0.0, w=0.0, k=0.0)
 
 @kernel
 def observe(state: DiscountedSums, reward: float, forgetting: float) -> DiscountedSums:
-    """Take in one reward; equations (4), (5) and (12) with a constant lambda."""
+    """Add one reward; equations (4), (5) and (12) with a constant lambda."""
     return DiscountedSums(
         forgetting * state.m + reward,
         forgetting * state.squares + reward * reward,
@@ -34,7 +34,7 @@ def observe(state: DiscountedSums, reward: float, forgetting: float) -> Discount
 
 
 def belief(state: DiscountedSums, forgetting: float) -> Belief:
-    """Read mean and variance off the discounted sums; equations (3) and (10)."""
+    """Return the mean and variance of the discounted sums; equations (3) and (10)."""
     if state.w <= 0.0:
         return Belief(math.nan, 0.0, forgetting, 0.0)
     mean = state.m / state.w

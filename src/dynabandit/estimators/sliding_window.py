@@ -11,7 +11,7 @@ from dynabandit.validation import integer
 
 @kernel
 def retract(state: Sums, reward: float) -> Sums:
-    """Take one reward out again; what was rounded before moves no mean out of [0, 1]."""
+    """Remove one reward; rounding errors do not move the mean out of [0, 1]."""
     plays = state.plays - 1.0
     if plays <= 0.0:
         return Sums(0.0, 0.0, 0.0)

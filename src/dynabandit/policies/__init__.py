@@ -84,9 +84,9 @@ def policy(name: str | Policy, /, **parameters: Any) -> Policy:
     Parameters
     ----------
     name
-        A name of the registry, such as ``"aff-ots"``; a policy object comes back as it is.
+        A name of the registry, such as ``"aff-ots"``; a policy object is returned unchanged.
     parameters
-        What to change from the paper's defaults; `policies.POLICIES[name]` documents each.
+        Parameters that differ from the defaults; `policies.POLICIES[name]` documents them.
 
     Examples
     --------

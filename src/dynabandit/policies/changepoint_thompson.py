@@ -15,16 +15,16 @@ from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import integer, number, set_fields
 
-# The runs of an arm that have seen the same of its rewards have the same Beta posterior for good: they are one particle
-# here. So an arm has as many particles as rewards, and what it holds of no reward at all is "fresh".
-SLOTS = ("latest", "particles")  # latest: the count of all rewards when the arm had its latest one
+# Runs of an arm that contain the same rewards have the same Beta posterior: they are one particle here. So an arm has
+# as many particles as rewards; the probability of a run without rewards is called "fresh".
+SLOTS = ("latest", "particles")  # latest: the number of rewards of all arms at the arm's latest one
 LATEST, PARTICLES = range(2)
 HEAD = len(SLOTS)  # then the fresh probability under each rate, then the particles, the longest run first
 # Equally likely a priori, if the rate is learned. With larger rates idle arms return to their prior so fast that many
 # arms are explored forever (docs/baselines-forgetting.md).
 RATES = (1e-3, 1e-4, 1e-5, 1e-6)
 LEARNT = "learnt"
-LARGEST_RATE = 0.5  # of what follows from more changes than steps
+LARGEST_RATE = 0.5  # if there are more changes than steps
 CLOCK = 0  # shared: how many rewards there were, of all arms
 
 
@@ -50,28 +50,28 @@ def common(state: PolicyState, number: int, params: Params) -> float:
 
 @kernel
 def particle_row(particle: int, rates: int) -> int:
-    """Return where a particle begins: its a and b, then its probability under each rate."""
+    """Return the first row of a particle: its a and b, then its probability under each rate."""
     return HEAD + rates + particle * (2 + rates)
 
 
 @kernel
-def endure(rate: float, idle: float) -> float:
-    """Return the probability that a run goes on through so many steps."""
+def survival(rate: float, idle: float) -> float:
+    """Return the probability that a run continues for so many steps."""
     return (1.0 - rate) ** idle
 
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    # Inverse transform: the runs under the first rate, then those under the next, and what is left is fresh
+    # Inverse transform: the runs under the first rate, then those under the next; the rest is fresh
     memory, rates = state.memory, params.rates.size
     left = uniform(step.random, SECOND, step.number, arm)
     held = int(memory[PARTICLES, arm])
     waited = step.common - memory[LATEST, arm]
     for rate in range(rates):
-        lasting = endure(params.rates[rate], waited)
+        survives = survival(params.rates[rate], waited)
         for particle in range(held):
             row = particle_row(particle, rates)
-            left -= memory[row + 2 + rate, arm] * lasting
+            left -= memory[row + 2 + rate, arm] * survives
             if left < 0.0:
                 return beta(memory[row, arm], memory[row + 1, arm], step.random, SCORE, step.number, arm)
     return beta(params.prior.a, params.prior.b, step.random, SCORE, step.number, arm)
@@ -88,25 +88,25 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @kernel
 def wait(memory: np.ndarray, arm: int, waited: float, params: Params) -> None:
-    """Let runs end while the arm is not played; what has seen no reward since is fresh."""
+    """Let runs end while the arm is idle; a run without rewards since is fresh."""
     rates = params.rates.size
     for rate in range(rates):
-        lasting = endure(params.rates[rate], waited)
+        survives = survival(params.rates[rate], waited)
         for particle in range(int(memory[PARTICLES, arm])):
             row = particle_row(particle, rates) + 2 + rate
-            memory[HEAD + rate, arm] += (1.0 - lasting) * memory[row, arm]
-            memory[row, arm] *= lasting
+            memory[HEAD + rate, arm] += (1.0 - survives) * memory[row, arm]
+            memory[row, arm] *= survives
 
 
 @kernel
 def predict(a: float, b: float, reward: float) -> float:
-    """Return the predictive probability of a reward; one between 0 and 1 is that part of a success."""
+    """Return the predictive probability of a reward; a reward between 0 and 1 is a fraction of a success."""
     return (reward * a + (1.0 - reward) * b) / (a + b)
 
 
 @kernel
 def pass_messages(memory: np.ndarray, arm: int, value: float, params: Params) -> None:
-    """Weigh every run by the reward, then let it go on or end; the fresh probability becomes a particle."""
+    """Weight every run by the likelihood of the reward, then let it continue or end; the fresh run becomes one more."""
     rates = params.rates.size
     held = make_room(memory, arm, params)
     row = particle_row(held, rates)
@@ -136,7 +136,7 @@ def pass_messages(memory: np.ndarray, arm: int, value: float, params: Params) ->
 
 @kernel
 def make_room(memory: np.ndarray, arm: int, params: Params) -> int:
-    """Return how many particles are held; where they are as many as allowed, the least likely one has gone."""
+    """Return the number of particles, after removing the least likely one if there is no room for another."""
     held = int(memory[PARTICLES, arm])
     rates = params.rates.size
     if held < params.particles:
@@ -168,7 +168,7 @@ class ChangepointTS(HorizonTuned):
     Parameters
     ----------
     rate
-        The probability that an arm changes at a step, in (0, 1). ``"learnt"`` learns it from the rewards of the arm:
+        The probability that an arm changes at a step, in (0, 1). ``"learnt"`` estimates it from the arm's rewards:
         1e-3, 1e-4, 1e-5 or 1e-6, with equal prior probabilities. None uses `changes` / `horizon`.
     particles
         The maximum number of runs per arm, at least 2.
@@ -249,12 +249,12 @@ class ChangepointTS(HorizonTuned):
         return particle_row(self.particles, rates)
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        """Read an arm's mean and size, a + b, averaged over its runs; its forgetting is the chance to go on."""
+        """Return an arm's mean and size, a + b, averaged over its runs; its forgetting is the chance of no change."""
         rates = self._rates()
         waited = float(shared[CLOCK]) - float(column[LATEST])
-        lasting = np.array([endure(rate, waited) for rate in rates])
+        survives = np.array([survival(rate, waited) for rate in rates])
         rows = column[HEAD + len(rates) :].reshape(self.particles, 2 + len(rates))[: int(column[PARTICLES])]
-        weights = rows[:, 2:] @ lasting
+        weights = rows[:, 2:] @ survives
         fresh = max(0.0, 1.0 - float(weights.sum()))
         sizes = rows[:, 0] + rows[:, 1]
         a, b = self.prior

@@ -119,7 +119,7 @@ class DiscountedTS(DiscountTuned):
         return Params(Prior(*self.prior), self._discount())
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        """Read the posterior of an arm; its effective size is a + b, the prior included."""
+        """Return the posterior of an arm; its effective size is a + b, the prior included."""
         successes, failures = column.tolist()
         a = self.prior[0] + successes * float(shared[SCALE])
         b = self.prior[1] + failures * float(shared[SCALE])

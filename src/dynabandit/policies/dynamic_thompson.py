@@ -173,7 +173,7 @@ class DTS(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class AffDTS(AdaptivePolicy):
-    """What the two adaptive forms of DTS share."""
+    """What the two adaptive variants of DTS share."""
 
     slots = AFF_SLOTS
 

@@ -131,7 +131,7 @@ class FDSWTS(Policy):
         return RING + self.window
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        """Read an arm's hot posterior; its effective size is a + b, the prior included."""
+        """Return an arm's hot posterior; its effective size is a + b, the prior included."""
         a = self.prior[0] + float(column[HOT_SUCCESSES])
         b = self.prior[1] + float(column[HOT_FAILURES])
         return beta_belief(a, b, self.discount)

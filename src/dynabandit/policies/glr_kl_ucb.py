@@ -131,7 +131,7 @@ SCHEDULES = ("growing", "constant")
 
 @dataclass(frozen=True, kw_only=True)
 class GLRPolicy(HorizonTuned, SampleMeanPolicy):
-    """What the forms of GLR-klUCB share: the test and the restarts."""
+    """What the variants of GLR-klUCB share: the test and the restarts."""
 
     slots = SLOTS
 

@@ -84,7 +84,7 @@ class SWTS(WindowTuned, thompson.TS):
         return Params(Prior(*self.prior), self._window())
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        """Read the posterior of an arm; its effective size is a + b, the prior included."""
+        """Return the posterior of an arm; its effective size is a + b, the prior included."""
         a = self.prior[0] + float(column[thompson.TOTAL])
         b = self.prior[1] + float(column[thompson.PLAYS]) - float(column[thompson.TOTAL])
         return beta_belief(a, b, forgetting=1.0)
