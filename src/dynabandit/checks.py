@@ -228,15 +228,9 @@ def _horizon(policy: Policy) -> int:
 
 def _simulate(policy: Policy, environment: Environment, threads: int = 1, block: int | None = None) -> Simulation:
     return simulate(
-        policy,
-        environment,
-        horizon=_horizon(policy),
-        replications=3,
-        seed=SEED,
-        keep=("arms", "rewards"),
-        threads=threads,
-        block=block,
-    )
+        policy, environment, horizon=_horizon(policy), replications=3, seed=SEED, keep=("arms", "rewards"),
+        threads=threads, block=block,
+    )  # fmt: skip
 
 
 def plays_valid_arms(policy: Policy) -> None:

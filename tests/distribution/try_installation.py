@@ -212,7 +212,7 @@ def use_cluster() -> None:
 
 def use_cuda() -> None:
     """Simulate on the GPU if there is one; otherwise check the message and the compiler."""
-    from dynabandit.simulation.backends import gpu_missing
+    from dynabandit.simulation.cuda.launch import missing as gpu_missing
 
     message = gpu_missing()
     if not message:

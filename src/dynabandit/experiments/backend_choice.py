@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from dynabandit.experiments.spec import Experiment, Spec
 from dynabandit.simulation import BackendError, check_backend, is_large
-from dynabandit.simulation.backends import check_names, gpu_missing
+from dynabandit.simulation.backends import check_names
+from dynabandit.simulation.cuda.launch import missing as gpu_missing
 
 LOCAL = "local"
 ADDRESS = re.compile(r"[a-z]+://[^\s/]+:\d+")

@@ -69,20 +69,15 @@ def is_large(arm_steps: int) -> bool:
     return arm_steps >= LARGE
 
 
-def gpu_missing() -> str:
-    """Return what is missing for a simulation on this machine's GPU; empty if nothing is."""
-    from dynabandit.simulation.cuda import launch
-
-    return launch.missing()
-
-
 def takes_gpu(backend: str, arm_steps: int) -> bool:
     """Whether to run on this machine's GPU; raises an error if one was requested and there is none."""
     if backend == "cpu":
         return False
     if backend == "auto" and (not is_large(arm_steps) or importlib.util.find_spec("numba_cuda") is None):
         return False
-    missing = gpu_missing()
+    from dynabandit.simulation.cuda import launch
+
+    missing = launch.missing()
     if missing and backend == "cuda":
         raise BackendError(f"backend 'cuda' {missing}")
     return not missing
