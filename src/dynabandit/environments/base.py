@@ -31,14 +31,10 @@ class EnvironmentStep(NamedTuple):
 
 # Kernels are called with positional arguments. `params` has the type `EnvironmentFunctions.params`.
 class Start(Protocol):
-    """Write an arm's state at time 0."""
-
     def __call__(self, state: np.ndarray, arm: int, step: EnvironmentStep, params: Any, /) -> None: ...
 
 
 class Advance(Protocol):
-    """Move an arm to the given step and return its mean there; steps come in order."""
-
     def __call__(self, state: np.ndarray, arm: int, step: EnvironmentStep, params: Any, /) -> float: ...
 
 

@@ -63,44 +63,30 @@ class Reward(NamedTuple):
 
 # Kernels are called with positional arguments. `params` has the type `PolicyFunctions.params` of the policy.
 class Start(Protocol):
-    """Write the state of an arm without rewards."""
-
     def __call__(self, state: PolicyState, arm: int, params: Any, /) -> None: ...
 
 
 class Learn(Protocol):
-    """Update the state with a reward of an arm."""
-
     def __call__(self, state: PolicyState, arm: int, reward: Reward, params: Any, /) -> None: ...
 
 
 class Score(Protocol):
-    """Return the score of an arm; the arm with the largest score is chosen."""
-
     def __call__(self, state: PolicyState, arm: int, step: Step, params: Any, /) -> float: ...
 
 
 class Posterior(Protocol):
-    """Return the parameters a and b of the Beta posterior from which the score of an arm is drawn."""
-
     def __call__(self, state: PolicyState, arm: int, step: Step, params: Any, /) -> tuple[float, float]: ...
 
 
 class Common(Protocol):
-    """Return a number that the scores of all arms at this step share."""
-
     def __call__(self, state: PolicyState, number: int, params: Any, /) -> float: ...
 
 
 class Explore(Protocol):
-    """Return whether to play an arm chosen uniformly at random instead of the leader."""
-
     def __call__(self, state: PolicyState, leader: int, step: Step, params: Any, /) -> bool: ...
 
 
 class Reveal(Protocol):
-    """Take the true mean of an arm, before each decision."""
-
     def __call__(self, state: PolicyState, arm: int, mean: float, /) -> None: ...
 
 
