@@ -8,7 +8,6 @@ import pytest
 
 import dynabandit as db
 from driver import Driver
-from dynabandit.core.records import to_row
 from dynabandit.core.streams import EXPLORE, stream, uniform
 from dynabandit.policies import POLICIES, PolicyState, aff_ucb1, changepoint_thompson, glr_kl_ucb
 from dynabandit.simulation import compiled
@@ -63,8 +62,8 @@ def test_many_rewards_at_once_are_learned_in_their_order(name: str) -> None:
     arms, rewards = np.array([0, 2, 0, 1]), np.array([1.0, 0.5, 0.25, 0.0])
     for step, (arm, reward) in enumerate(zip(arms, rewards, strict=True), start=1):
         one.learn(int(arm), step, float(reward))
-    steps, row = np.arange(1, 5), to_row(many.params)
-    compiled.learn_many(many.functions)(*many.state, arms, rewards, steps, steps, row)
+    steps = np.arange(1, 5)
+    compiled.learn_many(many.functions)(many.state, arms, rewards, steps, steps, many.params)
     np.testing.assert_array_equal(one.last_played, many.last_played)
     np.testing.assert_array_equal(one.memory, many.memory)
     np.testing.assert_array_equal(one.shared, many.shared)

@@ -202,7 +202,7 @@ class Bandit:
         if burning >= 0:
             counts[np.searchsorted(columns, burning)] = draws
         else:
-            params, space = self._sized(len(columns))
+            params, space = self._policy.params(len(columns)), self._sized(len(columns))[1]
             count = compiled.count_choices(self._policy.functions)
             count(self._state_of(columns), step, params, space, stream(self._seed), counts, draws)
         probabilities = counts / draws
@@ -228,10 +228,10 @@ class Bandit:
         """Learn many (column, reward) pairs in their order, as `reward_column` would, but much faster."""
         columns = np.array([column for column, _ in rewards], dtype=np.int64)
         values = np.array([value for _, value in rewards], dtype=np.float64)
-        last_played = self._arms.last_played
-        decided_at, arrived_at = last_played[columns], np.full(len(columns), self._step)
+        state = PolicyState(self._memory, self._shared, self._arms.last_played)
+        decided_at, arrived_at = state.last_played[columns], np.full(len(columns), self._step)
         learn_many = compiled.learn_many(self._policy.functions)
-        learn_many(self._memory, self._shared, last_played, columns, values, decided_at, arrived_at, self._params)
+        learn_many(state, columns, values, decided_at, arrived_at, self._policy.params(self._open_arms()))
 
     def swapped(self, policy: Policy | str, rewards: Iterable[tuple[int, float]], **parameters: Any) -> "Bandit":
         """Return a bandit that continues from this step with another policy that has learned (column, reward) pairs."""

@@ -6,6 +6,7 @@ most decisions.
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -63,22 +64,8 @@ def choose(functions: PolicyFunctions) -> Callable[..., int]:
 
 @functools.cache
 def count_choices(functions: PolicyFunctions) -> Callable[..., None]:
-    """Return count_choices(state, number, params, space, random, counts, draws); see `make_count_choices`."""
-    count, read_params = make_count_choices(make_choose(functions)), vector_reader(functions.params)
-
-    @kernel
-    def count_choices(
-        state: PolicyState,
-        number: int,
-        params: np.ndarray,
-        space: Workspace,
-        random: Stream,
-        counts: np.ndarray,
-        draws: int,
-    ) -> None:
-        count(state, number, read_params(params), space, random, counts, draws)
-
-    return compiled(count_choices)
+    """Return the compiled `make_count_choices` of a policy."""
+    return compiled(make_count_choices(make_choose(functions)))
 
 
 @functools.cache
@@ -106,23 +93,20 @@ def learn(functions: PolicyFunctions) -> Callable[..., None]:
 
 @functools.cache
 def learn_many(functions: PolicyFunctions) -> Callable[..., None]:
-    """Return learn_many(memory, shared, last_played, arms, values, decided_at, arrived_at, params), for arrays."""
-    update, read_params = make_learn(functions), vector_reader(functions.params)
+    """Return learn_many(state, arms, values, decided_at, arrived_at, params), for arrays of rewards."""
+    update = make_learn(functions)
 
     @kernel
     def learn_many(
-        memory: np.ndarray,
-        shared: np.ndarray,
-        last_played: np.ndarray,
+        state: PolicyState,
         arms: np.ndarray,
         values: np.ndarray,
         decided_at: np.ndarray,
         arrived_at: np.ndarray,
-        params: np.ndarray,
+        params: Any,
     ) -> None:
-        state, own = PolicyState(memory, shared, last_played), read_params(params)
         for i in range(arms.size):
-            update(state, arms[i], Reward(values[i], decided_at[i], arrived_at[i]), own)
+            update(state, arms[i], Reward(values[i], decided_at[i], arrived_at[i]), params)
 
     return compiled(learn_many)
 

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynabandit.core.records import to_row
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import Policy
 from dynabandit.policies.base import Reward, new_state
@@ -79,7 +78,7 @@ def _switches(path: np.ndarray) -> int:
 def _replay(policy: Policy, arms: np.ndarray, rewards: np.ndarray, marks: np.ndarray, path: np.ndarray) -> np.ndarray:
     """Return the beliefs at the marks, an array (marks, arms, fields of a belief)."""
     count, params = path.shape[1], policy.params(path.shape[1])
-    state, row = new_state(policy, count, params), to_row(params)
+    state = new_state(policy, count, params)
     values, numbers = rewards.astype(float), np.arange(1, len(arms) + 1)
     learn, learn_many = make_learn(policy.functions), compiled.learn_many(policy.functions)
     beliefs = np.empty((len(marks), count, FIELDS))
@@ -92,7 +91,7 @@ def _replay(policy: Policy, arms: np.ndarray, rewards: np.ndarray, marks: np.nda
                 learn(state, int(arms[step]), Reward(values[step], step + 1, step + 1), params)
         else:
             part = slice(first, mark)
-            learn_many(*state, arms[part], values[part], numbers[part], numbers[part], row)
+            learn_many(state, arms[part], values[part], numbers[part], numbers[part], params)
         first = mark
         for arm in range(count):
             beliefs[place, arm] = policy.belief(state.memory[:, arm], state.shared)
