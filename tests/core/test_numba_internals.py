@@ -53,6 +53,16 @@ def test_a_process_and_its_forked_children_count_symbols_from_random_numbers(mon
     assert first > 1000  # below with probability 1e-15
 
 
+def test_a_counter_that_cannot_be_replaced_or_a_system_without_fork_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(os, "register_at_fork")
+    for counter in (range(5), itertools.count(1)):
+        monkeypatch.setattr(bytecode.FunctionIdentity, "_unique_ids", counter)
+        importlib.reload(numba_internals)
+        assert (bytecode.FunctionIdentity._unique_ids is counter) == (counter == range(5))
+
+
 def test_without_the_symbol_counter_nothing_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bytecode.FunctionIdentity, "_unique_ids", iter(itertools.count(10**6)))
     assert has_symbol_counter()

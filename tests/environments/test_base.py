@@ -120,15 +120,17 @@ def is_inside(arm: int, end: int) -> bool:
     return 0 <= arm < end
 
 
+@pytest.mark.parametrize("leads", [True, False])
 @pytest.mark.parametrize("name", ["case-3", "needle"])
-def test_lanes_that_have_no_arm_in_the_last_round_write_nothing(name: str) -> None:
+def test_lanes_write_the_means_of_arms_that_exist_and_the_leader_writes_the_best(name: str, leads: bool) -> None:
     environment = example(name)
-    lanes = SINGLE_LANE._replace(rounds=two_more, exists=is_inside)
+    lanes = SINGLE_LANE._replace(rounds=two_more, exists=is_inside, is_leader=lambda: leads)
     state = np.full((len(environment.slots), environment.arms), math.nan)
-    means, best = np.empty((50, environment.arms)), np.empty(50)
+    means, best = np.empty((50, environment.arms)), np.full(50, math.nan)
     write_path = make_write_path(environment.functions, lanes)
     write_path(state, np.array(environment.params()), environment.table(), means, best, 1, 50, stream(3))
     assert (means == environment.path(50, seed=3)).all()
+    assert np.array_equal(best, means.max(axis=1) if leads else np.full(50, math.nan), equal_nan=True)
 
 
 def test_a_bernoulli_reward_is_one_where_its_uniform_number_is_below_the_mean() -> None:
