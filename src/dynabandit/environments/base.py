@@ -145,11 +145,10 @@ class Environment:
         """
         horizon = self.check_horizon(horizon)
         random = stream(seed, replication)
-        state = np.zeros((1, len(self.slots), self.arms))
-        means, best = np.empty((1, horizon, self.arms)), np.empty((1, horizon))
-        write = compiled_write_paths(self.functions)
-        write(state, np.array(self.params()), self.table(), means, best, 1, horizon, random)
-        return means[0]
+        state, means, best = np.zeros((len(self.slots), self.arms)), np.empty((horizon, self.arms)), np.empty(horizon)
+        write, one = compiled_write_paths(self.functions), np.newaxis
+        write(state[one], np.array(self.params()), self.table(), means[one], best[one], 1, horizon, random)
+        return means
 
 
 @functools.cache

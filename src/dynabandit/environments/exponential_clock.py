@@ -46,7 +46,7 @@ def renew(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params, fo
     exponential = -math.log(clock)
     # Compiled code uses 64-bit integers: a larger wait would overflow to a negative number
     wait = exponential / rate if rate > exponential / NEVER else NEVER
-    state[NEXT_CHANGE, arm] = step.number + max(math.ceil(wait), 1)
+    state[NEXT_CHANGE, arm] = step.number + math.ceil(wait)
 
 
 @dataclass(frozen=True, kw_only=True)

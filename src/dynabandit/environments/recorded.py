@@ -51,7 +51,7 @@ class Recorded(Environment):
     slots = ("unused",)
     functions = EnvironmentFunctions(start, advance, Params)
 
-    arms: int = field(default=0, init=False)
+    arms: int = field(init=False)
     rates: Sequence[Sequence[float]] | np.ndarray = field(repr=False)
     period: int = 1
 

@@ -89,7 +89,7 @@ class Fixed(Environment):
     slots = ("unused",)
     functions = EnvironmentFunctions(start, fixed_advance, FixedParams)
 
-    arms: int = field(default=0, init=False)
+    arms: int = field(init=False)
     means: Sequence[float]
 
     def __post_init__(self) -> None:
@@ -131,7 +131,7 @@ class Path(Environment):
     slots = ("unused",)
     functions = EnvironmentFunctions(start, path_advance)
 
-    arms: int = field(default=0, init=False)
+    arms: int = field(init=False)
     means: Sequence[Sequence[float]] | np.ndarray = field(repr=False)
 
     def __post_init__(self) -> None:
@@ -175,7 +175,7 @@ class Piecewise(Environment):
     slots = ("segment",)
     functions = EnvironmentFunctions(start, piecewise_advance)
 
-    arms: int = field(default=0, init=False)
+    arms: int = field(init=False)
     starts: Sequence[int]
     means: Sequence[Sequence[float]]
 

@@ -251,7 +251,7 @@ def new_state(policy: Policy, columns: int, params: Any) -> PolicyState:
     memory = np.zeros((policy.memory_size(), columns))
     state = PolicyState(memory, np.zeros(policy.shared_size()), np.zeros(columns, dtype=np.int64))
     policy.functions.start(state, 0, params)
-    memory[:, 1:] = memory[:, :1]  # all arms start with the same state
+    memory[:] = memory[:, :1]  # all arms start with the same state
     return state
 
 
