@@ -2,8 +2,11 @@
 
 from dynabandit.estimators.adaptive_forgetting import AdaptiveForgetting
 from dynabandit.estimators.base import Belief, Estimator
+from dynabandit.estimators.catoni_mean import CatoniMean
 from dynabandit.estimators.fixed_forgetting import FixedForgetting
 from dynabandit.estimators.sample_mean import SampleMean
 from dynabandit.estimators.sliding_window import SlidingWindow
 
-__all__ = ["AdaptiveForgetting", "Belief", "Estimator", "FixedForgetting", "SampleMean", "SlidingWindow"]
+__all__ = [
+    "AdaptiveForgetting", "Belief", "CatoniMean", "Estimator", "FixedForgetting", "SampleMean", "SlidingWindow",
+]  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from dynabandit.core.compilation import kernel
 from dynabandit.core.records import column_reader, column_writer
 from dynabandit.estimators.base import Belief, Estimator
-from dynabandit.validation import number, unknown
+from dynabandit.validation import BOUNDED, NORMAL, number, unknown
 
 VARIANCE_SCALED = "variance-scaled"
 VARIANCE_SCALE = 0.0001  # eta_4(t) = 0.0001 / s_t^2, section 4.3.1
@@ -15,6 +15,7 @@ LOSSES = ("squared-error", "bernoulli")
 PROBABILITY_FLOOR = 1e-6  # keeps the Bernoulli likelihood of an impossible reward finite
 NO_SPREAD = 1e-12  # up to this, v_t is rounding error and one observation has all the weight
 NO_VARIANCE = 1e-12  # up to this, s_t^2 is rounding error: equal rewards such as 0.1 do not give exactly 0
+ROUNDING = 1e-20  # the same for rewards in any unit, as a share of the squared mean
 
 
 class AdaptiveState(NamedTuple):
@@ -45,6 +46,7 @@ class AdaptiveParams(NamedTuple):
     scaled: bool  # whether the step size is divided by the variance
     floor: float
     likelihood: bool  # whether the loss is the Bernoulli negative log-likelihood
+    unit_free: bool = False  # whether `scaled` has no absolute constants: no step without a variance
 
 
 def make_params(step_size: float | str = 0.001, floor: float = 0.0, loss: str = "squared-error") -> AdaptiveParams:
@@ -58,6 +60,26 @@ def make_params(step_size: float | str = 0.001, floor: float = 0.0, loss: str = 
             raise ValueError(f"step_size must be a number in [0, 1] or {VARIANCE_SCALED!r}, got {step_size!r}")
         return AdaptiveParams(VARIANCE_SCALE, True, floor, likelihood)
     return AdaptiveParams(number("step_size", step_size, 0.0, 1.0), False, floor, likelihood)
+
+
+def make_unit_free_params(step_size: float | str, floor: float) -> AdaptiveParams:
+    """Check the arguments of the estimator for rewards in any unit and return its parameters."""
+    step_size = number("step_size", step_size, 0.0, 1.0)
+    return AdaptiveParams(step_size, True, number("floor", floor, 0.0, 1.0), False, unit_free=True)
+
+
+@kernel
+def is_variance(variance: float, mean: float) -> bool:
+    """Whether a variance is more than the rounding error of rewards with this mean, in any unit."""
+    return variance > ROUNDING * mean * mean
+
+
+@kernel
+def scaled_step(step_size: float, variance: float, mean: float, unit_free: bool) -> float:
+    """Return the step size divided by the variance; without a variance by that of a coin, or no step if unit-free."""
+    if unit_free:
+        return step_size / variance if is_variance(variance, mean) else 0.0
+    return step_size / (variance if variance > NO_VARIANCE else BERNOULLI_VARIANCE)
 
 
 @kernel
@@ -91,7 +113,7 @@ def observe(state: AdaptiveState, reward: float, params: AdaptiveParams) -> Adap
     # Equation (6), truncated
     step = params.step_size
     if params.scaled:
-        step /= new_variance if new_variance > NO_VARIANCE else BERNOULLI_VARIANCE
+        step = scaled_step(step, new_variance, new_m / new_w, params.unit_free)
     new_forgetting = min(max(forgetting - step * gradient, params.floor), 1.0)
     return AdaptiveState(
         new_forgetting, new_m, new_w, new_k, new_m_dot, new_w_dot,
@@ -123,6 +145,10 @@ class AdaptiveForgetting(Estimator):
     loss
         The loss that the gradient descent minimises: ``"squared-error"`` as in the paper, or ``"bernoulli"``, the
         negative log-likelihood.
+    unit_free
+        Whether rewards may be any numbers: the step size is divided by the estimated variance, so that all rewards
+        times a constant give the same forgetting factors. There is no step while the rewards have no variance. The
+        `loss` is then ``"squared-error"``.
 
     Examples
     --------
@@ -150,8 +176,17 @@ class AdaptiveForgetting(Estimator):
     Bodenham & Adams (2017), Continuous monitoring for changepoints in data streams using adaptive estimation.
     """
 
-    def __init__(self, step_size: float | str = 0.001, floor: float = 0.0, loss: str = "squared-error") -> None:
-        self._params = make_params(step_size, floor, loss)
+    def __init__(
+        self,
+        step_size: float | str = 0.001,
+        floor: float = 0.0,
+        loss: str = "squared-error",
+        unit_free: bool = False,
+    ) -> None:
+        self._params = make_unit_free_params(step_size, floor) if unit_free else make_params(step_size, floor, loss)
+        if unit_free and loss != "squared-error":
+            raise ValueError(f"loss must be 'squared-error' with unit_free=True, got {loss!r}")
+        self.rewards = NORMAL if unit_free else BOUNDED
         self.state: Any = START
 
     def _observe(self, reward: float) -> AdaptiveState:

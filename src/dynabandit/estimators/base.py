@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from dynabandit.validation import reward as checked
+from dynabandit.validation import BOUNDED, RewardDomain
 
 
 class Belief(NamedTuple):
@@ -39,11 +39,12 @@ class Estimator:
     (True, FixedForgetting(mean 0.3333, weight 1.5))
     """
 
+    rewards: RewardDomain = BOUNDED  # which rewards it accepts
     state: Any
 
     def update(self, reward: float) -> "Estimator":
-        """Update the estimator with a reward in [0, 1] or a bool, and return the estimator."""
-        self.state = self._observe(checked(reward))
+        """Update the estimator with a reward, by default in [0, 1], or a bool, and return the estimator."""
+        self.state = self._observe(self.rewards.check(reward))
         return self
 
     def _observe(self, reward: float) -> Any:

@@ -5,6 +5,10 @@ from typing import Any
 
 from dynabandit.policies.aff_d_greedy import AffDGreedy
 from dynabandit.policies.aff_kl_ucb import AffKLUCB
+from dynabandit.policies.aff_normal_ts import AffNormalTS
+from dynabandit.policies.aff_normal_ucb import AffNormalUCB
+from dynabandit.policies.aff_poisson_ts import AffPoissonTS
+from dynabandit.policies.aff_revenue_ts import AffRevenueTS
 from dynabandit.policies.aff_thompson import AffOTS, AffTS
 from dynabandit.policies.aff_ucb1 import AffUCB1
 from dynabandit.policies.aff_ucb2 import AffUCB2, AffUCB2Growing
@@ -22,8 +26,10 @@ from dynabandit.policies.f_dsw_thompson import FDSWTS
 from dynabandit.policies.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
 from dynabandit.policies.kl_ucb import KLUCB
 from dynabandit.policies.m_ucb import MUCB
+from dynabandit.policies.normal_ts import NormalTS
 from dynabandit.policies.oracle_restart import OracleRestart
 from dynabandit.policies.rexp3 import Rexp3
+from dynabandit.policies.robust_ucb import RobustUCB
 from dynabandit.policies.sw_kl_ucb import SWKLUCB
 from dynabandit.policies.sw_thompson import SWTS
 from dynabandit.policies.sw_ucb import SWUCB
@@ -39,6 +45,7 @@ __all__ = [
     "Uniform", "policy",
     "DKLUCB", "GLRKLUCB", "KLUCB", "MUCB", "SWKLUCB",
     "AffKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "OracleRestart",
+    "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
     "ChangepointTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
 ]  # fmt: skip
 
@@ -72,6 +79,12 @@ POLICIES: dict[str, type[Policy]] = {
     "cusum-ucb": CusumUCB,
     "m-ucb": MUCB,
     "aff-kl-ucb": AffKLUCB,
+    "normal-ts": NormalTS,
+    "aff-normal-ts": AffNormalTS,
+    "aff-normal-ucb": AffNormalUCB,
+    "aff-poisson-ts": AffPoissonTS,
+    "aff-revenue-ts": AffRevenueTS,
+    "robust-ucb": RobustUCB,
     "oracle-restart": OracleRestart,
     "uniform": Uniform,
     "best-arm": BestArm,
