@@ -1,9 +1,7 @@
 """Bandit: named arms, one decision at a time."""
 
 import copy
-import hashlib
 import itertools
-import json
 import secrets
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -12,17 +10,18 @@ import numpy as np
 
 from dynabandit.bandit import serialization
 from dynabandit.bandit.arms import Arm, ArmColumns, Arms
-from dynabandit.bandit.live_policies import check_size, live_policy
+from dynabandit.bandit.live_policies import accepted_rewards, check_size, law_after_change, live_policy
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_SEED, LARGEST_STEP, SHARE, stream, uniform
+from dynabandit.environments import RewardLaw
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import Policy, PolicyState, policy as make_policy
 from dynabandit.policies.base import new_state
 from dynabandit.policies.choose_arm import Workspace, new_workspace
 from dynabandit.simulation import compiled
 from dynabandit.simulation.stepper import least_played_arm
-from dynabandit.validation import integer, reward as checked_reward
+from dynabandit.validation import RewardDomain, integer
 
 MANY_REWARDS = 4096  # learned at a time
 TABLE_HORIZON = 1024  # the length of a policy's table; beyond it the policy computes the same numbers one by one
@@ -43,6 +42,8 @@ class Bandit:
         The names of the arms, at least two different strings.
     seed
         The seed of all randomness; by default an unpredictable one.
+    rewards
+        The reward law whose rewards are accepted; by default what the policy is made for, mostly numbers in [0, 1].
     parameters
         The parameters of the policy, if it is given by name.
 
@@ -63,8 +64,16 @@ class Bandit:
     True
     """
 
-    def __init__(self, policy: Policy | str, arms: Sequence[str], seed: int | None = None, **parameters: Any) -> None:
+    def __init__(
+        self,
+        policy: Policy | str,
+        arms: Sequence[str],
+        seed: int | None = None,
+        rewards: RewardLaw | str | None = None,
+        **parameters: Any,
+    ) -> None:
         self._policy = live_policy(make_policy(policy, **parameters))
+        self._law = None if rewards is None else accepted_rewards(self._policy, rewards).name
         self._seed = integer("seed", secrets.randbits(64) if seed is None else seed, 0, LARGEST_SEED)
         self._step = 0
         self._arms = ArmColumns(arms)
@@ -89,6 +98,7 @@ class Bandit:
         self._params, self._space = self._sized(self._open_arms())
         self._signed_seed = compiled.signed_seed(self._seed)
         self._in_burn_in = True
+        self._rewards = accepted_rewards(self._policy, self._law)
         self._choose, self._learn = compiled.choose(functions), compiled.learn(functions)
 
     def _sized(self, arms: int) -> tuple[np.ndarray, Workspace]:
@@ -98,6 +108,11 @@ class Bandit:
     def policy(self) -> Policy:
         """The policy that decides."""
         return self._policy
+
+    @property
+    def rewards(self) -> RewardDomain:
+        """Which rewards are accepted."""
+        return self._rewards
 
     @property
     def seed(self) -> int:
@@ -228,8 +243,8 @@ class Bandit:
         return {self._arms.names[column]: float(p) for column, p in zip(columns, probabilities, strict=True)}
 
     def reward(self, arm: str, value: float) -> None:
-        """Learn a reward in [0, 1] of an arm that was chosen."""
-        self.reward_column(self._arms.of(arm), checked_reward(value))
+        """Learn a reward of an arm that was chosen; `rewards` says which ones are valid."""
+        self.reward_column(self._arms.of(arm), self._rewards.check(value))
 
     def reward_column(self, column: int, value: float, decided_at: int | None = None) -> None:
         """Learn a reward of a column, even if its arm was removed after it was chosen.
@@ -245,6 +260,8 @@ class Bandit:
         """Learn many (column, reward) pairs in their order, as `reward_column` would, but much faster."""
         columns = np.array([column for column, _ in rewards], dtype=np.int64)
         values = np.array([value for _, value in rewards], dtype=np.float64)
+        for value in values[~self._rewards.contains(values)]:
+            self._rewards.check(float(value))
         state = PolicyState(self._memory, self._shared, self._arms.last_played)
         decided_at, arrived_at = state.last_played[columns], np.full(len(columns), self._step)
         learn_many = compiled.learn_many(self._policy.functions)
@@ -254,6 +271,7 @@ class Bandit:
         """Return a bandit that continues from this step with another policy that has learned (column, reward) pairs."""
         other = self.copy()
         other._policy = live_policy(make_policy(policy, **parameters))
+        other._law = self._law or law_after_change(self._rewards, other._policy)
         other._reset()
         pairs = iter(rewards)
         while some := list(itertools.islice(pairs, MANY_REWARDS)):
@@ -270,6 +288,7 @@ class Bandit:
             return None
         taken = self.copy()
         taken._policy, taken._memory, taken._shared = other._policy, other._memory.copy(), other._shared.copy()
+        taken._law = other._law
         taken._prepare()
         return taken
 
@@ -331,18 +350,17 @@ class Bandit:
 
     def to_json(self) -> str:
         """Return the complete state as JSON; `from_json` continues with the same choices."""
-        return serialization.write(
-            {
-                "policy": self._policy.name,
-                "parameters": serialization.plain(self._policy.parameters),
-                "seed": self._seed,
-                "step": self._step,
-                "arms": self._arms.to_json(),
-                "shares": None if self._limits is None else self._limits.to_json(),
-                "memory": [[serialization.number_to_json(value) for value in row] for row in self._memory.tolist()],
-                "shared": [serialization.number_to_json(value) for value in self._shared.tolist()],
-            }
-        )
+        state = {
+            "policy": self._policy.name,
+            "parameters": serialization.plain(self._policy.parameters),
+            "seed": self._seed,
+            "step": self._step,
+            "arms": self._arms.to_json(),
+            "shares": None if self._limits is None else self._limits.to_json(),
+            "memory": serialization.array_to_json(self._memory),
+            "shared": serialization.array_to_json(self._shared),
+        }
+        return serialization.write(state if self._law is None else {**state, "rewards": self._law})
 
     def state_hash(self) -> str:
         """Return a hash of the complete state: two bandits with equal hashes make the same decisions from now on.
@@ -358,26 +376,22 @@ class Bandit:
         limits = None if self._limits is None else self._limits.to_json()
         parameters, names = serialization.plain(self._policy.parameters), self._arms.names
         rest = [self._policy.name, parameters, self._seed, self._step, names, limits]
-        digest = hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())
-        for array in (*self._arms.arrays, self._memory, self._shared):
-            digest.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())
-        return digest.hexdigest()
+        return serialization.digest(rest, (*self._arms.arrays, self._memory, self._shared))
 
     @classmethod
     def from_json(cls, text: str, policy: Policy | None = None) -> "Bandit":
         """Return the bandit that `to_json` wrote; `policy` is needed if it is not in the registry."""
-        if policy is not None and not isinstance(policy, Policy):
-            raise TypeError(f"policy must be a policy object, and only where it is not in the registry, got {policy!r}")
+        serialization.check_given(policy)
         content = serialization.read(text)
         try:
             chosen = serialization.policy_of(content, policy)
             step = integer("step", content["step"], 0, LARGEST_STEP)
             arms = ArmColumns.from_json(content["arms"], step)
-            bandit = cls(chosen, [str(column) for column in range(len(arms))], seed=content["seed"])
+            columns = [str(column) for column in range(len(arms))]
+            bandit = cls(chosen, columns, seed=content["seed"], rewards=content.get("rewards"))
             limits = content.get("shares")
             bandit._limits = None if limits is None else TrafficLimits.from_json(limits)
-            memory = np.array([[serialization.number_from_json(value) for value in row] for row in content["memory"]])
-            shared = np.array([serialization.number_from_json(value) for value in content["shared"]])
+            memory, shared = (serialization.array_from_json(content[part]) for part in ("memory", "shared"))
             if memory.shape != bandit._memory.shape or shared.shape != bandit._shared.shape:
                 raise ValueError(f"its state has shape {memory.shape}, not {bandit._memory.shape}")
         except (KeyError, TypeError, ValueError) as error:

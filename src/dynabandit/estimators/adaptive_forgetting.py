@@ -46,7 +46,6 @@ class AdaptiveParams(NamedTuple):
     scaled: bool  # whether the step size is divided by the variance
     floor: float
     likelihood: bool  # whether the loss is the Bernoulli negative log-likelihood
-    unit_free: bool = False  # whether `scaled` has no absolute constants: no step without a variance
 
 
 def make_params(step_size: float | str = 0.001, floor: float = 0.0, loss: str = "squared-error") -> AdaptiveParams:
@@ -62,10 +61,16 @@ def make_params(step_size: float | str = 0.001, floor: float = 0.0, loss: str = 
     return AdaptiveParams(number("step_size", step_size, 0.0, 1.0), False, floor, likelihood)
 
 
-def make_unit_free_params(step_size: float | str, floor: float) -> AdaptiveParams:
+class UnitFreeParams(NamedTuple):
+    """The parameters of the estimator for rewards in any unit."""
+
+    step_size: float  # is divided by the variance
+    floor: float
+
+
+def make_unit_free_params(step_size: float | str, floor: float) -> UnitFreeParams:
     """Check the arguments of the estimator for rewards in any unit and return its parameters."""
-    step_size = number("step_size", step_size, 0.0, 1.0)
-    return AdaptiveParams(step_size, True, number("floor", floor, 0.0, 1.0), False, unit_free=True)
+    return UnitFreeParams(number("step_size", step_size, 0.0, 1.0), number("floor", floor, 0.0, 1.0))
 
 
 @kernel
@@ -75,27 +80,16 @@ def is_variance(variance: float, mean: float) -> bool:
 
 
 @kernel
-def scaled_step(step_size: float, variance: float, mean: float, unit_free: bool) -> float:
-    """Return the step size divided by the variance; without a variance by that of a coin, or no step if unit-free."""
-    if unit_free:
-        return step_size / variance if is_variance(variance, mean) else 0.0
-    return step_size / (variance if variance > NO_VARIANCE else BERNOULLI_VARIANCE)
+def slope(state: AdaptiveState) -> float:
+    """Return the derivative of the mean with respect to the past forgetting factors, the bracket of equation (9)."""
+    return (state.m_dot - state.w_dot * state.mean) / state.w if state.w > 0.0 else 0.0
 
 
 @kernel
-def observe(state: AdaptiveState, reward: float, params: AdaptiveParams) -> AdaptiveState:
-    """Update the state with one reward; every right-hand side has the old values."""
+def moved(state: AdaptiveState, reward: float) -> AdaptiveState:
+    """Return the state after a reward, with its forgetting factor still to be updated."""
     forgetting, m, w, k, m_dot, w_dot, mean, variance, _, _ = state
     error = mean - reward
-
-    # Equation (9): the derivative of the one-step-ahead loss with respect to the past forgetting factors
-    slope = (m_dot - w_dot * mean) / w if w > 0.0 else 0.0
-    if params.likelihood:
-        p = min(max(mean, PROBABILITY_FLOOR), 1.0 - PROBABILITY_FLOOR)
-        gradient = (p - reward) / (p * (1.0 - p)) * slope
-    else:
-        gradient = 2.0 * error * slope
-
     # Equations (7) and (8)
     new_m_dot = forgetting * m_dot + m
     new_w_dot = forgetting * w_dot + w
@@ -109,16 +103,43 @@ def observe(state: AdaptiveState, reward: float, params: AdaptiveParams) -> Adap
     new_variance = variance
     if new_v > NO_SPREAD:
         new_variance = (forgetting * v * variance + (new_w - 1.0) / new_w * error * error) / new_v
+    return AdaptiveState(
+        forgetting, new_m, new_w, new_k, new_m_dot, new_w_dot, new_m / new_w, new_variance, 0.0, 0.0
+    )
 
-    # Equation (6), truncated
+
+@kernel
+def stepped(state: AdaptiveState, step: float, gradient: float, floor: float) -> AdaptiveState:
+    """Return the state with the forgetting factor of equation (6), truncated."""
+    forgetting, m, w, k, m_dot, w_dot, mean, variance, _, _ = state
+    new_forgetting = min(max(forgetting - step * gradient, floor), 1.0)
+    change = abs(new_forgetting - forgetting)
+    return AdaptiveState(new_forgetting, m, w, k, m_dot, w_dot, mean, variance, change, step)
+
+
+@kernel
+def observe(state: AdaptiveState, reward: float, params: AdaptiveParams) -> AdaptiveState:
+    """Update the state with one reward; every right-hand side has the old values."""
+    # Equation (9): the derivative of the one-step-ahead loss with respect to the past forgetting factors
+    if params.likelihood:
+        p = min(max(state.mean, PROBABILITY_FLOOR), 1.0 - PROBABILITY_FLOOR)
+        gradient = (p - reward) / (p * (1.0 - p)) * slope(state)
+    else:
+        gradient = 2.0 * (state.mean - reward) * slope(state)
+    new = moved(state, reward)
     step = params.step_size
     if params.scaled:
-        step = scaled_step(step, new_variance, new_m / new_w, params.unit_free)
-    new_forgetting = min(max(forgetting - step * gradient, params.floor), 1.0)
-    return AdaptiveState(
-        new_forgetting, new_m, new_w, new_k, new_m_dot, new_w_dot,
-        new_m / new_w, new_variance, abs(new_forgetting - forgetting), step,
-    )  # fmt: skip
+        step /= new.variance if new.variance > NO_VARIANCE else BERNOULLI_VARIANCE
+    return stepped(new, step, gradient, params.floor)
+
+
+@kernel
+def observe_unit_free(state: AdaptiveState, reward: float, params: UnitFreeParams) -> AdaptiveState:
+    """Update the state with one reward in any unit: the step size is divided by the variance; no step without one."""
+    gradient = 2.0 * (state.mean - reward) * slope(state)
+    new = moved(state, reward)
+    step = params.step_size / new.variance if is_variance(new.variance, new.mean) else 0.0
+    return stepped(new, step, gradient, params.floor)
 
 
 def belief(state: AdaptiveState) -> Belief:
@@ -183,14 +204,19 @@ class AdaptiveForgetting(Estimator):
         loss: str = "squared-error",
         unit_free: bool = False,
     ) -> None:
-        self._params = make_unit_free_params(step_size, floor) if unit_free else make_params(step_size, floor, loss)
+        self._params: Any = make_params(step_size, floor, loss)
+        self._unit_free = unit_free
+        if unit_free:
+            self._params = make_unit_free_params(step_size, floor)
         if unit_free and loss != "squared-error":
             raise ValueError(f"loss must be 'squared-error' with unit_free=True, got {loss!r}")
         self.rewards = NORMAL if unit_free else BOUNDED
         self.state: Any = START
 
     def _observe(self, reward: float) -> AdaptiveState:
-        return observe(self.state, reward, self._params)
+        update: Any = observe_unit_free if self._unit_free else observe
+        new: AdaptiveState = update(self.state, reward, self._params)
+        return new
 
     @property
     def belief(self) -> Belief:

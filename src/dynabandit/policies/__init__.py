@@ -36,7 +36,7 @@ from dynabandit.policies.sw_ucb import SWUCB
 from dynabandit.policies.thompson import OTS, TS
 from dynabandit.policies.ucb import UCB
 from dynabandit.policies.uniform import Uniform
-from dynabandit.validation import check_parameter_names, unknown
+from dynabandit.validation import RewardDomain, check_parameter_names, unknown
 
 __all__ = [
     "DTS", "DUCB", "OTS", "SWUCB", "TS", "UCB",
@@ -89,6 +89,16 @@ POLICIES: dict[str, type[Policy]] = {
     "uniform": Uniform,
     "best-arm": BestArm,
 }
+
+
+def check_fit(policy: Policy, domain: RewardDomain, source: str) -> None:
+    """Raise an error if a policy cannot learn from all rewards of a domain; `source` says where they come from."""
+    if not domain.is_within(policy.rewards):
+        fitting = [name for name, kind in POLICIES.items() if domain.is_within(kind.rewards)]
+        raise ValueError(
+            f"policy {policy.label!r} needs rewards that are {policy.rewards.description}, but those of {source} are "
+            f"{domain.description}. Policies for them: {', '.join(fitting)}"
+        )
 
 
 def policy(name: str | Policy, /, **parameters: Any) -> Policy:

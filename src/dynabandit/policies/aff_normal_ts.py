@@ -7,7 +7,7 @@ from typing import Any
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import SCORE, normal_pair, words
 from dynabandit.policies import aff_shared, aff_unit_free
-from dynabandit.policies.aff_unit_free import UnitFreeParams, UnitFreePolicy
+from dynabandit.policies.aff_unit_free import Params, UnitFreePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 
 
@@ -64,4 +64,4 @@ class AffNormalTS(UnitFreePolicy):
 
     name = "aff-normal-ts"
     slots = aff_unit_free.SLOTS
-    functions = PolicyFunctions(start=aff_shared.start, score=score, learn=aff_unit_free.learn, params=UnitFreeParams)
+    functions = PolicyFunctions(start=aff_shared.start, score=score, learn=aff_unit_free.learn, params=Params)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
+from dynabandit.estimators.adaptive_forgetting import UnitFreeParams
 from dynabandit.policies import aff_shared, aff_unit_free
 from dynabandit.policies.aff_unit_free import UnitFreePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
@@ -13,7 +13,7 @@ from dynabandit.validation import number, set_fields
 
 
 class Params(NamedTuple):
-    estimator: AdaptiveParams
+    estimator: UnitFreeParams
     level: float
 
 

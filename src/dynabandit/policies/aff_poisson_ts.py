@@ -8,7 +8,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import gamma
 from dynabandit.core.streams import SCORE
-from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
+from dynabandit.estimators.adaptive_forgetting import UnitFreeParams
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import aff_shared, aff_unit_free
 from dynabandit.policies.aff_unit_free import FORGETTING, LOG_FORGETTING, M, UnitFreePolicy, W
@@ -18,7 +18,7 @@ from dynabandit.validation import COUNTS, set_fields
 
 
 class Params(NamedTuple):
-    estimator: AdaptiveParams
+    estimator: UnitFreeParams
     prior: Prior
 
 

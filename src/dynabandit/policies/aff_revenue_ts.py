@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta
 from dynabandit.core.streams import SCORE, SECOND, normal_pair, words
-from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
+from dynabandit.estimators.adaptive_forgetting import UnitFreeParams
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import aff_shared, aff_unit_free, all_rewards
 from dynabandit.policies.aff_unit_free import FORGETTING, LOG_FORGETTING, SIZE, M, UnitFreePolicy, W
@@ -23,7 +23,7 @@ REFERENCE = all_rewards.SIZE  # in `shared`, after mean and variance of the loga
 
 
 class Params(NamedTuple):
-    estimator: AdaptiveParams
+    estimator: UnitFreeParams
     prior: Prior
 
 

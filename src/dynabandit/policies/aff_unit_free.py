@@ -12,7 +12,7 @@ import numpy as np
 
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.estimators import adaptive_forgetting
-from dynabandit.estimators.adaptive_forgetting import AdaptiveParams, AdaptiveState, is_variance
+from dynabandit.estimators.adaptive_forgetting import AdaptiveState, UnitFreeParams, is_variance
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import aff_shared, all_rewards
 from dynabandit.policies.base import Policy, PolicyState, Reward, Step
@@ -26,16 +26,16 @@ OWN_VARIANCE = SLOTS.index("own_variance")  # s^2, or 0 if it is only rounding e
 LOG_FORGETTING = SLOTS.index("log_forgetting")
 
 
-class UnitFreeParams(NamedTuple):
+class Params(NamedTuple):
     """The parameters of a policy that has only those of the estimator."""
 
-    estimator: AdaptiveParams
+    estimator: UnitFreeParams
 
 
 @inlined_kernel
-def observe(memory: np.ndarray, arm: int, value: float, estimator: AdaptiveParams) -> None:
+def observe(memory: np.ndarray, arm: int, value: float, estimator: UnitFreeParams) -> None:
     """Update the rows of `SLOTS` of an arm with a value."""
-    estimate = adaptive_forgetting.observe(adaptive_forgetting.load(memory, arm), value, estimator)
+    estimate = adaptive_forgetting.observe_unit_free(adaptive_forgetting.load(memory, arm), value, estimator)
     adaptive_forgetting.store(memory, arm, estimate)
     memory[SIZE, arm] = estimate.w * estimate.w / estimate.k
     memory[OWN_VARIANCE, arm] = estimate.variance if is_variance(estimate.variance, estimate.mean) else 0.0
@@ -83,11 +83,11 @@ class UnitFreePolicy(Policy):
         estimator = self._estimator()
         set_fields(self, step_size=estimator.step_size, floor=estimator.floor)
 
-    def _estimator(self) -> AdaptiveParams:
+    def _estimator(self) -> UnitFreeParams:
         return adaptive_forgetting.make_unit_free_params(self.step_size, self.floor)
 
     def params(self, arms: int) -> Any:
-        return UnitFreeParams(self._estimator())
+        return Params(self._estimator())
 
     def shared_size(self) -> int:
         return all_rewards.SIZE

@@ -32,6 +32,8 @@ class WarmStart:
         try:
             check_size(asked.policy, asked.parameters)
             self.bandit = state.bandit.swapped(asked.policy, (), **asked.parameters)
+            if state.settings.default_reward is not None:
+                self.bandit.rewards.check(state.settings.default_reward, "default_reward")
         except (TypeError, ValueError) as error:
             raise InvalidValueError(str(error)) from None
 
@@ -44,7 +46,12 @@ class WarmStart:
     def learn(self, store: Store, upto: int) -> None:
         """Learn the rewards that are new since the last call, up to an event."""
         for page in store.reward_pages(self.number, self.sequence, upto + 1):
-            self.bandit.reward_columns([(column, value) for _, column, value in page])
+            try:
+                self.bandit.reward_columns([(column, value) for _, column, value in page])
+            except ValueError as error:
+                raise InvalidValueError(
+                    f"policy {self.bandit.policy.name!r} cannot learn from the log: {error}"
+                ) from None
             self.rewards += len(page)
             self.sequence = page[-1][0]
         self.sequence = upto
