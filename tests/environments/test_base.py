@@ -7,8 +7,9 @@ import dynabandit as db
 from dynabandit.core.compilation import kernel
 from dynabandit.core.lanes import SINGLE_LANE
 from dynabandit.core.streams import REWARD, stream, uniform
-from dynabandit.environments import ENVIRONMENTS
-from dynabandit.environments.base import RewardLaw, draw_bernoulli, make_write_path, mean_of_path
+from dynabandit.environments import ENVIRONMENTS, Bernoulli, RewardStep
+from dynabandit.environments.base import make_write_path
+from dynabandit.environments.reward_laws import mean_of_path
 
 EXAMPLES: dict[str, dict[str, object]] = {
     "small-changes": {},
@@ -134,17 +135,18 @@ def test_lanes_write_the_means_of_arms_that_exist_and_the_leader_writes_the_best
 
 
 def test_a_bernoulli_reward_is_one_where_its_uniform_number_is_below_the_mean() -> None:
-    source, law = stream(7, replication=2), RewardLaw()
+    source, law = stream(7, replication=2), Bernoulli.functions
     for number, arm in ((1, 0), (9, 0), (9, 4)):
         u = uniform(source, REWARD, number, arm)
         for mean, reward in ((0.0, 0.0), (u, 0.0), (math.nextafter(u, 1.0), 1.0), (1.0, 1.0)):
-            assert draw_bernoulli(mean, arm, number, source) == law.draw(mean, arm, number, source) == reward
+            assert law.draw(mean, arm, RewardStep(number, source), None) == reward
 
 
 def test_a_law_observes_plays_unless_its_mean_is_that_of_the_path() -> None:
-    assert RewardLaw().mean(0.3, 8) == mean_of_path(0.3, 8) == 0.3
-    assert not RewardLaw().observes_plays
-    assert RewardLaw(mean=lambda mean, plays: mean / (1 + plays)).observes_plays
+    functions = Bernoulli.functions
+    assert functions.mean(0.3, 8) == mean_of_path(0.3, 8) == 0.3
+    assert not functions.observes_plays
+    assert functions._replace(mean=lambda mean, plays: mean / (1 + plays)).observes_plays
 
 
 @pytest.mark.parametrize("name", ["case-1", "case-3", "case-4"])

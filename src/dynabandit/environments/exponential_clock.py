@@ -104,7 +104,7 @@ class ExponentialClock(Environment):
                 raise ValueError(f"low[{i}] must not be above high[{i}], got {low!r} and {high!r}")
         if cast("int | None", self.arms) is None:
             set_fields(self, arms=len(self.rates))
-        set_fields(self, arms=integer("arms", self.arms, 2))
+        super().__post_init__()
         if self.arms < len(self.rates):
             raise ValueError(f"arms must be at least {len(self.rates)}, one for each of rates, got {self.arms}")
 

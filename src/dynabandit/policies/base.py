@@ -10,7 +10,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import LARGEST_STEP, Stream
 from dynabandit.estimators.base import Belief
-from dynabandit.validation import integer, set_fields
+from dynabandit.validation import BOUNDED, RewardDomain, integer, set_fields
 
 
 class PolicyState(NamedTuple):
@@ -187,6 +187,7 @@ class Policy:
     functions: ClassVar[PolicyFunctions]
     informed: ClassVar[bool] = False  # True for oracle policies, which are told the true means
     needs_double: ClassVar[bool] = False  # True if single precision would overflow or underflow
+    rewards: ClassVar[RewardDomain] = BOUNDED  # which rewards the policy can learn from
 
     burn_in: int = 0
 
