@@ -98,8 +98,9 @@ def test_the_table_of_arms_is_readable() -> None:
     assert repr(bandit) == "Bandit(aff-ots, arms [red, green, blue], step 30)"
 
 
-def test_before_any_reward_dts_tells_the_mean_of_its_prior() -> None:
-    assert Bandit("dts", arms=COLOURS, prior=(1, 3)).arms["red"].mean == 0.25
+@pytest.mark.parametrize("name", ["dts", "aff-dts2", "ts", "aff-ots"])
+def test_before_any_reward_thompson_sampling_tells_the_mean_of_its_prior(name: str) -> None:
+    assert Bandit(name, arms=COLOURS, prior=(1, 3)).arms["red"].mean == 0.25
 
 
 def test_a_choice_without_its_reward_moves_neither_window_nor_decay() -> None:

@@ -51,7 +51,7 @@ def test_a_preview_shows_what_the_policy_change_then_gives_and_changes_nothing(
 def test_a_preview_knows_pauses_shares_and_arms_that_were_never_rewarded(client: Client) -> None:
     client.create("b", ARMS, policy="eps-greedy", parameters={"epsilon": 0.5}, seed=2)
     preview = client.preview_policy("b", "aff-ots")
-    assert [arm.mean for arm in preview.arms] == [None] * 3
+    assert [arm.mean for arm in preview.arms] == [0.5] * 3  # the mean of the prior
     learn(client, "b", 30)
     client.change_arm("b", "blue", paused=True)
     client.change_arm("b", "red", min_share=0.5)
