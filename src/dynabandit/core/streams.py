@@ -68,9 +68,7 @@ def words(source: Stream, role: int, step: int, arm: int, attempt: int) -> tuple
     """Return the four words of one key; `attempt`, below 256, counts the proposals of a rejection sampler."""
     # int() because NumPy's scalars warn when a product overflows, as it may in Philox
     purpose = role + (attempt << 8) + (int(step) >> 32 << 16)
-    return philox(
-        int(step), int(arm), int(source.replication), purpose, int(source.seed_low), int(source.seed_high)
-    )
+    return philox(int(step), int(arm), int(source.replication), purpose, int(source.seed_low), int(source.seed_high))
 
 
 @kernel
