@@ -254,7 +254,7 @@ def test_the_last_of_2_to_the_48_decisions_is_the_last() -> None:
     bandit = at_step(2**48 - 2)
     bandit.choose()
     before = bandit.state_hash()
-    with pytest.raises(ValueError, match="step must be .* at most 281474976710655, got 281474976710656"):
+    with pytest.raises(ValueError, match=r"step must be .* at most 281474976710655, got 281474976710656"):
         bandit.choose()
     assert bandit.state_hash() == before
 
