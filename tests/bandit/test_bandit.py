@@ -59,6 +59,29 @@ def test_fed_the_same_rewards_it_chooses_as_the_simulator_does(name: str) -> Non
         bandit.reward(str(arm), int(reward))
 
 
+@pytest.mark.parametrize("max_share", [1.0, 0.4])
+def test_decisions_that_are_told_leave_the_state_of_those_that_were_made(max_share: float) -> None:
+    made, told = (make("aff-ucb2-growing") for _ in range(2))
+    for bandit in (made, told):
+        bandit.limit_arm("blue", max_share=max_share)
+    for _ in range(20):
+        column = made.choose_column()
+        told.play_column(column)
+        for bandit in (made, told):
+            bandit.reward_column(column, column / 2)
+    assert told.state_hash() == made.state_hash()
+    assert told.step == 20
+
+
+@pytest.mark.parametrize("column", [-1, 3])
+def test_a_told_decision_for_a_column_that_is_none_is_refused_and_changes_nothing(column: int) -> None:
+    bandit = make("ucb")
+    before = bandit.state_hash()
+    with pytest.raises(ValueError, match=rf"column must be a whole number of at least 0 and at most 2, got {column}"):
+        bandit.play_column(column)
+    assert bandit.state_hash() == before
+
+
 @pytest.mark.parametrize("arms", [2, 3, 50])
 def test_numbers_beyond_a_table_are_those_that_a_longer_table_holds(arms: int) -> None:
     table = POLICIES["aff-ucb1"].functions.table(arms, 4 * TABLE_HORIZON)

@@ -147,9 +147,27 @@ class Bandit:
         if len(self._columns) == 0:
             raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
         column = self._pick(step) if self._limits is None else self._pick_within(self._limits, step)
+        self._record_play(column, step)
+        return column
+
+    def play_column(self, column: int) -> None:
+        """Record a decision for a column that was made elsewhere, as if `choose_column` had returned it.
+
+        Examples
+        --------
+        >>> bandit = Bandit("ucb", arms=["a", "b"], seed=1)
+        >>> bandit.play_column(1)
+        >>> bandit.step, bandit.arms["b"].plays
+        (1, 1)
+        """
+        step = integer("step", self._step + 1, 1, LARGEST_STEP)
+        self._record_play(integer("column", column, 0, len(self._arms) - 1), step)
+
+    def _record_play(self, column: int, step: int) -> None:
         self._step = step
         self._arms.play(column, step)
-        return column
+        if self._limits is not None:
+            self._limits.plays[column] += 1
 
     def _pick(self, step: int) -> int:
         column = self._burn_in_column(self._columns) if self._in_burn_in else -1
@@ -169,7 +187,6 @@ class Bandit:
         column = int(columns[place]) if place >= 0 else self._burn_in_column(columns)
         if column < 0:
             column = self._choose_among(columns, step)
-        limits.plays[column] += 1
         return column
 
     def _choose_among(self, columns: np.ndarray, step: int) -> int:

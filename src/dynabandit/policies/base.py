@@ -12,7 +12,7 @@ from dynabandit.core.records import NoParams
 from dynabandit.core.streams import LARGEST_STEP, Stream
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.beta_posterior import beta_belief
-from dynabandit.validation import integer, set_fields
+from dynabandit.validation import BOUNDED, RewardDomain, integer, set_fields
 
 
 class PolicyState(NamedTuple):
@@ -189,6 +189,7 @@ class Policy:
     functions: ClassVar[PolicyFunctions]
     informed: ClassVar[bool] = False  # True for oracle policies, which are told the true means
     needs_double: ClassVar[bool] = False  # True if single precision would overflow or underflow
+    rewards: ClassVar[RewardDomain] = BOUNDED  # which rewards the policy can learn from
 
     burn_in: int = 0
 
@@ -270,7 +271,7 @@ def new_state(policy: Policy, columns: int, params: Any) -> PolicyState:
     memory = np.zeros((policy.memory_size(), columns))
     state = PolicyState(memory, np.zeros(policy.shared_size()), np.zeros(columns, dtype=np.int64))
     policy.functions.start(state, 0, params)
-    memory[:, 1:] = memory[:, :1]  # all arms start with the same state
+    memory[:] = memory[:, :1]  # all arms start with the same state
     return state
 
 
