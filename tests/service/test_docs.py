@@ -73,7 +73,7 @@ def test_the_calls_from_a_shell_decide_and_reward(sqlite_url: str, tmp_path: Pat
         with talking(server.url) as (client, _):
             state = client.state("shelf")
     assert state.step == 1
-    assert [arm.mean for arm in state.arms if arm.plays] == [1.0]
+    assert [arm.mean for arm in state.arms if arm.plays] == [0.6]  # a success and the prior (2, 2)
 
 
 def test_the_page_names_every_method_of_a_client() -> None:

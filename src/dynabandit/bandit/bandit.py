@@ -13,7 +13,7 @@ from dynabandit.bandit.arms import Arm, ArmColumns, Arms
 from dynabandit.bandit.live_policies import accepted_rewards, check_size, law_after_change, live_policy
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
-from dynabandit.core.streams import LARGEST_SEED, LARGEST_STEP, SHARE, stream, uniform
+from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED, LARGEST_STEP, SHARE, stream, uniform
 from dynabandit.environments import RewardLaw
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import Policy, PolicyState, policy as make_policy
@@ -158,7 +158,7 @@ class Bandit:
 
     def choose_column(self) -> int:
         """Return the column of the arm to play now, its place in `names`."""
-        step = integer("step", self._step + 1, 1, LARGEST_STEP)
+        step = integer("step", self._step + 1, 1, LARGEST_LIVE_STEP)
         if len(self._columns) == 0:
             raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
         column = self._pick(step) if self._limits is None else self._pick_within(self._limits, step)
@@ -385,7 +385,7 @@ class Bandit:
         content = serialization.read(text)
         try:
             chosen = serialization.policy_of(content, policy)
-            step = integer("step", content["step"], 0, LARGEST_STEP)
+            step = integer("step", content["step"], 0, LARGEST_LIVE_STEP)
             arms = ArmColumns.from_json(content["arms"], step)
             columns = [str(column) for column in range(len(arms))]
             bandit = cls(chosen, columns, seed=content["seed"], rewards=content.get("rewards"))

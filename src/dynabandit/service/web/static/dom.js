@@ -29,6 +29,12 @@ export function decimal(value, digits = 3) {
   return value === null || value === undefined || Number.isNaN(value) ? "–" : value.toFixed(digits);
 }
 
+/** A mean reward: a percentage if rewards are in [0, 1], else a number in their unit. */
+export function meanReward(value, bounded) {
+  if (bounded || value === null || value === undefined || Number.isNaN(value)) return percent(value);
+  return String(Number(value.toPrecision(4)));
+}
+
 /** The minimum and maximum share of an arm, such as "10–30 %"; empty without limits. */
 export function formatLimits(min, max) {
   const [low, high] = [min, max].map((share) => Number((100 * share).toFixed(1)));
