@@ -302,7 +302,7 @@ def decides_alike_in_a_bandit(policy: Policy) -> None:
     run = _simulate(policy, Fixed(means=MEANS, rewards=_law(policy)))
     assert run.arms is not None
     assert run.rewards is not None
-    bandit = Bandit(policy, arms=[str(arm) for arm in range(ARMS)], seed=SEED)
+    bandit = Bandit(policy, arms=[str(arm) for arm in range(ARMS)], seed=SEED, rewards=_law(policy))
     for step in range(run.horizon):
         name = bandit.choose()
         _require(int(name) == run.arms[0, step], f"a Bandit must choose as the simulator does (step {step + 1})")
