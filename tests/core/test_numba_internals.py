@@ -4,7 +4,10 @@ If a test fails here after an upgrade of Numba or numba-cuda, that release chang
 `numba_internals` is adapted, compiled code is not cached.
 """
 
+import fcntl
+import importlib
 import itertools
+import os
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +18,8 @@ import numba
 import pytest
 from numba.core import bytecode, caching
 
-from dynabandit.core.compilation import compiled, compiled_for_cuda, kernel
+from dynabandit.core import numba_internals
+from dynabandit.core.compilation import CPU_OPTIONS, compiled, compiled_for_cuda, function_folder, kernel
 from dynabandit.core.numba_internals import cache_directory, has_symbol_counter
 from laws import INTERPRETED
 
@@ -34,6 +38,30 @@ def test_function_identity_counts_symbols_with_unique_ids() -> None:
     assert identity.unique_id == first + 1, "FunctionIdentity.unique_id does not come from _unique_ids any more"
     assert str(identity.unique_id) in identity.unique_name or identity.unique_id > 2**30
     assert first > 1000  # starts at random: below with probability 1e-15
+
+
+def test_a_process_and_its_forked_children_count_symbols_from_random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_fork: list[Any] = []
+    monkeypatch.setattr(os, "register_at_fork", lambda after_in_child: at_fork.append(after_in_child))
+    monkeypatch.setattr(bytecode.FunctionIdentity, "_unique_ids", itertools.count(1))
+    importlib.reload(numba_internals)
+    first = next(bytecode.FunctionIdentity._unique_ids)
+    (in_child,) = at_fork
+    with cache_directory(SimpleNamespace(CACHE_DIR=""), Path("held")):  # by a thread that the child does not have
+        in_child()
+        with cache_directory(SimpleNamespace(CACHE_DIR=""), Path("free")):
+            assert abs(next(bytecode.FunctionIdentity._unique_ids) - first) > 1000
+    assert first > 1000  # below with probability 1e-15
+
+
+def test_a_counter_that_cannot_be_replaced_or_a_system_without_fork_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(os, "register_at_fork")
+    for counter in (range(5), itertools.count(1)):
+        monkeypatch.setattr(bytecode.FunctionIdentity, "_unique_ids", counter)
+        importlib.reload(numba_internals)
+        assert (bytecode.FunctionIdentity._unique_ids is counter) == (counter == range(5))
 
 
 def test_without_the_symbol_counter_nothing_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,6 +100,21 @@ def test_one_thread_at_a_time_changes_the_cache_directory_even_for_different_tar
         raise OSError("an error inside of the block")
     other.join()
     assert (cpu.CACHE_DIR, cuda.CACHE_DIR, seen) == ("cpu", "cuda", ["second"])
+
+
+@needs_compiler
+def test_a_process_waits_while_another_one_compiles_the_same_function(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    compiled(increase)(1.0)
+    here = threading.Thread(target=compiled(increase), args=(1.0,))  # without the lock, it would take milliseconds
+    with (function_folder(increase, CPU_OPTIONS) / "lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # as the other process does
+        here.start()
+        here.join(0.5)
+        assert here.is_alive(), "Dispatcher.compile is not what compiles a function any more"
+    here.join()
 
 
 @needs_compiler

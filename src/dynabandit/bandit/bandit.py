@@ -15,7 +15,7 @@ from dynabandit.bandit.arms import Arm, ArmColumns, Arms
 from dynabandit.bandit.live_policies import check_size, live_policy
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
-from dynabandit.core.streams import LARGEST_SEED, LARGEST_STEP, SHARE, stream, uniform
+from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED, LARGEST_STEP, SHARE, stream, uniform
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import Policy, PolicyState, policy as make_policy
 from dynabandit.policies.base import new_state
@@ -143,7 +143,7 @@ class Bandit:
 
     def choose_column(self) -> int:
         """Return the column of the arm to play now, its place in `names`."""
-        step = integer("step", self._step + 1, 1, LARGEST_STEP)
+        step = integer("step", self._step + 1, 1, LARGEST_LIVE_STEP)
         if len(self._columns) == 0:
             raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
         column = self._pick(step) if self._limits is None else self._pick_within(self._limits, step)
@@ -376,7 +376,7 @@ class Bandit:
         content = serialization.read(text)
         try:
             chosen = serialization.policy_of(content, policy)
-            step = integer("step", content["step"], 0, LARGEST_STEP)
+            step = integer("step", content["step"], 0, LARGEST_LIVE_STEP)
             arms = ArmColumns.from_json(content["arms"], step)
             bandit = cls(chosen, [str(column) for column in range(len(arms))], seed=content["seed"])
             limits = content.get("shares")

@@ -7,10 +7,12 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from dynabandit.core.compilation import kernel
+from dynabandit.core.draws import not_empty
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import LARGEST_STEP, Stream
 from dynabandit.estimators.base import Belief
-from dynabandit.validation import integer, set_fields
+from dynabandit.policies.beta_posterior import beta_belief
+from dynabandit.validation import BOUNDED, RewardDomain, integer, set_fields
 
 
 class PolicyState(NamedTuple):
@@ -187,6 +189,7 @@ class Policy:
     functions: ClassVar[PolicyFunctions]
     informed: ClassVar[bool] = False  # True for oracle policies, which are told the true means
     needs_double: ClassVar[bool] = False  # True if single precision would overflow or underflow
+    rewards: ClassVar[RewardDomain] = BOUNDED  # which rewards the policy can learn from
 
     burn_in: int = 0
 
@@ -226,8 +229,26 @@ class Policy:
         return [name for name, is_needed in needed.items() if is_needed]
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        """Return an arm's mean, variance, forgetting factor and effective size from its column of the memory."""
-        raise NotImplementedError
+        """Return an arm's mean, variance, forgetting factor and effective size from its column of the memory.
+
+        A policy with a `posterior` reports it, prior included: the mean a / (a + b), the variance of a Bernoulli reward
+        with this mean, and the size a + b. It is the posterior without idle time: AFF-TS and AFF-OTS draw from one
+        whose data are discounted further while the arm is idle. A policy without a posterior defines this method; the
+        mean of an arm without rewards is NaN then.
+        """
+        functions = self.functions
+        if functions.posterior is None:
+            raise NotImplementedError
+        params = self.params(1)
+        state = new_state(self, 1, params)._replace(memory=column.reshape(-1, 1), shared=shared)
+        table, nothing = functions.table(1, 1), np.zeros(0)
+        step = Step(1, 1, functions.common(state, 1, params), nothing, table, Stream(0, 0, 0))
+        a, b = not_empty(functions.posterior(state, 0, step, params))
+        return beta_belief(float(a), float(b), self.forgetting(column))
+
+    def forgetting(self, column: np.ndarray) -> float:
+        """Return the factor by which the next reward of an arm discounts earlier ones, for `belief`."""
+        return 1.0
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -250,7 +271,7 @@ def new_state(policy: Policy, columns: int, params: Any) -> PolicyState:
     memory = np.zeros((policy.memory_size(), columns))
     state = PolicyState(memory, np.zeros(policy.shared_size()), np.zeros(columns, dtype=np.int64))
     policy.functions.start(state, 0, params)
-    memory[:, 1:] = memory[:, :1]  # all arms start with the same state
+    memory[:] = memory[:, :1]  # all arms start with the same state
     return state
 
 

@@ -9,7 +9,7 @@ from dynabandit.core.streams import EXPLORE, uniform
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import NORMAL, number, set_fields
 
 SLOTS = (*sample_mean_policy.SLOTS, "mean")
 MEAN = SLOTS.index("mean")
@@ -75,6 +75,7 @@ class EpsGreedy(SampleMeanPolicy):
     """
 
     name = "eps-greedy"
+    rewards = NORMAL
     slots = SLOTS
     functions = PolicyFunctions(
         start=start, score=score, learn=learn, explore=explore, static_index=True, params=Params

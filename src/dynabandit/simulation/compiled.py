@@ -12,9 +12,9 @@ import numpy as np
 
 from dynabandit.core.compilation import compiled, is_cached, kernel
 from dynabandit.core.philox import MASK
-from dynabandit.core.records import vector_reader
+from dynabandit.core.records import to_row, vector_reader
 from dynabandit.core.streams import Stream, stream
-from dynabandit.environments.base import BERNOULLI, RewardLaw
+from dynabandit.environments.reward_laws import BERNOULLI, Bernoulli, RewardFunctions
 from dynabandit.policies import Policy
 from dynabandit.policies.argmax_tree import new_trees
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
@@ -25,13 +25,13 @@ from dynabandit.simulation.stepper import Block, Paths, add_switches, empty_reco
 LATEST_PLAY = -1  # as the step of a decision: the latest one that chose the arm
 
 
-def play(functions: PolicyFunctions, arms: int, law: RewardLaw = BERNOULLI) -> Callable[..., None]:
+def play(functions: PolicyFunctions, arms: int, law: RewardFunctions = Bernoulli.functions) -> Callable[..., None]:
     """Return the compiled `make_play` of a policy; numbers of arms with the same method share it."""
     return _play(functions, law, functions.posterior is not None and is_pruned(arms))
 
 
 @functools.cache
-def _play(functions: PolicyFunctions, law: RewardLaw, pruned: bool) -> Callable[..., None]:
+def _play(functions: PolicyFunctions, law: RewardFunctions, pruned: bool) -> Callable[..., None]:
     return compiled(make_play(functions, law, pruned=pruned))
 
 
@@ -130,7 +130,7 @@ def compile_policy(policy: Policy, arms: int) -> None:
     >>> import dynabandit as db
     >>> compile_policy(db.policy("ucb"), arms=2)
     """
-    paths = Paths(np.zeros((1, 1, arms)), np.zeros((1, 1)))
+    paths = Paths(np.zeros((1, 1, arms)), np.zeros((1, 1)), to_row(BERNOULLI.params()))
     record = empty_record(np.zeros(0, dtype=np.int64), replications=1, kept_steps=0)
     states = initial_states(policy, arms, np.zeros(1, dtype=np.int64), horizon=1)
     space = new_workspace(policy.functions, arms, 1)._replace(tree=new_trees(policy.functions, 1, arms))
@@ -138,4 +138,4 @@ def compile_policy(policy: Policy, arms: int) -> None:
     block = Block(1, 0, policy.burn_in, 0, False)
     play(policy.functions, arms)(states, record, paths, block, space, stream(0))
     if policy.needs_tuning:
-        count_switches()(*paths, 0, np.full(1, -1), np.zeros(1, dtype=np.int64))
+        count_switches()(paths.means, paths.best, 0, np.full(1, -1), np.zeros(1, dtype=np.int64))

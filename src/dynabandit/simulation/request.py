@@ -7,8 +7,7 @@ import numpy as np
 
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import Stream
-from dynabandit.environments import Environment, RewardLaw
-from dynabandit.environments.base import BERNOULLI
+from dynabandit.environments import Bernoulli, Environment, RewardFunctions
 from dynabandit.policies import Policy
 from dynabandit.policies.base import new_state
 from dynabandit.simulation.stepper import Replications
@@ -33,7 +32,7 @@ class Request(NamedTuple):
 
 
 def initial_states(
-    policy: Policy, arms: int, switches: np.ndarray, horizon: int, law: RewardLaw = BERNOULLI
+    policy: Policy, arms: int, switches: np.ndarray, horizon: int, law: RewardFunctions = Bernoulli.functions
 ) -> Replications:
     """Return the state before the first step, of one replication for each number of switches."""
     states, index = distinct_states(policy, arms, switches, horizon, law)
@@ -41,7 +40,7 @@ def initial_states(
 
 
 def distinct_states(
-    policy: Policy, arms: int, switches: np.ndarray, horizon: int, law: RewardLaw = BERNOULLI
+    policy: Policy, arms: int, switches: np.ndarray, horizon: int, law: RewardFunctions = Bernoulli.functions
 ) -> tuple[Replications, np.ndarray]:
     """Return the different states before the first step, and for each replication the place of its state."""
     counts, index = np.unique(switches if policy.needs_tuning else np.zeros_like(switches), return_inverse=True)

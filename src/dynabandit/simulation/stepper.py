@@ -10,7 +10,7 @@ from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
 from dynabandit.core.records import vector_reader
 from dynabandit.core.streams import Stream, shifted
-from dynabandit.environments.base import BERNOULLI, RewardLaw
+from dynabandit.environments.reward_laws import Bernoulli, RewardFunctions, RewardStep
 from dynabandit.policies.argmax_tree import make_fill_tree, make_update_tree
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.choose_arm import Workspace, make_choose, make_score_row
@@ -31,6 +31,7 @@ class Paths(NamedTuple):
 
     means: np.ndarray  # (replications, rows, arms)
     best: np.ndarray  # (replications, rows): the largest mean
+    law: np.ndarray  # the parameters of the reward law
 
 
 class Block(NamedTuple):
@@ -109,8 +110,8 @@ def make_learn(functions: PolicyFunctions) -> Callable[..., None]:
 
 
 @functools.cache
-def make_means(law: RewardLaw) -> tuple[Callable[..., float], Callable[..., float]]:
-    """Return arm_mean(means, plays, arm) and largest_mean(means, plays, best), given the means of the path."""
+def make_means(law: RewardFunctions) -> tuple[Callable[..., float], Callable[..., float]]:
+    """Return arm_mean(means, plays, arm) and largest_mean(means, plays, best), both in the units of the path."""
     mean, observes_plays = law.mean, law.observes_plays
 
     @inlined_kernel
@@ -129,7 +130,7 @@ def make_means(law: RewardLaw) -> tuple[Callable[..., float], Callable[..., floa
 
 
 def make_play(
-    functions: PolicyFunctions, law: RewardLaw = BERNOULLI, *, pruned: bool | None = None
+    functions: PolicyFunctions, law: RewardFunctions = Bernoulli.functions, *, pruned: bool | None = None
 ) -> Callable[..., None]:
     """Return play(replications, record, paths, block, space, random), which plays one replication after the other.
 
@@ -149,7 +150,7 @@ def make_play(
 
 
 def make_play_replication(
-    functions: PolicyFunctions, lanes: LaneGroup, law: RewardLaw = BERNOULLI, *, pruned: bool | None
+    functions: PolicyFunctions, lanes: LaneGroup, law: RewardFunctions = Bernoulli.functions, *, pruned: bool | None
 ) -> Callable[..., None]:
     """Return play_replication(replications, record, paths, block, space, row, random), for one row of the arrays.
 
@@ -162,7 +163,8 @@ def make_play_replication(
         (make_fill_tree(functions), make_update_tree(functions)) if single else make_score_row(functions, lanes)
     )
     learn, reveal, read_params = make_learn(functions), functions.reveal, vector_reader(functions.params)
-    draw, observes_plays, (arm_mean, largest_mean) = law.draw, law.observes_plays, make_means(law)
+    draw, expected, read_law = law.draw, law.expected, vector_reader(law.params)
+    observes_plays, (arm_mean, largest_mean) = law.observes_plays, make_means(law)
     rounds, arm_at, exists, is_leader, sync = lanes.rounds, lanes.arm_at, lanes.exists, lanes.is_leader, lanes.sync
 
     @inlined_kernel
@@ -177,7 +179,7 @@ def make_play_replication(
     ) -> None:
         state = PolicyState(replications.memory[row], replications.shared[row], replications.last_played[row])
         params, plays, stored = read_params(replications.params[row]), replications.plays[row], space.tree
-        means, best, times = paths.means[row], paths.best[row], record.times
+        means, best, times, law_params = paths.means[row], paths.best[row], record.times, read_law(paths.law)
         arms, rows = state.last_played.size, means.shape[0]
         total = record.total[row]
         cursor = block.cursor
@@ -187,7 +189,8 @@ def make_play_replication(
             at = min(offset, rows - 1)
             for turn in range(rounds(arms)):
                 if exists(arm_at(0, turn), arms):
-                    reveal(state, arm_at(0, turn), arm_mean(means[at], plays, arm_at(0, turn)))
+                    current = arm_mean(means[at], plays, arm_at(0, turn))
+                    reveal(state, arm_at(0, turn), expected(current, law_params))
             arm = round_robin_arm(arms, number, block.burn_in)
             burning = arm >= 0
             if not burning:
@@ -196,10 +199,11 @@ def make_play_replication(
                 arm = choose(state, number, params, space, random)
             sync()
             mean = arm_mean(means[at], plays, arm)
-            gap = largest_mean(means[at], plays, best[at]) - mean
+            largest = largest_mean(means[at], plays, best[at])
+            gap = expected(largest, law_params) - expected(mean, law_params)
             total += gap
             if is_leader():
-                value = draw(mean, arm, number, random)
+                value = draw(mean, arm, RewardStep(number, random), law_params)
                 if observes_plays:
                     plays[arm] += 1
                 learn(state, arm, Reward(value, number, number), params)

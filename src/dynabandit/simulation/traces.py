@@ -24,7 +24,7 @@ class Trace(NamedTuple):
     truth: np.ndarray
     """The true means at that step."""
     mean: np.ndarray
-    """The policy's estimates of them; NaN for an arm without rewards."""
+    """The policy's estimates of them, as `Policy.belief` defines them; without rewards the prior mean or NaN."""
     variance: np.ndarray
     forgetting: np.ndarray
     effective_size: np.ndarray
@@ -61,11 +61,12 @@ def trace(run: Simulation, replication: int = 0, times: int | Sequence[int] | np
     path = run.environment.path(run.horizon, run.seed, run.first_replication + replication)
     policy = run.policy.tuned(_switches(path) if run.policy.needs_tuning else 0, run.horizon)
     arms, rewards = run.arms[replication], run.rewards[replication]
-    beliefs = _replay(policy, arms, rewards, marks, path)
+    truth = run.environment.rewards.expected(path)
+    beliefs = _replay(policy, arms, rewards, marks, truth)
     plays = np.zeros((len(marks), path.shape[1]), dtype=np.int64)
     np.add.at(plays, (np.searchsorted(marks, np.arange(1, run.horizon + 1)), arms), 1)
     mean, variance, forgetting, effective_size = np.moveaxis(beliefs, -1, 0)
-    return Trace(marks, path[marks - 1], mean, variance, forgetting, effective_size, plays)
+    return Trace(marks, truth[marks - 1], mean, variance, forgetting, effective_size, plays)
 
 
 def _switches(path: np.ndarray) -> int:
@@ -75,9 +76,9 @@ def _switches(path: np.ndarray) -> int:
     return int(switches[0])
 
 
-def _replay(policy: Policy, arms: np.ndarray, rewards: np.ndarray, marks: np.ndarray, path: np.ndarray) -> np.ndarray:
+def _replay(policy: Policy, arms: np.ndarray, rewards: np.ndarray, marks: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Return the beliefs at the marks, an array (marks, arms, fields of a belief)."""
-    count, params = path.shape[1], policy.params(path.shape[1])
+    count, params = truth.shape[1], policy.params(truth.shape[1])
     state = new_state(policy, count, params)
     values, numbers = rewards.astype(float), np.arange(1, len(arms) + 1)
     learn, learn_many = make_learn(policy.functions), compiled.learn_many(policy.functions)
@@ -87,7 +88,7 @@ def _replay(policy: Policy, arms: np.ndarray, rewards: np.ndarray, marks: np.nda
         if policy.informed:  # an oracle policy can change its state when the means are revealed
             for step in range(first, mark):
                 for arm in range(count):
-                    policy.functions.reveal(state, arm, path[step, arm])
+                    policy.functions.reveal(state, arm, truth[step, arm])
                 learn(state, int(arms[step]), Reward(values[step], step + 1, step + 1), params)
         else:
             part = slice(first, mark)

@@ -43,7 +43,7 @@ class Shop:
         self.store = open_store(url)
         self.store.prepare()
         self.work = UnitOfWork(self.store, Clock(lambda: self.now))
-        given = {"policy": "ts", "seed": 3, "reward_window": WINDOW, "default_reward": 0.0, **settings}
+        given = {"policy": "ucb", "seed": 3, "reward_window": WINDOW, "default_reward": 0.0, **settings}
         self.number = self.commit(lambda: changes.create(self.work, "b", api_types.Create(arms=ARMS, **given)))[
             0
         ].number
@@ -204,11 +204,11 @@ def test_arms_and_policy_may_change_while_decisions_are_held(store_url: str) -> 
         shop.commit(lambda: changes.add_arm(work, "b", "red"))
         for step in range(101, 116):
             shop.reward(step)
-        shop.commit(lambda: changes.set_policy(work, "b", api_types.SetPolicy("ucb")))
+        shop.commit(lambda: changes.set_policy(work, "b", api_types.SetPolicy("eps-greedy", {"epsilon": 0.5})))
         assert shop.observations() <= 100, "the new policy has learned what the old one had"
         shop.now += 2.0
         shop.maintain()
-        shop.commit(lambda: changes.set_policy(work, "b", api_types.SetPolicy("ts")))
+        shop.commit(lambda: changes.set_policy(work, "b", api_types.SetPolicy("ucb")))
         learned = sum(shop.state.bandit.belief(column).effective_size for column in range(4))
         assert learned == 130
         shop.decide(5)
@@ -369,7 +369,7 @@ def test_a_bandit_of_0_1_0_learns_at_once_and_is_created_again_by_the_body_that_
 
 
 def test_the_state_says_how_many_decisions_are_held_and_how_long(client: Client, clock: ManualClock) -> None:
-    client.create("b", ARMS, "ts", reward_window=10, default_reward=0)
+    client.create("b", ARMS, "ucb", reward_window=10, default_reward=0)
     clicked, *_ = client.decide_many("b", 4)
     client.reward(clicked.decision, 1)
     state = client.state("b")

@@ -36,7 +36,7 @@ def test_concurrent_and_repeated_rewards_count_once(client: Client) -> None:
     assert [one.status for one in many] == [200] * 5
     rewards = [event for event in client.events("b") if event.kind == "reward"]
     assert len(rewards) == 1
-    assert client.state("b").arms[0].effective_size == 1.0
+    assert client.state("b").arms[0].effective_size == 5.0  # the reward and the prior
 
 
 def test_of_two_different_concurrent_rewards_exactly_one_counts(client: Client) -> None:
@@ -91,11 +91,11 @@ def test_a_decision_without_a_reward_gets_the_default_exactly_once(
     assert status_of(client.reward, forgotten.decision, 1) == 410
     assert len(closed(client)) == 1
     sizes = {arm.arm: arm.effective_size for arm in client.state("b").arms}
-    assert sizes[forgotten.arm] == (0.0 if default is None else 1.0)
+    assert sizes[forgotten.arm] == (4.0 if default is None else 5.0)  # the prior counts 4
 
 
 def test_defaults_are_given_to_every_one_of_many_pages_of_decisions(client: Client, clock: ManualClock) -> None:
-    client.create("b", ARMS, "ts", reward_window=10, default_reward=0)
+    client.create("b", ARMS, "ucb", reward_window=10, default_reward=0)
     for _ in range(3):
         client.decide_many("b", 400)
     clock.seconds += 11

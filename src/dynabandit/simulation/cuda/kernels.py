@@ -17,7 +17,8 @@ from dynabandit.core.compilation import compiled_for_cuda, kernel
 from dynabandit.core.lanes import LaneGroup
 from dynabandit.core.precision import FAST, single
 from dynabandit.core.streams import Stream
-from dynabandit.environments.base import EnvironmentFunctions, RewardLaw, make_write_path
+from dynabandit.environments.base import EnvironmentFunctions, make_write_path
+from dynabandit.environments.reward_laws import RewardFunctions
 from dynabandit.policies.base import PolicyFunctions
 from dynabandit.policies.choose_arm import SCRATCH_ROWS, Workspace, is_pruned
 from dynabandit.simulation.stepper import Block, Paths, Record, Replications, add_switches, make_play_replication
@@ -172,7 +173,7 @@ def scratch_rows(functions: PolicyFunctions, *, in_single: bool) -> int:
 
 
 @functools.cache
-def play_kernel(functions: PolicyFunctions, law: RewardLaw, shape: GroupShape, *, in_single: bool) -> Any:
+def play_kernel(functions: PolicyFunctions, law: RewardFunctions, shape: GroupShape, *, in_single: bool) -> Any:
     """Return the CUDA kernel that plays a block of steps; its scratch is in shared memory unless arms are many.
 
     In single precision a GPU draws all arms faster than it prunes them.
@@ -185,7 +186,8 @@ def play_kernel(functions: PolicyFunctions, law: RewardLaw, shape: GroupShape, *
 
     def play(  # type: ignore[no-untyped-def]
         memory, shared, last_played, plays, params, times, total, regret, correct, arms, rewards,
-        table, scratch, means, best, first, steps, burn_in, cursor, keep, seed_low, seed_high, first_replication,
+        table, scratch, means, best, law_params, first, steps, burn_in, cursor, keep, seed_low, seed_high,
+        first_replication,
     ):  # fmt: skip
         row = cuda.grid(1) // width
         if row < means.shape[0]:
@@ -198,7 +200,7 @@ def play_kernel(functions: PolicyFunctions, law: RewardLaw, shape: GroupShape, *
             record = Record(times, total, regret, correct, arms, rewards)
             block, space = Block(first, steps, burn_in, cursor, keep), Workspace(own, own, table, table[:0])
             random = Stream(int(seed_low), int(seed_high), int(first_replication + row))
-            play_replication(states, record, Paths(means, best), block, space, row, random)
+            play_replication(states, record, Paths(means, best, law_params), block, space, row, random)
 
     return jit(play, in_single=in_single)
 
