@@ -120,6 +120,11 @@ class RewardDomain(NamedTuple):
         inside = (self.low <= values) & (values <= self.high)
         return inside & (values % 1.0 == 0.0) if self.whole else inside
 
+    def check_all(self, values: Any) -> None:
+        """Raise an error for the first value of an array that is not in the domain."""
+        for value in values[~self.contains(values)]:
+            self.check(float(value))
+
     def is_within(self, other: "RewardDomain") -> bool:
         """Whether every reward of this domain is one of another."""
         return other.low <= self.low and self.high <= other.high and (self.whole or not other.whole)

@@ -229,14 +229,13 @@ class Bandit:
             return {}
         columns = self._columns if self._limits is None else self._limits.allowed(self._columns)
         counts = np.zeros(len(columns), dtype=np.int64)
-        step = self._step + 1
         burning = self._burn_in_column(columns)
         if burning >= 0:
             counts[np.searchsorted(columns, burning)] = draws
         else:
             params, space = self._policy.params(len(columns)), self._sized(len(columns))[1]
             count = compiled.count_choices(self._policy.functions)
-            count(self._state_of(columns), step, params, space, stream(self._seed), counts, draws)
+            count(self._state_of(columns), self._step + 1, params, space, stream(self._seed), counts, draws)
         probabilities = counts / draws
         if self._limits is not None:
             probabilities = self._limits.mixed(columns, probabilities)
@@ -256,25 +255,26 @@ class Bandit:
         last_played = self._arms.last_played
         self._learn(self._memory, self._shared, last_played, column, value, decided, self._step, self._params)
 
-    def reward_columns(self, rewards: Sequence[tuple[int, float]]) -> None:
-        """Learn many (column, reward) pairs in their order, as `reward_column` would, but much faster."""
-        columns = np.array([column for column, _ in rewards], dtype=np.int64)
-        values = np.array([value for _, value in rewards], dtype=np.float64)
-        for value in values[~self._rewards.contains(values)]:
-            self._rewards.check(float(value))
-        state = PolicyState(self._memory, self._shared, self._arms.last_played)
-        decided_at, arrived_at = state.last_played[columns], np.full(len(columns), self._step)
+    def reward_columns(self, rewards: Sequence[tuple[int, float, int]]) -> None:
+        """Learn many (column, reward, decided_at) triples in order, as `reward_column` would, but much faster."""
+        columns = np.array([column for column, _, _ in rewards], dtype=np.int64)
+        values = np.array([value for _, value, _ in rewards], dtype=np.float64)
+        self._rewards.check_all(values)
+        decided_at = np.array([step for _, _, step in rewards], dtype=np.int64)
+        last_played = self._arms.last_played.copy()  # `learn_many` writes the steps of the decisions to it
+        state = PolicyState(self._memory, self._shared, last_played)
+        arrived_at = np.full(len(columns), self._step)
         learn_many = compiled.learn_many(self._policy.functions)
         learn_many(state, columns, values, decided_at, arrived_at, self._policy.params(self._open_arms()))
 
-    def swapped(self, policy: Policy | str, rewards: Iterable[tuple[int, float]], **parameters: Any) -> "Bandit":
-        """Return a bandit that continues from this step with another policy that has learned (column, reward) pairs."""
+    def swapped(self, policy: Policy | str, rewards: Iterable[tuple[int, float, int]], **parameters: Any) -> "Bandit":
+        """Return a bandit that continues with a policy that has learned (column, reward, decided_at) triples."""
         other = self.copy()
         other._policy = live_policy(make_policy(policy, **parameters))
         other._law = self._law or law_after_change(self._rewards, other._policy)
         other._reset()
-        pairs = iter(rewards)
-        while some := list(itertools.islice(pairs, MANY_REWARDS)):
+        triples = iter(rewards)
+        while some := list(itertools.islice(triples, MANY_REWARDS)):
             other.reward_columns(some)
         return other
 
@@ -363,16 +363,7 @@ class Bandit:
         return serialization.write(state if self._law is None else {**state, "rewards": self._law})
 
     def state_hash(self) -> str:
-        """Return a hash of the complete state: two bandits with equal hashes make the same decisions from now on.
-
-        Examples
-        --------
-        >>> one, other = (Bandit("ucb", arms=["a", "b"], seed=1) for _ in range(2))
-        >>> one.state_hash() == other.state_hash()
-        True
-        >>> one.choose(), one.state_hash() == other.state_hash()
-        ('a', False)
-        """
+        """Return a hash of the complete state: two bandits with equal hashes make the same decisions from now on."""
         limits = None if self._limits is None else self._limits.to_json()
         parameters, names = serialization.plain(self._policy.parameters), self._arms.names
         rest = [self._policy.name, parameters, self._seed, self._step, names, limits]
@@ -387,13 +378,12 @@ class Bandit:
             chosen = serialization.policy_of(content, policy)
             step = integer("step", content["step"], 0, LARGEST_LIVE_STEP)
             arms = ArmColumns.from_json(content["arms"], step)
-            columns = [str(column) for column in range(len(arms))]
-            bandit = cls(chosen, columns, seed=content["seed"], rewards=content.get("rewards"))
+            names, law = [str(column) for column in range(len(arms))], content.get("rewards")
+            bandit = cls(chosen, names, seed=content["seed"], rewards=law)
             limits = content.get("shares")
             bandit._limits = None if limits is None else TrafficLimits.from_json(limits)
-            memory, shared = (serialization.array_from_json(content[part]) for part in ("memory", "shared"))
-            if memory.shape != bandit._memory.shape or shared.shape != bandit._shared.shape:
-                raise ValueError(f"its state has shape {memory.shape}, not {bandit._memory.shape}")
+            memory = serialization.array_from_json(content["memory"], bandit._memory.shape)
+            shared = serialization.array_from_json(content["shared"], bandit._shared.shape)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"text must be what Bandit.to_json wrote, but cannot be read: {error}") from None
         bandit._step, bandit._arms, bandit._memory, bandit._shared = step, arms, memory, shared
