@@ -142,7 +142,7 @@ def test_a_swapped_policy_knows_what_it_would_have_learned(policy: str) -> None:
     rewards = []
     for step in range(60):
         column = old.choose_column()
-        rewards.append((column, float(step % 3 == 0)))
+        rewards.append((column, float(step % 3 == 0), old.step))
         old.reward_column(*rewards[-1])
     new = old.swapped(policy, rewards, **PARAMETERS.get(policy, {}))
     assert (new.step, new.policy.name) == (old.step, policy)
