@@ -69,6 +69,7 @@ def test_every_role_is_listed_here() -> None:
 
 def test_the_layout_of_a_key_is_unchanged() -> None:
     assert draws.BOOST == 255
+    assert (streams.LARGEST_STEP, streams.LARGEST_LIVE_STEP) == (2**32 - 1, 2**48 - 1)
     for role, step, arm, attempt in [(1, 7, 5, 0), (4, 8, 6, 1), (65, MASK, 0, 130), (2, 1, MASK, 255)]:
         expected = philox(step, arm, 3, role + 256 * attempt, 9, 2**8)
         assert words(SOURCE, role, step, arm, attempt) == expected
