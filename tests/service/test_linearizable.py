@@ -341,8 +341,10 @@ class OneCaller(RuleBasedStateMachine):
         assert learned == sorted(set(learned))
         state = self.client.state("b")
         assert state.held <= state.step - max(learned, default=0), "maintenance may have learned more since"
-        for one, (time, _) in self.model.items():
-            assert int(one.partition("-")[2]) > max(learned, default=0) or self.clock.seconds - time > 10, "too early"
+        for one, (decided, _) in self.model.items():
+            assert int(one.partition("-")[2]) > max(learned, default=0) or self.clock.seconds - decided > 10, (
+                "too early"
+            )
 
     def teardown(self) -> None:
         if hasattr(self, "client"):
