@@ -9,7 +9,7 @@ import pytest
 
 import dynabandit as db
 from driver import Driver
-from dynabandit.estimators import AdaptiveForgetting
+from dynabandit.estimators import AdaptiveForgetting, UnitFreeForgetting
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import POLICIES, Policy, PolicyFunctions, PolicyState, Step
 from dynabandit.policies.changepoint_thompson import RATES
@@ -183,8 +183,8 @@ def test_the_memory_of_dts_is_full_once_a_and_b_add_up_to_it() -> None:
 
 @pytest.mark.parametrize("name", ADAPTIVE)
 def test_adaptive_policies_believe_what_their_estimator_says(name: str) -> None:
-    unit_free = name.startswith("aff-normal")
-    estimators = [AdaptiveForgetting(step_size=0.2, unit_free=unit_free) for _ in range(ARMS)]
+    kind = UnitFreeForgetting if name.startswith("aff-normal") else AdaptiveForgetting
+    estimators = [kind(step_size=0.2) for _ in range(ARMS)]
     for arm, reward in HISTORY:
         estimators[arm].update(reward)
     same(beliefs(name, step_size=0.2), [estimator.belief for estimator in estimators])

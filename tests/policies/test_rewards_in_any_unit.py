@@ -74,7 +74,7 @@ PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "aff-poisson-ts": {**AFF, "prior": PRIORS},
     "aff-revenue-ts": {**AFF, "prior": PRIORS},
     "robust-ucb": {
-        "window": st.sampled_from([1, 3, 100]),
+        "window": st.sampled_from([1, 3, 13, 100]),
         "confidence": st.sampled_from([0.001, 0.5]),
         "exploration": st.sampled_from([0.0, 1.0, 4.0]),
         "burn_in": st.sampled_from([0, 2]),

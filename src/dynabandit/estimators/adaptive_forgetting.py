@@ -1,12 +1,12 @@
 """Adaptive forgetting: the forgetting factor follows the data by gradient descent (section 2 of the paper)."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.records import column_reader, column_writer
-from dynabandit.estimators.base import Belief, Estimator
-from dynabandit.validation import BOUNDED, NORMAL, number, unknown
+from dynabandit.estimators.base import Belief, Estimator, EstimatorFunctions
+from dynabandit.validation import NORMAL, number, unknown
 
 VARIANCE_SCALED = "variance-scaled"
 VARIANCE_SCALE = 0.0001  # eta_4(t) = 0.0001 / s_t^2, section 4.3.1
@@ -140,6 +140,12 @@ def observe_unit_free(state: AdaptiveState, reward: float, params: UnitFreeParam
     return stepped(new, step, gradient, params.floor)
 
 
+@kernel
+def mean(state: AdaptiveState) -> float:
+    """Return the adaptive mean."""
+    return state.mean
+
+
 def belief(state: AdaptiveState) -> Belief:
     """Return the mean and variance of the recursions."""
     if state.w <= 0.0:
@@ -164,10 +170,6 @@ class AdaptiveForgetting(Estimator):
     loss
         The loss that the gradient descent minimises: ``"squared-error"`` as in the paper, or ``"bernoulli"``, the
         negative log-likelihood.
-    unit_free
-        Whether rewards may be any numbers: the step size is divided by the estimated variance, so that all rewards
-        times a constant give the same forgetting factors. There is no step while the rewards have no variance. The
-        `loss` is then ``"squared-error"``.
 
     Examples
     --------
@@ -213,26 +215,11 @@ class AdaptiveForgetting(Estimator):
     Bodenham & Adams (2017), Continuous monitoring for changepoints in data streams using adaptive estimation.
     """
 
-    def __init__(
-        self,
-        step_size: float | str = 0.001,
-        floor: float = 0.0,
-        loss: str = "squared-error",
-        unit_free: bool = False,
-    ) -> None:
-        self._params: Any = make_params(step_size, floor, loss)
-        self._unit_free = unit_free
-        if unit_free:
-            self._params = make_unit_free_params(step_size, floor)
-        if unit_free and loss != "squared-error":
-            raise ValueError(f"loss must be 'squared-error' with unit_free=True, got {loss!r}")
-        self.rewards = NORMAL if unit_free else BOUNDED
-        self.state: Any = START
+    functions = EstimatorFunctions(observe, mean)
 
-    def _observe(self, reward: float) -> AdaptiveState:
-        update: Any = observe_unit_free if self._unit_free else observe
-        new: AdaptiveState = update(self.state, reward, self._params)
-        return new
+    def __init__(self, step_size: float | str = 0.001, floor: float = 0.0, loss: str = "squared-error") -> None:
+        self.params = (make_params(step_size, floor, loss),)
+        self.state = START
 
     @property
     def belief(self) -> Belief:
@@ -241,3 +228,45 @@ class AdaptiveForgetting(Estimator):
     @property
     def weight(self) -> float:
         return float(self.state.w)
+
+
+class UnitFreeForgetting(AdaptiveForgetting):
+    r"""Adaptive forgetting for rewards in any unit: all rewards times a constant give the same forgetting factors.
+
+    The step size is divided by the estimated variance, as the paper's eta_4, but without any constant in the unit of
+    the rewards: there is no step while the rewards have no variance. Rewards may be any numbers.
+
+    Parameters
+    ----------
+    step_size
+        The step size of the gradient descent, in [0, 1].
+    floor
+        The minimum forgetting factor, in [0, 1].
+
+    Examples
+    --------
+    >>> from dynabandit.estimators import UnitFreeForgetting
+    >>> euros, cents = UnitFreeForgetting(), UnitFreeForgetting()
+    >>> for reward in [3, 5, 4, 4, 3, 5] * 30 + [9, 11, 10] * 10:
+    ...     _ = euros.update(reward), cents.update(100 * reward)
+    >>> round(euros.mean, 1), round(cents.mean), round(euros.forgetting, 2), round(cents.forgetting, 2)
+    (10.1, 1008, 0.11, 0.11)
+
+    Notes
+    -----
+    The forgetting factor after a reward y, where s^2 is the adaptive variance:
+
+    .. math:: \lambda \leftarrow \lambda - \frac{\eta}{s^2} \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y
+        \right)^2
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, sections 2 and 4.3.1.
+    """
+
+    functions = EstimatorFunctions(observe_unit_free, mean)
+    rewards = NORMAL
+
+    def __init__(self, step_size: float = 0.001, floor: float = 0.0) -> None:
+        self.params = (make_unit_free_params(step_size, floor),)
+        self.state = START

@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import is_variance
 from dynabandit.estimators.base import Belief
-from dynabandit.estimators.catoni_mean import catoni_mean, moments
+from dynabandit.estimators.catoni_mean import catoni_mean, robust_moments
 from dynabandit.policies import all_rewards
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.validation import NORMAL, integer, number, set_fields
@@ -50,9 +50,9 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     memory[RING + int(memory[COUNT, arm]) % params.window, arm] = reward.value
     memory[COUNT, arm] += 1.0
     latest = memory[RING : RING + min(int(memory[COUNT, arm]), params.window), arm]
-    sample = moments(latest)
-    memory[MEAN, arm] = catoni_mean(latest, sample, params.level)
-    memory[OWN_VARIANCE, arm] = sample.variance if is_variance(sample.variance, sample.mean) else 0.0
+    moments = robust_moments(latest)
+    memory[MEAN, arm] = catoni_mean(latest, moments, params.level)
+    memory[OWN_VARIANCE, arm] = moments.variance if is_variance(moments.variance, moments.mean) else 0.0
     all_rewards.add(state.shared, reward.value)
 
 
@@ -83,12 +83,13 @@ class RobustUCB(Policy):
 
     Notes
     -----
-    The score of an arm with n rewards in its window, whose sample variance is v, at step t:
+    The score of an arm with n rewards in its window, at step t, with theta and v of `CatoniMean`:
 
     .. math:: \hat{\theta} + \sqrt{\frac{c \, v \log t^2}{n}}
 
-    The reference assumes a known bound of the variance, and lets delta decrease like 1 / t^2. Before the rewards of an
-    arm differ, the variance of the rewards of all arms takes the place of v; an arm without rewards takes their mean.
+    The reference assumes a known bound v of the variance, and lets delta decrease like 1 / t^2. Before the rewards of
+    an arm differ, the variance of the rewards of all arms takes the place of v; an arm without rewards takes their
+    mean.
 
     Cost per step: O(K), and O(window) for the reward.
 
