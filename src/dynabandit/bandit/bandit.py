@@ -75,7 +75,7 @@ class Bandit:
         """Start the policy's state again, without any reward."""
         columns = len(self._arms)
         check_size(self._policy, columns)
-        self._memory, self._shared, _ = new_state(self._policy, columns, self._policy.params(self._open_arms()))
+        self._memory, self._shared, *_ = new_state(self._policy, columns, self._policy.params(self._open_arms()))
         self._prepare()
 
     def _open_arms(self) -> int:
@@ -192,12 +192,12 @@ class Bandit:
     def _choose_among(self, columns: np.ndarray, step: int) -> int:
         params, space = self._sized(len(columns))
         state = self._state_of(columns)
-        return int(columns[self._choose(*state, space.scratch, step, params, space.table, self._signed_seed)])
+        return int(columns[self._choose(*state[:3], space.scratch, step, params, space.table, self._signed_seed)])
 
     def _state_of(self, columns: np.ndarray) -> PolicyState:
         """Return a copy of the state of some of the columns."""
         memory = np.ascontiguousarray(self._memory[:, columns])
-        return PolicyState(memory, self._shared, self._arms.last_played[columns])
+        return PolicyState(memory, self._shared, self._arms.last_played[columns], None)
 
     def _burn_in_column(self, columns: np.ndarray) -> int:
         """Return the column that the burn-in plays, or -1 after the burn-in."""

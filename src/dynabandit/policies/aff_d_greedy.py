@@ -8,13 +8,15 @@ from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.validation import number, set_fields
 
-SLOTS = (*aff_shared.SLOTS, "index", "limit")
+SLOTS = (*aff_shared.SLOTS, "index", "limit", "changed_at")
 CHANGE = SLOTS.index("change")
 INDEX = SLOTS.index("index")
 LIMIT = SLOTS.index("limit")  # d, or the step size that replaces it
+CHANGED_AT = SLOTS.index("changed_at")  # the step at which a reward changed lambda by d or more, -1 if none did
 AS_STEP_SIZE = -1.0
 
 
@@ -29,18 +31,19 @@ def start(state: PolicyState, arm: int, params: Params) -> None:
     state.memory[INDEX, arm] = math.inf
     threshold = params.threshold
     state.memory[LIMIT, arm] = params.estimator.step_size if threshold == AS_STEP_SIZE else threshold
+    state.memory[CHANGED_AT, arm] = -1.0
 
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    return state.memory[INDEX, arm]
+    pending = pending_plays(state, arm)
+    return state.memory[INDEX, arm] if pending == 0 else expected_mean(state.memory[INDEX, arm], pending)
 
 
 @kernel
 def explore(state: PolicyState, leader: int, step: Step, params: Params) -> bool:
-    # Algorithm 1 compares lambda at the latest two steps; it cannot have changed for an arm that was not played
-    change = state.memory[CHANGE, leader] if idle_steps(state, leader, step) == 0 else 0.0
-    return change >= state.memory[LIMIT, leader]
+    # Algorithm 1 compares lambda at the latest two steps: a reward since the previous decision must have changed it
+    return state.memory[CHANGED_AT, leader] == float(step.number - 1)
 
 
 @kernel
@@ -49,6 +52,8 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     state.memory[INDEX, arm] = estimate.mean
     if params.threshold == AS_STEP_SIZE:
         state.memory[LIMIT, arm] = estimate.step
+    if estimate.change > 0.0 and estimate.change >= state.memory[LIMIT, arm]:
+        state.memory[CHANGED_AT, arm] = reward.arrived_at
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,20 +19,23 @@ from dynabandit.policies import Policy
 from dynabandit.policies.argmax_tree import new_trees
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.choose_arm import Workspace, is_pruned, make_choose, make_count_choices, new_workspace
+from dynabandit.environments.delays import NO_DELAY
 from dynabandit.simulation.request import initial_states
 from dynabandit.simulation.stepper import Block, Paths, add_switches, empty_record, make_learn, make_play
 
 LATEST_PLAY = -1  # as the step of a decision: the latest one that chose the arm
 
 
-def play(functions: PolicyFunctions, arms: int, law: RewardLaw = BERNOULLI) -> Callable[..., None]:
+def play(
+    functions: PolicyFunctions, arms: int, law: RewardLaw = BERNOULLI, *, delayed: bool = False
+) -> Callable[..., None]:
     """Return the compiled `make_play` of a policy; numbers of arms with the same method share it."""
-    return _play(functions, law, functions.posterior is not None and is_pruned(arms))
+    return _play(functions, law, functions.posterior is not None and is_pruned(arms), delayed)
 
 
 @functools.cache
-def _play(functions: PolicyFunctions, law: RewardLaw, pruned: bool) -> Callable[..., None]:
-    return compiled(make_play(functions, law, pruned=pruned))
+def _play(functions: PolicyFunctions, law: RewardLaw, pruned: bool, delayed: bool) -> Callable[..., None]:
+    return compiled(make_play(functions, law, pruned=pruned, delayed=delayed))
 
 
 def signed_seed(seed: int) -> int:
@@ -56,7 +59,7 @@ def choose(functions: PolicyFunctions) -> Callable[..., int]:
         table: np.ndarray,
         seed: int,
     ) -> int:
-        state, space = PolicyState(memory, shared, last_played), Workspace(scratch, scratch, table, table[:0])
+        state, space = PolicyState(memory, shared, last_played, None), Workspace(scratch, scratch, table, table[:0])
         return decide(state, number, read_params(params), space, Stream(seed & MASK, (seed >> 32) & MASK, 0))
 
     return compiled(choose)
@@ -84,7 +87,7 @@ def learn(functions: PolicyFunctions) -> Callable[..., None]:
         arrived_at: int,
         params: np.ndarray,
     ) -> None:
-        state = PolicyState(memory, shared, last_played)
+        state = PolicyState(memory, shared, last_played, None)
         decided = last_played[arm] if decided_at == LATEST_PLAY else decided_at
         update(state, arm, Reward(value, decided, arrived_at), read_params(params))
 
@@ -136,6 +139,6 @@ def compile_policy(policy: Policy, arms: int) -> None:
     space = new_workspace(policy.functions, arms, 1)._replace(tree=new_trees(policy.functions, 1, arms))
     # No steps: only the types of the arguments matter
     block = Block(1, 0, policy.burn_in, 0, False)
-    play(policy.functions, arms)(states, record, paths, block, space, stream(0))
+    play(policy.functions, arms)(states, record, paths, block, space, NO_DELAY, stream(0))
     if policy.needs_tuning:
         count_switches()(*paths, 0, np.full(1, -1), np.zeros(1, dtype=np.int64))

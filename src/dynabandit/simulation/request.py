@@ -11,6 +11,8 @@ from dynabandit.environments import Environment, RewardLaw
 from dynabandit.environments.base import BERNOULLI
 from dynabandit.policies import Policy
 from dynabandit.policies.base import new_state
+from dynabandit.environments.delays import Delay
+from dynabandit.simulation.in_flight import empty_queue
 from dynabandit.simulation.stepper import Replications
 
 Progress = Callable[[int, int], None]
@@ -25,6 +27,7 @@ class Request(NamedTuple):
     random: Stream
     times: np.ndarray
     progress: Progress
+    delay: Delay | None
 
     @property
     def needs_switches(self) -> bool:
@@ -33,15 +36,25 @@ class Request(NamedTuple):
 
 
 def initial_states(
-    policy: Policy, arms: int, switches: np.ndarray, horizon: int, law: RewardLaw = BERNOULLI
+    policy: Policy,
+    arms: int,
+    switches: np.ndarray,
+    horizon: int,
+    law: RewardLaw = BERNOULLI,
+    delay: Delay | None = None,
 ) -> Replications:
     """Return the state before the first step, of one replication for each number of switches."""
-    states, index = distinct_states(policy, arms, switches, horizon, law)
+    states, index = distinct_states(policy, arms, switches, horizon, law, delay)
     return Replications(*(part[index] for part in states))
 
 
 def distinct_states(
-    policy: Policy, arms: int, switches: np.ndarray, horizon: int, law: RewardLaw = BERNOULLI
+    policy: Policy,
+    arms: int,
+    switches: np.ndarray,
+    horizon: int,
+    law: RewardLaw = BERNOULLI,
+    delay: Delay | None = None,
 ) -> tuple[Replications, np.ndarray]:
     """Return the different states before the first step, and for each replication the place of its state."""
     counts, index = np.unique(switches if policy.needs_tuning else np.zeros_like(switches), return_inverse=True)
@@ -55,4 +68,8 @@ def distinct_states(
         shared[row, : len(state.shared)] = state.shared
     last_played = np.zeros((len(tuned), arms), dtype=np.int64)
     plays = np.zeros((len(tuned), arms if law.observes_plays else 0), dtype=np.int64)
-    return Replications(memory, shared, last_played, plays, np.stack([to_row(own) for own in params])), index
+    pending = np.zeros((len(tuned), 0 if delay is None else arms), dtype=np.int64)
+    queue, settling = (np.zeros((1, 0)), np.zeros(0)) if delay is None else empty_queue(delay, horizon)
+    in_flight = (np.stack([part] * len(tuned)) for part in (queue, settling))
+    row = np.stack([to_row(own) for own in params])
+    return Replications(memory, shared, last_played, plays, row, pending, *in_flight), index
