@@ -31,7 +31,7 @@ def main() -> int:
     taken, total = count_branches(options.out, measure(options.out, options.jobs).digest)
     for file, found in sorted(json.loads((options.out / "branches.json").read_text())["files"].items()):
         for first, then in found["missing_branches"]:
-            print(f"{Path(file).relative_to(ROOT)}: line {first} never leads to {then if then > 0 else 'its end'}")
+            print(f"{(ROOT / file).relative_to(ROOT)}: line {first} never leads to {then if then > 0 else 'its end'}")
     print(f"{taken} of {total} branches taken: {taken / total:.1%}")
     return 0 if taken / total >= AT_LEAST else 1
 

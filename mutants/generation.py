@@ -145,7 +145,9 @@ def tidy(line: str) -> str:
 
 
 def is_excluded(node: Any) -> bool:
-    """Whether a node is part of an annotation, a decorator or an error."""
+    """Whether a node is part of an annotation, a decorator or an error, or a star that is no arithmetic operator."""
+    if node.type == "operator" and node.value in ("*", "**") and node.parent.type not in ("term", "power"):
+        return True
     while node.parent is not None:
         parent = node.parent
         if node.type in ("raise_stmt", "decorator", "tfpdef"):

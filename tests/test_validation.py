@@ -137,7 +137,7 @@ MESSAGES: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: db.environment("fixed", mean=[0.1, 0.2]),
-        "environment 'fixed' has no parameter 'mean'. Did you mean 'means'? Its parameters: means",
+        "environment 'fixed' has no parameter 'mean'. Did you mean 'means'? Its parameters: rewards, means",
     ),
     (
         lambda: db.simulate("aff-dts1", "case-1", horizon=15),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # what `__getattr__` returns
     from dynabandit import checks, environments, estimators, integrations, offline, policies
     from dynabandit.bandit import Bandit
     from dynabandit.client import AsyncClient, Client, ServiceError
-    from dynabandit.environments import Delay, Environment, delay, environment
+    from dynabandit.environments import Delay, Environment, delay, environment, reward_law
     from dynabandit.policies import Policy, policy
     from dynabandit.results import Results, Run
     from dynabandit.simulation import Simulation, compare, simulate
@@ -21,14 +21,14 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncClient", "Bandit", "Client", "Delay", "Environment", "Policy", "Results", "Run", "ServiceError", "Simulation",
     "checks", "compare", "delay", "environment", "environments", "estimators", "integrations", "offline", "policies",
-    "policy", "simulate",
+    "policy", "reward_law", "simulate",
 ]  # fmt: skip
 
 _MODULES = {
     "AsyncClient": "client", "Bandit": "bandit", "Client": "client", "Delay": "environments",
-    "Environment": "environments", "Policy": "policies", "Results": "results", "Run": "results", "ServiceError": "client",
-    "Simulation": "simulation", "compare": "simulation", "delay": "environments", "environment": "environments", "policy": "policies",
-    "simulate": "simulation",
+    "Environment": "environments", "Policy": "policies", "Results": "results", "Run": "results",
+    "ServiceError": "client", "Simulation": "simulation", "compare": "simulation", "delay": "environments",
+    "environment": "environments", "policy": "policies", "reward_law": "environments", "simulate": "simulation",
 }  # fmt: skip
 
 

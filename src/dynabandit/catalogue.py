@@ -104,8 +104,11 @@ def _with_default(field: Any) -> str:
 
 
 def _documented_fields(kind: Any) -> list[tuple[list[Any], str]]:
-    """Return the fields of a dataclass with their descriptions; several may share one."""
-    left = {field.name: field for field in fields(kind) if field.init}
+    """Return the fields of a dataclass with their descriptions; several may share one.
+
+    The reward law, which every environment has, is described by `dynabandit.environments.reward_law`.
+    """
+    left = {field.name: field for field in fields(kind) if field.init and field.name != "rewards"}
     found = []
     for names, description in _descriptions(inspect.getdoc(kind) or ""):
         if known := [left.pop(name) for name in names if name in left]:

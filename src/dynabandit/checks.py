@@ -361,7 +361,7 @@ def gives_the_simulator_its_path(environment: Environment) -> None:
     horizon = min(STEPS, environment.longest)
     run = simulate("best-arm", environment, horizon=horizon, replications=2, seed=SEED, threads=1, block=7, keep="arms")
     assert run.arms is not None
-    if environment.reward_law.observes_plays:
+    if environment.reward_functions.observes_plays:
         return  # the best arm then depends on what was played
     for replication in range(2):
         path = _path(environment, replication)

@@ -5,7 +5,7 @@ import itertools
 import math
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class MissingParameterError(TypeError):
@@ -85,9 +85,52 @@ def integer(argument: str, value: Any, low: int, high: int | None = None) -> int
     return result
 
 
+LARGEST_REWARD = 1e100  # squares of rewards, and sums of squares, must stay finite
+LARGEST_COUNT = 2.0**53  # up to here every whole number is a float
+
+
+class RewardDomain(NamedTuple):
+    """The rewards that a reward law draws, or that a policy can learn from; `name` is that of the law.
+
+    Examples
+    --------
+    >>> REWARD_DOMAINS["bernoulli"].is_within(REWARD_DOMAINS["counts"]), COUNTS.check(3), COUNTS.description
+    (True, 3.0, 'a whole number in [0, 9.0072e+15]')
+    """
+
+    name: str
+    low: float
+    high: float
+    whole: bool = False
+
+    @property
+    def description(self) -> str:
+        """Which rewards are valid."""
+        return f"a {'whole ' if self.whole else ''}number in [{self.low:g}, {self.high:g}]"
+
+    def check(self, value: Any, argument: str = "reward") -> float:
+        """Return a reward as a float, or raise an error; True and False are 1 and 0."""
+        result = number(argument, int(value) if _is_bool(value) else value, self.low, self.high)
+        if self.whole and not result.is_integer():
+            raise ValueError(f"{argument} must be {self.description}, got {value!r}")
+        return result
+
+    def is_within(self, other: "RewardDomain") -> bool:
+        """Whether every reward of this domain is one of another."""
+        return other.low <= self.low and self.high <= other.high and (self.whole or not other.whole)
+
+
+BERNOULLI = RewardDomain("bernoulli", 0.0, 1.0, whole=True)
+BOUNDED = RewardDomain("bounded", 0.0, 1.0)
+NORMAL = RewardDomain("normal", -LARGEST_REWARD, LARGEST_REWARD)
+COUNTS = RewardDomain("counts", 0.0, LARGEST_COUNT, whole=True)
+REVENUE = RewardDomain("revenue", 0.0, LARGEST_REWARD)
+REWARD_DOMAINS = {one.name: one for one in (BERNOULLI, BOUNDED, NORMAL, COUNTS, REVENUE)}
+
+
 def reward(value: Any) -> float:
     """Return a reward as a float in [0, 1]; True and False are 1 and 0."""
-    return number("reward", int(value) if _is_bool(value) else value, 0.0, 1.0)
+    return BOUNDED.check(value)
 
 
 def set_fields(owner: object, **checked: Any) -> None:

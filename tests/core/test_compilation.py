@@ -3,12 +3,14 @@
 import importlib.util
 import os
 import pwd
+import re
 import subprocess
 import sys
 import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import llvmlite
@@ -72,6 +74,33 @@ def call_add(folder: Path, amount: float) -> tuple[float, int, int]:
     function = compiled(module.call)
     value = function(10.0)
     return value, sum(function.stats.cache_hits.values()), sum(function.stats.cache_misses.values())
+
+
+def test_functions_are_compiled_without_the_gil_and_cached_if_symbols_can_be_numbered(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, dict[str, Any]]] = []
+
+    def njit(**options: Any) -> Callable[..., Any]:
+        asked.append((numba.config.CACHE_DIR, options))
+        return lambda function: function
+
+    monkeypatch.setattr(numba, "njit", njit)
+    usual, options = numba.config.CACHE_DIR, {"nogil": True, "error_model": "numpy"}
+    compiled(double)
+    monkeypatch.setattr(compilation, "has_symbol_counter", lambda: False)
+    compiled(double)
+    assert asked == [(str(function_folder(double, options)), {"cache": True, **options}), (usual, options)]
+
+
+def test_a_function_is_cached_if_its_folder_has_machine_code(tmp_path: Path) -> None:
+    def function(cache_path: Path | None) -> Any:
+        return SimpleNamespace(stats=SimpleNamespace(cache_path=cache_path))
+
+    assert not is_cached(function(None))
+    assert not is_cached(function(tmp_path))
+    (tmp_path / "double-1.py311.nbc").touch()
+    assert is_cached(function(tmp_path))
 
 
 @needs_compiler
@@ -146,6 +175,14 @@ def test_the_folder_of_a_function_depends_on_code_options_settings_and_compiler_
     assert len(set(seen)) == len(seen)
 
 
+def test_the_name_of_a_folder_is_the_format_and_half_a_hash(cache: Path) -> None:
+    folder = function_folder(double, {})
+    assert folder.parent == cache
+    assert re.fullmatch(
+        "3-[0-9a-f]{32}", folder.name
+    )  # raise the format if folders of earlier versions must not be read
+
+
 def test_folders_that_were_not_used_for_a_month_are_deleted(cache: Path) -> None:
     own = function_folder(double, {})
     month = 30 * 24 * 3600
@@ -178,6 +215,53 @@ def test_cuda_kernels_are_cached_by_options_and_version_of_numba_cuda(
     assert len(set(folders)) == 3
     assert {folder.parent for folder in folders} == {cache}
     assert before == config.CACHE_DIR
+
+
+class FakeCuda(ModuleType):
+    """Records how kernels are compiled; stands for `numba.cuda`, `numba.cuda.core` and `numba_cuda`."""
+
+    __version__ = "1.2"
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__("numba.cuda")
+        self.config = SimpleNamespace(CACHE_DIR="usual", CUDA_LOW_OCCUPANCY_WARNINGS=1)
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self._cache = SimpleNamespace(_index_key=lambda signature, codegen: "hash of the closure")
+        monkeypatch.setattr(numba, "cuda", self, raising=False)
+        for name in ("numba.cuda", "numba.cuda.core", "numba_cuda"):
+            monkeypatch.setitem(sys.modules, name, self)
+
+    def jit(self, function: Any, **options: Any) -> "FakeCuda":
+        self.asked.append((self.config.CACHE_DIR, options))
+        return self  # the dispatcher, whose cache is `_cache`
+
+    def magic_tuple(self) -> tuple[str, ...]:
+        return ("sm_90",)
+
+
+def test_a_cuda_kernel_is_cached_by_signature_and_gpu(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda = FakeCuda(monkeypatch)
+    dispatcher = compiled_for_cuda(double, fastmath=True)
+    folder = function_folder(double, {"fastmath": True, "numba-cuda": "1.2"})
+    assert cuda.asked == [(str(folder), {"fastmath": True, "cache": True})]
+    assert vars(cuda.config) == {"CACHE_DIR": "usual", "CUDA_LOW_OCCUPANCY_WARNINGS": 0}
+    assert dispatcher._cache._index_key("signature", cuda) == ("signature", ("sm_90",))
+    assert folder.parent == cache
+
+
+@pytest.mark.parametrize("reason", ["simulator", "no symbol counter", "other cache keys"])
+def test_a_cuda_kernel_is_compiled_without_a_cache_where_none_can_be_used(
+    reason: str, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuda = FakeCuda(monkeypatch)
+    monkeypatch.setattr(numba.config, "ENABLE_CUDASIM", reason == "simulator")
+    monkeypatch.setattr(compilation, "has_symbol_counter", lambda: reason != "no symbol counter")
+    if reason == "other cache keys":
+        cuda._cache = SimpleNamespace()
+    compiled_for_cuda(double, fastmath=True)
+    assert cuda.asked[-1] == ("usual", {"fastmath": True})
+    assert len(cuda.asked) == (2 if reason == "other cache keys" else 1)
+    assert cache.exists() == (reason == "other cache keys")
 
 
 CLOSURES = """

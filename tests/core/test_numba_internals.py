@@ -4,7 +4,9 @@ If a test fails here after an upgrade of Numba or numba-cuda, that release chang
 `numba_internals` is adapted, compiled code is not cached.
 """
 
+import importlib
 import itertools
+import os
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +17,7 @@ import numba
 import pytest
 from numba.core import bytecode, caching
 
+from dynabandit.core import numba_internals
 from dynabandit.core.compilation import compiled, compiled_for_cuda, kernel
 from dynabandit.core.numba_internals import cache_directory, has_symbol_counter
 from laws import INTERPRETED
@@ -34,6 +37,30 @@ def test_function_identity_counts_symbols_with_unique_ids() -> None:
     assert identity.unique_id == first + 1, "FunctionIdentity.unique_id does not come from _unique_ids any more"
     assert str(identity.unique_id) in identity.unique_name or identity.unique_id > 2**30
     assert first > 1000  # starts at random: below with probability 1e-15
+
+
+def test_a_process_and_its_forked_children_count_symbols_from_random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_fork: list[Any] = []
+    monkeypatch.setattr(os, "register_at_fork", lambda after_in_child: at_fork.append(after_in_child))
+    monkeypatch.setattr(bytecode.FunctionIdentity, "_unique_ids", itertools.count(1))
+    importlib.reload(numba_internals)
+    first = next(bytecode.FunctionIdentity._unique_ids)
+    (in_child,) = at_fork
+    with cache_directory(SimpleNamespace(CACHE_DIR=""), Path("held")):  # by a thread that the child does not have
+        in_child()
+        with cache_directory(SimpleNamespace(CACHE_DIR=""), Path("free")):
+            assert abs(next(bytecode.FunctionIdentity._unique_ids) - first) > 1000
+    assert first > 1000  # below with probability 1e-15
+
+
+def test_a_counter_that_cannot_be_replaced_or_a_system_without_fork_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(os, "register_at_fork")
+    for counter in (range(5), itertools.count(1)):
+        monkeypatch.setattr(bytecode.FunctionIdentity, "_unique_ids", counter)
+        importlib.reload(numba_internals)
+        assert (bytecode.FunctionIdentity._unique_ids is counter) == (counter == range(5))
 
 
 def test_without_the_symbol_counter_nothing_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,15 @@
+import math
+
 import numpy as np
 import pytest
 
 import dynabandit as db
-from dynabandit.environments import ENVIRONMENTS
+from dynabandit.core.compilation import kernel
+from dynabandit.core.lanes import SINGLE_LANE
+from dynabandit.core.streams import REWARD, stream, uniform
+from dynabandit.environments import ENVIRONMENTS, Bernoulli, RewardStep
+from dynabandit.environments.base import make_write_path
+from dynabandit.environments.reward_laws import mean_of_path
 
 EXAMPLES: dict[str, dict[str, object]] = {
     "small-changes": {},
@@ -23,6 +30,27 @@ EXAMPLES: dict[str, dict[str, object]] = {
     "burst": {"arms": 4, "first": 30, "length": 60, "rate": 0.1},
     "needle": {"arms": 40, "period": 25},
     "recorded": {"rates": np.random.default_rng(2).random((20, 4)), "period": 7},
+}
+NEEDED: dict[str, tuple[str, ...]] = {  # parameters without a default
+    "fixed": ("means",),
+    "piecewise": ("starts", "means"),
+    "exponential-clock": ("rates", "low", "high"),
+    "path": ("means",),
+    "recorded": ("rates",),
+}
+DEFAULTS: dict[str, dict[str, object]] = {
+    "small-changes": {"arms": 3},
+    **{name: {"arms": 2} for name in ("case-1", "case-2", "case-3", "case-4")},
+    **{name: {} for name in ("fixed", "piecewise", "path")},
+    "exponential-clock": {"arms": 2},  # as many as there are rates
+    "reflected-walk": {"arms": 2, "variance": 0.0001},
+    "logistic-walk": {"arms": 2, "variance": 0.001},
+    **{name: {"arms": 3, "segment": 1000} for name in ("pb-1", "pb-2")},
+    "seasonal": {"arms": 2, "period": 2000.0, "middle": 0.5, "amplitude": 0.4},
+    "rotting": {"arms": 2, "low": 0.5, "high": 1.0, "fastest": 500.0, "slowest": 50_000.0},
+    "burst": {"arms": 2, "first": 4000, "length": 1000, "rate": 0.02},
+    "needle": {"arms": 200, "low": 0.2, "high": 0.8, "period": 5000},
+    "recorded": {"period": 1},
 }
 each_environment = pytest.mark.parametrize("name", EXAMPLES)
 
@@ -50,6 +78,75 @@ def test_an_environment_is_remade_from_its_name_and_parameters(name: str) -> Non
     environment = example(name)
     remade = db.environment(name, **environment.parameters)
     assert (remade.path(50, seed=3) == environment.path(50, seed=3)).all()
+
+
+@each_environment
+def test_the_parameters_of_an_environment_and_their_defaults_are_those_that_are_documented(name: str) -> None:
+    needed = {parameter: EXAMPLES[name][parameter] for parameter in NEEDED.get(name, ())}
+    parameters = db.environment(name, **needed).parameters
+    assert parameters.keys() == needed.keys() | DEFAULTS[name].keys()
+    assert {parameter: parameters[parameter] for parameter in DEFAULTS[name]} == DEFAULTS[name]
+
+
+@each_environment
+def test_the_functions_of_an_environment_use_only_the_slots_that_it_declares(name: str) -> None:
+    environment = example(name)
+    state = np.zeros((len(environment.slots) + 1, environment.arms))
+    state[-1] = math.nan
+    means, best = np.empty((50, environment.arms)), np.empty(50)
+    write_path = make_write_path(environment.functions, SINGLE_LANE)
+    write_path(state, np.array(environment.params()), environment.table(), means, best, 1, 50, stream(3))
+    assert np.isnan(state[-1]).all()
+    assert (means == environment.path(50, seed=3)).all()
+    assert (best == means.max(axis=1)).all()
+
+
+def test_an_environment_without_parameters_and_table_has_a_row_of_zeros_and_an_empty_table() -> None:
+    assert np.array(example("path").params()).tolist() == [[0.0] * 4]
+    assert example("case-3").table().shape == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["path", "recorded"])
+def test_an_environment_does_not_print_a_table_of_means(name: str) -> None:
+    assert "0." not in repr(example(name))
+
+
+@kernel
+def two_more(arms: int) -> int:
+    return arms + 2
+
+
+@kernel
+def is_inside(arm: int, end: int) -> bool:
+    return 0 <= arm < end
+
+
+@pytest.mark.parametrize("leads", [True, False])
+@pytest.mark.parametrize("name", ["case-3", "needle"])
+def test_lanes_write_the_means_of_arms_that_exist_and_the_leader_writes_the_best(name: str, leads: bool) -> None:
+    environment = example(name)
+    lanes = SINGLE_LANE._replace(rounds=two_more, exists=is_inside, is_leader=lambda: leads)
+    state = np.full((len(environment.slots), environment.arms), math.nan)
+    means, best = np.empty((50, environment.arms)), np.full(50, math.nan)
+    write_path = make_write_path(environment.functions, lanes)
+    write_path(state, np.array(environment.params()), environment.table(), means, best, 1, 50, stream(3))
+    assert (means == environment.path(50, seed=3)).all()
+    assert np.array_equal(best, means.max(axis=1) if leads else np.full(50, math.nan), equal_nan=True)
+
+
+def test_a_bernoulli_reward_is_one_where_its_uniform_number_is_below_the_mean() -> None:
+    source, law = stream(7, replication=2), Bernoulli.functions
+    for number, arm in ((1, 0), (9, 0), (9, 4)):
+        u = uniform(source, REWARD, number, arm)
+        for mean, reward in ((0.0, 0.0), (u, 0.0), (math.nextafter(u, 1.0), 1.0), (1.0, 1.0)):
+            assert law.draw(mean, arm, RewardStep(number, source), None) == reward
+
+
+def test_a_law_observes_plays_unless_its_mean_is_that_of_the_path() -> None:
+    functions = Bernoulli.functions
+    assert functions.mean(0.3, 8) == mean_of_path(0.3, 8) == 0.3
+    assert not functions.observes_plays
+    assert functions._replace(mean=lambda mean, plays: mean / (1 + plays)).observes_plays
 
 
 @pytest.mark.parametrize("name", ["case-1", "case-3", "case-4"])

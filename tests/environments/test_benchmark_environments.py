@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 import dynabandit as db
-from dynabandit.core.streams import stream
-from dynabandit.environments import Burst, EnvironmentStep, Needle, Rotting, Seasonal
+from dynabandit.core.streams import LARGEST_STEP, PATH, START, stream, uniform, uniform_pair, words
+from dynabandit.environments import Burst, EnvironmentStep, Needle, Rotting, Seasonal, seasonal
 from laws import ERROR_RATE, assert_law, assert_share, assert_uncorrelated, size
 
 
@@ -64,6 +64,10 @@ def test_seasons_come_back_after_ten_million_periods() -> None:
 def test_seasons_reach_zero_and_one_but_do_not_leave() -> None:
     path = Seasonal(arms=4, period=8, middle=0.5, amplitude=0.5).path(horizon=64, seed=1)
     assert (path.min(), path.max()) == (0.0, 1.0)
+    step = EnvironmentStep(1, 2, np.zeros((0, 0)), stream(1))
+    for middle, clipped in ((1.5, 1.0), (-0.5, 0.0)):  # as if by rounding, with the sine 0
+        params = seasonal.Params(*np.array([[middle], [0.1], [1.0], [0.0]]))
+        assert Seasonal.functions.advance(np.zeros((1, 1)), 0, step, params) == clipped
 
 
 # --- Rot ----------------------------------------------------------------------------------------------------
@@ -114,6 +118,21 @@ def test_a_burst_changes_each_arm_at_its_rate() -> None:
 def test_a_burst_without_length_or_rate_is_no_burst(still: dict[str, float]) -> None:
     path = db.environment("burst", first=1, **still).path(horizon=100, seed=1)
     assert (path == path[0]).all()
+    assert db.environment("burst", first=20, **still).constant_until(1) == LARGEST_STEP
+
+
+def test_a_burst_knows_where_it_starts_and_ends() -> None:
+    for rate in (1.0, 0.01):
+        burst = Burst(arms=3, first=20, length=10, rate=rate)
+        ends = [burst.constant_until(step) for step in (1, 19, 20, 29, 30, 31)]
+        assert ends == [19, 19, 20, 29, LARGEST_STEP, LARGEST_STEP]
+    assert Burst(first=20, length=1).constant_until(1) == 19
+
+
+def test_an_arm_changes_where_its_uniform_number_is_below_the_rate() -> None:
+    level, chance = uniform_pair(words(stream(1), PATH, 5, 1, 0))
+    for rate, mean in ((chance, uniform(stream(1), START, 0, 1)), (math.nextafter(chance, 1.0), level)):
+        assert Burst(arms=2, first=5, length=1, rate=rate).path(horizon=9, seed=1)[-1, 1] == mean
 
 
 def test_a_burst_that_starts_the_world_and_always_changes_draws_a_mean_a_step() -> None:
@@ -145,6 +164,12 @@ def test_replications_look_for_needles_of_their_own() -> None:
     assert len({int(world.path(1, seed=1, replication=r)[0].argmax()) for r in range(20)}) > 15
 
 
+def test_bounds_may_be_equal() -> None:
+    assert (Needle(arms=5, low=0.3, high=0.3).path(horizon=3, seed=1) == 0.3).all()
+    path = Rotting(arms=5, low=0.8, high=0.8, fastest=10, slowest=10).path(horizon=11, seed=1)
+    assert path[-1] == pytest.approx(0.4, rel=1e-12)
+
+
 # --- Bad input ----------------------------------------------------------------------------------------------
 
 
@@ -161,6 +186,8 @@ def test_replications_look_for_needles_of_their_own() -> None:
         ("seasonal", {"middle": 0.9, "amplitude": 0.2}, "amplitude must be at most 0.1, .*, got 0.2"),
         ("seasonal", {"amplitude": -0.1}, r"amplitude must be a number in \[0, 1\], got -0.1"),
         ("rotting", {"low": 0.9, "high": 0.8}, "low must not be above high, got 0.9 and 0.8"),
+        ("rotting", {"low": -0.1}, r"low must be a number in \[0, 1\], got -0.1"),
+        ("rotting", {"low": 1.1}, r"low must be a number in \[0, 1\], got 1.1"),
         ("rotting", {"fastest": 10, "slowest": 9}, "fastest must not be above slowest, got 10.0 and 9.0"),
         ("rotting", {"fastest": 0}, r"fastest must be a number in \[1, inf\), got 0"),
         ("rotting", {"high": math.nan}, r"high must be a number in \[0, 1\], got nan"),
@@ -168,6 +195,10 @@ def test_replications_look_for_needles_of_their_own() -> None:
         ("burst", {"length": -1}, "length must be a whole number of at least 0 .*, got -1"),
         ("burst", {"rate": 1.1}, r"rate must be a number in \[0, 1\], got 1.1"),
         ("needle", {"low": 0.9}, "low must not be above high, got 0.9 and 0.8"),
+        ("needle", {"low": -0.1}, r"low must be a number in \[0, 1\], got -0.1"),
+        ("needle", {"low": 1.1}, r"low must be a number in \[0, 1\], got 1.1"),
+        ("needle", {"high": -0.1}, r"high must be a number in \[0, 1\], got -0.1"),
+        ("needle", {"high": 1.1}, r"high must be a number in \[0, 1\], got 1.1"),
         ("needle", {"period": 0}, "period must be a whole number of at least 1 .*, got 0"),
         ("needle", {"period": 1.5}, "period must be a whole number .*, got 1.5"),
     ],

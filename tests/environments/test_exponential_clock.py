@@ -144,6 +144,11 @@ def test_parameters_that_make_no_clock_are_refused(
         db.environment("exponential-clock", **{**good, **parameters})
 
 
+def test_the_cases_of_the_paper_need_a_number_of_arms() -> None:
+    with pytest.raises(TypeError, match="arms must be a whole number of at least 2, got None"):
+        db.environment("case-1", arms=None)
+
+
 def test_more_arms_than_parameters_take_them_in_turn() -> None:
     numbers = ExponentialClock(rates=[0.1, 0.2, 0.3], low=[0, 0.1, 0.2], high=[1, 1, 1], arms=5).params()
     assert numbers[0].tolist() == [0.1, 0.2, 0.3, 0.1, 0.2]

@@ -4,7 +4,8 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
 import dynabandit as db
-from dynabandit.environments import Fixed, Path, Piecewise
+from dynabandit.core.streams import stream
+from dynabandit.environments import EnvironmentStep, Fixed, Path, Piecewise
 
 PROBABILITY = st.floats(0.0, 1.0)
 MEANS = arrays.arrays(float, st.tuples(st.integers(1, 20), st.integers(2, 5)), elements=PROBABILITY)
@@ -60,6 +61,13 @@ def test_pieces_stand_from_their_start_to_the_next(means: np.ndarray, data: st.D
         assert (path[step - 1] == means[current]).all()
 
 
+def test_an_environment_starts_in_its_first_segment() -> None:
+    environment = Piecewise(starts=[1, 3], means=[[0.1, 0.2], [0.3, 0.4]])
+    state, step = np.full((1, 2), np.nan), EnvironmentStep(0, 2, environment.table(), stream(1))
+    environment.functions.start(state, 1, step, environment.params())
+    assert state[0, 1] == 0.0
+
+
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
@@ -75,6 +83,7 @@ def test_pieces_stand_from_their_start_to_the_next(means: np.ndarray, data: st.D
         ({"means": [0.5, 1.5]}, ValueError, r"means\[1\] must be a number in \[0, 1\], got 1.5"),
         ({"means": [0.5, float("nan")]}, ValueError, r"means\[1\] must be a number in \[0, 1\], got nan"),
         ({"means": [0.5, "1"]}, TypeError, r"means\[1\] must be a number in \[0, 1\], got '1'"),
+        ({"means": [[0.5], [0.5, 0.5]]}, ValueError, r"means must hold .* at least 2 arms"),
         ({"means": [[0.5, 0.5]]}, ValueError, r"means must hold .* at least 2 arms"),
         ({"arms": 2, "means": [0.1, 0.2]}, TypeError, "environment 'fixed' has no parameter 'arms'"),
         ({}, TypeError, "environment 'fixed' needs means: see dynabandit.environments.Fixed"),
@@ -92,9 +101,11 @@ def test_means_that_are_none_are_refused_by_fixed(
     ("means", "error", "message"),
     [
         ([[0.1, 1.2]], ValueError, r"means\[0\]\[1\] must be a number in \[0, 1\], got .*1.2"),
+        ([[0.1, 1.2], [0.2, 1.3]], ValueError, r"means\[0\]\[1\] must be a number in \[0, 1\], got .*1.2"),
         ([[0.1, 0.2], [-0.5, 0.2]], ValueError, r"means\[1\]\[0\] must be a number in \[0, 1\], got .*-0.5"),
         ([[0.1, float("nan")]], ValueError, r"means\[0\]\[1\] must be a number in \[0, 1\], got .*nan"),
         ([[0.1]], ValueError, r"means must have steps in rows and at least 2 arms in columns, got shape \(1, 1\)"),
+        (np.zeros((0, 3)), ValueError, r"means must have steps in rows .*, got shape \(0, 3\)"),
         ([0.1, 0.2], ValueError, r"means must have steps in rows .*, got shape \(2,\)"),
         ([], ValueError, r"means must have steps in rows .*, got shape \(0,\)"),
         ([[0.1, 0.2], [0.1]], TypeError, "means must be an array of numbers, each row of the same length"),

@@ -3,6 +3,7 @@
 import json
 import lzma
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,8 @@ CASES = [f"{name}/{arms}" for name, arms in environment_cases()]
 DECISIONS = json.loads((HERE / "decisions.json").read_text())
 BANDITS = json.loads(lzma.decompress((HERE / "bandits-0.1.0.json.xz").read_bytes()))
 CHECK = str(HERE / "check.py")
+TAKEN = "decisions of an earlier release taken from the log"
+OTHER_STATE = ("aff-d-greedy", "glr-kl-ucb", "m-ucb")  # these keep steps of arrival since rewards can be late
 FEW = ("case-3/2", "piecewise/10")  # without compiled code; `make golden` takes all
 
 
@@ -53,7 +56,8 @@ def test_policies_on_the_simulated_gpu_decide_as_recorded() -> None:
 @pytest.mark.parametrize("name", sorted(bandit_policies()))
 def test_a_saved_bandit_of_0_1_0_goes_on_as_it_did(name: str) -> None:
     recorded = BANDITS[name]
-    assert bandit_text(name) == recorded["text"]
+    if name != "aff-d-greedy":  # keeps one more number of each arm
+        assert bandit_text(name) == recorded["text"]
     assert next_choices(recorded["text"]) == recorded["next"]
 
 
@@ -62,7 +66,14 @@ def test_the_log_of_a_0_1_0_service_leads_to_the_same_states() -> None:
     command = [sys.executable, "-m", "dynabandit", "verify", "--store", f"sqlite:///{store}"]
     done = subprocess.run(command, capture_output=True, text=True)
     shutil.rmtree(store.parent)
-    assert done.stdout.splitlines() == json.loads((HERE / "service-0.1.0.json").read_text()), done.stderr
+    recorded = json.loads((HERE / "service-0.1.0.json").read_text())
+    found, expected = done.stdout.splitlines(), [f"{line}, 340 {TAKEN}" for line in recorded]
+    assert len(found) == len(expected), done.stderr
+    for line, before in zip(found, expected, strict=True):
+        if any(f"'with-{name}'" in before for name in OTHER_STATE):
+            assert re.sub("state [0-9a-f]+", "", line) == re.sub("state [0-9a-f]+", "", before)
+        else:
+            assert line == before
 
 
 def test_the_tables_of_the_paper_are_the_same_bytes(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from dynabandit.policies.choose_arm import (
     make_count_choices,
     make_mark_candidates,
     make_score_row,
+    new_workspace,
 )
 
 NOTHING, SHARED = np.zeros(0), np.zeros(1)
@@ -219,6 +220,31 @@ def test_a_tie_goes_to_the_arm_that_its_uniform_number_counts_to(scores: list[fl
 
 def test_a_single_lane_has_the_only_best_arm_or_several() -> None:
     assert [SINGLE_LANE.unique(3, *given) for given in ((True, False), (True, True), (False, False))] == [3, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("scores", "asked"), [([3.0, 1.0], (0, True, False)), ([1.0, 3.0, 3.0], (1, True, True)), ([2.0], (0, True, False))]
+)
+def test_a_group_is_asked_for_the_only_best_arm_and_its_answer_is_used(
+    scores: list[float], asked: tuple[int, bool, bool]
+) -> None:
+    given = []
+
+    def unique(arm: int, holds: bool, several: bool) -> int:
+        given.append((arm, holds, several))
+        return 0
+
+    assert make_argmax(SINGLE_LANE._replace(unique=unique))(np.array(scores), 1, SOURCE) == 0
+    make_argmax(SINGLE_LANE._replace(unique=unique, highest=lambda own: own + 1.0))(np.array(scores), 1, SOURCE)
+    assert given == [asked, (asked[0], False, asked[2])]
+
+
+@pytest.mark.parametrize(("arms", "columns"), [(0, 1), (1, 1), (2, 2), (9, 9)])
+def test_a_workspace_has_a_column_for_each_arm_and_at_least_one(arms: int, columns: int) -> None:
+    space = new_workspace(policy(table=lambda arms, horizon: np.full(2, 10.0 * arms + horizon)), arms, 7)
+    assert space.scratch.shape == (SCRATCH_ROWS, columns)
+    assert (space.tree.size, space.features.size) == (0, 0)
+    assert (space.table == 10.0 * columns + 7).all()
 
 
 def test_where_no_score_is_a_number_the_first_arm_is_chosen() -> None:

@@ -1,6 +1,7 @@
 """What a policy says of its own kind, seen in what it does: static indices, knowledge, numbers, burn-in."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,18 @@ def test_a_posterior_in_single_precision_forgets_as_in_double(memory: float) -> 
         exact = bounded(*exact, float(reward), memory)
         near = narrow(*near, np.float32(reward), np.float32(memory))
         assert near == pytest.approx(exact, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("full", "tolerance"), [(dynamic_thompson.is_full, 1e-9), (dynamic_thompson.is_full_in_single, 4e-7 * (25.0 + 1.0))]
+)
+def test_a_posterior_is_full_from_the_tolerance_below_its_memory_on(
+    full: Callable[[float, float], bool], tolerance: float
+) -> None:
+    edge = 25.0 * (1.0 - tolerance)
+    assert full(edge, 25.0)
+    assert not full(math.nextafter(edge, 0.0), 25.0)
+    assert not full(math.nextafter(0.5e9, 0.0), 1e9)  # half of it at most
 
 
 @pytest.mark.parametrize("total", [0.0, 1e30])

@@ -11,9 +11,9 @@ from dynabandit.core.bernoulli_kl import negentropy, upper_bound
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import stream
 from dynabandit.estimators import adaptive_forgetting
-from dynabandit.policies import aff_shared, kl_index, reward_window
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
-from dynabandit.policies.forced_exploration import NOT_FORCED, forced_arm, scheduled
+from dynabandit.policies import aff_kl_ucb, aff_shared, kl_index, reward_window
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.forced_exploration import NOT_FORCED, make_score, scheduled
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import discount_for, window_for
 
@@ -65,16 +65,37 @@ def test_numbers_of_steps_are_at_least_one_and_at_most_the_last_step(field: str)
 
 
 def test_forced_exploration_names_the_arm_of_a_step_or_none() -> None:
-    assert forced_arm(NOT_FORCED) == -1
-    assert [forced_arm(-1.0 - place) for place in range(3)] == [0, 1, 2]
+    score = make_score(lambda state, arm, step, params: 0.25 * (1 + arm))
+    for common, scores in ((-1.0, [math.inf, 0.0, 0.0]), (-3.0, [0.0, 0.0, math.inf]), (NOT_FORCED, [0.25, 0.5, 0.75])):
+        step = Step(7, 3, common, NOTHING, NOTHING, stream(1))
+        assert [score(state(1, arms=3), arm, step, NoParams()) for arm in range(3)] == scores
     assert [scheduled(number, 3, 0.0) for number in (1, 2)] == [NOT_FORCED] * 2
     assert [scheduled(number, 2, 1.0) for number in (1, 2, 3)] == [-1.0, -2.0, -1.0]
+    assert [scheduled(10**15 + number, 2, 1e-300) for number in (0, 1, 2, 3)] == [NOT_FORCED, -1.0, -2.0, NOT_FORCED]
 
 
 def test_the_bonus_of_the_appendix_is_hoeffdings() -> None:
     estimate = adaptive_forgetting.START._replace(w=3.0, k=2.0)
     expected = math.sqrt(-math.log(0.05) / (2.0 * 3.0**2 / 2.0))
     assert aff_shared.hoeffding(estimate) == pytest.approx(expected, rel=1e-14)
+
+
+def test_an_arm_without_rewards_has_the_estimator_s_first_state() -> None:
+    fresh = state(len(aff_shared.SLOTS) + 1)
+    aff_shared.start(fresh, 1, NoParams())
+    assert adaptive_forgetting.load(fresh.memory, 1) == adaptive_forgetting.START
+    assert (fresh.memory[:, 0] == 1.0).all()
+
+
+def test_the_index_of_an_idle_arm_counts_at_least_one_observation() -> None:
+    played, policy = state(len(aff_kl_ucb.SLOTS)), db.policy("aff-kl-ucb")
+    params = policy.params(2)
+    policy.functions.start(played, 1, params)
+    for reward in (1.0, 0.0, 1.0):
+        policy.functions.learn(played, 1, Reward(reward, 1, 1), params)
+    played.memory[aff_kl_ucb.LOG_FORGETTING, 1] = math.log(0.5)
+    step = Step(10_000, 2, 0.0, NOTHING, NOTHING, stream(1))
+    assert policy.functions.score(played, 1, step, params) == upper_bound(2 / 3, negentropy(2 / 3), params.level)
 
 
 def test_a_reward_window_gives_back_what_is_as_old_as_its_window() -> None:

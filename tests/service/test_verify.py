@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from dynabandit.client import Client
 from dynabandit.service.commands import app
+from dynabandit.service.domain.bandit_state import HASH_PREFIX
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import verify
 from service.harness import (
@@ -73,7 +74,7 @@ def test_verify_reports_the_first_difference(whole_store: str, tmp_path: Path, d
 
 
 def test_verify_compares_snapshots(whole_store: str, tmp_path: Path) -> None:
-    snapshot = "INSERT INTO snapshots SELECT number, {}, 'not its hash', NULL FROM bandits"
+    snapshot = f"INSERT INTO snapshots SELECT number, {{}}, '{HASH_PREFIX}not its hash', NULL FROM bandits"
     for sequence, problem in ((40, "event 40: the state that was saved here is not"), (99, "event 82: a state was")):
         url = copied_store(whole_store, tmp_path, snapshot.format(sequence))
         assert problem in failed_command("verify", "--store", url)

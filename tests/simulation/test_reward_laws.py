@@ -10,8 +10,17 @@ import pytest
 import dynabandit as db
 from cudasim import cudasim
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import REWARD, Stream, stream, uniform
-from dynabandit.environments import Environment, EnvironmentFunctions, EnvironmentStep, RewardLaw
+from dynabandit.core.streams import REWARD, stream, uniform
+from dynabandit.environments import (
+    REWARD_LAWS,
+    Environment,
+    EnvironmentFunctions,
+    EnvironmentStep,
+    RewardFunctions,
+    RewardLaw,
+    RewardStep,
+)
+from dynabandit.validation import BOUNDED
 
 HORIZON, SEED = 60, 3
 
@@ -32,9 +41,16 @@ def worn_mean(mean: float, plays: int) -> float:
 
 
 @kernel
-def half_steps(mean: float, arm: int, number: int, random: Stream) -> float:
+def half_steps(mean: float, arm: int, step: RewardStep, params: Any) -> float:
     """Return 0.5, or a uniform neighbour of it, with the given mean."""
-    return 0.5 + (mean - 0.5) * 2.0 * uniform(random, REWARD, number, arm)
+    return 0.5 + (mean - 0.5) * 2.0 * uniform(step.random, REWARD, step.number, arm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfSteps(RewardLaw):
+    name: ClassVar[str] = "half-steps"
+    domain = BOUNDED
+    functions = RewardFunctions(half_steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +62,18 @@ class WearingArms(Environment):
 
     name: ClassVar[str] = "wearing-arms"
     slots: ClassVar[tuple[str, ...]] = ("mean",)
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance)
-    reward_law: ClassVar[RewardLaw] = RewardLaw(draw=half_steps, mean=worn_mean, dtype=np.float64)
+    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, advance, mean=worn_mean)
+
+    rewards: RewardLaw = HalfSteps()
 
 
-def run(policy: str, horizon: int = HORIZON, backend: str = "cpu") -> db.Simulation:
+LAWS = [kind() for kind in REWARD_LAWS.values()]
+
+
+def run(policy: str, horizon: int = HORIZON, backend: str = "cpu", law: RewardLaw | None = None) -> db.Simulation:
     options: dict[str, Any] = {"replications": 2, "seed": SEED, "keep": ("arms", "rewards")}
-    return db.simulate(policy, WearingArms(arms=3), horizon=horizon, times=horizon, backend=backend, **options)
+    environment = WearingArms(arms=3, rewards=law or HalfSteps())
+    return db.simulate(policy, environment, horizon=horizon, times=horizon, backend=backend, **options)
 
 
 @pytest.mark.parametrize("policy", ["best-arm", "eps-greedy"])
@@ -69,17 +90,18 @@ def test_rewards_means_and_regret_follow_the_law_and_the_plays(policy: str) -> N
             arm = int(simulation.arms[replication, step])
             if policy == "best-arm":
                 assert means[arm] == means.max()
-            assert simulation.rewards[replication, step] == half_steps(means[arm], arm, step + 1, random)
+            assert simulation.rewards[replication, step] == half_steps(
+                means[arm], arm, RewardStep(step + 1, random), None
+            )
             regret += means.max() - means[arm]
             plays[arm] += 1
             assert simulation.regret[replication, step] == pytest.approx(regret, abs=1e-12)
 
 
 def test_the_law_is_part_of_the_version_of_the_code() -> None:
-    environment = WearingArms(arms=3)
-    bernoulli = type("Bernoulli", (WearingArms,), {"reward_law": RewardLaw()})(arms=3)
-    versions = {db.simulation.code_version(db.policy("ucb"), one, 100) for one in (environment, bernoulli)}
-    assert len(versions) == 2
+    laws = [HalfSteps(), "bernoulli", "bounded", db.reward_law("bounded", concentration=2)]
+    environments = [WearingArms(arms=3, rewards=law) for law in laws]  # type: ignore[arg-type]
+    assert len({db.simulation.code_version(db.policy("ucb"), one, 100) for one in environments}) == 4
 
 
 def test_an_environment_that_observes_plays_passes_the_checks() -> None:
@@ -88,9 +110,10 @@ def test_an_environment_that_observes_plays_passes_the_checks() -> None:
 
 GPU = """
 import test_reward_laws as tests
-cpu, gpu = (tests.run("eps-greedy", horizon=12, backend=backend) for backend in ("cpu", "cuda"))
-assert (cpu.arms == gpu.arms).all() and (cpu.rewards == gpu.rewards).all()
-assert abs(cpu.regret - gpu.regret).max() < 1e-12
+for law in (tests.HalfSteps(), *tests.LAWS):
+    cpu, gpu = (tests.run("eps-greedy", horizon=12, backend=backend, law=law) for backend in ("cpu", "cuda"))
+    assert (cpu.arms == gpu.arms).all() and (cpu.rewards == gpu.rewards).all(), law
+    assert abs(cpu.regret - gpu.regret).max() < 1e-12 * cpu.regret.max(), law
 """
 
 

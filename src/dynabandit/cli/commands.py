@@ -14,7 +14,7 @@ from dynabandit import experiments
 from dynabandit.catalogue import entries
 from dynabandit.cli import SERVICE, display, missing, offline
 from dynabandit.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED, bad_input, no_memory, stop
-from dynabandit.environments import ENVIRONMENTS
+from dynabandit.environments import ENVIRONMENTS, REWARD_LAWS
 from dynabandit.experiments import Experiment, ProgressReporter, Spec
 from dynabandit.experiments.one_line_syntax import write_one_line
 from dynabandit.experiments.spec_reader import read_environment, read_policy
@@ -177,6 +177,7 @@ def list_() -> None:
     """Show all policies and environments, and their parameters."""
     display.print_catalogue("Policies", entries(POLICIES))
     display.print_catalogue("Environments", entries(ENVIRONMENTS))
+    display.print_catalogue("Reward laws, as rewards=... of an environment", entries(REWARD_LAWS))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Gamma and Beta draws from counter-based streams, for all positive shapes.
+"""Gamma, Beta and Poisson draws from counter-based streams, for all positive shapes.
 
 References
 ----------
@@ -13,6 +13,7 @@ from dynabandit.core.streams import Stream, normal_pair, uniform_pair, words
 
 SMALLEST_SHAPE = 1e-12  # replaces 0: a draw from Beta(0, 0), a posterior without data, is then 0 or 1 with equal chance
 BELOW_ONE = 1.0 - 2.0**-53  # the largest draw; the pruned argmax needs draws below 1
+POISSON_PART = 16.0  # exp(-16) is far above the smallest float32
 BOOST = 255  # the attempt number that is reserved for the boost of small shapes
 
 
@@ -124,3 +125,33 @@ def boosts(a: float, b: float, source: Stream, role: int, step: int, arm: int) -
     boost_a = 0.0 if a >= 1.0 else math.log(u) / max(a, SMALLEST_SHAPE)
     boost_b = 0.0 if b >= 1.0 else math.log(v) / max(b, SMALLEST_SHAPE)
     return boost_a, boost_b
+
+
+@kernel
+def poisson(mean: float, source: Stream, role: int, step: int, arm: int) -> float:
+    """Draw from the Poisson law with a mean of at least 0, as a sum of Poisson numbers with means of at most 16.
+
+    Each of them inverts the distribution function at one uniform number. The time grows with the mean.
+
+    Examples
+    --------
+    >>> from dynabandit.core.streams import REWARD, stream
+    >>> poisson(0.0, stream(1), REWARD, step=1, arm=0), poisson(100.0, stream(1), REWARD, step=1, arm=0) > 50.0
+    (0.0, True)
+    """
+    total = 0.0
+    rest = mean
+    attempt = 0
+    while rest > 0.0:
+        part = min(rest, POISSON_PART)
+        u, _ = uniform_pair(words(source, role, step, arm, attempt))
+        probability = math.exp(-part)
+        count = 0.0
+        while u >= probability and probability > 0.0:
+            u -= probability
+            count += 1.0
+            probability *= part / count
+        total += count
+        rest -= part
+        attempt += 1
+    return total

@@ -3,13 +3,7 @@
 from dataclasses import MISSING, fields
 from typing import Any
 
-from dynabandit.environments.base import (
-    BERNOULLI,
-    Environment,
-    EnvironmentFunctions,
-    EnvironmentStep,
-    RewardLaw,
-)
+from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.environments.burst import Burst
 from dynabandit.environments.delays import DELAYS, Delay, delay
 from dynabandit.environments.exponential_clock import Case1, Case2, ExponentialClock
@@ -17,6 +11,18 @@ from dynabandit.environments.needle import Needle
 from dynabandit.environments.piecewise_benchmarks import PB1, PB2
 from dynabandit.environments.random_walks import Case3, Case4, LogisticWalk, ReflectedWalk
 from dynabandit.environments.recorded import Recorded
+from dynabandit.environments.reward_laws import (
+    REWARD_LAWS,
+    Bernoulli,
+    Bounded,
+    Counts,
+    Normal,
+    Revenue,
+    RewardFunctions,
+    RewardLaw,
+    RewardStep,
+    reward_law,
+)
 from dynabandit.environments.rotting import Rotting
 from dynabandit.environments.scheduled import Fixed, Path, Piecewise, SmallChanges
 from dynabandit.environments.seasonal import Seasonal
@@ -25,9 +31,11 @@ from dynabandit.validation import MissingParameterError, check_parameter_names, 
 __all__ = [
     "DELAYS", "Delay", "delay",
     "ENVIRONMENTS", "PB1", "PB2", "Burst", "Case1", "Case2", "Case3", "Case4", "Environment",
-    "BERNOULLI", "EnvironmentFunctions", "EnvironmentStep", "ExponentialClock", "RewardLaw",
+    "EnvironmentFunctions", "EnvironmentStep", "ExponentialClock",
     "Fixed", "LogisticWalk", "Needle", "Path", "Piecewise", "Recorded", "ReflectedWalk", "Rotting",
     "Seasonal", "SmallChanges", "environment",
+    "REWARD_LAWS", "Bernoulli", "Bounded", "Counts", "Normal", "Revenue",
+    "RewardFunctions", "RewardLaw", "RewardStep", "reward_law",
 ]  # fmt: skip
 
 ENVIRONMENTS: dict[str, type[Environment]] = {

@@ -1,8 +1,8 @@
-"""The environment contract: how the mean reward of each arm evolves, and how rewards are drawn from the means."""
+"""The environment contract: how the mean reward of each arm evolves, and which law the rewards have."""
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -10,7 +10,8 @@ import numpy as np
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
 from dynabandit.core.records import NoParams, rows_reader
-from dynabandit.core.streams import LARGEST_STEP, REWARD, Stream, shifted, stream, uniform
+from dynabandit.core.streams import LARGEST_STEP, Stream, shifted, stream
+from dynabandit.environments.reward_laws import BERNOULLI, RewardFunctions, RewardLaw, mean_of_path, reward_law
 from dynabandit.validation import integer, set_fields
 
 
@@ -39,7 +40,7 @@ class Advance(Protocol):
 
 
 class EnvironmentFunctions(NamedTuple):
-    """The two kernels that make up an environment; arms are independent of each other.
+    """The kernels that make up an environment; arms are independent of each other.
 
     `state` is an array (slots, arms). `params` is a named tuple of arrays with one number per arm.
 
@@ -47,7 +48,7 @@ class EnvironmentFunctions(NamedTuple):
     --------
     >>> import dynabandit as db
     >>> db.environments.Fixed.functions._fields
-    ('start', 'advance', 'params')
+    ('start', 'advance', 'params', 'mean')
     """
 
     start: Start
@@ -56,43 +57,8 @@ class EnvironmentFunctions(NamedTuple):
     """advance(state, arm, step, params): move the arm to the step and return its mean there."""
     params: type = NoParams
     """The named tuple that `Environment.params` returns; each field is an array with one number per arm."""
-
-
-@kernel
-def draw_bernoulli(mean: float, arm: int, number: int, random: Stream) -> float:
-    """Return 1 with probability `mean`, else 0."""
-    return 1.0 if uniform(random, REWARD, number, arm) < mean else 0.0
-
-
-@kernel
-def mean_of_path(mean: float, plays: int) -> float:
-    """Return the mean of the path, however often the arm was played."""
-    return mean
-
-
-class RewardLaw(NamedTuple):
-    """How a reward follows from the mean of the path; the default is Bernoulli.
-
-    Examples
-    --------
-    >>> BERNOULLI.observes_plays
-    False
-    """
-
-    draw: Callable[[float, int, int, Stream], float] = draw_bernoulli
-    """draw(mean, arm, number, random): a reward in [0, 1] at step `number`."""
     mean: Callable[[float, int], float] = mean_of_path
-    """mean(mean, plays): the arm's mean reward after so many earlier plays, given the mean of the path."""
-    dtype: type = np.uint8
-    """The type in which rewards are kept; `numpy.float64` unless they are 0 or 1."""
-
-    @property
-    def observes_plays(self) -> bool:
-        """Whether the mean of an arm depends on how often it was played."""
-        return self.mean is not mean_of_path
-
-
-BERNOULLI = RewardLaw()
+    """mean(mean, plays): the arm's mean after so many earlier plays, given the mean of the path."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,12 +76,17 @@ class Environment:
     name: ClassVar[str]
     slots: ClassVar[tuple[str, ...]]
     functions: ClassVar[EnvironmentFunctions]
-    reward_law: ClassVar[RewardLaw] = BERNOULLI
 
     arms: int = 2
+    rewards: RewardLaw = field(default=BERNOULLI, repr=False)
 
     def __post_init__(self) -> None:
-        set_fields(self, arms=integer("arms", self.arms, 2))
+        set_fields(self, arms=integer("arms", self.arms, 2), rewards=reward_law(self.rewards))
+
+    @property
+    def reward_functions(self) -> RewardFunctions:
+        """The functions of the reward law, and how plays change the means."""
+        return self.rewards.functions._replace(mean=self.functions.mean)
 
     def params(self) -> Any:
         """Return the parameters as the named tuple that the functions read."""
@@ -149,8 +120,10 @@ class Environment:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+        """The parameters by name; the reward law as plain values, unless it is the default."""
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+        law = values.pop("rewards")
+        return values if law == type(self).rewards else {**values, "rewards": law.parameters}
 
     def check_horizon(self, horizon: int) -> int:
         """Return `horizon`, or raise an error if the environment ends before it."""
@@ -172,11 +145,10 @@ class Environment:
         """
         horizon = self.check_horizon(horizon)
         random = stream(seed, replication)
-        state = np.zeros((1, len(self.slots), self.arms))
-        means, best = np.empty((1, horizon, self.arms)), np.empty((1, horizon))
-        write = compiled_write_paths(self.functions)
-        write(state, np.array(self.params()), self.table(), means, best, 1, horizon, random)
-        return means[0]
+        state, means, best = np.zeros((len(self.slots), self.arms)), np.empty((horizon, self.arms)), np.empty(horizon)
+        write, one = compiled_write_paths(self.functions), np.newaxis
+        write(state[one], np.array(self.params()), self.table(), means[one], best[one], 1, horizon, random)
+        return means
 
 
 @functools.cache

@@ -33,7 +33,7 @@ class DelayParams(NamedTuple):
     sample: np.ndarray  # the recorded delays of all arms, else empty
 
 
-NO_DELAY = DelayParams(UNIFORM, NO_WINDOW, AT_ONCE, *np.zeros((3, 1)), np.zeros(1))
+NO_DELAY = DelayParams(UNIFORM, NO_WINDOW, AT_ONCE, np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1))
 
 
 @kernel
@@ -64,8 +64,8 @@ class Delay:
         then: a reward of 0 is never reported itself. Without a window, every reward that is not lost is learned.
     rule
         How rewards are learned if there is a window: ``"at-once"`` learns a positive reward when it arrives and a 0 at
-        the end of the window; ``"held"`` learns both at the end of the window; ``"settled"`` learns what is known at the
-        settling age (`dynabandit.estimators.settling_age`), and a positive reward that is later as one more reward.
+        the end of the window; ``"held"`` learns both at the end of the window; ``"settled"`` learns what is known at
+        the settling age (`dynabandit.estimators.settling_age`), and a positive reward that is later as one more reward.
     """
 
     kind: ClassVar[str]
@@ -211,7 +211,7 @@ class RecordedDelay(Delay):
     kind = "recorded"
     law = RECORDED
 
-    delays: Sequence[Any]
+    delays: Any
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -222,7 +222,7 @@ class RecordedDelay(Delay):
         samples = given if all(nested) else [given]
         if any(nested) and not all(nested):
             raise TypeError(f"delays must be a list of steps, or one such list per arm, got {self.delays!r}")
-        if all(nested) and len(given) < 2 or any(len(sample) == 0 for sample in samples):
+        if (all(nested) and len(given) < 2) or any(len(sample) == 0 for sample in samples):
             raise ValueError(f"delays must have at least one delay for each of at least 2 arms, got {self.delays!r}")
         checked = [tuple(integer("each delay in delays", one, 0, LARGEST_STEP) for one in sample) for sample in samples]
         set_fields(self, delays=tuple(checked) if all(nested) else checked[0])
@@ -277,8 +277,9 @@ def delay(kind: str | Delay, /, **parameters: Any) -> Delay:
     Parameters
     ----------
     kind
-        ``"fixed"`` (with `steps`), ``"geometric"`` (`mean`), ``"uniform"`` (`low` and `high`), ``"recorded"`` (`delays`,
-        a sample to draw from) or ``"batch"`` (`every`: rewards arrive at the next multiple of so many steps).
+        ``"fixed"`` (with `steps`), ``"geometric"`` (`mean`), ``"uniform"`` (`low` and `high`), ``"recorded"``
+        (`delays`, a sample to draw from) or ``"batch"`` (`every`: rewards arrive at the next multiple of so many
+        steps).
     parameters
         Those of the kind, and `lost`, `window` and `rule`, which `dynabandit.environments.delays.Delay` documents.
 

@@ -46,7 +46,7 @@ def renew(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params, fo
     exponential = -math.log(clock)
     # Compiled code uses 64-bit integers: a larger wait would overflow to a negative number
     wait = exponential / rate if rate > exponential / NEVER else NEVER
-    state[NEXT_CHANGE, arm] = step.number + max(math.ceil(wait), 1)
+    state[NEXT_CHANGE, arm] = step.number + math.ceil(wait)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ class ExponentialClock(Environment):
                 raise ValueError(f"low[{i}] must not be above high[{i}], got {low!r} and {high!r}")
         if cast("int | None", self.arms) is None:
             set_fields(self, arms=len(self.rates))
-        set_fields(self, arms=integer("arms", self.arms, 2))
+        super().__post_init__()
         if self.arms < len(self.rates):
             raise ValueError(f"arms must be at least {len(self.rates)}, one for each of rates, got {self.arms}")
 

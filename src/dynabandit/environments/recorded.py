@@ -51,7 +51,7 @@ class Recorded(Environment):
     slots = ("unused",)
     functions = EnvironmentFunctions(start, advance, Params)
 
-    arms: int = field(default=0, init=False)
+    arms: int = field(init=False)
     rates: Sequence[Sequence[float]] | np.ndarray = field(repr=False)
     period: int = 1
 
@@ -59,6 +59,7 @@ class Recorded(Environment):
         rates = mean_rewards("rates", self.rates)
         rates.setflags(write=False)
         set_fields(self, rates=rates, arms=rates.shape[1], period=integer("period", self.period, 1, LARGEST_STEP))
+        super().__post_init__()
 
     def params(self) -> Params:
         return Params(*self.per_arm(float(self.period)))

@@ -89,7 +89,7 @@ class Fixed(Environment):
     slots = ("unused",)
     functions = EnvironmentFunctions(start, fixed_advance, FixedParams)
 
-    arms: int = field(default=0, init=False)
+    arms: int = field(init=False)
     means: Sequence[float]
 
     def __post_init__(self) -> None:
@@ -97,6 +97,7 @@ class Fixed(Environment):
             raise ValueError(f"means must hold the mean rewards of at least 2 arms, got {self.means!r}")
         means = tuple(number(f"means[{arm}]", mean, 0.0, 1.0) for arm, mean in enumerate(self.means))
         set_fields(self, means=means, arms=len(means))
+        super().__post_init__()
 
     def params(self) -> FixedParams:
         return FixedParams(np.array(self.means))
@@ -130,13 +131,14 @@ class Path(Environment):
     slots = ("unused",)
     functions = EnvironmentFunctions(start, path_advance)
 
-    arms: int = field(default=0, init=False)
+    arms: int = field(init=False)
     means: Sequence[Sequence[float]] | np.ndarray = field(repr=False)
 
     def __post_init__(self) -> None:
         means = mean_rewards("means", self.means)
         means.setflags(write=False)
         set_fields(self, means=means, arms=means.shape[1])
+        super().__post_init__()
 
     def table(self) -> np.ndarray:
         return np.asarray(self.means)
@@ -173,7 +175,7 @@ class Piecewise(Environment):
     slots = ("segment",)
     functions = EnvironmentFunctions(start, piecewise_advance)
 
-    arms: int = field(default=0, init=False)
+    arms: int = field(init=False)
     starts: Sequence[int]
     means: Sequence[Sequence[float]]
 
@@ -187,6 +189,7 @@ class Piecewise(Environment):
                 f"starts must be 1 and then rise, one for each of the {len(means)} rows of means, got {starts}"
             )
         set_fields(self, starts=starts, means=tuple(map(tuple, means.tolist())), arms=means.shape[1])
+        super().__post_init__()
 
     def table(self) -> np.ndarray:
         return np.column_stack([np.array(self.means), np.array(self.starts, dtype=float)])

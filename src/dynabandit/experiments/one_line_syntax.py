@@ -37,16 +37,27 @@ def write_one_line(name: str, parameters: Mapping[str, Any]) -> str:
     --------
     >>> write_one_line("piecewise", {"starts": [1, 3], "means": [[0.1, 0.9], [0.9, 0.1]]})
     'piecewise:starts=[1,3],means=[[0.1,0.9],[0.9,0.1]]'
+    >>> write_one_line("case-3", {"rewards": {"name": "normal", "deviation": 0.5}})
+    'case-3:rewards={name="normal",deviation=0.5}'
     """
-    values = ",".join(f"{key}={json.dumps(value, separators=(',', ':'))}" for key, value in parameters.items())
+    values = _write_values(parameters)
     return f"{name}:{values}" if values else name
 
 
+def _write_values(parameters: Mapping[str, Any]) -> str:
+    return ",".join(
+        f"{key}={{{_write_values(value)}}}"
+        if isinstance(value, Mapping)
+        else f"{key}={json.dumps(value, separators=(',', ':'))}"
+        for key, value in parameters.items()
+    )
+
+
 def _split_at_commas(text: str) -> list[str]:
-    """Split at the commas outside brackets."""
+    """Split at the commas outside brackets and braces."""
     parts, depth = [""], 0
     for character in text:
-        depth += (character == "[") - (character == "]")
+        depth += (character in "[{") - (character in "]}")
         if character == "," and depth == 0:
             parts.append("")
         else:

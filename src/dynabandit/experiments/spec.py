@@ -10,7 +10,7 @@ import numpy as np
 from dynabandit.core.streams import LARGEST_REPLICATION, stream
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.policies import Policy, policy as make_policy
-from dynabandit.simulation import check_horizon, recorded_times
+from dynabandit.simulation import check_horizon, check_rewards, recorded_times
 from dynabandit.validation import integer, number, set_fields, unknown
 
 KINDS = ("experiments", "sample_paths", "coverage")  # of parts
@@ -79,6 +79,7 @@ class Experiment(Part):
             if labels.count(label) > 1:
                 raise ValueError(f"policies must be different, got {label!r} twice")
         check_horizon(self.horizon, self.environment, self.policies_by_label)
+        check_rewards(self.environment, self.policies_by_label)
         self.recorded_times()
 
     @property

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
@@ -69,8 +71,8 @@ class AffDGreedy(AdaptivePolicy):
         Parameters of the adaptive estimator with the sums m, w and k, see
         `dynabandit.estimators.AdaptiveForgetting`.
     threshold
-        The paper's d, in [0, 1]; 0 always explores. The default is the step size, as the paper suggests; with the
-        variance-scaled step size, the step size of the latest update.
+        The paper's d, in [0, 1]; 0 explores after every change. The default is the step size, as the paper suggests;
+        with the variance-scaled step size, the step size of the latest update.
     burn_in
         The number of plays of each arm before the policy decides.
 
@@ -82,9 +84,10 @@ class AffDGreedy(AdaptivePolicy):
 
     Notes
     -----
-    The arm with the largest m / w is played, or a random arm if the factor of that arm has just changed:
+    The arm with the largest m / w is played, or a random arm if a reward that arrived since the previous decision has
+    changed the factor of that arm:
 
-    .. math:: | \lambda_{t - 1} - \lambda_{t - 2} | \geq d
+    .. math:: | \lambda_{t - 1} - \lambda_{t - 2} | \geq d, \quad \lambda_{t - 1} \neq \lambda_{t - 2}
 
     Cost per step: O(log K), because a score changes only when its arm is played.
 
@@ -105,6 +108,13 @@ class AffDGreedy(AdaptivePolicy):
         super().__post_init__()
         if self.threshold is not None:
             set_fields(self, threshold=number("threshold", self.threshold, 0.0, 1.0))
+
+    def restored(self, memory: np.ndarray, last_played: np.ndarray) -> np.ndarray:
+        if len(memory) != CHANGED_AT:
+            return memory
+        # Release 0.1.0 kept no step: a change belonged to the latest play of its arm
+        changed = (memory[CHANGE] > 0.0) & (memory[CHANGE] >= memory[LIMIT])
+        return np.vstack([memory, np.where(changed, last_played, -1.0)])
 
     def params(self, arms: int) -> Params:
         return Params(self._estimator(), AS_STEP_SIZE if self.threshold is None else self.threshold)

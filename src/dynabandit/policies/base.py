@@ -10,7 +10,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import LARGEST_STEP, Stream
 from dynabandit.estimators.base import Belief
-from dynabandit.validation import integer, set_fields
+from dynabandit.validation import BOUNDED, RewardDomain, integer, set_fields
 
 
 class PolicyState(NamedTuple):
@@ -25,8 +25,7 @@ class PolicyState(NamedTuple):
     memory: np.ndarray  # (slots, arms)
     shared: np.ndarray  # what belongs to no single arm
     last_played: np.ndarray  # (arms,): the step at which each arm was last chosen, 0 if never
-    # (arms,): the plays of each arm whose rewards have not arrived, read with `policies.pending_plays`; None without delays
-    pending: Any = None
+    pending: Any = None  # (arms,): plays whose rewards have not arrived, see `policies.pending_plays`; None: no delays
 
 
 class Step(NamedTuple):
@@ -189,6 +188,7 @@ class Policy:
     functions: ClassVar[PolicyFunctions]
     informed: ClassVar[bool] = False  # True for oracle policies, which are told the true means
     needs_double: ClassVar[bool] = False  # True if single precision would overflow or underflow
+    rewards: ClassVar[RewardDomain] = BOUNDED  # which rewards the policy can learn from
 
     burn_in: int = 0
 
@@ -206,6 +206,10 @@ class Policy:
     def shared_size(self) -> int:
         """Return the length of the vector `shared`."""
         return 1
+
+    def restored(self, memory: np.ndarray, last_played: np.ndarray) -> np.ndarray:
+        """Return the memory of a bandit that may have been saved by an earlier release as this release keeps it."""
+        return memory
 
     def tuned(self, switches: int, horizon: int) -> "Policy":
         """Return the policy set up for a path on which the best arm changes `switches` times."""
@@ -252,7 +256,7 @@ def new_state(policy: Policy, columns: int, params: Any) -> PolicyState:
     memory, shared = np.zeros((policy.memory_size(), columns)), np.zeros(policy.shared_size())
     state = PolicyState(memory, shared, *np.zeros((2, columns), dtype=np.int64))
     policy.functions.start(state, 0, params)
-    memory[:, 1:] = memory[:, :1]  # all arms start with the same state
+    memory[:] = memory[:, :1]  # all arms start with the same state
     return state
 
 

@@ -31,19 +31,13 @@ def scheduled(number: int, arms: int, share: float) -> float:
     return -1.0 - float(place) if place < arms else NOT_FORCED
 
 
-@kernel
-def forced_arm(common: float) -> int:
-    """Return the arm that `scheduled` forces, or -1."""
-    return int(-common) - 1 if common < 0.0 else -1
-
-
 def make_score(score: Callable[..., float]) -> Callable[..., float]:
     """Return `score`, except that a forced arm scores infinity and all others 0."""
 
     @kernel
     def score_or_force(state: PolicyState, arm: int, step: Step, params: Any) -> float:
         if step.common < 0.0:
-            return math.inf if arm == forced_arm(step.common) else 0.0
+            return math.inf if arm == -1.0 - step.common else 0.0
         return score(state, arm, step, params)
 
     return score_or_force

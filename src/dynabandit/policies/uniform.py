@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.validation import NORMAL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,5 +35,6 @@ class Uniform(SampleMeanPolicy):
     """
 
     name = "uniform"
+    rewards = NORMAL
     slots = sample_mean_policy.SLOTS
     functions = PolicyFunctions(start=sample_mean_policy.start, learn=sample_mean_policy.learn, static_index=True)

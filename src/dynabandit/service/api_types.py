@@ -232,7 +232,11 @@ class Events(Struct):
 
 
 class Exported(Struct):
-    """One decision for off-policy evaluation; `closed` if its window ended before a reward came."""
+    """One decision for off-policy evaluation; `closed` if its window ended before a reward came.
+
+    `replayed` is false for a decision of an earlier release that decided by other rules: it is taken from the log, and
+    its propensity is that of the current rules.
+    """
 
     step: int
     decision: str
@@ -242,6 +246,7 @@ class Exported(Struct):
     closed: bool
     time: float
     wall: float
+    replayed: bool = True
 
 
 class Deleted(Struct):

@@ -130,7 +130,8 @@ def verify(store: StoreOption = DEFAULT_STORE) -> None:
         verdicts = verify_store(opened)
     for one in verdicts:
         if one.problem is None:
-            print(f"agrees   {one.name!r}: {one.events} events, {one.steps} steps, state {one.state_hash[:16]}")
+            taken = f", {one.taken} decisions of an earlier release taken from the log" if one.taken else ""
+            print(f"agrees   {one.name!r}: {one.events} events, {one.steps} steps, state {one.state_hash[:16]}{taken}")
         else:
             print(f"DIFFERS  {one.problem}")
     if any(one.problem is not None for one in verdicts):

@@ -4,12 +4,12 @@ import importlib.util
 import io
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from dynabandit.service.api_types import Event, Exported
-from dynabandit.service.domain.bandit_state import LoggedState
+from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.events import CLOSE, DECISION, EventRow, api_event
 from dynabandit.service.domain.names import decision_id, public_id
 from dynabandit.service.errors import InvalidValueError, StreamInterruptedError
@@ -20,6 +20,15 @@ PIECE_SECONDS = 0.5  # then another export has its turn
 MAX_DRAWS = 20_000_000  # per decision, times arms: the default for the largest bandit, which takes a second or two
 Item = TypeVar("Item")
 IsWanted = Callable[[], bool]
+
+
+class Replayed(NamedTuple):
+    """A decision of the log, the probability of its arm, and whether the replay made it again."""
+
+    row: EventRow
+    arm: str
+    propensity: float
+    replayed: bool
 
 
 def _while_wanted(items: Iterable[Item], is_wanted: IsWanted) -> Iterator[Item]:
@@ -59,32 +68,33 @@ def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambd
     policy that decides without randomness.
     """
     state = LoggedState(number, lambda *before: _while_wanted(store.rewards_before(*before), is_wanted))
-    piece: list[tuple[EventRow, str, float]] = []
+    piece: list[Replayed] = []
     until = time.monotonic() + PIECE_SECONDS
     for row in _while_wanted(store.log(number), is_wanted):
         before = state.bandit.propensities(draws) if row.kind == DECISION else {}
         state.apply(row)
         if row.kind == DECISION:
             arm = state.bandit.names[row.arm or 0]
-            piece.append((row, arm, (before[arm] * draws + 1.0) / (draws + 1.0)))
+            propensity = (before.get(arm, 0.0) * draws + 1.0) / (draws + 1.0)
+            piece.append(Replayed(row, arm, propensity, state.rules == RULES))
         if len(piece) == PIECE_ROWS or time.monotonic() >= until:
             yield _with_rewards(store, number, piece)
             piece, until = [], time.monotonic() + PIECE_SECONDS
     yield _with_rewards(store, number, piece)
 
 
-def _with_rewards(store: Store, number: int, piece: list[tuple[EventRow, str, float]]) -> list[Exported]:
+def _with_rewards(store: Store, number: int, piece: list[Replayed]) -> list[Exported]:
     """Join decisions with their rewards."""
     if not piece:
         return []
     public = public_id(number)
-    outcomes = store.outcomes(number, piece[0][0].step or 0, piece[-1][0].step or 0)
+    outcomes = store.outcomes(number, piece[0].row.step or 0, piece[-1].row.step or 0)
     found = []
-    for row, arm, propensity in piece:
+    for row, arm, propensity, replayed in piece:
         step = row.step or 0
         kind, value = outcomes.get(step, (None, None))
         decision = decision_id(public, step)
-        found.append(Exported(step, decision, arm, propensity, value, kind == CLOSE, row.time, row.wall))
+        found.append(Exported(step, decision, arm, propensity, value, kind == CLOSE, row.time, row.wall, replayed))
     return found
 
 
@@ -107,6 +117,7 @@ def parquet_pieces(store: Store, number: int, draws: int, is_wanted: IsWanted = 
     kinds: dict[str, Any] = {
         "step": pa.int64(), "decision": pa.string(), "arm": pa.string(), "propensity": pa.float64(),
         "reward": pa.float64(), "closed": pa.bool_(), "time": pa.float64(), "wall": pa.float64(),
+        "replayed": pa.bool_(),
     }  # fmt: skip
     schema = pa.schema(list(kinds.items()))
     target = io.BytesIO()

@@ -6,11 +6,11 @@ import numpy as np
 
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED, stream
 from dynabandit.environments import Environment, environment as make_environment
-from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.environments.delays import Delay, delay as make_delay
+from dynabandit.policies import POLICIES, Policy, policy as make_policy
 from dynabandit.results import Simulation
 from dynabandit.simulation import cpu as on_threads
 from dynabandit.simulation.backends import check_backend, cores, takes_gpu
-from dynabandit.environments.delays import Delay, delay as make_delay
 from dynabandit.simulation.request import Progress, Request
 from dynabandit.simulation.stepper import empty_record
 from dynabandit.validation import integer, unknown
@@ -137,11 +137,12 @@ def compare(
     threads = cores() if threads is None else integer("threads", threads, 1)
     block = None if block is None else integer("block", block, 1)
     seed = integer("seed", seed, 0, LARGEST_SEED)
+    check_rewards(env, named)
     check_backend(backend, precision, env, named, horizon)
     if delay is not None:
         make_delay(delay).params(env.arms)  # raises an error if it is for another number of arms
     request = Request(env, named, horizon, stream(seed, first_replication), marks, _progress(progress), delay)
-    kept_steps, dtype = horizon if keep else 0, env.reward_law.dtype
+    kept_steps, dtype = horizon if keep else 0, env.reward_functions.dtype
     records = {label: empty_record(marks, replications, kept_steps, dtype) for label in named}
     if takes_gpu(backend, replications * horizon * env.arms * len(named)):
         from dynabandit.simulation.cuda import launch
@@ -200,6 +201,19 @@ def check_horizon(horizon: int, environment: Environment, policies: Mapping[str,
                 f"({policy.burn_in} for each of {environment.arms} arms), got {horizon}"
             )
     return horizon
+
+
+def check_rewards(environment: Environment, policies: Mapping[str, Policy]) -> None:
+    """Raise an error if a policy cannot learn from the rewards of the environment."""
+    drawn = environment.rewards.domain
+    for label, policy in policies.items():
+        if not drawn.is_within(policy.rewards):
+            fitting = [name for name, kind in POLICIES.items() if drawn.is_within(kind.rewards)]
+            raise ValueError(
+                f"policy {label!r} needs rewards that are {policy.rewards.description}, but the reward law "
+                f"{environment.rewards.name!r} of environment {environment.name!r} draws {drawn.description}. "
+                f"Policies for it: {', '.join(fitting)}"
+            )
 
 
 def recorded_times(times: int | Sequence[int] | np.ndarray, horizon: int) -> np.ndarray:

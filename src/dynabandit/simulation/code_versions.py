@@ -13,7 +13,7 @@ import numpy as np
 
 from dynabandit.core.fingerprint import fingerprint
 from dynabandit.core.records import to_row
-from dynabandit.environments import Environment, EnvironmentFunctions, RewardLaw
+from dynabandit.environments import Environment, EnvironmentFunctions, RewardFunctions
 from dynabandit.environments.base import make_write_paths
 from dynabandit.policies import Policy, PolicyFunctions
 from dynabandit.simulation.cpu import run_task
@@ -41,8 +41,9 @@ def code_version(policy: Policy, environment: Environment, horizon: int) -> str:
     >>> code_version(db.policy("ucb"), environment, 100) == code_version(db.policy("ucb"), environment, 100)
     True
     """
-    parts = [_engine_version(), path_version(environment), _policy_version(policy.functions, environment.reward_law)]
-    return _digest([*parts, *_policy_numbers(policy, environment, horizon)])
+    law = environment.reward_functions
+    parts = [_engine_version(), path_version(environment), _policy_version(policy.functions, law)]
+    return _digest([*parts, to_row(environment.rewards.params()), *_policy_numbers(policy, environment, horizon)])
 
 
 def path_version(environment: Environment) -> str:
@@ -74,7 +75,7 @@ def _engine_version() -> str:
 
 
 @functools.cache
-def _policy_version(functions: PolicyFunctions, law: RewardLaw) -> str:
+def _policy_version(functions: PolicyFunctions, law: RewardFunctions) -> str:
     return fingerprint(make_play(functions, law), functions.start)
 
 

@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynabandit.core.records import to_row
 from dynabandit.core.streams import Stream, shifted
 from dynabandit.environments.base import compiled_write_paths
+from dynabandit.environments.delays import NO_DELAY
 from dynabandit.policies.argmax_tree import new_trees
 from dynabandit.policies.choose_arm import new_workspace
 from dynabandit.simulation.compiled import count_switches, play
-from dynabandit.environments.delays import NO_DELAY
 from dynabandit.simulation.request import Request, initial_states
 from dynabandit.simulation.stepper import Block, Paths, Record, part_of
 
@@ -82,7 +83,7 @@ def run_task(
 ) -> None:
     """Run the replications from `low` up to `high` of every policy, block after block."""
     environment, horizon, policies = request.environment, request.horizon, request.policies
-    arms, law, count = environment.arms, environment.reward_law, high - low
+    arms, law, count = environment.arms, environment.reward_functions, high - low
     random = shifted(request.random, low)
     switches = _switches(request, random, count, limits)
     delay, delayed = request.delay, request.delay is not None
@@ -110,18 +111,19 @@ def _blocks(request: Request, random: Stream, count: int, limits: BlockLimits) -
     state = np.zeros((count, len(environment.slots), environment.arms))
     params, table = np.array(environment.params()), environment.table()
     rows = min(limits.changing, request.horizon)
-    many = Paths(np.empty((count, rows, environment.arms)), np.empty((count, rows)))
-    one = Paths(np.empty((count, 1, environment.arms)), np.empty((count, 1)))
+    law = to_row(environment.rewards.params())
+    many = Paths(np.empty((count, rows, environment.arms)), np.empty((count, rows)), law)
+    one = Paths(np.empty((count, 1, environment.arms)), np.empty((count, 1)), law)
     first = 1
     while first <= request.horizon:
         left = request.horizon + 1 - first
         steps, constant = min(rows, left), environment.constant_until(first) + 1 - first
         if constant >= steps:
             steps = min(constant, limits.constant, left)
-            write(state, params, table, *one, first, 1, random)
+            write(state, params, table, one.means, one.best, first, 1, random)
             yield first, steps, one
         else:
-            write(state, params, table, *many, first, steps, random)
+            write(state, params, table, many.means, many.best, first, steps, random)
             yield first, steps, many
         first += steps
 
@@ -132,5 +134,5 @@ def _switches(request: Request, random: Stream, count: int, limits: BlockLimits)
     if request.needs_switches:
         incumbent = np.full(count, -1)
         for _, steps, paths in _blocks(request, random, count, limits):
-            count_switches()(*paths, min(steps, paths.means.shape[1]), incumbent, switches)
+            count_switches()(paths.means, paths.best, min(steps, paths.means.shape[1]), incumbent, switches)
     return switches

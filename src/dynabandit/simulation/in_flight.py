@@ -12,8 +12,8 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import Stream
-from dynabandit.estimators import settling_age
 from dynabandit.environments.delays import AT_ONCE, LOST, NO_WINDOW, SETTLED, Delay, DelayParams, draw_delay
+from dynabandit.estimators import settling_age
 
 # The rows of a queue; the columns of the first three are places, those of the last two are steps of arrival, modulo the
 # capacity. With a window a decision has a second place, for the arrival of a positive reward.
@@ -76,7 +76,7 @@ def send(flight: InFlight, arm: int, value: float, number: int, random: Stream) 
     if params.rule == AT_ONCE:
         learned = steps
     elif params.rule == SETTLED:
-        learned = min(int(math.ceil(flight.settling[settling_age.AGE])), params.window)
+        learned = min(math.ceil(flight.settling[settling_age.AGE]), params.window)
         if value > 0.0 and steps < size:  # its arrival is observed, and learned if it comes after the settling age
             put(queue, size + place, (number + steps) % size, arm if steps > learned else NOTHING, value)
         if steps > learned:
@@ -109,3 +109,26 @@ def decided_at(flight: InFlight, place: int, number: int) -> int:
 def is_decision(flight: InFlight, place: int) -> bool:
     """Whether a place holds what is learned of a decision first; else it holds the arrival of a positive reward."""
     return place < capacity(flight)
+
+
+class Learned(NamedTuple):
+    """Rewards in the order in which a policy learned them."""
+
+    arms: np.ndarray
+    values: np.ndarray
+    decided_at: np.ndarray
+    arrived_at: np.ndarray
+
+
+def learned_rewards(delay: Delay, arms: np.ndarray, rewards: np.ndarray, count: int, random: Stream) -> Learned:
+    """Return what a policy learned in a replication with these plays and rewards, of `count` arms."""
+    flight = InFlight(*empty_queue(delay, len(arms)), delay.params(count))
+    learned = []
+    for number, (arm, value) in enumerate(zip(arms.tolist(), rewards.tolist(), strict=True), start=1):
+        send(flight, arm, float(value), number, random)
+        while (place := take(flight, number)) >= 0:
+            rewarded = int(flight.queue[ARM, place])
+            if rewarded >= 0:
+                learned.append((rewarded, flight.queue[VALUE, place], decided_at(flight, place, number), number))
+    columns = np.array(learned, dtype=float).reshape(-1, 4).T
+    return Learned(columns[0].astype(np.int64), columns[1], *columns[2:].astype(np.int64))

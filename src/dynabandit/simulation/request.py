@@ -7,11 +7,10 @@ import numpy as np
 
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import Stream
-from dynabandit.environments import Environment, RewardLaw
-from dynabandit.environments.base import BERNOULLI
+from dynabandit.environments import Bernoulli, Environment, RewardFunctions
+from dynabandit.environments.delays import Delay
 from dynabandit.policies import Policy
 from dynabandit.policies.base import new_state
-from dynabandit.environments.delays import Delay
 from dynabandit.simulation.in_flight import empty_queue
 from dynabandit.simulation.stepper import Replications
 
@@ -40,7 +39,7 @@ def initial_states(
     arms: int,
     switches: np.ndarray,
     horizon: int,
-    law: RewardLaw = BERNOULLI,
+    law: RewardFunctions = Bernoulli.functions,
     delay: Delay | None = None,
 ) -> Replications:
     """Return the state before the first step, of one replication for each number of switches."""
@@ -53,7 +52,7 @@ def distinct_states(
     arms: int,
     switches: np.ndarray,
     horizon: int,
-    law: RewardLaw = BERNOULLI,
+    law: RewardFunctions = Bernoulli.functions,
     delay: Delay | None = None,
 ) -> tuple[Replications, np.ndarray]:
     """Return the different states before the first step, and for each replication the place of its state."""
@@ -71,5 +70,5 @@ def distinct_states(
     pending = np.zeros((len(tuned), 0 if delay is None else arms), dtype=np.int64)
     queue, settling = (np.zeros((1, 0)), np.zeros(0)) if delay is None else empty_queue(delay, horizon)
     in_flight = (np.stack([part] * len(tuned)) for part in (queue, settling))
-    row = np.stack([to_row(own) for own in params])
-    return Replications(memory, shared, last_played, plays, row, pending, *in_flight), index
+    numbers = np.stack([to_row(own) for own in params])
+    return Replications(memory, shared, last_played, plays, numbers, pending, *in_flight), index

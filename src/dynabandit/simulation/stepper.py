@@ -10,13 +10,13 @@ from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
 from dynabandit.core.records import vector_reader
 from dynabandit.core.streams import Stream, shifted
-from dynabandit.environments.base import BERNOULLI, RewardLaw
+from dynabandit.environments.delays import DelayParams
+from dynabandit.environments.reward_laws import Bernoulli, RewardFunctions, RewardStep
 from dynabandit.policies.argmax_tree import make_fill_tree, make_update_tree
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.choose_arm import Workspace, make_choose, make_score_row
 from dynabandit.policies.pending_plays import begin_play, end_play
 from dynabandit.simulation import in_flight
-from dynabandit.environments.delays import DelayParams
 from dynabandit.simulation.in_flight import InFlight
 
 
@@ -52,6 +52,7 @@ class Paths(NamedTuple):
 
     means: np.ndarray  # (replications, rows, arms)
     best: np.ndarray  # (replications, rows): the largest mean
+    law: np.ndarray  # the parameters of the reward law
 
 
 class Block(NamedTuple):
@@ -130,8 +131,8 @@ def make_learn(functions: PolicyFunctions) -> Callable[..., None]:
 
 
 @functools.cache
-def make_means(law: RewardLaw) -> tuple[Callable[..., float], Callable[..., float]]:
-    """Return arm_mean(means, plays, arm) and largest_mean(means, plays, best), given the means of the path."""
+def make_means(law: RewardFunctions) -> tuple[Callable[..., float], Callable[..., float]]:
+    """Return arm_mean(means, plays, arm) and largest_mean(means, plays, best), both in the units of the path."""
     mean, observes_plays = law.mean, law.observes_plays
 
     @inlined_kernel
@@ -150,7 +151,11 @@ def make_means(law: RewardLaw) -> tuple[Callable[..., float], Callable[..., floa
 
 
 def make_play(
-    functions: PolicyFunctions, law: RewardLaw = BERNOULLI, *, pruned: bool | None = None, delayed: bool = False
+    functions: PolicyFunctions,
+    law: RewardFunctions = Bernoulli.functions,
+    *,
+    pruned: bool | None = None,
+    delayed: bool = False,
 ) -> Callable[..., None]:
     """Return play(replications, record, paths, block, space, delays, random), for one replication after the other.
 
@@ -216,7 +221,12 @@ def make_observe(functions: PolicyFunctions, update: Callable[..., None], *, del
 
 
 def make_play_replication(
-    functions: PolicyFunctions, lanes: LaneGroup, law: RewardLaw = BERNOULLI, *, pruned: bool | None, delayed: bool
+    functions: PolicyFunctions,
+    lanes: LaneGroup,
+    law: RewardFunctions = Bernoulli.functions,
+    *,
+    pruned: bool | None,
+    delayed: bool,
 ) -> Callable[..., None]:
     """Return play_replication(replications, record, paths, block, space, delays, row, random), for one row.
 
@@ -230,7 +240,8 @@ def make_play_replication(
     )
     observe, state_of = make_observe(functions, update, delayed=delayed), delayed_state if delayed else immediate_state
     reveal, read_params = functions.reveal, vector_reader(functions.params)
-    draw, observes_plays, (arm_mean, largest_mean) = law.draw, law.observes_plays, make_means(law)
+    draw, expected, read_law = law.draw, law.expected, vector_reader(law.params)
+    observes_plays, (arm_mean, largest_mean) = law.observes_plays, make_means(law)
     rounds, arm_at, exists, is_leader, sync = lanes.rounds, lanes.arm_at, lanes.exists, lanes.is_leader, lanes.sync
 
     @inlined_kernel
@@ -244,9 +255,12 @@ def make_play_replication(
         row: int,
         random: Stream,
     ) -> None:
-        state, flight = state_of(replications, row), InFlight(replications.queue[row], replications.settling[row], delays)
+        state, flight = (
+            state_of(replications, row),
+            InFlight(replications.queue[row], replications.settling[row], delays),
+        )
         params, plays, stored = read_params(replications.params[row]), replications.plays[row], space.tree
-        means, best, times = paths.means[row], paths.best[row], record.times
+        means, best, times, law_params = paths.means[row], paths.best[row], record.times, read_law(paths.law)
         arms, rows = state.last_played.size, means.shape[0]
         total = record.total[row]
         cursor = block.cursor
@@ -256,7 +270,8 @@ def make_play_replication(
             at = min(offset, rows - 1)
             for turn in range(rounds(arms)):
                 if exists(arm_at(0, turn), arms):
-                    reveal(state, arm_at(0, turn), arm_mean(means[at], plays, arm_at(0, turn)))
+                    current = arm_mean(means[at], plays, arm_at(0, turn))
+                    reveal(state, arm_at(0, turn), expected(current, law_params))
             step = Step(number, arms, 0.0, space.features, space.table, random)
             arm = round_robin_arm(arms, number, block.burn_in)
             if arm < 0:
@@ -265,10 +280,11 @@ def make_play_replication(
                 arm = choose(state, number, params, space, random)
             sync()
             mean = arm_mean(means[at], plays, arm)
-            gap = largest_mean(means[at], plays, best[at]) - mean
+            largest = largest_mean(means[at], plays, best[at])
+            gap = expected(largest, law_params) - expected(mean, law_params)
             total += gap
             if is_leader():
-                value = draw(mean, arm, number, random)
+                value = draw(mean, arm, RewardStep(number, random), law_params)
                 if observes_plays:
                     plays[arm] += 1
                 observe(state, arm, value, step, params, flight, stored)

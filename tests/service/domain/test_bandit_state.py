@@ -1,5 +1,7 @@
 """The state of a bandit: a replay of its events gives it again, bit for bit."""
 
+import contextlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,13 +9,23 @@ import pytest
 from dynabandit.policies import POLICIES
 from dynabandit.service import api_types
 from dynabandit.service.domain import changes
-from dynabandit.service.domain.bandit_state import MAX_OPEN
+from dynabandit.service.domain.bandit_state import MAX_OPEN, RULES
 from dynabandit.service.domain.decisions import decide
 from dynabandit.service.domain.rewards import reward
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY
 from dynabandit.service.stores import open_store
+from dynabandit.service.verify import verify
 from ready import READY
-from service.harness import ARMS, DirectWriter, assert_replay_agrees, learn, running, talking
+from service.harness import (
+    ARMS,
+    DirectWriter,
+    assert_replay_agrees,
+    copied_store,
+    learn,
+    running,
+    status_of,
+    talking,
+)
 
 PARAMETERS: dict[str, Any] = {"d-ucb": {"discount": 0.99}, "sw-ucb": {"window": 50}, **READY}
 
@@ -84,3 +96,78 @@ def test_a_restart_goes_on_bit_for_bit(store_url: str) -> None:
         client.create("unbroken", ARMS, seed=4)
         learn(client, "unbroken", 50)
         assert arms == [event.arm for event in client.events("unbroken") if event.kind == "decision"]
+
+
+PRIOR = {"burn_in": 0, "prior": [2.0, 2.0]}
+
+
+def old_store(url: str, folder: Path) -> str:
+    """A copy of a store as release 0.1.0 would have left it if it had chosen the next arm in every decision."""
+    return copied_store(
+        url,
+        folder,
+        "UPDATE events SET body = json_remove(body, '$.rules') WHERE kind IN ('create', 'policy')",
+        "UPDATE events SET arm = (arm + 1) % 3 WHERE kind IN ('decision', 'reward')",
+        "UPDATE snapshots SET state_hash = substr(state_hash, 3)",
+    )
+
+
+@pytest.fixture
+def old_url(sqlite_url: str, tmp_path: Path) -> str:
+    """A store with 30 decisions of older rules, before and after a change of policy, and a snapshot at each."""
+    writer = DirectWriter(sqlite_url, "ucb")
+    for _ in range(2):
+        writer.learn(15)
+        writer.store.save_snapshot(writer.number, writer.work.snapshot(writer.number))
+        writer.commit(lambda: changes.set_policy(writer.work, "b", api_types.SetPolicy("ts")))
+    writer.store.close()
+    return old_store(sqlite_url, tmp_path)
+
+
+def test_decisions_of_older_rules_are_taken_from_the_log_and_later_ones_are_made_again(old_url: str) -> None:
+    with contextlib.closing(open_store(old_url)) as store:
+        [before] = verify(store)
+    assert (before.problem, before.steps, before.taken, before.hashes) == (None, 30, 30, 0)
+    with running(open_store(old_url)) as server, talking(server.url) as (client, _):
+        for arm in ARMS:
+            client.change_arm("b", arm, paused=True)
+        assert status_of(client.decide, "b") == 409
+        assert client.state("b").sequence == before.events + 3, "a refused decision adopts no rules"
+        for arm in ARMS:
+            client.change_arm("b", arm, paused=False)
+        logged = client.state("b").sequence
+        learned = [arm.mean for arm in client.state("b").arms]
+        learn(client, "b", 10)
+        change, decision = list(client.events("b", after=logged))[:2]
+        assert change.change == {"policy": "ts", "parameters": PRIOR, "rules": RULES, "continues": True}
+        assert (change.kind, decision.kind, decision.step) == ("policy", "decision", 31)
+        assert sum(event.kind == "policy" for event in client.events("b")) == 2, "rules are adopted once"
+        exported = list(client.export("b", draws=10))
+        assert [one.replayed for one in exported] == [False] * 30 + [True] * 10
+        assert [one.mean for one in client.state("b").arms] != learned
+    with contextlib.closing(open_store(old_url)) as store:
+        [after] = verify(store)
+    assert (after.problem, after.steps, after.taken) == (None, 40, 30)
+    assert after.hashes > 0, "snapshots of this release are compared"
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        ("arm = (arm + 1) % 3 WHERE step = 32", "the log chose arm"),
+        ("arm = (arm + 1) % 3 WHERE step = 10", "but the decision took column"),
+        ("arm = 3 WHERE step = 10", "it cannot be read: ValueError: column must be"),
+        ("arm = NULL WHERE step = 10", "it cannot be read: ValueError: column must be"),
+    ],
+)
+def test_damage_before_and_after_an_upgrade_is_reported(
+    old_url: str, tmp_path: Path, damage: str, problem: str
+) -> None:
+    with running(open_store(old_url)) as server, talking(server.url) as (client, _):
+        client.decide_many("b", 3)
+    (tmp_path / "damaged").mkdir()
+    with contextlib.closing(
+        open_store(copied_store(old_url, tmp_path / "damaged", f"UPDATE events SET {damage}"))
+    ) as store:
+        [found] = verify(store)
+    assert problem in str(found.problem)

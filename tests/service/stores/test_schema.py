@@ -15,7 +15,7 @@ from dynabandit.service.commands import app
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.stores import SqliteStore, Store, open_store
 from dynabandit.service.stores.schema import TABLES, VERSION, migration
-from service.harness import failed_command, running, talking
+from service.harness import assert_replay_agrees, failed_command, running, talking
 
 STORE_OF_0_1_0 = Path(__file__).parents[2] / "golden" / "service-0.1.0.db.xz"
 
@@ -48,6 +48,7 @@ def test_a_store_of_0_1_0_is_migrated_when_it_is_served_and_read_as_it_is_before
     with contextlib.closing(open_store(url)) as store:
         assert version(store) == VERSION
         assert store.history(0) is None, "the table of histories exists"
+    assert_replay_agrees(url)
 
 
 def test_migrations_from_every_version_lead_to_the_same_tables(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from dynabandit.bandit import Bandit
+from dynabandit.bandit.serialization import plain
 from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, DELETE, KINDS, POLICY, REWARD, EventRow
 from dynabandit.service.errors import ReplayMismatchError
 
@@ -14,6 +15,10 @@ from dynabandit.service.errors import ReplayMismatchError
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 MAX_OPEN = 20_000  # decisions without a reward that are kept in memory; older ones are read from the store
 SNAPSHOT_FORMAT = "dynabandit.service.state"
+# The version of the rules by which policies decide and of what a snapshot holds; increase it when either changes.
+# 1: release 0.1.0, whose events and snapshots do not name it. 2: decisions whose reward is in flight count.
+RULES = 2
+HASH_PREFIX = f"{RULES}:"
 
 RewardsBefore = Callable[[int, int], Iterable[tuple[int, float]]]
 """(bandit, sequence) -> the (column, reward) pairs before that sequence, in order."""
@@ -43,10 +48,16 @@ def apply_to_bandit(bandit: Bandit | None, event: EventRow, rewards_before: Rewa
     assert bandit is not None
     if event.kind == ARM:
         change_arm(bandit, body)
-    elif event.kind == POLICY:
+    elif event.kind == POLICY and "continues" not in body:
         rewards = rewards_before(event.bandit, event.sequence)
         return bandit.swapped(body["policy"], rewards, **body["parameters"])
     return bandit
+
+
+def rules_of(body: dict[str, Any]) -> int:
+    """Return the rules by which decisions are made after the event with this body."""
+    rules: int = body.get("rules", 1)
+    return rules
 
 
 def change_arm(bandit: Bandit, body: dict[str, Any]) -> None:
@@ -79,6 +90,8 @@ class LoggedState:
         self.due_at = 0.0  # no window ends before this time
         self.open: dict[int, tuple[int, float]] = {}  # step -> column, time
         self.settings = Settings("", None, None)
+        self.rules = RULES  # by which the latest decisions were made
+        self.taken = 0  # replayed decisions that were made by older rules, and are taken from the log
         self._rewards_before = rewards_before
         self._bandit: Bandit | None = None
 
@@ -98,10 +111,16 @@ class LoggedState:
         self._advance(event)
         return event
 
+    def adopt_rules(self, now: float, wall: float) -> EventRow:
+        """Let the same policy, with what it has learned, decide by the rules of this release; return the event."""
+        policy = self.bandit.policy
+        body = {"policy": policy.name, "parameters": plain(policy.parameters), "rules": RULES, "continues": True}
+        return self.append(POLICY, now, wall, body=json.dumps(body))
+
     def change_policy(self, now: float, wall: float, body: str, bandit: Bandit) -> EventRow:
         """Continue with a bandit whose new policy has learned all rewards so far, and return the event."""
         event = EventRow(self.number, self.sequence + 1, POLICY, None, None, None, None, now, wall, None, body)
-        self._bandit = bandit
+        self._bandit, self.rules = bandit, RULES
         self._advance(event)
         return event
 
@@ -137,15 +156,17 @@ class LoggedState:
         if (self._bandit is None) != (kind == CREATE) or self.deleted:
             raise self._mismatch(event, f"no {kind!r} can come here")
         if kind == DECISION:
-            self._choose_again(event)
+            self._replay_decision(event)
         else:
             if kind in (REWARD, CLOSE):
                 self._settle(event)
             elif kind not in KINDS["change"]:
                 raise self._mismatch(event, f"unknown kind {kind!r}")
             self._bandit = apply_to_bandit(self._bandit, event, self._rewards_before)
+            body = json.loads(event.body or "{}") if kind in (CREATE, POLICY) else {}
+            if body:
+                self.rules = rules_of(body)
             if kind == CREATE:
-                body = json.loads(event.body or "{}")
                 self.settings = Settings(body["name"], body["reward_window"], body["default_reward"])
             self.deleted = kind == DELETE
         self._advance(event)
@@ -162,11 +183,15 @@ class LoggedState:
     def _mismatch(self, event: EventRow, problem: str) -> ReplayMismatchError:
         return ReplayMismatchError(self.settings.name, event.sequence, problem)
 
-    def _choose_again(self, event: EventRow) -> None:
-        """Make a logged decision again and compare."""
+    def _replay_decision(self, event: EventRow) -> None:
+        """Make a logged decision again and compare, or take it from the log if it was made by older rules."""
         bandit = self.bandit
         if event.step != bandit.step + 1:
             raise self._mismatch(event, f"the log has step {event.step}, the replay step {bandit.step + 1}")
+        if self.rules < RULES:
+            bandit.play_column(-1 if event.arm is None else event.arm)
+            self.taken += 1
+            return
         column = bandit.choose_column()
         if column != event.arm:
             names, logged = bandit.names, event.arm if event.arm is not None else -1
@@ -184,6 +209,11 @@ class LoggedState:
             raise self._mismatch(event, f"it rewards column {event.arm}, but the decision took column {decided[0]}")
 
     # Snapshots
+
+    @property
+    def saved_hash(self) -> str:
+        """The hash of the state with its version, as stores keep it; older hashes say nothing about this state."""
+        return f"{HASH_PREFIX}{self.state_hash()}"
 
     def state_hash(self) -> str:
         """Return a hash of the state and of how far the log was read."""
@@ -205,6 +235,7 @@ class LoggedState:
             "time": self.time,
             "deleted": self.deleted,
             "settled_to": self.settled_to,
+            "rules": self.rules,
             "settings": self.settings._asdict(),
             "bandit": self.bandit.to_json(),
         }
@@ -217,7 +248,7 @@ class LoggedState:
         if content.get("format") != SNAPSHOT_FORMAT:
             raise ValueError(f"a snapshot must have format {SNAPSHOT_FORMAT!r}, got {content.get('format')!r}")
         state = cls(number, rewards_before)
-        for name in ("sequence", "time", "deleted", "settled_to"):
+        for name in ("sequence", "time", "deleted", "settled_to", "rules"):
             setattr(state, name, content[name])
         state.settings = Settings(**content["settings"])
         state._bandit = Bandit.from_json(content["bandit"])

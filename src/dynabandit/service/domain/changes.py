@@ -8,7 +8,7 @@ import msgspec
 
 from dynabandit.bandit import Bandit
 from dynabandit.service import api_types
-from dynabandit.service.domain.bandit_state import LoggedState, change_arm as change_arm_of
+from dynabandit.service.domain.bandit_state import RULES, LoggedState, change_arm as change_arm_of
 from dynabandit.service.domain.events import ARM, CREATE, DELETE
 from dynabandit.service.domain.names import ID_BITS
 from dynabandit.service.domain.unit_of_work import UnitOfWork
@@ -23,6 +23,7 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
     if number is not None:
         state = work.named(name)  # raises where there is no log to compare with
         there = json.loads(work.store.events(number, 0, 1)[0].body or "{}")
+        there.pop("rules", None)
         if there.pop("drawn"):
             there["seed"] = None
         if there != body:
@@ -30,6 +31,7 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
             raise ConflictError(f"bandit {name!r} is there already, created from another body: other {other}")
         return state, False
     body["drawn"] = body["seed"] is None
+    body["rules"] = RULES
     if body["drawn"]:
         body["seed"] = secrets.randbits(63)
     try:
@@ -94,7 +96,7 @@ def set_policy(
     warm.learn(work.store, state.sequence)
     bandit = warm.bandit_for(state)
     assert bandit is not None, "it was made for this state"
-    body = json.dumps({"policy": asked.policy, "parameters": asked.parameters})
+    body = json.dumps({"policy": asked.policy, "parameters": asked.parameters, "rules": RULES})
     work.events.append(state.change_policy(work.now(state), work.clock.wall(), body, bandit))
     return state.sequence, True
 

@@ -1,7 +1,7 @@
 """Decisions, and the idempotency keys under which they are given again."""
 
 from dynabandit.service import api_types
-from dynabandit.service.domain.bandit_state import LoggedState
+from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.events import EventRow
 from dynabandit.service.domain.names import decision_id, public_id
 from dynabandit.service.domain.unit_of_work import UnitOfWork
@@ -25,6 +25,8 @@ def decide(work: UnitOfWork, name: str, count: int, key: str | None) -> list[api
     if count > 1 and count * arms > MAX_DRAWS:
         raise InvalidValueError(f"count must be at most {max(1, MAX_DRAWS // arms)} with {arms} arms, got {count}")
     now, wall = work.now(state), work.clock.wall()
+    if state.rules < RULES and not all(arm.paused for arm in state.bandit.arms.values()):
+        work.events.append(state.adopt_rules(now, wall))
     try:
         events = [state.decide(now, wall, key, str(count) if count > 1 and key is not None else None)]
     except ValueError as error:  # every arm is paused; nothing has changed yet

@@ -5,7 +5,7 @@ later request of the same batch may ask the store for is kept here as well.
 """
 
 from dynabandit.service.clock import Clock
-from dynabandit.service.domain.bandit_state import DAMAGE, LoggedState
+from dynabandit.service.domain.bandit_state import DAMAGE, HASH_PREFIX, LoggedState
 from dynabandit.service.domain.events import POLICY, EventRow
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, WriteConflictError
 from dynabandit.service.stores import Snapshot, Store
@@ -69,13 +69,15 @@ class UnitOfWork:
         return state
 
     def _restore(self, number: int, sequence: int) -> LoggedState | None:
-        """Return the state of the latest snapshot, if it is at least as recent as an event."""
+        """Return the state of the latest snapshot, if it is at least as recent as an event and of this version."""
         snapshot = self.store.snapshot(number)
         if snapshot is None or snapshot.body is None or snapshot.sequence < sequence:
             return None
+        if not snapshot.state_hash.startswith(HASH_PREFIX):
+            return None
         try:
             state = LoggedState.from_json(number, snapshot.body, self.store.rewards_before)
-            is_whole = state.state_hash() == snapshot.state_hash
+            is_whole = state.saved_hash == snapshot.state_hash
         except DAMAGE:
             is_whole = False
         if not is_whole:
@@ -100,7 +102,7 @@ class UnitOfWork:
     def snapshot(self, number: int) -> Snapshot:
         """Return a snapshot of a state."""
         state = self.state(number)
-        return Snapshot(state.sequence, state.state_hash(), state.to_json())
+        return Snapshot(state.sequence, state.saved_hash, state.to_json())
 
     def now(self, state: LoggedState) -> float:
         """Return the time of the next event of a bandit; within a log, time never goes back."""

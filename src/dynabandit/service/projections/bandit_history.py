@@ -29,8 +29,9 @@ FORGETTING_EVERY = 4  # rewards of an arm between two reads of its forgetting fa
 class Intervention(NamedTuple):
     """A change that a person made after `step` decisions: to the arm of a column, or to the policy.
 
-    `change` has one or more of the keys `policy` (its new name), `added`, `paused`, `resumed`, `retired` (all true) and
-    `limits` (the new minimum and maximum share).
+    `change` has one or more of the keys `policy` (its name), `continues` (the policy is the same, but decides by the
+    rules of another release), `added`, `paused`, `resumed`, `retired` (all true) and `limits` (the new minimum and
+    maximum share).
     """
 
     step: int
@@ -135,7 +136,8 @@ class BanditHistory:
             self._change_arm(event, body)
         elif event.kind == POLICY:
             self._apply_to_bandit(event)
-            self._add_intervention(None, {"policy": body["policy"]})
+            change = {key: body[key] for key in ("policy", "continues") if key in body}
+            self._add_intervention(None, change)
 
     def _apply_to_bandit(self, event: EventRow) -> None:
         self._bandit = apply_to_bandit(self._bandit, event, self._rewards_before)

@@ -38,7 +38,7 @@ class KeyRow(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A saved state; of an old one only the hash is kept, and `body` is None."""
+    """A saved state; of an old one only the hash is kept, and `body` is None. The hash begins with its version."""
 
     sequence: int
     state_hash: str
@@ -310,7 +310,10 @@ class Store:
 
     def save_snapshot(self, bandit: int, snapshot: Snapshot) -> None:
         """Save a snapshot, and drop the bodies of old ones."""
-        insert = "INSERT INTO snapshots (bandit, sequence, state_hash, body) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        insert = (
+            "INSERT INTO snapshots (bandit, sequence, state_hash, body) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (bandit, sequence) DO UPDATE SET state_hash = excluded.state_hash, body = excluded.body"
+        )
         drop = (
             "UPDATE snapshots SET body = NULL WHERE bandit = ? AND body IS NOT NULL AND sequence NOT IN"
             " (SELECT sequence FROM snapshots WHERE bandit = ? ORDER BY sequence DESC LIMIT ?)"

@@ -27,6 +27,10 @@ CREATE TABLE keys (
     """
 CREATE TABLE IF NOT EXISTS histories (bandit {integer} PRIMARY KEY, sequence {integer} NOT NULL, body TEXT NOT NULL)
 """,
+    # Earlier releases cannot replay the events of this one, so they must not open its stores. Histories are a cache
+    """
+DELETE FROM histories
+""",
 )
 VERSION = len(MIGRATIONS)
 TABLES = ("bandits", "events", "snapshots", "clock", "keys", "histories")

@@ -7,6 +7,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from dynabandit.core.records import to_row
 from dynabandit.core.streams import Stream, shifted
 from dynabandit.environments import Environment
 from dynabandit.environments.delays import NO_DELAY
@@ -88,7 +89,7 @@ def block_bytes(free: int) -> int:
 
 def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: int, kept: int, free: int) -> int:
     """Return how many replications fit into `free` bytes if each keeps `kept` bytes per policy besides its state."""
-    arms, counts = environment.arms, int(environment.reward_law.observes_plays)
+    arms, counts = environment.arms, int(environment.reward_functions.observes_plays)
     each = 8 * arms * (len(environment.slots) + 2) + kept * len(policies)
     for policy in policies.values():
         tuned = policy.tuned(1, horizon)
@@ -130,6 +131,7 @@ class _Batch:
         self.best = self.empty((self.steps,))
         self.params = self.send(np.array(request.environment.params()))
         self.table = self.send(request.environment.table())
+        self.law = self.send(to_row(request.environment.rewards.params()))
 
     def empty(self, shape: tuple[int, ...], kind: Any = None) -> Any:
         """Return an uninitialised array on the GPU, with one row per replication."""
@@ -198,12 +200,12 @@ class _Player:
     def __init__(self, batch: _Batch, policy: Policy, row: Record, switches: np.ndarray) -> None:
         arms, horizon = batch.request.environment.arms, batch.request.horizon
         self.batch, self.policy, self.row = batch, policy, row
-        law = batch.request.environment.reward_law
-        delay = batch.request.delay
+        law, delay = batch.request.environment.reward_functions, batch.request.delay
         states, index = distinct_states(policy, arms, switches, horizon, law, delay)
         there = batch.send(index)
         self.state = [
-            batch.spread(part, there) if part.size else batch.empty((1,) * (part.ndim - 1), part.dtype) for part in states
+            batch.spread(part, there) if part.size else batch.empty((1,) * (part.ndim - 1), part.dtype)
+            for part in states
         ]
         self.delays = [
             batch.send(part) if isinstance(part, np.ndarray) else part
@@ -224,7 +226,7 @@ class _Player:
         batch = self.batch
         cursor = int(np.searchsorted(batch.request.times, first))
         self.kernel[batch.launch(batch.shape.width)](
-            *self.state, *self.record, self.table, self.scratch, batch.means, batch.best, *self.delays,
+            *self.state, *self.record, self.table, self.scratch, batch.means, batch.best, batch.law, *self.delays,
             first, length, self.policy.burn_in, cursor, self.row.arms.size > 0, *batch.random,
         )  # fmt: skip
 

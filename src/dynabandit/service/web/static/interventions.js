@@ -15,9 +15,9 @@ function describeLimits([min, max]) {
 }
 
 /** The text of an intervention, without the name of the arm. */
-export function describe({ policy, added, limits, paused, resumed, retired }) {
-  return [policy && `policy is now ${policy}`, added && "added", limits && describeLimits(limits),
-    paused && "paused", resumed && "resumed", retired && "retired"].filter(Boolean).join(", ");
+export function describe({ policy, continues, added, limits, paused, resumed, retired }) {
+  return [policy && (continues ? "decided by a new release" : `policy is now ${policy}`), added && "added",
+    limits && describeLimits(limits), paused && "paused", resumed && "resumed", retired && "retired"].filter(Boolean).join(", ");
 }
 
 const shortened = (name) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name);

@@ -1,0 +1,22 @@
+"""Simulations without compiled policies, for tests whose subject needs no machine code of its own."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+from dynabandit.environments import RewardFunctions
+from dynabandit.policies import PolicyFunctions
+from dynabandit.policies.choose_arm import is_pruned
+from dynabandit.simulation.stepper import make_play
+
+
+def play(functions: PolicyFunctions, arms: int, law: RewardFunctions) -> Any:
+    return make_play(functions, law, pruned=functions.posterior is not None and is_pruned(arms))
+
+
+@contextlib.contextmanager
+def interpreted() -> Iterator[None]:
+    """Let simulations on the CPU call the plain Python functions of policies and reward laws."""
+    with mock.patch("dynabandit.simulation.cpu.play", play):
+        yield
