@@ -11,9 +11,10 @@ from dynabandit import Bandit
 from dynabandit.bandit.bandit import TABLE_HORIZON
 from dynabandit.bandit.serialization import VERSION, checksum as _checksum
 from dynabandit.core.compilation import compiled
+from dynabandit.core.streams import TIE, stream, uniform
 from dynabandit.policies import POLICIES
 from dynabandit.policies.aff_ucb1 import growth
-from ready import READY
+from ready import READY, TRIED
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "d-ucb": {"discount": 0.98},
@@ -23,9 +24,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "aff-d-greedy": {"step_size": "variance-scaled"},
     **READY,
 }
-NAMES = [name for name, kind in POLICIES.items() if not kind.informed]
 COLOURS = ["red", "green", "blue"]
-each_policy = pytest.mark.parametrize("name", NAMES)
+each_policy = pytest.mark.parametrize("name", TRIED)
 
 
 def make(name: str, seed: int = 7) -> Bandit:
@@ -121,8 +121,9 @@ def test_the_table_of_arms_is_readable() -> None:
     assert repr(bandit) == "Bandit(aff-ots, arms [red, green, blue], step 30)"
 
 
-def test_before_any_reward_dts_tells_the_mean_of_its_prior() -> None:
-    assert Bandit("dts", arms=COLOURS, prior=(1, 3)).arms["red"].mean == 0.25
+@pytest.mark.parametrize("name", ["dts", "aff-dts2", "ts", "aff-ots"])
+def test_before_any_reward_thompson_sampling_tells_the_mean_of_its_prior(name: str) -> None:
+    assert Bandit(name, arms=COLOURS, prior=(1, 3)).arms["red"].mean == 0.25
 
 
 def test_a_choice_without_its_reward_moves_neither_window_nor_decay() -> None:
@@ -248,6 +249,38 @@ def test_json_of_another_version_or_damaged_is_refused(text: Any, message: str) 
         Bandit.from_json(text)
 
 
+def at_step(step: int, policy: str = "ts") -> Bandit:
+    """Return a bandit without rewards that is said to have made so many decisions."""
+    return Bandit.from_json(changed(Bandit(policy, arms=COLOURS, seed=3).to_json(), step=step))
+
+
+def test_a_bandit_goes_on_after_2_to_the_32_decisions_with_new_random_numbers() -> None:
+    bandit = at_step(2**32 - 2, "uniform")
+    chosen = [bandit.choose() for _ in range(30)]
+    assert bandit.step == 2**32 + 28
+    shares = [uniform(stream(3), TIE, step, 0) for step in range(2**32 - 1, 2**32 + 29)]
+    assert chosen == [COLOURS[int(3 * share)] for share in shares]
+    again = at_step(0, "uniform")
+    assert chosen[2:] != [again.choose() for _ in range(28)]
+    assert Bandit.from_json(bandit.to_json()).state_hash() == bandit.state_hash()
+
+
+@pytest.mark.parametrize("name", ["ts", "ucb", "aff-ots"])
+def test_an_arm_that_was_idle_for_2_to_the_40_steps_is_chosen_and_rewarded(name: str) -> None:
+    bandit = at_step(2**40, name)
+    assert play(bandit, 20)
+    assert sum(arm.plays for arm in bandit.arms.values()) == 20
+
+
+def test_the_last_of_2_to_the_48_decisions_is_the_last() -> None:
+    bandit = at_step(2**48 - 2)
+    bandit.choose()
+    before = bandit.state_hash()
+    with pytest.raises(ValueError, match=r"step must be .* at most 281474976710655, got 281474976710656"):
+        bandit.choose()
+    assert bandit.state_hash() == before
+
+
 def arms_with(**changes: Any) -> list[dict[str, Any]]:
     """Return the arms of TEXT, the first one changed."""
     first, *others = json.loads(TEXT)["arms"]
@@ -260,6 +293,7 @@ STATE = json.loads(TEXT)["memory"]
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"step": 2**48}, "step must be .* at most 281474976710655, got 281474976710656"),
         ({"step": -1}, "step must be a whole number of at least 0"),
         ({"step": 1.5}, "step must be a whole number of at least 0 .*, got 1.5"),
         ({"step": True}, "step must be a whole number of at least 0 .*, got True"),

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dynabandit.core import draws, streams
 from dynabandit.core.draws import BELOW_ONE, beta, boosts, gamma, gamma_attempt, gamma_pair, spare_words
@@ -61,7 +62,9 @@ def test_the_number_of_a_role_is_unchanged(name: str) -> None:
 
 def test_every_role_is_listed_here() -> None:
     constants = {name: value for name, value in vars(streams).items() if name.isupper() and isinstance(value, int)}
-    assert set(constants) - {"MASK", "LARGEST_STEP", "LARGEST_REPLICATION", "LARGEST_SEED"} == set(ROLES)
+    assert set(constants) - {"MASK", "LARGEST_STEP", "LARGEST_LIVE_STEP", "LARGEST_REPLICATION", "LARGEST_SEED"} == set(
+        ROLES
+    )
 
 
 def test_the_layout_of_a_key_is_unchanged() -> None:
@@ -131,6 +134,14 @@ def ratio(x: float, y: float, boost_a: float, boost_b: float, *, plain: bool) ->
     difference = (math.log(x) + boost_a) - (math.log(y) + boost_b)
     small = math.exp(-abs(difference))
     return small / (1.0 + small) if difference < 0.0 else 1.0 / (1.0 + small)
+
+
+@pytest.mark.parametrize(("mean", "parts"), [(0.0, []), (0.5, [0.5]), (16.0, [16.0]), (40.0, [16.0, 16.0, 8.0])])
+def test_a_poisson_draw_is_the_sum_of_quantiles_of_its_parts(mean: float, parts: list[float]) -> None:
+    for step in range(1, 41):
+        units = [uniform_pair(words(SOURCE, SCORE, step, 3, attempt))[0] for attempt in range(len(parts))]
+        expected = sum(stats.poisson.ppf(u, part) for u, part in zip(units, parts, strict=True))
+        assert draws.poisson(mean, SOURCE, SCORE, step, 3) == expected
 
 
 def test_the_largest_draw_is_the_largest_double_below_one() -> None:

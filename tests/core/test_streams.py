@@ -8,14 +8,18 @@ from scipy import stats
 
 from dynabandit.core import streams
 from dynabandit.core.compilation import compiled, kernel
-from dynabandit.core.philox import MASK
+from dynabandit.core.philox import MASK, philox
 from dynabandit.core.streams import PATH, REWARD, Stream, normal_pair, stream, uniform, uniform_pair, words
 from laws import assert_law, assert_mean, assert_uncorrelated, size
 
 ROLES = [streams.START, streams.PATH, streams.REWARD, streams.SCORE, streams.TIE, streams.EXPLORE]
 ROLES += [streams.EXPLORED_ARM]
 KEYS = st.tuples(
-    st.integers(0, MASK), st.sampled_from(ROLES), st.integers(0, MASK), st.integers(0, MASK), st.integers(0, 255)
+    st.integers(0, MASK),
+    st.sampled_from(ROLES),
+    st.integers(0, streams.LARGEST_LIVE_STEP),
+    st.integers(0, MASK),
+    st.integers(0, 255),
 )
 
 
@@ -52,6 +56,13 @@ def test_different_keys_of_a_seed_never_share_their_words(
     first = words(stream(seed, left[0]), *left[1:])
     second = words(stream(seed, right[0]), *right[1:])
     assert (first == second) == (left == right)
+
+
+@pytest.mark.parametrize("high", [1, 2, 2**16 - 1])
+def test_steps_with_the_same_lowest_word_have_different_random_numbers(high: int) -> None:
+    four = words(stream(1), REWARD, 5, 0, 3)
+    assert four != words(stream(1), REWARD, 5 + (high << 32), 0, 3)
+    assert words(stream(1), REWARD, 5 + (high << 32), 0, 3) == philox(5, 0, 0, REWARD + (3 << 8) + (high << 16), 1, 0)
 
 
 @pytest.mark.parametrize("bit", [0, 31, 32, 63])

@@ -16,10 +16,11 @@ from oracles import changepoint_ts
 HISTORY = [(0, 1.0), (0, 0.5), (1, 1.0), (0, 0.0)]  # the third arm is never played
 ARMS = 3
 AVERAGING = (
-    "eps-greedy", "ucb", "ts", "ots", "kl-ucb", "glr-kl-ucb", "glr-kl-ucb-diminishing", "cusum-ucb", "m-ucb",
+    "eps-greedy", "ucb", "kl-ucb", "glr-kl-ucb", "glr-kl-ucb-diminishing", "cusum-ucb", "m-ucb",
     "exp3-s", "rexp3", "oracle-restart", "uniform", "best-arm",
 )  # fmt: skip
-ADAPTIVE = [name for name in POLICIES if name.startswith("aff-")]
+BAYESIAN = [name for name, policy in POLICIES.items() if policy.functions.posterior is not None]
+ADAPTIVE = [name for name in POLICIES if name.startswith("aff-") and name not in BAYESIAN]
 
 
 def beliefs(name: str, history: list[tuple[int, float]] | None = None, **parameters: Any) -> list[Belief]:
@@ -51,6 +52,52 @@ def test_the_sample_mean_counts_every_reward_alike(name: str) -> None:
 def test_a_window_of_three_has_lost_the_first_reward(name: str) -> None:
     # 0.5 and 0: 2 (0.25)^2 over 2 - 1
     same(beliefs(name, window=3), [(0.25, 0.125, 1.0, 2.0), (1.0, 0.0, 1.0, 1.0), (math.nan, 0.0, 1.0, 0.0)])
+
+
+def posterior_beliefs(driver: Driver, number: int) -> list[tuple[float, float, float]]:
+    """The mean of the law that a score is drawn from at a step, the variance of a reward with this mean, and a + b."""
+    found = []
+    posterior = driver.policy.functions.posterior
+    assert posterior is not None
+    for arm in range(ARMS):
+        a, b = posterior(driver.state, arm, driver.step(number), driver.params)
+        found.append((a / (a + b), a * b / (a + b) ** 2, a + b))
+    return found
+
+
+@pytest.mark.parametrize("name", BAYESIAN)
+@pytest.mark.parametrize("history", [[], HISTORY])
+def test_a_policy_believes_the_posterior_that_it_draws_from(name: str, history: list[tuple[int, float]]) -> None:
+    given: dict[str, Any] = {"horizon": 100, "changes": 1} if db.policy(name).needs_horizon else {}
+    driver = Driver(db.policy(name, prior=(1, 3), **given), ARMS)
+    for arm, reward in history:
+        driver.feed(arm, reward)
+    driver.state.last_played[:] = 6  # no arm is idle at step 7: idle times discount what AFF-TS draws from
+    for arm, (mean, variance, size) in enumerate(posterior_beliefs(driver, 7)):
+        found = driver.policy.belief(driver.memory[:, arm], driver.shared)
+        assert (found.mean, found.variance, found.effective_size) == pytest.approx((mean, variance, size), rel=1e-12)
+        assert history or found.mean == 0.25
+
+
+def test_an_idle_arm_is_still_believed_what_its_rewards_said() -> None:
+    driver = Driver(db.policy("aff-ots", step_size=0.2), ARMS)
+    for arm, reward in HISTORY:
+        driver.feed(arm, reward)
+    before = driver.policy.belief(driver.memory[:, 0], driver.shared)
+    driver.state.last_played[:] = 6
+    assert posterior_beliefs(driver, 1000)[0][2] < before.effective_size
+    assert driver.policy.belief(driver.memory[:, 0], driver.shared) == before
+
+
+@pytest.mark.parametrize("name", ["ts", "ots"])
+def test_the_posterior_of_thompson_sampling_has_its_prior(name: str) -> None:
+    same(beliefs(name), [beta(2 + 1.5, 2 + 1.5, 1.0), beta(2 + 1, 2, 1.0), beta(2, 2, 1.0)])
+
+
+@pytest.mark.parametrize("name", ["aff-ts", "aff-ots", "aff-dts1", "aff-dts2"])
+def test_the_forgetting_of_adaptive_thompson_sampling_is_that_of_its_estimator(name: str) -> None:
+    estimator = AdaptiveForgetting(step_size=0.2).update(1.0).update(0.5).update(0.0)
+    assert [one.forgetting for one in beliefs(name, step_size=0.2)] == [estimator.forgetting, 1.0, 1.0]
 
 
 def test_the_posterior_of_sw_ts_is_that_of_its_window() -> None:
@@ -129,5 +176,5 @@ def test_change_point_ts_believes_the_average_of_its_runs(
 
 
 def test_every_policy_is_asked_for_its_belief() -> None:
-    others = {"sw-ucb", "sw-kl-ucb", "sw-ts", "d-ucb", "d-kl-ucb", "d-ts", "f-dsw-ts", "dts", "changepoint-ts"}
-    assert {*AVERAGING, *ADAPTIVE} | others == set(POLICIES)
+    others = {"sw-ucb", "sw-kl-ucb", "d-ucb", "d-kl-ucb", "f-dsw-ts", "changepoint-ts"}
+    assert {*AVERAGING, *ADAPTIVE, *BAYESIAN} | others == set(POLICIES)

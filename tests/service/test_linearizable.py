@@ -207,7 +207,7 @@ def check_hashes(url: str, history: list[Done]) -> None:
         return
     store = open_store(url)
     number = store.find_log(next(iter(seen.values())).name, None)
-    state = LoggedState(number, store.rewards_before)
+    state = LoggedState(number, store)
     for row in store.log(number):
         state.apply(row)
         if row.sequence in seen:

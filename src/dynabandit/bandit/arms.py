@@ -12,7 +12,9 @@ from dynabandit.validation import integer, listed, suggestion
 class Arm(NamedTuple):
     """What a bandit knows about one arm.
 
-    Before the first reward the mean is NaN, or the mean of the prior if the policy's memory starts from one, as in DTS.
+    Mean and effective size are those of the posterior, prior included, if the policy draws from one (`Policy.belief`);
+    before the first reward the mean is then that of the prior. For other policies they are those of the estimate, and
+    the mean is NaN before the first reward.
     """
 
     mean: float

@@ -15,7 +15,7 @@ from dynabandit.bandit.arms import Arm, ArmColumns, Arms
 from dynabandit.bandit.live_policies import check_size, live_policy
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
-from dynabandit.core.streams import LARGEST_SEED, LARGEST_STEP, SHARE, stream, uniform
+from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED, LARGEST_STEP, SHARE, stream, uniform
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import Policy, PolicyState, policy as make_policy
 from dynabandit.policies.base import new_state
@@ -146,7 +146,7 @@ class Bandit:
 
     def choose_column(self) -> int:
         """Return the column of the arm to play now, its place in `names`."""
-        step = integer("step", self._step + 1, 1, LARGEST_STEP)
+        step = integer("step", self._step + 1, 1, LARGEST_LIVE_STEP)
         if len(self._columns) == 0:
             raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
         column = self._pick(step) if self._limits is None else self._pick_within(self._limits, step)
@@ -276,23 +276,26 @@ class Bandit:
         state = PolicyState(self._memory, self._shared, *self._arms.played)
         end_play(state, column, UNKNOWN_STEP if decided_at is None else decided_at)
 
-    def reward_columns(self, rewards: Sequence[tuple[int, float]], decided_at: Sequence[int] | None = None) -> None:
-        """Learn many (column, reward) pairs in their order, as `reward_column` would, but much faster."""
-        columns = np.array([column for column, _ in rewards], dtype=np.int64)
-        values = np.array([value for _, value in rewards], dtype=np.float64)
+    def reward_columns(self, rewards: Sequence[tuple[int, float, int]]) -> None:
+        """Learn many (column, reward, decided_at) triples in order, as `reward_column` would, but much faster."""
+        columns = np.array([column for column, _, _ in rewards], dtype=np.int64)
+        values = np.array([value for _, value, _ in rewards], dtype=np.float64)
+        decided_at = np.array([step for _, _, step in rewards], dtype=np.int64)
         state = PolicyState(self._memory, self._shared, *self._arms.played)
-        steps = np.full(len(columns), UNKNOWN_STEP) if decided_at is None else np.array(decided_at, dtype=np.int64)
         learn_many = compiled.learn_many(self._policy.functions)
         arrived_at = np.full(len(columns), self._step)
-        learn_many(state, columns, values, steps, arrived_at, self._policy.params(self._open_arms()))
+        learn_many(state, columns, values, decided_at, arrived_at, self._policy.params(self._open_arms()))
 
-    def swapped(self, policy: Policy | str, rewards: Iterable[tuple[int, float]], **parameters: Any) -> "Bandit":
-        """Return a bandit that continues from this step with another policy that has learned (column, reward) pairs."""
+    def swapped(self, policy: Policy | str, rewards: Iterable[tuple[int, float, int]], **parameters: Any) -> "Bandit":
+        """Return a bandit that continues from this step with another policy.
+
+        The policy has learned `rewards`, which are (column, reward, decided_at) triples as in `reward_columns`.
+        """
         other = self.copy()
         other._policy = live_policy(make_policy(policy, **parameters))
         other._reset()
-        pairs = iter(rewards)
-        while some := list(itertools.islice(pairs, MANY_REWARDS)):
+        triples = iter(rewards)
+        while some := list(itertools.islice(triples, MANY_REWARDS)):
             other.reward_columns(some)
         other._arms = self._arms.copy()  # the decisions of these rewards are not pending
         return other
@@ -409,7 +412,7 @@ class Bandit:
         content = serialization.read(text)
         try:
             chosen = serialization.policy_of(content, policy)
-            step = integer("step", content["step"], 0, LARGEST_STEP)
+            step = integer("step", content["step"], 0, LARGEST_LIVE_STEP)
             arms = ArmColumns.from_json(content["arms"], step)
             bandit = cls(chosen, [str(column) for column in range(len(arms))], seed=content["seed"])
             limits = content.get("shares")

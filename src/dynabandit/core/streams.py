@@ -23,7 +23,8 @@ DELAY = 32  # when a reward arrives, and whether it is lost
 SHARE = 64  # in a Bandit: whether a minimum traffic share decides
 REPLAY = 65  # whether a replay accepts a row whose arm was logged with a higher probability than others
 
-LARGEST_STEP = MASK  # a step, like a replication, is one word of the key
+LARGEST_STEP = MASK  # of a simulation
+LARGEST_LIVE_STEP = 2**48 - 1  # of a live bandit: a step has one word of the key and 16 bits of the word of the role
 LARGEST_REPLICATION = MASK
 LARGEST_SEED = 2**64 - 1  # a seed is two words
 TO_UNIT_52 = 2.0**-52
@@ -65,11 +66,10 @@ def shifted(source: Stream, by: int) -> Stream:
 
 @kernel
 def words(source: Stream, role: int, step: int, arm: int, attempt: int) -> tuple[int, int, int, int]:
-    """Return the four words of one key; `attempt` counts the proposals of a rejection sampler."""
+    """Return the four words of one key; `attempt`, below 256, counts the proposals of a rejection sampler."""
     # int() because NumPy's scalars warn when a product overflows, as it may in Philox
-    return philox(
-        int(step), int(arm), int(source.replication), role + (attempt << 8), int(source.seed_low), int(source.seed_high)
-    )
+    purpose = role + (attempt << 8) + (int(step) >> 32 << 16)
+    return philox(int(step), int(arm), int(source.replication), purpose, int(source.seed_low), int(source.seed_high))
 
 
 @kernel

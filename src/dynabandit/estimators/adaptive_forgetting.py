@@ -137,12 +137,30 @@ class AdaptiveForgetting(Estimator):
 
     Notes
     -----
-    The sums and the forgetting factor after a reward y; right-hand sides use the old values, the factor is kept in
-    [floor, 1], and the mean is m / w:
+    The estimate after the reward y_t is m_t / w_t, with the sums, equations (4), (5) and (12):
 
-    .. math:: m \leftarrow \lambda m + y, \quad w \leftarrow \lambda w + 1, \quad k \leftarrow \lambda^2 k + 1
+    .. math:: m_t = \lambda_{t-1} m_{t-1} + y_t, \quad w_t = \lambda_{t-1} w_{t-1} + 1, \quad k_t = \lambda_{t-1}^2
+        k_{t-1} + 1
 
-    .. math:: \lambda \leftarrow \lambda - \eta \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y \right)^2
+    The forgetting factor takes a step against the derivative of the loss L_t, and is then kept in [floor, 1], equation
+    (6):
+
+    .. math:: \lambda_t = \lambda_{t-1} - \eta \, \Delta(L_t)
+
+    The derivative of a past sum with respect to the past factors is computed by recursions, equations (7) and (8),
+    which start from 0:
+
+    .. math:: \dot{m}_t = \lambda_{t-1} \dot{m}_{t-1} + m_{t-1}, \quad \dot{w}_t = \lambda_{t-1} \dot{w}_{t-1} +
+        w_{t-1}
+
+    With the squared error as the loss, equation (9); it is 0 for the first reward:
+
+    .. math:: \Delta(L_t) = 2 \left( \bar{x}_{t-1} - y_t \right) \frac{\dot{m}_{t-1} - \dot{w}_{t-1} \,
+        \bar{x}_{t-1}}{w_{t-1}}, \quad \bar{x}_{t-1} = \frac{m_{t-1}}{w_{t-1}}
+
+    With the Bernoulli loss, the first factor is replaced by the derivative of the negative log-likelihood,
+
+    .. math:: \frac{\bar{x}_{t-1} - y_t}{\bar{x}_{t-1} \left( 1 - \bar{x}_{t-1} \right)}
 
     References
     ----------

@@ -9,8 +9,8 @@ from dynabandit.validation import reward as checked
 class Belief(NamedTuple):
     """What an estimator knows about one arm.
 
-    Before the first reward the mean is NaN, and variance and effective size are 0; a policy with a prior returns the
-    values of its prior.
+    Before the first reward the mean is NaN, and variance and effective size are 0. A policy that draws from a posterior
+    returns the values of its posterior (`Policy.belief`), which before the first reward is its prior.
 
     Examples
     --------

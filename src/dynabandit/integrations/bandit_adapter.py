@@ -91,6 +91,6 @@ class BanditAdapter:
         self.bandit.record(self.column(arm))
 
     def means(self) -> dict[Any, float]:
-        """Return the estimated mean reward of each arm; NaN without rewards."""
+        """Return the estimated mean reward of each arm; without rewards its prior mean, or NaN."""
         known = self.bandit.arms
         return {arm: known[str(column)].mean for arm, column in self._columns.items()}

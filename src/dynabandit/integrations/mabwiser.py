@@ -86,7 +86,7 @@ class MAB:
         return [self.predict() for _ in contexts]
 
     def predict_expectations(self) -> dict[Any, float]:
-        """Return the estimated mean reward of each arm; NaN without rewards."""
+        """Return the estimated mean reward of each arm; without rewards its prior mean, or NaN."""
         return self._adapter.means()
 
 

@@ -102,5 +102,10 @@ class AdaptivePolicy(Policy):
     def params(self, arms: int) -> Any:
         return AffParams(self._estimator())
 
+    def forgetting(self, column: np.ndarray) -> float:
+        return float(column[FORGETTING])
+
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+        if self.functions.posterior is not None:
+            return super().belief(column, shared)
         return adaptive_forgetting.belief(AdaptiveState(*column[: adaptive_forgetting.SIZE].tolist()))

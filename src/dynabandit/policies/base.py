@@ -7,9 +7,11 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from dynabandit.core.compilation import kernel
+from dynabandit.core.draws import not_empty
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import LARGEST_STEP, Stream
 from dynabandit.estimators.base import Belief
+from dynabandit.policies.beta_posterior import beta_belief
 from dynabandit.validation import BOUNDED, RewardDomain, integer, set_fields
 
 
@@ -232,8 +234,26 @@ class Policy:
         return [name for name, is_needed in needed.items() if is_needed]
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        """Return an arm's mean, variance, forgetting factor and effective size from its column of the memory."""
-        raise NotImplementedError
+        """Return an arm's mean, variance, forgetting factor and effective size from its column of the memory.
+
+        A policy with a `posterior` reports it, prior included: the mean a / (a + b), the variance of a Bernoulli reward
+        with this mean, and the size a + b. It is the posterior without idle time: AFF-TS and AFF-OTS draw from one
+        whose data are discounted further while the arm is idle. A policy without a posterior defines this method; the
+        mean of an arm without rewards is NaN then.
+        """
+        functions = self.functions
+        if functions.posterior is None:
+            raise NotImplementedError
+        params = self.params(1)
+        state = new_state(self, 1, params)._replace(memory=column.reshape(-1, 1), shared=shared)
+        table, nothing = functions.table(1, 1), np.zeros(0)
+        step = Step(1, 1, functions.common(state, 1, params), nothing, table, Stream(0, 0, 0))
+        a, b = not_empty(functions.posterior(state, 0, step, params))
+        return beta_belief(float(a), float(b), self.forgetting(column))
+
+    def forgetting(self, column: np.ndarray) -> float:
+        """Return the factor by which the next reward of an arm discounts earlier ones, for `belief`."""
+        return 1.0
 
     @property
     def parameters(self) -> dict[str, Any]:

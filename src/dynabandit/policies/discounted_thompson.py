@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
+from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.tuning_rules import DiscountTuned
 from dynabandit.validation import set_fields
 
@@ -118,9 +117,5 @@ class DiscountedTS(DiscountTuned):
     def params(self, arms: int) -> Params:
         return Params(Prior(*self.prior), self._discount())
 
-    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        """Return the posterior of an arm; its effective size is a + b, the prior included."""
-        successes, failures = column.tolist()
-        a = self.prior[0] + successes * float(shared[SCALE])
-        b = self.prior[1] + failures * float(shared[SCALE])
-        return beta_belief(a, b, self._discount())
+    def forgetting(self, column: np.ndarray) -> float:
+        return self._discount()

@@ -8,11 +8,10 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
-from dynabandit.estimators.base import Belief
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
+from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.validation import number, set_fields
 
 # The paper's C is called capacity here; the user's parameter is `memory`
@@ -59,7 +58,6 @@ def bounded(a: float, b: float, value: float, capacity: float) -> tuple[float, f
 
 @kernel
 def start(state: PolicyState, arm: int, params: Params) -> None:
-    state.memory[:, arm] = 0.0
     state.memory[A, arm] = params.prior.a
     state.memory[B, arm] = params.prior.b
 
@@ -165,10 +163,8 @@ class DTS(Policy):
     def params(self, arms: int) -> Params:
         return Params(Prior(*self.prior), self.memory)
 
-    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        a, b = column.tolist()
-        forgetting = self.memory / (self.memory + 1.0) if is_full(a + b, self.memory) else 1.0
-        return beta_belief(a, b, forgetting)
+    def forgetting(self, column: np.ndarray) -> float:
+        return self.memory / (self.memory + 1.0) if is_full(column[A] + column[B], self.memory) else 1.0
 
 
 @dataclass(frozen=True, kw_only=True)

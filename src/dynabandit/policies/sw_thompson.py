@@ -3,15 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators import sample_mean
-from dynabandit.estimators.base import Belief
 from dynabandit.estimators.sliding_window import retract
 from dynabandit.policies import reward_window, sample_mean_policy, thompson
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
-from dynabandit.policies.beta_posterior import Prior, beta_belief
+from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.tuning_rules import WindowTuned
 
 
@@ -82,9 +79,3 @@ class SWTS(WindowTuned, thompson.TS):
 
     def params(self, arms: int) -> Any:
         return Params(Prior(*self.prior), self._window())
-
-    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        """Return the posterior of an arm; its effective size is a + b, the prior included."""
-        a = self.prior[0] + float(column[thompson.TOTAL])
-        b = self.prior[1] + float(column[thompson.PLAYS]) - float(column[thompson.TOTAL])
-        return beta_belief(a, b, forgetting=1.0)

@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.policies import sample_mean_policy
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
+from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
-from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import set_fields
 
 TOTAL = sample_mean_policy.SLOTS.index("total")
@@ -26,7 +25,7 @@ def posterior(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[fl
 
 
 @dataclass(frozen=True, kw_only=True)
-class TS(SampleMeanPolicy):
+class TS(Policy):
     r"""Thompson sampling: draw a mean for each arm from its Beta posterior and play the arm with the largest draw.
 
     A baseline for constant means. It never forgets, so it reacts slowly to changes.

@@ -30,7 +30,7 @@ def common(state: PolicyState, number: int, params: Any) -> float:
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
-    # mean + sqrt(2 log t / N), section 3.2
+    # mean + sqrt(2 log(t - 1) / N), section 3.2: t - 1 plays so far
     memory, pending = state.memory, pending_plays(state, arm)
     if pending == 0:
         return memory[MEAN, arm] + step.common * memory[WIDTH, arm]
@@ -53,7 +53,7 @@ def observe(state: PolicyState, arm: int, value: float) -> Sums:
 
 @dataclass(frozen=True, kw_only=True)
 class UCB(SampleMeanPolicy):
-    r"""Play the arm with the largest upper confidence bound, mean + sqrt(2 log t / N).
+    r"""Play the arm with the largest upper confidence bound, mean + sqrt(2 log(t - 1) / N).
 
     A baseline for constant means. It never forgets, so it reacts slowly to changes.
 
@@ -72,7 +72,10 @@ class UCB(SampleMeanPolicy):
     -----
     The score of an arm with N plays and the sample mean x, at step t:
 
-    .. math:: \bar{x} + \sqrt{\frac{2 \log t}{N}}
+    .. math:: \bar{x} + \sqrt{\frac{2 \log (t - 1)}{N}}
+
+    The logarithm of t - 1 is our reading. The formula of Lu, Adams & Kantas (section 3.2) has log t next to the plays
+    up to time t, and Auer et al. take the logarithm of the plays so far; at the decision of step t, these are t - 1.
 
     Cost per step: O(K).
 

@@ -25,7 +25,7 @@ class Trace(NamedTuple):
     truth: np.ndarray
     """The true means at that step."""
     mean: np.ndarray
-    """The policy's estimates of them; NaN for an arm without rewards."""
+    """The policy's estimates of them, as `Policy.belief` defines them; without rewards the prior mean or NaN."""
     variance: np.ndarray
     forgetting: np.ndarray
     effective_size: np.ndarray

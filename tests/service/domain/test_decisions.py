@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from dynabandit.client import Client
+from dynabandit.service.domain.names import decision_id, public_id, read_decision_id
 from service.harness import ARMS, Running, status_of
 
 
@@ -23,6 +24,12 @@ def test_state_shows_what_the_bandit_of_the_library_would_know(client: Client) -
         known = twin.arms[arm.arm]
         assert (arm.mean, arm.variance, arm.forgetting, arm.effective_size) == known[:4]
         assert (arm.idle, arm.plays, arm.share) == (known.idle, known.plays, known.plays / 60)
+
+
+def test_the_id_of_a_decision_has_a_step_below_2_to_the_48() -> None:
+    for step in (1, 2**32, 2**48 - 1):
+        assert read_decision_id(decision_id(public_id(33), step)) == (33, step)
+    assert read_decision_id(decision_id(public_id(33), 10**15)) is None
 
 
 def test_the_same_key_gives_the_same_decisions(client: Client) -> None:

@@ -12,7 +12,7 @@ from dynabandit.service.api_types import Event
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.decisions import decide
-from dynabandit.service.domain.rewards import close_expired
+from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.stores import open_store
 from service.harness import ARMS, ManualClock, assert_replay_agrees, running, status_of, talking, wait_for
@@ -20,6 +20,10 @@ from service.harness import ARMS, ManualClock, assert_replay_agrees, running, st
 
 def closed(client: Client) -> list[Event]:
     return [event for event in client.events("b") if event.kind == "close"]
+
+
+def learned(client: Client) -> list[Event]:
+    return [event for event in client.events("b") if event.kind == "learn"]
 
 
 def test_concurrent_and_repeated_rewards_count_once(client: Client) -> None:
@@ -32,7 +36,7 @@ def test_concurrent_and_repeated_rewards_count_once(client: Client) -> None:
     assert [one.status for one in many] == [200] * 5
     rewards = [event for event in client.events("b") if event.kind == "reward"]
     assert len(rewards) == 1
-    assert client.state("b").arms[0].effective_size == 1.0
+    assert client.state("b").arms[0].effective_size == 5.0  # the reward and the prior
 
 
 def test_of_two_different_concurrent_rewards_exactly_one_counts(client: Client) -> None:
@@ -87,16 +91,18 @@ def test_a_decision_without_a_reward_gets_the_default_exactly_once(
     assert status_of(client.reward, forgotten.decision, 1) == 410
     assert len(closed(client)) == 1
     sizes = {arm.arm: arm.effective_size for arm in client.state("b").arms}
-    assert sizes[forgotten.arm] == (0.0 if default is None else 1.0)
+    assert sizes[forgotten.arm] == (4.0 if default is None else 5.0)  # the prior counts 4
 
 
 def test_defaults_are_given_to_every_one_of_many_pages_of_decisions(client: Client, clock: ManualClock) -> None:
-    client.create("b", ARMS, reward_window=10, default_reward=0)
+    client.create("b", ARMS, "ucb", reward_window=10, default_reward=0)
     for _ in range(3):
         client.decide_many("b", 400)
     clock.seconds += 11
     wait_for(lambda: len(closed(client)) == 1200)
-    assert client.state("b").sequence == 2401
+    assert client.state("b").sequence == 2401 + len(learned(client))
+    assert [event.change for event in learned(client)] == [{"to": to, "age": 10.0} for to in (500, 1000, 1200)]
+    assert sum(arm.effective_size for arm in client.state("b").arms) == 1200
 
 
 def test_a_decision_is_closed_after_the_end_of_its_window_and_not_at_it(sqlite_url: str) -> None:
@@ -108,11 +114,13 @@ def test_a_decision_is_closed_after_the_end_of_its_window_and_not_at_it(sqlite_u
     store.commit(work.events, work.created)
     work.clear()
     now[0] = 10.0
-    close_expired(work, state.number)
+    settle_due(work, state.number)
     assert work.events == []
     now[0] = 10.001
-    close_expired(work, state.number)
-    assert [(row.kind, row.settles, row.value) for row in work.events] == [("close", 1, 0.5), ("close", 2, 0.5)]
+    settle_due(work, state.number)
+    first, *rest = work.events
+    assert (first.kind, first.body) == ("learn", '{"to": 2, "age": 10}')
+    assert [(row.kind, row.settles, row.value) for row in rest] == [("close", 1, 0.5), ("close", 2, 0.5)]
     store.close()
 
 

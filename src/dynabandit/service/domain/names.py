@@ -8,7 +8,7 @@ ID_BITS = 60  # of a bandit's random number: twelve letters of five bits
 LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 _VALUE = {letter: value for value, letter in enumerate(LETTERS)}
 _PUBLIC = re.compile(f"[{LETTERS}]{{12}}")
-_DECISION = re.compile(f"([{LETTERS}]{{12}})-([1-9][0-9]{{0,9}})")
+_DECISION = re.compile(f"([{LETTERS}]{{12}})-([1-9][0-9]{{0,14}})")  # a step is below 2^48
 
 
 def clean_name(name: str, what: str = "name") -> str:

@@ -1,16 +1,19 @@
 """Warm start: a new policy learns the rewards of a log, in any thread, while the current policy goes on deciding."""
 
 import contextlib
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import structlog
 
 from dynabandit.bandit import Bandit
+from dynabandit.bandit.bandit import MANY_REWARDS
 from dynabandit.core.compilation import is_cached
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
+from dynabandit.service.domain.learning import triples
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.stores import Store
 from dynabandit.simulation import compiled
@@ -29,6 +32,7 @@ class WarmStart:
         self.number = state.number
         self.sequence = 0
         self.rewards = 0
+        self.learner = state.learner.at_start()
         try:
             check_size(asked.policy, asked.parameters)
             self.bandit = state.bandit.swapped(asked.policy, (), **asked.parameters)
@@ -43,10 +47,10 @@ class WarmStart:
 
     def learn(self, store: Store, upto: int) -> None:
         """Learn the rewards that are new since the last call, up to an event."""
-        for page in store.reward_pages(self.number, self.sequence, upto + 1):
-            self.bandit.reward_columns([(column, value) for _, column, value in page])
-            self.rewards += len(page)
-            self.sequence = page[-1][0]
+        learned = triples(self.learner.all_observations(store, self.number, self.sequence, upto + 1))
+        while some := list(itertools.islice(learned, MANY_REWARDS)):
+            self.bandit.reward_columns(some)
+            self.rewards += len(some)
         self.sequence = upto
 
 
