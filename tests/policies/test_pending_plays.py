@@ -207,12 +207,3 @@ def test_a_bandit_of_0_1_0_that_had_just_seen_a_change_still_explores() -> None:
     restored = Bandit.from_json(text)
     assert restored._memory[-1].tolist() == [bandit.step, -1, -1, -1, -1]
     assert choices(restored, 50) == choices(bandit, 50)
-
-
-def test_without_a_step_size_lambda_never_changes_and_aff_d_greedy_never_explores() -> None:
-    run = db.simulate(
-        db.policy("aff-d-greedy", step_size=0.0),
-        db.environment("fixed", means=[1.0, 0.0, 0.0]), horizon=100, seed=1, keep="arms",
-    )  # fmt: skip
-    assert run.arms is not None
-    assert (run.arms[0, 3:] == 0).all()

@@ -1,6 +1,6 @@
 """Rewards that arrive late or never: the simulator against a bandit that is fed the same delays by a plain list."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,9 @@ from dynabandit import Bandit
 from dynabandit.core.streams import stream
 from dynabandit.environments.delays import LOST, draw_delay
 from dynabandit.policies import POLICIES
-from dynabandit.simulation import compiled, cpu, trace
+from dynabandit.simulation import compiled, trace
 from dynabandit.simulation.in_flight import learned_rewards
-from dynabandit.simulation.stepper import make_play
+from interpreted import interpreted
 from ready import READY
 
 NAMES = [name for name, kind in POLICIES.items() if not kind.informed]
@@ -29,16 +29,13 @@ DELAYS = {
 
 
 @pytest.fixture(autouse=True)
-def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compile nothing: that compiled code makes the same choices is tested where one policy is compiled."""
-
-    def play(functions: Any, arms: int, law: Any, *, delayed: bool) -> Callable[..., None]:
-        return make_play(functions, law, pruned=False, delayed=delayed)
-
-    monkeypatch.setattr(cpu, "play", play)
+def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Compile nothing: the checks of every policy compare compiled choices with interpreted ones."""
     monkeypatch.setattr(compiled, "compiled", lambda function: function)
-    for cached in (compiled.choose, compiled.learn):
+    for cached in (compiled.choose, compiled.learn, compiled.learn_many):
         monkeypatch.setattr(compiled, cached.__wrapped__.__name__, cached.__wrapped__)
+    with interpreted():
+        yield
 
 
 def policy(name: str) -> db.Policy:
