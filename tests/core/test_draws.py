@@ -1,5 +1,6 @@
 import math
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -89,8 +90,9 @@ def log_tail(a: float, b: float, log_odds: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("a", "b"), TAILS)
 def test_the_odds_of_beta_draws_have_their_law_in_both_tails_and_no_two_are_equal(a: float, b: float) -> None:
-    for fill, dtype in ((COMPILED_LOG_ODDS, np.float64), (SINGLE_LOG_ODDS, np.float32)):
-        out = np.empty(size(50_000), dtype=dtype)
+    kinds: list[tuple[Any, Any]] = [(COMPILED_LOG_ODDS, np.float64), (SINGLE_LOG_ODDS, np.float32)]
+    for fill, dtype in kinds:
+        out: Any = np.empty(size(50_000), dtype=dtype)
         fill(out, dtype(a), dtype(b), stream(2))
         assert_law(out.astype(float), lambda log_odds: log_tail(a, b, log_odds))
         if dtype is np.float64:

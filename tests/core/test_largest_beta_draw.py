@@ -1,8 +1,9 @@
 """The pruned argmax chooses the arm, and draws its value, with the law of drawing every arm.
 
 For posteriors of every kind (sharp, flat, mixed, tiny shapes, ties) it is compared with the log-odds of NumPy's Beta
-draws for all arms: the chosen arms by a two-sample chi-squared test, the largest values by a two-sample Kolmogorov-Smirnov test.
-Seeds are fixed. With random seeds one such test would fail by chance with probability 1e-6, any of them with 1e-4.
+draws for all arms: the chosen arms by a two-sample chi-squared test, the largest values by a two-sample
+Kolmogorov-Smirnov test. Seeds are fixed. With random seeds one such test would fail by chance with probability 1e-6,
+any of them with 1e-4.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """The bounds, envelopes and draws of the pruned argmax, against their formulas and SciPy's Beta law."""
 
 import math
-from decimal import Decimal, localcontext
 from collections.abc import Iterator
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest

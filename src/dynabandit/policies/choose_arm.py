@@ -10,7 +10,7 @@ from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.draws import beta_odds, not_empty, probability
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
 from dynabandit.core.largest_beta_draw import GROUP, NOT_ABOVE, draw_above, may_exceed, uniform_prefixes
-from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, Stream, shifted, uniform
+from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, Stream, pick, shifted
 from dynabandit.policies.argmax_tree import tree_argmax
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 
@@ -73,7 +73,7 @@ def make_choose(
         sync()
         leader = leading_arm(space, step)
         if explore(state, leader, step, params):
-            return min(int(uniform(random, EXPLORED_ARM, number, 0) * arms), arms - 1)
+            return pick(random, EXPLORED_ARM, number, arms)
         return leader
 
     return choose
@@ -303,7 +303,7 @@ def break_tie(scores: np.ndarray, best: float, number: int, random: Stream) -> i
     for arm in range(scores.size):
         if scores[arm] == best:
             ties += 1
-    skip = min(int(uniform(random, TIE, number, 0) * ties), ties - 1)
+    skip = pick(random, TIE, number, ties)
     for arm in range(scores.size):
         if scores[arm] == best:
             if skip == 0:
