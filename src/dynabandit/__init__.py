@@ -14,21 +14,21 @@ if TYPE_CHECKING:  # what `__getattr__` returns
     from dynabandit.environments import Environment, environment, reward_law
     from dynabandit.policies import Policy, policy
     from dynabandit.results import Results, Run
-    from dynabandit.simulation import Simulation, compare, simulate
+    from dynabandit.simulation import Estimation, Simulation, compare, estimation, simulate
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AsyncClient", "Bandit", "Client", "Environment", "Policy", "Results", "Run", "ServiceError", "Simulation",
-    "checks", "compare", "environment", "environments", "estimators", "integrations", "offline", "policies", "policy",
-    "reward_law", "simulate",
+    "AsyncClient", "Bandit", "Client", "Environment", "Estimation", "Policy", "Results", "Run", "ServiceError",
+    "Simulation", "checks", "compare", "environment", "environments", "estimation", "estimators", "integrations",
+    "offline", "policies", "policy", "reward_law", "simulate",
 ]  # fmt: skip
 
 _MODULES = {
     "AsyncClient": "client", "Bandit": "bandit", "Client": "client", "Environment": "environments",
-    "Policy": "policies", "Results": "results", "Run": "results", "ServiceError": "client",
-    "Simulation": "simulation", "compare": "simulation", "environment": "environments", "policy": "policies",
-    "reward_law": "environments", "simulate": "simulation",
+    "Estimation": "simulation", "Policy": "policies", "Results": "results", "Run": "results", "ServiceError": "client",
+    "Simulation": "simulation", "compare": "simulation", "environment": "environments", "estimation": "simulation",
+    "policy": "policies", "reward_law": "environments", "simulate": "simulation",
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from dynabandit.core.compilation import compiled
 from dynabandit.core.streams import TIE, stream, uniform
 from dynabandit.policies import POLICIES
 from dynabandit.policies.aff_ucb1 import growth
-from ready import READY
+from ready import READY, TRIED
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "d-ucb": {"discount": 0.98},
@@ -24,9 +24,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "aff-d-greedy": {"step_size": "variance-scaled"},
     **READY,
 }
-NAMES = [name for name, kind in POLICIES.items() if not kind.informed]
 COLOURS = ["red", "green", "blue"]
-each_policy = pytest.mark.parametrize("name", NAMES)
+each_policy = pytest.mark.parametrize("name", TRIED)
 
 
 def make(name: str, seed: int = 7) -> Bandit:

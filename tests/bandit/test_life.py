@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from dynabandit import Bandit
 from dynabandit.policies import POLICIES
-from ready import READY
+from ready import READY, TRIED
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "d-ucb": {"discount": 0.7},
@@ -18,7 +18,6 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "aff-dts2": {"step_size": 1.0},
     **READY,
 }
-NAMES = [name for name, kind in POLICIES.items() if not kind.informed]
 BAYESIAN = {name for name, policy in POLICIES.items() if policy.functions.posterior is not None}
 BAYESIAN |= {"f-dsw-ts", "changepoint-ts"}  # each tells its prior mean before the first reward
 
@@ -26,7 +25,7 @@ BAYESIAN |= {"f-dsw-ts", "changepoint-ts"}  # each tells its prior mean before t
 class Life(RuleBasedStateMachine):
     """A bandit's life in any order of events, beside a diary that counts by hand."""
 
-    @initialize(name=st.sampled_from(NAMES), arms=st.integers(2, 4), seed=st.integers(0, 2**64 - 1))
+    @initialize(name=st.sampled_from(TRIED), arms=st.integers(2, 4), seed=st.integers(0, 2**64 - 1))
     def begin(self, name: str, arms: int, seed: int) -> None:
         self.bandit = Bandit(name, arms=[f"arm {n}" for n in range(arms)], seed=seed, **PARAMETERS.get(name, {}))
         self.born = arms

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dynabandit.core import draws, streams
 from dynabandit.core.draws import BELOW_ONE, beta, beta_odds, boosts, gamma, gamma_attempt, gamma_pair, spare_words
@@ -68,6 +69,7 @@ def test_every_role_is_listed_here() -> None:
 
 def test_the_layout_of_a_key_is_unchanged() -> None:
     assert draws.BOOST == 255
+    assert (streams.LARGEST_STEP, streams.LARGEST_LIVE_STEP) == (2**32 - 1, 2**48 - 1)
     for role, step, arm, attempt in [(1, 7, 5, 0), (4, 8, 6, 1), (65, MASK, 0, 130), (2, 1, MASK, 255)]:
         expected = philox(step, arm, 3, role + 256 * attempt, 9, 2**8)
         assert words(SOURCE, role, step, arm, attempt) == expected
@@ -131,6 +133,14 @@ def test_every_attempt_uses_different_words(monkeypatch: pytest.MonkeyPatch) -> 
 
 def ratio(x: float, y: float, boost_a: float, boost_b: float, *, plain: bool) -> float:
     return x / y if plain else math.exp((math.log(x) + boost_a) - (math.log(y) + boost_b))
+
+
+@pytest.mark.parametrize(("mean", "parts"), [(0.0, []), (0.5, [0.5]), (16.0, [16.0]), (40.0, [16.0, 16.0, 8.0])])
+def test_a_poisson_draw_is_the_sum_of_quantiles_of_its_parts(mean: float, parts: list[float]) -> None:
+    for step in range(1, 41):
+        units = [uniform_pair(words(SOURCE, SCORE, step, 3, attempt))[0] for attempt in range(len(parts))]
+        expected = sum(stats.poisson.ppf(u, part) for u, part in zip(units, parts, strict=True))
+        assert draws.poisson(mean, SOURCE, SCORE, step, 3) == expected
 
 
 def test_the_largest_draw_is_the_largest_double_below_one() -> None:

@@ -4,6 +4,7 @@ If a test fails here after an upgrade of Numba or numba-cuda, that release chang
 `numba_internals` is adapted, compiled code is not cached.
 """
 
+import fcntl
 import importlib
 import itertools
 import os
@@ -18,8 +19,8 @@ import pytest
 from numba.core import bytecode, caching
 
 from dynabandit.core import numba_internals
-from dynabandit.core.compilation import compiled, compiled_for_cuda, kernel
-from dynabandit.core.numba_internals import cache_directory, has_symbol_counter
+from dynabandit.core.compilation import CPU_OPTIONS, compiled, compiled_for_cuda, function_folder, kernel
+from dynabandit.core.numba_internals import cache_directory, compile_in_one_process, has_symbol_counter
 from laws import INTERPRETED
 
 needs_compiler = pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: there is no compiled code")
@@ -99,6 +100,40 @@ def test_one_thread_at_a_time_changes_the_cache_directory_even_for_different_tar
         raise OSError("an error inside of the block")
     other.join()
     assert (cpu.CACHE_DIR, cuda.CACHE_DIR, seen) == ("cpu", "cuda", ["second"])
+
+
+@needs_compiler
+def test_a_process_waits_while_another_one_compiles_the_same_function(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    compiled(increase)(1.0)
+    here = threading.Thread(target=compiled(increase), args=(1.0,))  # without the lock, it would take milliseconds
+    with (function_folder(increase, CPU_OPTIONS) / "lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # as the other process does
+        here.start()
+        here.join(0.5)
+        assert here.is_alive(), "Dispatcher.compile is not what compiles a function any more"
+    here.join()
+
+
+def test_a_function_is_compiled_by_one_process_at_a_time(tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    found = []
+
+    def compile_now(signature: str) -> str:
+        with (tmp_path / "lock").open("w") as file, suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            found.append("not locked")
+        return f"code of {signature}"
+
+    for folder, locked in ((tmp_path, True), (tmp_path / "missing", False)):  # without a lock it compiles all the same
+        dispatcher = SimpleNamespace(compile=compile_now)
+        compile_in_one_process(dispatcher, folder)
+        assert dispatcher.compile("signature") == "code of signature"
+        assert found == ([] if locked else ["not locked"])
+    compile_in_one_process(increase, tmp_path)  # interpreted: nothing is compiled
+    assert increase(1.0) == 2.0
 
 
 @needs_compiler

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from dynabandit.core.streams import stream
+from dynabandit.core.streams import REWARD, normal_pair, stream, uniform, words
 from dynabandit.environments import REWARD_LAWS, RewardLaw, RewardStep
 from dynabandit.experiments import Experiment, loads
 from dynabandit.experiments.one_line_syntax import read_one_line, write_one_line
@@ -24,6 +24,15 @@ LAWS = [
     db.reward_law("counts", scale=50),  # three parts of a Poisson draw
     db.reward_law("revenue", conversion=0.5, median=3, log_deviation=0.5),
 ]
+
+
+DEFAULTS: dict[str, dict[str, float]] = {
+    "bernoulli": {},
+    "bounded": {"concentration": 10.0},
+    "normal": {"low": 0.0, "high": 1.0, "deviation": 0.5},
+    "counts": {"scale": 10.0},
+    "revenue": {"conversion": 0.1, "median": 20.0, "log_deviation": 1.0},
+}
 
 
 def variance(law: Any, value: float) -> float:
@@ -58,6 +67,25 @@ def drawn(law: RewardLaw, value: float, arm: int = 0) -> np.ndarray:
 def test_every_law_of_the_registry_is_tested_here_and_has_its_domain() -> None:
     assert [law.name for law in LAWS] == list(REWARD_LAWS) == list(REWARD_DOMAINS)
     assert all(law.domain is REWARD_DOMAINS[law.name] for law in LAWS)
+
+
+@pytest.mark.parametrize("name", REWARD_LAWS)
+def test_the_defaults_of_a_law_are_those_that_are_documented(name: str) -> None:
+    law = db.reward_law(name)
+    assert law.parameters == {"name": name, **DEFAULTS[name]}
+    assert not law.functions.observes_plays
+    assert len(law.params()) == max(len(DEFAULTS[name]), 1)
+
+
+def test_normal_numbers_of_a_reward_come_from_the_attempts_that_recorded_results_have() -> None:
+    step, arm = RewardStep(7, stream(11)), 2
+    first, second = (normal_pair(words(step.random, REWARD, 7, arm, attempt))[0] for attempt in (0, 1))
+    normal = db.reward_law("normal", low=-10, high=30, deviation=4)
+    assert normal.functions.draw(0.6, arm, step, normal.params()) == 14.0 + 4.0 * first
+    revenue = db.reward_law("revenue", conversion=1, median=3, log_deviation=0.5)
+    u = uniform(step.random, REWARD, 7, arm)
+    amounts = [revenue.functions.draw(value, arm, step, revenue.params()) for value in (u, math.nextafter(u, 1.0))]
+    assert amounts == [0.0, math.exp(math.log(3.0) + 0.5 * second)]
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)

@@ -19,8 +19,13 @@ def settled(ages: list[float], window: float = WINDOW) -> list[float]:
 
 
 def test_until_enough_positive_rewards_arrived_the_whole_window_is_waited_for() -> None:
-    assert settled([1.0] * (FEWEST - 1))[AGE] == WINDOW
-    assert settled([1.0] * FEWEST)[AGE] < 1.0 / RATIO
+    assert settled([1.0] * 99)[AGE] == WINDOW
+    assert settled([1.0] * 100)[AGE] < 1.0 / RATIO
+
+
+def test_the_largest_age_of_a_bin_is_in_it() -> None:
+    assert settled([WINDOW * RATIO] * FEWEST)[AGE] == WINDOW * RATIO
+    assert settled([math.nextafter(WINDOW * RATIO, WINDOW)] * FEWEST)[AGE] == WINDOW
 
 
 @pytest.mark.parametrize("mean", [0.5, 7.0, 60.0, 1000.0])
@@ -45,7 +50,7 @@ def test_one_late_reward_in_a_hundred_is_not_waited_for_but_two_are(late: int, w
 def test_immediate_rewards_are_in_the_last_bin() -> None:
     state = settled([0.0] * FEWEST)
     assert state[-1] == FEWEST
-    assert state[AGE] == pytest.approx(WINDOW * RATIO ** (SIZE - 3))
+    assert state[AGE] == pytest.approx(WINDOW * 0.84**63)
 
 
 def test_compiled_code_settles_at_the_same_age() -> None:

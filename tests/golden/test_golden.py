@@ -1,7 +1,6 @@
 """Results that a change of the code must not change; `record.py` makes them anew where a change is intended."""
 
 import json
-import lzma
 import os
 import shutil
 import subprocess
@@ -13,10 +12,7 @@ import pytest
 from cudasim import cudasim
 from golden.cases import (
     HERE,
-    bandit_policies,
-    bandit_text,
     environment_cases,
-    next_choices,
     paper_hashes,
     restored_store,
     simulate_case,
@@ -24,7 +20,6 @@ from golden.cases import (
 
 CASES = [f"{name}/{arms}" for name, arms in environment_cases()]
 DECISIONS = json.loads((HERE / "decisions.json").read_text())
-BANDITS = json.loads(lzma.decompress((HERE / "bandits-0.1.0.json.xz").read_bytes()))
 CHECK = str(HERE / "check.py")
 TAKEN = "decisions of an earlier release taken from the log"
 FEW = ("case-3/2", "piecewise/10")  # without compiled code; `make golden` takes all
@@ -49,13 +44,6 @@ def test_interpreted_policies_decide_as_recorded() -> None:
 def test_policies_on_the_simulated_gpu_decide_as_recorded() -> None:
     done = cudasim(CHECK, "case-3/10", "eps-greedy", "ots", "aff-ucb2")
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize("name", sorted(bandit_policies()))
-def test_a_saved_bandit_of_0_1_0_goes_on_as_it_did(name: str) -> None:
-    recorded = BANDITS[name]
-    assert bandit_text(name) == recorded["text"]
-    assert next_choices(recorded["text"]) == recorded["next"]
 
 
 def test_the_log_of_a_0_1_0_service_leads_to_the_same_states() -> None:

@@ -66,7 +66,8 @@ def test_numbers_of_steps_are_at_least_one_and_at_most_the_last_step(field: str)
 
 def test_forced_exploration_names_the_arm_of_a_step_or_none() -> None:
     score = make_score(lambda state, arm, step, params: 0.25 * (1 + arm))
-    for common, scores in ((-1.0, [math.inf, 0.0, 0.0]), (-3.0, [0.0, 0.0, math.inf]), (NOT_FORCED, [0.25, 0.5, 0.75])):
+    own = [0.25, 0.5, 0.75]
+    for common, scores in ((-1.0, [math.inf, 0.0, 0.0]), (-3.0, [0.0, 0.0, math.inf]), (0.0, own), (NOT_FORCED, own)):
         step = Step(7, 3, common, NOTHING, NOTHING, stream(1))
         assert [score(state(1, arms=3), arm, step, NoParams()) for arm in range(3)] == scores
     assert [scheduled(number, 3, 0.0) for number in (1, 2)] == [NOT_FORCED] * 2

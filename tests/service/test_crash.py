@@ -3,12 +3,14 @@
 import os
 import random
 import threading
+from typing import Any
 
 import httpx
+import pytest
 
 from dynabandit.client import Client, ServiceError
 from dynabandit.service.api_types import Decision, Event
-from service.harness import ARMS, assert_replay_agrees, process
+from service.harness import ARMS, assert_replay_agrees, process, wait_for
 
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 KILLS = 20 if LONG else 1
@@ -45,12 +47,12 @@ class Caller(threading.Thread):
                     return
 
 
-def kill_under_load(url: str, seed: int) -> list[Caller]:
+def kill_under_load(url: str, seed: int, **settings: Any) -> list[Caller]:
     """Kill the server when a random number of calls was acknowledged, at whatever it is doing then."""
     killed = threading.Event()
     with process(url) as server:
         with Client(server.url) as client:
-            client.create("b", ARMS, seed=1)
+            client.create("b", ARMS, seed=1, **settings)
         callers = [Caller(number, server.url, killed) for number in range(CALLERS)]
         for caller in callers:
             caller.start()
@@ -65,15 +67,19 @@ def kill_under_load(url: str, seed: int) -> list[Caller]:
     return callers
 
 
-def test_kill_9_under_load_loses_and_doubles_nothing(sqlite_url: str) -> None:
+@pytest.mark.parametrize("settings", [{}, {"reward_window": 3600, "default_reward": 0}], ids=["at once", "settled"])
+def test_kill_9_under_load_loses_and_doubles_nothing(sqlite_url: str, settings: dict[str, Any]) -> None:
     for seed in range(KILLS):
-        callers = kill_under_load(sqlite_url, seed)
+        callers = kill_under_load(sqlite_url, seed, **settings)
         with process(sqlite_url) as server, Client(server.url) as client:
             events = list(client.events("b", limit=10_000))
             check_acknowledged(callers, events)
             finish(client, callers)
             check_acknowledged(callers, list(client.events("b", limit=10_000)))
             assert httpx.get(f"{server.url}/readyz", verify=False).status_code == 200
+            if settings:  # with a hundred rewards the settling age is known, and everything is learned soon
+                client.reward_many([(one.decision, 1.0) for one in client.decide_many("b", 100)])
+                wait_for(lambda: client.state("b").held == 0)
             server.kill()
         assert_replay_agrees(sqlite_url)
 

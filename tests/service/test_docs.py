@@ -72,8 +72,10 @@ def test_the_calls_from_a_shell_decide_and_reward(sqlite_url: str, tmp_path: Pat
         subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, check=True)
         with talking(server.url) as (client, _):
             state = client.state("shelf")
+            rewards = list(client.events("shelf", kind="reward"))
     assert state.step == 1
-    assert [arm.mean for arm in state.arms if arm.plays] == [0.6]  # a success and the prior (2, 2)
+    assert [arm.arm for arm in state.arms if arm.plays] == [event.arm for event in rewards]
+    assert (state.held, [event.reward for event in rewards]) == (1, [1.0])
 
 
 def test_the_page_names_every_method_of_a_client() -> None:

@@ -241,22 +241,27 @@ class Bandit:
         last_played = self._arms.last_played
         self._learn(self._memory, self._shared, last_played, column, value, decided, self._step, self._params)
 
-    def reward_columns(self, rewards: Sequence[tuple[int, float]]) -> None:
-        """Learn many (column, reward) pairs in their order, as `reward_column` would, but much faster."""
-        columns = np.array([column for column, _ in rewards], dtype=np.int64)
-        values = np.array([value for _, value in rewards], dtype=np.float64)
-        state = PolicyState(self._memory, self._shared, self._arms.last_played)
-        decided_at, arrived_at = state.last_played[columns], np.full(len(columns), self._step)
+    def reward_columns(self, rewards: Sequence[tuple[int, float, int]]) -> None:
+        """Learn many (column, reward, decided_at) triples in order, as `reward_column` would, but much faster."""
+        columns = np.array([column for column, _, _ in rewards], dtype=np.int64)
+        values = np.array([value for _, value, _ in rewards], dtype=np.float64)
+        decided_at = np.array([step for _, _, step in rewards], dtype=np.int64)
+        last_played = self._arms.last_played.copy()  # `learn_many` writes the steps of the decisions to it
+        state = PolicyState(self._memory, self._shared, last_played)
+        arrived_at = np.full(len(columns), self._step)
         learn_many = compiled.learn_many(self._policy.functions)
         learn_many(state, columns, values, decided_at, arrived_at, self._policy.params(self._open_arms()))
 
-    def swapped(self, policy: Policy | str, rewards: Iterable[tuple[int, float]], **parameters: Any) -> "Bandit":
-        """Return a bandit that continues from this step with another policy that has learned (column, reward) pairs."""
+    def swapped(self, policy: Policy | str, rewards: Iterable[tuple[int, float, int]], **parameters: Any) -> "Bandit":
+        """Return a bandit that continues from this step with another policy.
+
+        The policy has learned `rewards`, which are (column, reward, decided_at) triples as in `reward_columns`.
+        """
         other = self.copy()
         other._policy = live_policy(make_policy(policy, **parameters))
         other._reset()
-        pairs = iter(rewards)
-        while some := list(itertools.islice(pairs, MANY_REWARDS)):
+        triples = iter(rewards)
+        while some := list(itertools.islice(triples, MANY_REWARDS)):
             other.reward_columns(some)
         return other
 

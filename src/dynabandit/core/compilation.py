@@ -20,7 +20,12 @@ import numba
 from numba.extending import register_jitable
 
 from dynabandit.core.fingerprint import fingerprint
-from dynabandit.core.numba_internals import cache_directory, has_symbol_counter, key_by_signature
+from dynabandit.core.numba_internals import (
+    cache_directory,
+    compile_in_one_process,
+    has_symbol_counter,
+    key_by_signature,
+)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -50,8 +55,11 @@ def compiled(function: Function) -> Function:
     if not has_symbol_counter():
         return cast(Function, numba.njit(**CPU_OPTIONS)(function))
     try:
-        with cache_directory(numba.config, function_folder(function, CPU_OPTIONS)):
-            return cast(Function, numba.njit(cache=True, **CPU_OPTIONS)(function))
+        folder = function_folder(function, CPU_OPTIONS)
+        with cache_directory(numba.config, folder):
+            dispatcher = numba.njit(cache=True, **CPU_OPTIONS)(function)
+        compile_in_one_process(dispatcher, folder)
+        return cast(Function, dispatcher)
     except (OSError, RuntimeError):  # no folder can be written, or there is no home folder: compile without a cache
         return cast(Function, numba.njit(**CPU_OPTIONS)(function))
 

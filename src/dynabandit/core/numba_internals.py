@@ -9,7 +9,7 @@ import os
 import secrets
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,30 @@ def cache_directory(config: Any, folder: Path) -> Iterator[None]:
             yield
         finally:
             config.CACHE_DIR = before
+
+
+def compile_in_one_process(dispatcher: Any, folder: Path) -> None:
+    """Let other processes that need the same function wait for its compiled code instead of compiling it too."""
+    compile_or_load = getattr(dispatcher, "compile", None)
+    if compile_or_load is None:  # NUMBA_DISABLE_JIT=1: it is the Python function
+        return
+
+    def compile_locked(signature: Any) -> Any:
+        with _locked(folder / "lock"):
+            return compile_or_load(signature)
+
+    dispatcher.compile = compile_locked
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock of a file, if the system and the folder allow it."""
+    with ExitStack() as stack:
+        with suppress(ImportError, OSError):
+            import fcntl
+
+            fcntl.flock(stack.enter_context(path.open("w")), fcntl.LOCK_EX)
+        yield
 
 
 def key_by_signature(dispatcher: Any) -> None:

@@ -75,7 +75,7 @@ def quantile(state: list[float] | np.ndarray, window: float) -> float:
     later = state[FIRST]
     place = FIRST
     # Bins go from the longest ages down: stop before more than 1 - SHARE of the rewards are left out
-    while place < SIZE - 1 and later <= (1.0 - SHARE) * state[COUNT]:
+    while later <= (1.0 - SHARE) * state[COUNT]:
         largest_age *= RATIO
         place += 1
         later += state[place]

@@ -58,7 +58,6 @@ def bounded(a: float, b: float, value: float, capacity: float) -> tuple[float, f
 
 @kernel
 def start(state: PolicyState, arm: int, params: Params) -> None:
-    state.memory[:, arm] = 0.0
     state.memory[A, arm] = params.prior.a
     state.memory[B, arm] = params.prior.b
 

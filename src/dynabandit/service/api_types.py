@@ -22,13 +22,14 @@ Parameters = Annotated[dict[Key, Value], Meta(max_length=64)]
 
 
 class Create(Struct, forbid_unknown_fields=True, kw_only=True):
-    """A bandit to create."""
+    """A bandit to create; `learn` is "settled" by default if it has a reward window and a default reward."""
 
     arms: Annotated[list[Name], Meta(min_length=2, max_length=MAX_ARMS, extra_json_schema={"uniqueItems": True})]
     policy: Policy = "aff-ots"
     parameters: Parameters = {}
     reward_window: Annotated[float, Meta(gt=0, le=MAX_WINDOW)] | None = msgspec.field(default=None)
     default_reward: UnitReward | None = None
+    learn: Literal["settled", "held", "at-once"] | None = None
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
 
 
@@ -180,7 +181,11 @@ class ArmState(Struct):
 
 
 class BanditState(Struct):
-    """The state of a bandit after event `sequence`."""
+    """The state of a bandit after event `sequence`.
+
+    `held` is the number of decisions that the policy has not learned yet because their rewards may still come, and
+    `settling_age` the age in seconds at which it learns them; null if it learns rewards when they come.
+    """
 
     name: str
     id: str
@@ -193,6 +198,9 @@ class BanditState(Struct):
     sequence: int
     state_hash: str
     arms: list[ArmState]
+    learn: str = "at-once"
+    settling_age: float | None = None
+    held: int = 0
 
 
 class BanditSummary(Struct):
@@ -214,7 +222,7 @@ class Event(Struct, omit_defaults=True):
     """An event of a bandit; events are ordered by `sequence`, not by their times."""
 
     sequence: int
-    kind: Literal["create", "decision", "reward", "close", "arm", "policy", "delete"]
+    kind: Literal["create", "decision", "reward", "close", "learn", "arm", "policy", "delete"]
     time: float
     wall: float
     decision: str | None = None

@@ -10,7 +10,8 @@ import msgspec
 
 from dynabandit.service.api_types import Event, Exported
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
-from dynabandit.service.domain.events import CLOSE, DECISION, EventRow, api_event
+from dynabandit.service.domain.events import CLOSE, DECISION, EventRow, HeldDecision, Settlement, api_event
+from dynabandit.service.domain.learning import Log
 from dynabandit.service.domain.names import decision_id, public_id
 from dynabandit.service.errors import InvalidValueError, StreamInterruptedError
 from dynabandit.service.stores import Store
@@ -20,6 +21,19 @@ PIECE_SECONDS = 0.5  # then another export has its turn
 MAX_DRAWS = 20_000_000  # per decision, times arms: the default for the largest bandit, which takes a second or two
 Item = TypeVar("Item")
 IsWanted = Callable[[], bool]
+
+
+class InterruptibleLog:
+    """A log whose reader may leave while it is read."""
+
+    def __init__(self, log: Log, is_wanted: IsWanted) -> None:
+        self._log, self._is_wanted = log, is_wanted
+
+    def held_decisions(self, bandit: int, after: int, to: int, before: int) -> Iterable[HeldDecision]:
+        return self._log.held_decisions(bandit, after, to, before)
+
+    def settlement_pages(self, bandit: int, after: int, before: int) -> Iterator[list[Settlement]]:
+        return _while_wanted(self._log.settlement_pages(bandit, after, before), self._is_wanted)
 
 
 class Replayed(NamedTuple):
@@ -67,7 +81,7 @@ def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambd
     and the decision itself; it is therefore never 0. Its standard error is at most 1 / (2 sqrt(draws)), and 0 for a
     policy that decides without randomness.
     """
-    state = LoggedState(number, lambda *before: _while_wanted(store.rewards_before(*before), is_wanted))
+    state = LoggedState(number, InterruptibleLog(store, is_wanted))
     piece: list[Replayed] = []
     until = time.monotonic() + PIECE_SECONDS
     for row in _while_wanted(store.log(number), is_wanted):

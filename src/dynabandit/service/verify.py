@@ -34,7 +34,7 @@ def verify(store: Store) -> list[Verification]:
 
 def verify_bandit(store: Store, number: int, name: str) -> Verification:
     """Replay one log: every decision by the current rules and every snapshot of them must come out again."""
-    state, saved, compared = LoggedState(number, store.rewards_before), store.snapshot_hashes(number), 0
+    state, saved, compared = LoggedState(number, store), store.snapshot_hashes(number), 0
     problem = None
     try:
         for event in store.log(number):

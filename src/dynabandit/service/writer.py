@@ -13,7 +13,7 @@ import structlog
 
 from dynabandit.service.admission import MAX_WAITING, AdmissionControl
 from dynabandit.service.domain.events import POLICY, EventRow
-from dynabandit.service.domain.rewards import close_expired
+from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
 from dynabandit.service.errors import DomainError, ReplayMismatchError, StoreError, WriteConflictError
 from dynabandit.service.metrics import Metrics
@@ -48,8 +48,8 @@ class Writer:
     """The thread that owns the states of all bandits and the store's connection for writing.
 
     At most `max_waiting` requests may wait (see `AdmissionControl`), and one that is not committed within `patience`
-    seconds fails. Every `maintenance_seconds` it closes decisions whose window has ended. `timer` returns seconds
-    that never go back.
+    seconds fails. Every `maintenance_seconds` it learns held decisions and closes those whose window has ended. `timer`
+    returns seconds that never go back.
     """
 
     def __init__(
@@ -314,7 +314,7 @@ class Writer:
             self._discard()
 
     def _maintain(self) -> None:
-        """Close decisions whose window has ended, and save the time of the clock now and then."""
+        """Learn and close the decisions that are due, and save the time of the clock now and then."""
         now = self._timer()
         self._next_maintenance = now + self._maintenance_seconds
         try:
@@ -323,8 +323,8 @@ class Writer:
                 self._next_save = now + SAVE_TIME_SECONDS
                 self._load_all = True  # other processes may have created bandits, or a failure dropped the states
                 self._store.save_time(self._work.clock.now())
-            for number in self._find_expired():
-                self._close_expired(number)
+            for number in self._find_due():
+                self._settle_due(number)
             problem = None
         except Exception as error:  # this thread must survive every error
             self._discard()
@@ -335,8 +335,8 @@ class Writer:
         elif problem is None and before is not None:
             log.info("maintenance works again")
 
-    def _find_expired(self) -> list[int]:
-        """Return the bandits that may have a decision whose window has ended."""
+    def _find_due(self) -> list[int]:
+        """Return the bandits that may have a decision to learn or to close."""
         work = self._work
         if self._load_all:
             after = ""
@@ -348,9 +348,9 @@ class Writer:
             self._load_all = False
         return [number for number, state in work.states.items() if work.clock.now() > state.due_at]
 
-    def _close_expired(self, number: int) -> None:
-        """Close one page of decisions in its own commit; requests are served between two pages."""
-        request = _Request(lambda work: close_expired(work, number), bandits=[number])
+    def _settle_due(self, number: int) -> None:
+        """Learn and close one page of decisions in its own commit; requests are served between two pages."""
+        request = _Request(lambda work: settle_due(work, number), bandits=[number])
         self._commit([request])
         if request.result:  # there may be more
             self._next_maintenance = 0.0

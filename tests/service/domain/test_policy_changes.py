@@ -10,6 +10,7 @@ import pytest
 import dynabandit as db
 from dynabandit.client import Client, ServiceError
 from dynabandit.service.api_types import ArmState, PreviewArm
+from dynabandit.service.domain.events import Settlement
 from dynabandit.service.service import MAX_PREVIEWS
 from dynabandit.service.stores import SqliteStore, open_store
 from service.harness import ARMS, Running, assert_replay_agrees, running, status_of, talking, wait_for
@@ -77,7 +78,7 @@ def test_a_preview_of_what_is_not_there_or_not_valid_is_refused(client: Client) 
 def test_learning_many_rewards_at_once_is_learning_them_one_by_one(policy: str) -> None:
     parameters = {"discount": 0.99} if policy == "d-ucb" else {}
     one, many = (db.Bandit(policy, ARMS, seed=1, **parameters) for _ in range(2))
-    rewards = [(step % 3, float(step % 7 < 3)) for step in range(5000)]
+    rewards = [(step % 3, float(step % 7 < 3), step) for step in range(5000)]
     for reward in rewards:
         one.reward_column(*reward)
     many.reward_columns(rewards)
@@ -92,15 +93,15 @@ class HeldReplayStore(SqliteStore):
         self.begun, self.go_on, self.replays = threading.Semaphore(0), threading.Semaphore(0), 0
 
     def reader(self) -> SqliteStore:
-        reader, read = super().reader(), SqliteStore.reward_pages
+        reader, read = super().reader(), SqliteStore.settlement_pages
 
-        def reward_pages(bandit: int, after: int, before: int) -> Iterator[list[tuple[int, int, float]]]:
+        def settlement_pages(bandit: int, after: int, before: int) -> Iterator[list[Settlement]]:
             self.replays += 1
             self.begun.release()
             assert self.go_on.acquire(timeout=20)
             return read(reader, bandit, after, before)
 
-        reader.reward_pages = reward_pages  # type: ignore[method-assign]
+        reader.settlement_pages = settlement_pages  # type: ignore[method-assign]
         return reader
 
 
@@ -231,7 +232,7 @@ def test_a_restart_after_a_policy_change_learns_no_reward_again(held: Held, sqli
     expected = client.state("b").state_hash
     server.stop()
     fresh = open_store(sqlite_url)
-    fresh.rewards_before = None  # type: ignore[method-assign, assignment]  # nothing may call it
+    fresh.settlement_pages = None  # type: ignore[method-assign, assignment]  # nothing may call it
     with running(fresh) as again, talking(again.url) as (client, _):
         assert client.state("b").state_hash == expected
 
@@ -243,7 +244,7 @@ def test_another_replica_applies_a_policy_change_without_learning_every_reward_a
             client.create("b", ARMS, seed=3)
             learn(client, "b", 100)
             learn(second, "b", 100)
-            stores[1].rewards_before = None  # type: ignore[method-assign, assignment]
+            stores[1].settlement_pages = None  # type: ignore[method-assign, assignment]
             client.set_policy("b", "ts")
             assert second.state("b").state_hash == client.state("b").state_hash
             learn(second, "b", 10)
@@ -270,7 +271,7 @@ def test_a_new_policy_has_learned_all_rewards_so_far(client: Client) -> None:
     for _ in range(40):
         arm = twin.choose()
         twin.reward(arm, arm == "blue")
-        rewards.append((ARMS.index(arm), float(arm == "blue")))
+        rewards.append((ARMS.index(arm), float(arm == "blue"), twin.step))
     twin = twin.swapped("ts", rewards, prior=(1, 1))
     assert [one.arm for one in client.decide_many("b", 50)] == [twin.choose() for _ in range(50)]
     assert status_of(client.set_policy, "b", "nonsense") == 422

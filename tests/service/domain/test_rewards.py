@@ -12,7 +12,7 @@ from dynabandit.service.api_types import Event
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.decisions import decide
-from dynabandit.service.domain.rewards import close_expired
+from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.stores import open_store
 from service.harness import ARMS, ManualClock, assert_replay_agrees, running, status_of, talking, wait_for
@@ -20,6 +20,10 @@ from service.harness import ARMS, ManualClock, assert_replay_agrees, running, st
 
 def closed(client: Client) -> list[Event]:
     return [event for event in client.events("b") if event.kind == "close"]
+
+
+def learned(client: Client) -> list[Event]:
+    return [event for event in client.events("b") if event.kind == "learn"]
 
 
 def test_concurrent_and_repeated_rewards_count_once(client: Client) -> None:
@@ -91,12 +95,14 @@ def test_a_decision_without_a_reward_gets_the_default_exactly_once(
 
 
 def test_defaults_are_given_to_every_one_of_many_pages_of_decisions(client: Client, clock: ManualClock) -> None:
-    client.create("b", ARMS, reward_window=10, default_reward=0)
+    client.create("b", ARMS, "ucb", reward_window=10, default_reward=0)
     for _ in range(3):
         client.decide_many("b", 400)
     clock.seconds += 11
     wait_for(lambda: len(closed(client)) == 1200)
-    assert client.state("b").sequence == 2401
+    assert client.state("b").sequence == 2401 + len(learned(client))
+    assert [event.change for event in learned(client)] == [{"to": to, "age": 10.0} for to in (500, 1000, 1200)]
+    assert sum(arm.effective_size for arm in client.state("b").arms) == 1200
 
 
 def test_a_decision_is_closed_after_the_end_of_its_window_and_not_at_it(sqlite_url: str) -> None:
@@ -108,11 +114,13 @@ def test_a_decision_is_closed_after_the_end_of_its_window_and_not_at_it(sqlite_u
     store.commit(work.events, work.created)
     work.clear()
     now[0] = 10.0
-    close_expired(work, state.number)
+    settle_due(work, state.number)
     assert work.events == []
     now[0] = 10.001
-    close_expired(work, state.number)
-    assert [(row.kind, row.settles, row.value) for row in work.events] == [("close", 1, 0.5), ("close", 2, 0.5)]
+    settle_due(work, state.number)
+    first, *rest = work.events
+    assert (first.kind, first.body) == ("learn", '{"to": 2, "age": 10}')
+    assert [(row.kind, row.settles, row.value) for row in rest] == [("close", 1, 0.5), ("close", 2, 0.5)]
     store.close()
 
 

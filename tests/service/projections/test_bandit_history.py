@@ -3,7 +3,7 @@
 import contextlib
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import httpx
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dynabandit.bandit import Bandit
-from dynabandit.service.domain.events import EventRow
+from dynabandit.service.domain.events import KINDS, EventRow, HeldDecision, Settlement
 from dynabandit.service.projections.bandit_history import MAX_TRACKED_ARMS, BanditHistory
 from dynabandit.service.projections.chart_points import MAX_POINTS
 from dynabandit.service.projections.live_page_data import bandit_page_data, overview_entry
@@ -61,13 +61,19 @@ class Log:
         self.add("arm", body=json.dumps(body))
 
     def history(self, rows: list[EventRow] | None = None) -> BanditHistory:
-        history = BanditHistory(1, lambda number, before: self.rewards(before))
+        history = BanditHistory(1, self)
         for row in self.rows if rows is None else rows:
             history.apply(row)
         return history
 
-    def rewards(self, before: int) -> list[tuple[int, float]]:
-        return [(row.arm or 0, row.value) for row in self.rows if row.sequence < before and row.value is not None]
+    def settlement_pages(self, bandit: int, after: int, before: int) -> Iterator[list[Settlement]]:
+        found = [row for row in self.rows if after < row.sequence < before and row.kind in KINDS["reward"]]
+        yield [Settlement(*(getattr(row, field) for field in Settlement._fields)) for row in found]
+
+    def held_decisions(self, bandit: int, after: int, to: int, before: int) -> list[HeldDecision]:
+        rewards = {row.settles: row.value for row in self.rows if row.sequence < before and row.settles is not None}
+        steps = {row.step: row for row in self.rows if row.step is not None}
+        return [HeldDecision(step, steps[step].arm or 0, rewards.get(step)) for step in range(after + 1, to + 1)]
 
 
 @pytest.fixture
@@ -109,7 +115,7 @@ def test_a_saved_history_continues_as_if_it_had_not_been_saved(dice: np.random.G
     log.add("policy", body=json.dumps({"policy": "ucb", "parameters": {}}))
     cut = len(log.rows) - back
     whole = log.history()
-    saved = BanditHistory.from_json(1, log.history(log.rows[:cut]).to_json(), lambda n, before: log.rewards(before))
+    saved = BanditHistory.from_json(1, log.history(log.rows[:cut]).to_json(), log)
     for row in log.rows[cut:]:
         saved.apply(row)
     assert saved.to_json() == whole.to_json()
@@ -332,7 +338,7 @@ def test_a_history_in_memory_is_not_saved_after_its_bandit_was_erased(store_url:
         with contextlib.closing(server.store.reader()) as store:
             number = store.find("b")
             assert number is not None
-            follower._histories[number] = BanditHistory(number, server.store.rewards_before)
+            follower._histories[number] = BanditHistory(number, server.store)
             follower._catch_up(store, number, None)
         client.delete("b", erase=True)
         follower._loop = server.service.writer._loop

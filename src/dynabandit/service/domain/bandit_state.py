@@ -2,13 +2,14 @@
 
 import copy
 import hashlib
+import itertools
 import json
-from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
-from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, DELETE, KINDS, POLICY, REWARD, EventRow
+from dynabandit.service.domain.events import ARM, CREATE, DECISION, DELETE, KINDS, LEARN, POLICY, REWARD, EventRow
+from dynabandit.service.domain.learning import AT_ONCE, SETTLED, Learner, Log, SettlingAge, teach
 from dynabandit.service.errors import ReplayMismatchError
 
 # What reading a damaged event or snapshot may raise; none of them is an error of the store
@@ -20,9 +21,6 @@ SNAPSHOT_FORMAT = "dynabandit.service.state"
 RULES = 2
 HASH_PREFIX = f"{RULES}:"
 
-RewardsBefore = Callable[[int, int], Iterable[tuple[int, float]]]
-"""(bandit, sequence) -> the (column, reward) pairs before that sequence, in order."""
-
 
 class Settings(NamedTuple):
     """What a bandit was created with, besides its policy and arms."""
@@ -32,16 +30,11 @@ class Settings(NamedTuple):
     default_reward: float | None
 
 
-def apply_to_bandit(bandit: Bandit | None, event: EventRow, rewards_before: RewardsBefore) -> Bandit:
-    """Return the library's bandit after an event other than a decision, changed in place where that is possible.
+def apply_change(bandit: Bandit | None, event: EventRow, learner: Learner, log: Log) -> Bandit:
+    """Return the library's bandit after a change, changed in place where that is possible.
 
     New events, except policy changes, use this function, and so do replays and the history behind the pages.
     """
-    if event.kind in (REWARD, CLOSE):
-        assert bandit is not None
-        if event.value is not None and event.arm is not None:
-            bandit.reward_column(event.arm, float(event.value), event.settles)
-        return bandit
     body = json.loads(event.body or "{}")
     if event.kind == CREATE:
         return Bandit(body["policy"], body["arms"], seed=body["seed"], **body["parameters"])
@@ -49,8 +42,8 @@ def apply_to_bandit(bandit: Bandit | None, event: EventRow, rewards_before: Rewa
     if event.kind == ARM:
         change_arm(bandit, body)
     elif event.kind == POLICY and "continues" not in body:
-        rewards = rewards_before(event.bandit, event.sequence)
-        return bandit.swapped(body["policy"], rewards, **body["parameters"])
+        pages = learner.at_start().learned_pages(log, event.bandit, 0, event.sequence)
+        return bandit.swapped(body["policy"], itertools.chain.from_iterable(pages), **body["parameters"])
     return bandit
 
 
@@ -81,18 +74,20 @@ class LoggedState:
     up to step `settled_to` has its reward or was closed.
     """
 
-    def __init__(self, number: int, rewards_before: RewardsBefore) -> None:
+    def __init__(self, number: int, log: Log) -> None:
         self.number = number
         self.sequence = 0
         self.time = 0.0
         self.deleted = False
         self.settled_to = 0
-        self.due_at = 0.0  # no window ends before this time
+        self.due_at = 0.0  # no window ends, and no decision is learned, before this time
         self.open: dict[int, tuple[int, float]] = {}  # step -> column, time
         self.settings = Settings("", None, None)
         self.rules = RULES  # by which the latest decisions were made
         self.taken = 0  # replayed decisions that were made by older rules, and are taken from the log
-        self._rewards_before = rewards_before
+        self.learner = Learner()
+        self.settling = SettlingAge()
+        self._log = log
         self._bandit: Bandit | None = None
 
     @property
@@ -157,19 +152,24 @@ class LoggedState:
             raise self._mismatch(event, f"no {kind!r} can come here")
         if kind == DECISION:
             self._replay_decision(event)
+        elif kind in KINDS["reward"]:
+            self._learn(event)
         else:
-            if kind in (REWARD, CLOSE):
-                self._settle(event)
-            elif kind not in KINDS["change"]:
-                raise self._mismatch(event, f"unknown kind {kind!r}")
-            self._bandit = apply_to_bandit(self._bandit, event, self._rewards_before)
-            body = json.loads(event.body or "{}") if kind in (CREATE, POLICY) else {}
-            if body:
-                self.rules = rules_of(body)
-            if kind == CREATE:
-                self.settings = Settings(body["name"], body["reward_window"], body["default_reward"])
-            self.deleted = kind == DELETE
+            self._change(event)
         self._advance(event)
+
+    def _change(self, event: EventRow) -> None:
+        """Apply a change of the bandit."""
+        if event.kind not in KINDS["change"]:
+            raise self._mismatch(event, f"unknown kind {event.kind!r}")
+        self._bandit = apply_change(self._bandit, event, self.learner, self._log)
+        body = json.loads(event.body or "{}")
+        if event.kind in (CREATE, POLICY):
+            self.rules = rules_of(body)
+        if event.kind == CREATE:
+            self.settings = Settings(body["name"], body["reward_window"], body["default_reward"])
+            self.learner = Learner.of_new_bandit(body)
+        self.deleted = event.kind == DELETE
 
     def _advance(self, event: EventRow) -> None:
         """Note an event that the bandit has seen."""
@@ -177,6 +177,8 @@ class LoggedState:
             if len(self.open) >= MAX_OPEN:
                 del self.open[next(iter(self.open))]
             self.open[event.step or 0] = (event.arm or 0, event.time)
+            if self.learner.age is not None:
+                self.due_at = min(self.due_at, event.time + self.learner.age)
         self.sequence = event.sequence
         self.time = max(self.time, event.time)
 
@@ -198,11 +200,23 @@ class LoggedState:
             there = names[logged] if 0 <= logged < len(names) else f"number {logged}"
             raise self._mismatch(event, f"the log chose arm {there!r}, the replay {names[column]!r}")
 
+    def _learn(self, event: EventRow) -> None:
+        """Let the bandit learn what an event of the kinds reward, close and learn tells."""
+        before = self.learner.learned_to
+        if event.kind != LEARN:
+            self._settle(event)
+        learned = self.learner.observations(event, self._log)
+        if event.kind == LEARN and not len(learned) == self.learner.learned_to - before > 0:
+            raise self._mismatch(event, f"it learns the decisions after step {before}, but some are missing")
+        teach(self.bandit, learned)
+        if event.kind == REWARD and self.learner.rule == SETTLED:
+            self.due_at = 0.0  # the settling age may be shorter now
+
     def _settle(self, event: EventRow) -> None:
         """Check the decision that a reward or close belongs to, which is then no longer open."""
         if event.settles is None or event.arm is None or not 1 <= event.settles <= self.bandit.step:
             raise self._mismatch(event, f"it settles step {event.settles}, which was not decided")
-        if not 0 <= event.arm < len(self.bandit.names):  # compiled code does not check its indices
+        if not 0 <= event.arm < len(self.bandit.names):
             raise self._mismatch(event, f"it rewards column {event.arm}, of {len(self.bandit.names)}")
         decided = self.open.pop(event.settles, None)
         if decided is not None and decided[0] != event.arm:
@@ -217,13 +231,15 @@ class LoggedState:
 
     def state_hash(self) -> str:
         """Return a hash of the state and of how far the log was read."""
-        rest = [self.bandit.state_hash(), *self.settings, self.sequence, self.deleted]
+        learner = self.learner
+        held = [] if learner.rule == AT_ONCE else [learner.rule, learner.learned_to]
+        rest = [self.bandit.state_hash(), *self.settings, self.sequence, self.deleted, *held]
         return hashlib.sha256(json.dumps(rest).encode()).hexdigest()
 
     def copy(self) -> "LoggedState":
         """Return a copy that later events do not change, without the open decisions."""
         other = copy.copy(self)
-        other._bandit = self.bandit.copy()
+        other._bandit, other.learner = self.bandit.copy(), copy.copy(self.learner)
         other.open = {}
         return other
 
@@ -237,19 +253,23 @@ class LoggedState:
             "settled_to": self.settled_to,
             "rules": self.rules,
             "settings": self.settings._asdict(),
+            "learner": vars(self.learner),
+            "settling": vars(self.settling),
             "bandit": self.bandit.to_json(),
         }
         return json.dumps(content)
 
     @classmethod
-    def from_json(cls, number: int, text: str, rewards_before: RewardsBefore) -> "LoggedState":
+    def from_json(cls, number: int, text: str, log: Log) -> "LoggedState":
         """Return the state that `to_json` wrote."""
         content = json.loads(text)
         if content.get("format") != SNAPSHOT_FORMAT:
             raise ValueError(f"a snapshot must have format {SNAPSHOT_FORMAT!r}, got {content.get('format')!r}")
-        state = cls(number, rewards_before)
+        state = cls(number, log)
         for name in ("sequence", "time", "deleted", "settled_to", "rules"):
             setattr(state, name, content[name])
         state.settings = Settings(**content["settings"])
+        vars(state.learner).update(content["learner"])
+        vars(state.settling).update(content["settling"])
         state._bandit = Bandit.from_json(content["bandit"])
         return state

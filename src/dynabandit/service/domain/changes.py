@@ -10,6 +10,7 @@ from dynabandit.bandit import Bandit
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import RULES, LoggedState, change_arm as change_arm_of
 from dynabandit.service.domain.events import ARM, CREATE, DELETE
+from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.names import ID_BITS
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.domain.warm_start import WarmStart, check_size
@@ -18,12 +19,15 @@ from dynabandit.service.errors import ConflictError, InvalidValueError, NotFound
 
 def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[LoggedState, bool]:
     """Return a bandit and whether it was created now: the same body again gives the one that exists."""
-    body = {"name": name, **msgspec.to_builtins(asked)}
+    body = {"name": name, **msgspec.to_builtins(asked), "learn": asked.learn or default_rule(asked)}
     number = work.find(name)
     if number is not None:
         state = work.named(name)  # raises where there is no log to compare with
         there = json.loads(work.store.events(number, 0, 1)[0].body or "{}")
         there.pop("rules", None)
+        there.setdefault("learn", AT_ONCE)
+        if asked.learn is None:  # an earlier release had another default
+            body["learn"] = there["learn"]
         if there.pop("drawn"):
             there["seed"] = None
         if there != body:
@@ -34,16 +38,25 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
     body["rules"] = RULES
     if body["drawn"]:
         body["seed"] = secrets.randbits(63)
+    if body["learn"] != AT_ONCE and default_rule(asked) == AT_ONCE:
+        raise InvalidValueError(
+            f"learn must be {AT_ONCE!r} without both a reward_window and a default_reward, got {body['learn']!r}"
+        )
     try:
         check_size(body["policy"], body["parameters"])
         Bandit(body["policy"], body["arms"], seed=body["seed"], **body["parameters"])
     except (TypeError, ValueError) as error:
         raise InvalidValueError(str(error)) from None
-    state = LoggedState(secrets.randbits(ID_BITS), work.store.rewards_before)
+    state = LoggedState(secrets.randbits(ID_BITS), work.store)
     work.events.append(state.append(CREATE, work.clock.now(), work.clock.wall(), body=json.dumps(body)))
     work.created.append((state.number, name))
     work.states[state.number], work.names[name] = state, state.number
     return state, True
+
+
+def default_rule(asked: api_types.Create) -> str:
+    """Return when rewards are learned if the caller does not say: see `domain/learning.py`."""
+    return AT_ONCE if asked.reward_window is None or asked.default_reward is None else SETTLED
 
 
 def add_arm(work: UnitOfWork, name: str, arm: str) -> tuple[int, bool]:

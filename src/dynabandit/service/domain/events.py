@@ -12,13 +12,14 @@ CREATE = "create"
 DECISION = "decision"
 REWARD = "reward"
 CLOSE = "close"  # the reward window of a decision ended without a reward
+LEARN = "learn"  # decisions that were held, up to a step, are learned
 ARM = "arm"
 POLICY = "policy"
 DELETE = "delete"
 # The kinds that callers may filter by, and the kinds of events that each includes
 KINDS: dict[str, tuple[str, ...]] = {
     "decision": (DECISION,),
-    "reward": (REWARD, CLOSE),
+    "reward": (REWARD, CLOSE, LEARN),
     "change": (CREATE, ARM, POLICY, DELETE),
 }
 
@@ -48,6 +49,26 @@ class LoggedDecision(NamedTuple):
     arm: int
     time: float
     kind: str | None
+    value: float | None
+
+
+class Settlement(NamedTuple):
+    """What a policy learns from in an event of the kinds reward, close and learn; see `EventRow`."""
+
+    bandit: int
+    sequence: int
+    kind: str
+    settles: int | None
+    arm: int | None
+    value: float | None
+    body: str | None
+
+
+class HeldDecision(NamedTuple):
+    """A decision that the policy has not learned yet; `value` is None while it has no reward."""
+
+    step: int
+    arm: int
     value: float | None
 
 

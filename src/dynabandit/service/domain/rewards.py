@@ -1,12 +1,16 @@
 """Rewards: which one counts, which one is late, and what a decision gets when its window ends without one."""
 
+import json
+
 from dynabandit.service.domain.bandit_state import LoggedState
-from dynabandit.service.domain.events import CLOSE, REWARD, LoggedDecision
+from dynabandit.service.domain.events import CLOSE, LEARN, REWARD, LoggedDecision
+from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.names import decision_id, public_id
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, LateRewardError, NotFoundError
+from dynabandit.service.stores.base import PAGE
 
-EXPIRY_PAGE = 500  # decisions whose window is checked in one transaction
+EXPIRY_PAGE = 500  # decisions that are learned, and whose window is checked, in one transaction
 
 
 def reward(work: UnitOfWork, number: int, step: int, value: float) -> None:
@@ -68,25 +72,52 @@ def _close(work: UnitOfWork, state: LoggedState, step: int, column: int) -> None
     work.settled[state.number, step] = (CLOSE, value)
 
 
-def close_expired(work: UnitOfWork, number: int) -> bool:
-    """Close decisions whose window has ended; return whether there may be more of them."""
+def settle_due(work: UnitOfWork, number: int) -> bool:
+    """Learn held decisions and close those whose window has ended, as far as due; return whether there may be more."""
     state = _find_bandit(work, number, 0)
     window = state.settings.reward_window
     if window is None:
         state.due_at = float("inf")
         return False
+    next_learned = float("inf") if state.learner.rule == AT_ONCE else _learn_held(work, state, window)
+    next_closed = _close_expired(work, state, window)
+    state.due_at = min(next_learned, next_closed)
+    return state.due_at == 0.0
+
+
+def _learn_held(work: UnitOfWork, state: LoggedState, window: float) -> float:
+    """Learn a page of the held decisions that have reached the settling age.
+
+    Return the time at which the next one will: 0 if it may have done so already, infinity if none is held.
+    """
+    number, now, age = state.number, work.now(state), window
+    if state.learner.rule == SETTLED:
+        rewards = work.store.reward_ages(number, state.settling.read_to)
+        state.settling.add(rewards, state.settings.default_reward, window)
+        if len(rewards) == PAGE:
+            return 0.0
+        age = state.settling.seconds(window)
+    page = work.store.decisions_after(number, state.learner.learned_to, EXPIRY_PAGE)
+    due = [step for step, _, decided, _ in page if now - decided > age]
+    if due:
+        body = json.dumps({"to": due[-1], "age": age})
+        work.events.append(state.append(LEARN, now, work.clock.wall(), body=body))
+    if len(due) == EXPIRY_PAGE:
+        return 0.0
+    return float("inf") if len(due) == len(page) else page[len(due)][2] + age
+
+
+def _close_expired(work: UnitOfWork, state: LoggedState, window: float) -> float:
+    """Close a page of the decisions whose window has ended; return the time at which the next one will end."""
     now = work.now(state)
     page = work.store.decisions_after(state.number, state.settled_to, EXPIRY_PAGE)
     for step, column, decided, settled in page:
         if not settled:
             if now - decided <= window:
-                state.due_at = decided + window
-                return False
+                return decided + window
             _close(work, state, step, column)
         state.settled_to = step
-    is_full = len(page) == EXPIRY_PAGE
-    state.due_at = 0.0 if is_full else now + window  # the windows of later decisions end later
-    return is_full
+    return 0.0 if len(page) == EXPIRY_PAGE else now + window  # the windows of later decisions end later
 
 
 def _no_decision(number: int, step: int) -> NotFoundError:

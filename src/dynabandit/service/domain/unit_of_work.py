@@ -62,7 +62,7 @@ class UnitOfWork:
         """Return the state of a bandit, loaded from its latest snapshot and the events after it where necessary."""
         state = self.states.get(number)
         if state is None:
-            state = self._catch_up(self._restore(number, 0) or LoggedState(number, self.store.rewards_before))
+            state = self._catch_up(self._restore(number, 0) or LoggedState(number, self.store))
             if state.sequence == 0:
                 raise ReplayMismatchError(self.store.name_of(number), 1, "the log is empty")
             self.states[number] = state
@@ -76,7 +76,7 @@ class UnitOfWork:
         if not snapshot.state_hash.startswith(HASH_PREFIX):
             return None
         try:
-            state = LoggedState.from_json(number, snapshot.body, self.store.rewards_before)
+            state = LoggedState.from_json(number, snapshot.body, self.store)
             is_whole = state.saved_hash == snapshot.state_hash
         except DAMAGE:
             is_whole = False

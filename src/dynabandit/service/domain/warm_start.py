@@ -29,6 +29,7 @@ class WarmStart:
         self.number = state.number
         self.sequence = 0
         self.rewards = 0
+        self.learner = state.learner.at_start()
         try:
             check_size(asked.policy, asked.parameters)
             self.bandit = state.bandit.swapped(asked.policy, (), **asked.parameters)
@@ -43,10 +44,9 @@ class WarmStart:
 
     def learn(self, store: Store, upto: int) -> None:
         """Learn the rewards that are new since the last call, up to an event."""
-        for page in store.reward_pages(self.number, self.sequence, upto + 1):
-            self.bandit.reward_columns([(column, value) for _, column, value in page])
+        for page in self.learner.learned_pages(store, self.number, self.sequence, upto + 1):
+            self.bandit.reward_columns(page)
             self.rewards += len(page)
-            self.sequence = page[-1][0]
         self.sequence = upto
 
 

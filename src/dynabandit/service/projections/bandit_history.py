@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynabandit.bandit import Bandit
-from dynabandit.service.domain.bandit_state import RewardsBefore, apply_to_bandit
-from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, POLICY, EventRow
+from dynabandit.service.domain.bandit_state import apply_change
+from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, KINDS, LEARN, POLICY, EventRow
+from dynabandit.service.domain.learning import Learner, Log, teach
 from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints, Series
 from dynabandit.service.projections.uniform_baseline import UniformBaseline
 from dynabandit.stats.change_detection import Change, ChangeDetector
 
-FORMAT = 3
+FORMAT = 4
 MAX_TRACKED_ARMS = 50  # with curves of their own; later arms are only counted together
 MAX_CHANGES = 100
 MAX_RETIRED = 20  # the latest ones are still shown
@@ -43,7 +44,7 @@ class Intervention(NamedTuple):
 class BanditHistory:
     """The history of one bandit, up to event `sequence` of its log."""
 
-    def __init__(self, number: int, rewards_before: RewardsBefore) -> None:
+    def __init__(self, number: int, log: Log) -> None:
         self.number = number
         self.sequence = 0
         self.name = ""
@@ -67,12 +68,13 @@ class BanditHistory:
         self._point_steps = 0
         self._point_forgetting: list[float] = []
         self._point_plays: list[int] = []
+        self.learner = Learner()
         self._bandit: Bandit | None = None
-        self._rewards_before = rewards_before
+        self._log = log
 
     @property
     def bandit(self) -> Bandit:
-        """The library's bandit; it learns the logged rewards but makes no decisions."""
+        """The library's bandit; it is told the logged decisions and learns the logged rewards."""
         assert self._bandit is not None, "a log begins with the event that creates the bandit"
         return self._bandit
 
@@ -90,7 +92,7 @@ class BanditHistory:
         self.latest_events.append(event)
         if event.kind == DECISION:
             self._add_decision(event.arm or 0)
-        elif event.settles is not None:
+        elif event.kind in KINDS["reward"]:
             self._add_settlement(event)
         else:
             self._add_change(event)
@@ -99,6 +101,7 @@ class BanditHistory:
         if self._point_steps == self.points.width:
             self.points.append(*self._current_point())
             self._start_point()
+        self.bandit.play_column(column)
         self.steps += 1
         self._point_steps += 1
         self.plays[column] += 1
@@ -106,17 +109,20 @@ class BanditHistory:
             self._point_plays[column] += 1
 
     def _add_settlement(self, event: EventRow) -> None:
-        column = event.arm or 0
-        self.settled += 1
+        self.settled += event.kind != LEARN
         self.closed += event.kind == CLOSE
-        if event.value is None:
-            return
-        self._apply_to_bandit(event)
+        for observation in self.learner.observations(event, self._log):
+            teach(self.bandit, (observation,))
+            if observation.value is not None:
+                self._add_reward(observation.column, observation.value)
+
+    def _add_reward(self, column: int, value: float) -> None:
+        """Count a reward that the policy has learned."""
         self.rewards[column] += 1
-        self.uniform.reward(column, event.value)
+        self.uniform.reward(column, value)
         if column >= MAX_TRACKED_ARMS:
             return
-        change = self._detectors[column].add(event.value, self.steps, self.uniform.expected_plays(column))
+        change = self._detectors[column].add(value, self.steps, self.uniform.expected_plays(column))
         if change is not None:
             self.uniform.change(column, change)
             self.changes.append((column, change))
@@ -128,23 +134,24 @@ class BanditHistory:
         body = json.loads(event.body or "{}")
         if event.kind == CREATE:
             self.name, self.reward_window = body["name"], body["reward_window"]
-            self._apply_to_bandit(event)
+            self.learner = Learner.of_new_bandit(body)
+            self._apply_change(event)
             self.points.width = max(1, len(body["arms"]) // ARMS_PER_WIDTH)
             for name in body["arms"]:
                 self._add_arm(name)
         elif event.kind == ARM:
             self._change_arm(event, body)
         elif event.kind == POLICY:
-            self._apply_to_bandit(event)
+            self._apply_change(event)
             change = {key: body[key] for key in ("policy", "continues") if key in body}
             self._add_intervention(None, change)
 
-    def _apply_to_bandit(self, event: EventRow) -> None:
-        self._bandit = apply_to_bandit(self._bandit, event, self._rewards_before)
+    def _apply_change(self, event: EventRow) -> None:
+        self._bandit = apply_change(self._bandit, event, self.learner, self._log)
 
     def _change_arm(self, event: EventRow, body: dict[str, Any]) -> None:
         name, change = body["arm"], self._actual_change(body)
-        self._apply_to_bandit(event)
+        self._apply_change(event)
         if body.get("add"):
             self._add_arm(name)
         column = self.columns[name]
@@ -223,17 +230,18 @@ class BanditHistory:
             "points": self.points.to_json(),
             "uniform": self.uniform.to_dict(),
             "detectors": [detector.to_list() for detector in self._detectors],
+            "learner": vars(self.learner),
             "bandit": self.bandit.to_json(),
         }
         return json.dumps(content)
 
     @classmethod
-    def from_json(cls, number: int, text: str, rewards_before: RewardsBefore) -> "BanditHistory":
+    def from_json(cls, number: int, text: str, log: Log) -> "BanditHistory":
         """Return the history that `to_json` wrote."""
         content = json.loads(text)
         if content["format"] != FORMAT:
             raise ValueError(f"a history must have format {FORMAT}, got {content['format']!r}")
-        history = cls(number, rewards_before)
+        history = cls(number, log)
         for name in PLAIN_FIELDS:
             setattr(history, name, content[name])
         history.changes.extend((column, Change(*change)) for column, *change in content["changes"])
@@ -243,6 +251,7 @@ class BanditHistory:
         history.points = ChartPoints.from_json(content["points"])
         history.uniform = UniformBaseline.from_dict(content["uniform"])
         history._detectors = [ChangeDetector.from_list(one) for one in content["detectors"]]
+        vars(history.learner).update(content["learner"])
         history._bandit = Bandit.from_json(content["bandit"])
         return history
 

@@ -170,12 +170,12 @@ class LogFollower:
             saved = store.history(number)
         if saved is not None:
             try:
-                history = BanditHistory.from_json(number, saved, store.rewards_before)
+                history = BanditHistory.from_json(number, saved, store)
                 self._saved_sequence[number] = history.sequence
                 return history
             except (KeyError, TypeError, ValueError):
                 log.warning("cannot read a saved history; reading the log instead", bandit=number)
-        return BanditHistory(number, store.rewards_before)
+        return BanditHistory(number, store)
 
     def _save(self, numbers: list[int]) -> None:
         rows = []

@@ -5,7 +5,19 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from dynabandit.service.domain.events import ARM, COLUMNS, CREATE, DELETE, KINDS, EventRow, LoggedDecision
+from dynabandit.service.domain.events import (
+    ARM,
+    COLUMNS,
+    CREATE,
+    DELETE,
+    KINDS,
+    LEARN,
+    REWARD,
+    EventRow,
+    HeldDecision,
+    LoggedDecision,
+    Settlement,
+)
 from dynabandit.service.domain.names import from_bytes, read_public_id, to_bytes
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, StoreError, WriteConflictError
 
@@ -247,21 +259,34 @@ class Store:
             names += body["arms"] if "arms" in body else [body["arm"]] if body.get("add") else []
         return names
 
-    def rewards_before(self, bandit: int, sequence: int) -> Iterator[tuple[int, float]]:
-        """Return the (column, reward) pairs before a sequence number, default rewards included."""
-        for page in self.reward_pages(bandit, 0, sequence):
-            for _, column, value in page:
-                yield column, value
-
-    def reward_pages(self, bandit: int, after: int, before: int) -> Iterator[list[tuple[int, int, float]]]:
-        """Return pages of (sequence, column, reward) of the rewards between two sequence numbers."""
+    def settlement_pages(self, bandit: int, after: int, before: int) -> Iterator[list[Settlement]]:
+        """Return pages of the events of the kinds reward, close and learn between two sequence numbers."""
         while page := self.rows(
-            "SELECT sequence, arm, value FROM events WHERE bandit = ? AND sequence > ? AND sequence < ?"
-            " AND settles IS NOT NULL AND value IS NOT NULL ORDER BY sequence LIMIT ?",
-            (bandit, after, before, PAGE),
+            f"SELECT {', '.join(Settlement._fields)} FROM events WHERE bandit = ? AND sequence > ? AND sequence < ?"
+            " AND (settles IS NOT NULL OR kind = ?) ORDER BY sequence LIMIT ?",
+            (bandit, after, before, LEARN, PAGE),
         ):
-            yield [(sequence, column, value) for sequence, column, value in page]
-            after = page[-1][0]
+            yield list(map(Settlement._make, page))
+            after = page[-1][Settlement._fields.index("sequence")]
+
+    def held_decisions(self, bandit: int, after: int, to: int, before: int) -> list[HeldDecision]:
+        """Return the decisions after one step and up to another, with their rewards before a sequence number."""
+        found = self.rows(
+            "SELECT d.step, d.arm, r.value FROM events d LEFT JOIN events r ON r.bandit = d.bandit"
+            " AND r.settles = d.step AND r.sequence < ? WHERE d.bandit = ? AND d.step > ? AND d.step <= ?"
+            " ORDER BY d.step",
+            (before, bandit, after, to),
+        )
+        return [HeldDecision._make(values) for values in found]
+
+    def reward_ages(self, bandit: int, after: int, limit: int = PAGE) -> list[tuple[int, float, float]]:
+        """Return (sequence, reward, seconds since the decision) of the rewards after a sequence number."""
+        found = self.rows(
+            "SELECT r.sequence, r.value, r.time - d.time FROM events r JOIN events d ON d.bandit = r.bandit"
+            " AND d.step = r.settles WHERE r.bandit = ? AND r.sequence > ? AND r.kind = ? ORDER BY r.sequence LIMIT ?",
+            (bandit, after, REWARD, limit),
+        )
+        return [(sequence, value, age) for sequence, value, age in found]
 
     def decision(self, bandit: int, step: int) -> LoggedDecision | None:
         """Return a decision with its reward."""

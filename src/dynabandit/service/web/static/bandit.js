@@ -4,7 +4,7 @@ import { call, follow, url } from "./api.js";
 import { showCharts, timeOfStep } from "./bandit-charts.js";
 import { OTHERS } from "./charts.js";
 import { showConnection } from "./connection.js";
-import { byId, clock, count, decimal, formatLimits, h, percent } from "./dom.js";
+import { byId, clock, count, decimal, duration, formatLimits, h, percent } from "./dom.js";
 import { colourDot, describe, showTimeline } from "./interventions.js";
 
 const name = decodeURIComponent(byId("bandit").dataset.name); // encoded, since HTML turns a carriage return into a newline
@@ -40,6 +40,7 @@ function showTiles() {
     tile(percent(data.recent_rate), `reward rate, ${lastDecisions()} (all: ${percent(data.rate)})`),
     tile(`${gain >= 0 ? "+" : "−"}${count(Math.abs(Math.round(gain)))}`, `reward ${relation[comparison()]}`),
     tile(count(data.pending), "rewards pending"),
+    data.settling_age === null ? "" : tile(count(data.held), `decisions held, learned after ${duration(data.settling_age)}`),
     tile(count(data.expired), data.reward_window === null ? "expired (no reward window)" : "expired without a reward"));
 }
 
@@ -135,7 +136,8 @@ function restoreFocus({ arm, action }) {
 
 // The latest events
 
-const EVENT_TEXTS = { create: "created", decision: "decision", reward: "reward", close: "reward window ended", delete: "deleted" };
+const EVENT_TEXTS = { create: "created", decision: "decision", reward: "reward", close: "reward window ended",
+  learn: "held decisions learned", delete: "deleted" };
 
 /** The text of an event that changed an arm or the policy. */
 function changeText({ add, paused, min_share, max_share, ...rest }) {

@@ -29,6 +29,12 @@ export function decimal(value, digits = 3) {
   return value === null || value === undefined || Number.isNaN(value) ? "–" : value.toFixed(digits);
 }
 
+/** A number of seconds, in the largest unit of which there are at least two. */
+export function duration(seconds) {
+  const [size, unit] = [[86400, "days"], [3600, "hours"], [60, "minutes"], [1, "seconds"]].find(([size]) => seconds >= 2 * size) ?? [1, "s"];
+  return `${Number((seconds / size).toPrecision(2))} ${unit}`;
+}
+
 /** The minimum and maximum share of an arm, such as "10–30 %"; empty without limits. */
 export function formatLimits(min, max) {
   const [low, high] = [min, max].map((share) => Number((100 * share).toFixed(1)));

@@ -1,0 +1,136 @@
+"""Learning: which rewards of a log the policy of a bandit has learned, and when.
+
+With a default reward, "no click" is known at the end of the reward window only, and a click much earlier. A policy that
+learned both as soon as they are known would overestimate every arm. So decisions are held: the policy learns them in
+their order, by events of kind `learn`, when nearly all rewards that will come have come.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from dynabandit.bandit import Bandit
+from dynabandit.estimators import settling_age
+from dynabandit.service.domain.events import LEARN, EventRow, HeldDecision, Settlement
+
+AT_ONCE = "at-once"  # a reward is learned when it arrives, the default reward at the end of the window
+HELD = "held"  # a decision is learned at the end of its window
+SETTLED = "settled"  # a decision is learned at the settling age, by which nearly all other rewards have come
+
+
+Learned = tuple[int, float, int]  # column, reward, step of the decision
+
+
+class Log(Protocol):
+    """What learning reads from a log; a `Store` has both methods."""
+
+    def held_decisions(self, bandit: int, after: int, to: int, before: int) -> Iterable[HeldDecision]:
+        """Return the decisions after one step and up to another, with their rewards before a sequence number."""
+        ...
+
+    def settlement_pages(self, bandit: int, after: int, before: int) -> Iterator[list[Settlement]]:
+        """Return pages of the events of the kinds reward, close and learn between two sequence numbers."""
+        ...
+
+
+class Observation(NamedTuple):
+    """A reward that a policy learns; `value` is None if the window of the decision ended without one."""
+
+    column: int
+    value: float | None
+    step: int  # of the decision
+    is_late: bool = False  # whether the decision was learned before, with the default reward
+
+
+class Learner:
+    """Which decisions of a bandit were learned: with the rule `held` or `settled`, all up to step `learned_to`.
+
+    `age` is the age in seconds at which decisions were learned last, at first the reward window.
+    """
+
+    def __init__(self) -> None:
+        self.rule = AT_ONCE
+        self.default: float | None = None
+        self.learned_to = 0
+        self.age: float | None = None
+
+    @classmethod
+    def of_new_bandit(cls, body: dict[str, Any]) -> "Learner":
+        """Return the learner of a bandit, given the body of the event that creates it."""
+        learner = cls()
+        learner.rule = body.get("learn", AT_ONCE)  # 0.1.0 had no other rule
+        learner.default = body["default_reward"]
+        learner.age = None if learner.rule == AT_ONCE else body["reward_window"]
+        return learner
+
+    def at_start(self) -> "Learner":
+        """Return a learner with the same rule that has learned nothing yet."""
+        other = Learner()
+        other.rule, other.default, other.age = self.rule, self.default, self.age
+        return other
+
+    def held(self, step: int) -> int:
+        """Return how many decisions are held after a step."""
+        return 0 if self.rule == AT_ONCE else step - self.learned_to
+
+    def observations(self, event: EventRow | Settlement, log: Log) -> Sequence[Observation]:
+        """Return what the policy learns from an event of the kinds reward, close and learn, which is the next one."""
+        if event.kind == LEARN:
+            body = json.loads(event.body or "{}")
+            found = log.held_decisions(event.bandit, self.learned_to, body["to"], event.sequence)
+            self.learned_to, self.age = body["to"], body["age"]
+            return [Observation(one.arm, self._known(one.value), one.step) for one in found]
+        assert event.arm is not None
+        assert event.settles is not None
+        if self.rule == AT_ONCE:
+            return (Observation(event.arm, event.value, event.settles),)
+        if event.settles > self.learned_to or event.value == self.default:
+            return ()  # still held, or learned already
+        return (Observation(event.arm, event.value, event.settles, is_late=True),)
+
+    def _known(self, value: float | None) -> float | None:
+        return self.default if value is None else value
+
+    def learned_pages(self, log: Log, bandit: int, after: int, before: int) -> Iterator[list[Learned]]:
+        """Return what the policy has learned between two sequence numbers of a log, in order, as `Bandit` takes it."""
+        for page in log.settlement_pages(bandit, after, before):
+            if self.rule == AT_ONCE:  # the same as below, but much faster
+                found = ((arm, value, step) for _, _, _, step, arm, value, _ in page if value is not None)
+                yield list(found)  # type: ignore[arg-type]  # those with a value have an arm and a step
+            else:
+                learned = (one for event in page for one in self.observations(event, log))
+                yield [(column, value, step) for column, value, step, _ in learned if value is not None]
+
+
+class SettlingAge:
+    """The age by which nearly all rewards other than the default have arrived, from the log up to event `read_to`.
+
+    It only says when decisions are to be learned, which an event then records; no replay depends on it.
+    """
+
+    def __init__(self) -> None:
+        self.read_to = 0
+        self.bins: list[float] = []
+
+    def seconds(self, window: float) -> float:
+        """Return the settling age, at first the window."""
+        return self.bins[settling_age.AGE] if self.bins else window
+
+    def add(self, rewards: Iterable[tuple[int, float, float]], default: float | None, window: float) -> None:
+        """Add the next rewards of the log, each as (sequence, value, age in seconds)."""
+        if not self.bins:
+            self.bins = [0.0] * settling_age.SIZE
+            settling_age.start(self.bins, window)
+        for sequence, value, age in rewards:
+            if value != default:
+                settling_age.observe(self.bins, age, window)
+            self.read_to = sequence
+
+
+def teach(bandit: Bandit, observations: Iterable[Observation]) -> None:
+    """Let a bandit learn observations."""
+    for column, value, step, _ in observations:
+        if not 0 <= column < len(bandit.names):  # compiled code does not check its indices
+            raise ValueError(f"column must be one of {len(bandit.names)}, got {column}")
+        if value is not None:
+            bandit.reward_column(column, float(value), step)

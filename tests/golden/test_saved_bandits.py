@@ -1,0 +1,18 @@
+"""Bandits that release 0.1.0 saved make the same choices."""
+
+import json
+import lzma
+
+import pytest
+
+from golden.cases import HERE, bandit_text, next_choices
+from ready import TRIED
+
+BANDITS = json.loads(lzma.decompress((HERE / "bandits-0.1.0.json.xz").read_bytes()))
+
+
+@pytest.mark.parametrize("name", [name for name in TRIED if name in BANDITS])
+def test_a_saved_bandit_of_0_1_0_goes_on_as_it_did(name: str) -> None:
+    recorded = BANDITS[name]
+    assert bandit_text(name) == recorded["text"]
+    assert next_choices(recorded["text"]) == recorded["next"]
