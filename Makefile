@@ -66,7 +66,8 @@ test-order: $(READY) browser
 interpreted: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 tests/core tests/estimators tests/policies tests/environments \
 	  tests/offline/test_replay_oracle.py tests/simulation/test_traces.py tests/bandit \
-	  tests/golden/test_paths.py tests/golden/test_saved_bandits.py
+	  tests/golden/test_paths.py tests/golden/test_saved_bandits.py \
+	  tests/service/domain/test_bandit_state.py::test_every_policy_replays_bit_for_bit_with_late_rewards_and_changes
 
 # All golden decisions (see CONTRIBUTING.md): compiled, interpreted and on the CUDA simulator
 golden: $(READY)

@@ -12,8 +12,9 @@ SOURCE = ROOT / "src" / "dynabandit"
 PACKAGES = ("core", "estimators", "policies", "environments")
 TESTS = (  # what `make interpreted` runs, and the docstring examples that are as fast
     "tests/core", "tests/estimators", "tests/policies", "tests/environments",
-    "tests/offline/test_replay_oracle.py", "tests/simulation/test_traces.py", "tests/bandit/test_bandit.py",
-    "tests/bandit/test_changes.py", "tests/golden/test_paths.py", "src/dynabandit/core", "src/dynabandit/estimators",
+    "tests/offline/test_replay_oracle.py", "tests/simulation/test_traces.py", "tests/bandit",
+    "tests/golden/test_paths.py", "tests/golden/test_saved_bandits.py", "src/dynabandit/core",
+    "src/dynabandit/estimators",
 )  # fmt: skip
 OPTIONS = (
     "-p", "_hypothesis_pytestplugin", "-p", "no:cacheprovider", "--assert=plain", "--tb=no", "--no-header", "-q",

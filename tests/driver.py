@@ -54,6 +54,11 @@ class Driver(StepByStep):
                 compiled.learn(self.functions)(*state, arm, float(value), -1, int(played[0].max()), params)
         return self
 
+    @property
+    def drawn(self) -> np.ndarray:
+        """The draws of a policy that scores arms by the odds of Beta draws."""
+        return self.scores / (1.0 + self.scores)
+
     def slot(self, name: str) -> np.ndarray:
         """Return a row of the memory."""
         return self.memory[self.policy.slots.index(name)]

@@ -14,21 +14,22 @@ if TYPE_CHECKING:  # what `__getattr__` returns
     from dynabandit.environments import Delay, Environment, delay, environment, reward_law
     from dynabandit.policies import Policy, policy
     from dynabandit.results import Results, Run
-    from dynabandit.simulation import Simulation, compare, simulate
+    from dynabandit.simulation import Estimation, Simulation, compare, estimation, simulate
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AsyncClient", "Bandit", "Client", "Delay", "Environment", "Policy", "Results", "Run", "ServiceError", "Simulation",
-    "checks", "compare", "delay", "environment", "environments", "estimators", "integrations", "offline", "policies",
-    "policy", "reward_law", "simulate",
+    "AsyncClient", "Bandit", "Client", "Delay", "Environment", "Estimation", "Policy", "Results", "Run",
+    "ServiceError", "Simulation", "checks", "compare", "delay", "environment", "environments", "estimation",
+    "estimators", "integrations", "offline", "policies", "policy", "reward_law", "simulate",
 ]  # fmt: skip
 
 _MODULES = {
     "AsyncClient": "client", "Bandit": "bandit", "Client": "client", "Delay": "environments",
-    "Environment": "environments", "Policy": "policies", "Results": "results", "Run": "results",
-    "ServiceError": "client", "Simulation": "simulation", "compare": "simulation", "delay": "environments",
-    "environment": "environments", "policy": "policies", "reward_law": "environments", "simulate": "simulation",
+    "Environment": "environments", "Estimation": "simulation", "Policy": "policies", "Results": "results",
+    "Run": "results", "ServiceError": "client", "Simulation": "simulation", "compare": "simulation",
+    "delay": "environments", "environment": "environments", "estimation": "simulation", "policy": "policies",
+    "reward_law": "environments", "simulate": "simulation",
 }  # fmt: skip
 
 

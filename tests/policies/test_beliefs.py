@@ -1,15 +1,17 @@
 """What each policy says of an arm after four rewards, by the formula of its estimator worked out by hand."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dynabandit as db
 from driver import Driver
 from dynabandit.estimators import AdaptiveForgetting
 from dynabandit.estimators.base import Belief
-from dynabandit.policies import POLICIES
+from dynabandit.policies import POLICIES, Policy, PolicyFunctions, PolicyState, Step
 from dynabandit.policies.changepoint_thompson import RATES
 from oracles import changepoint_ts
 
@@ -52,6 +54,33 @@ def test_the_sample_mean_counts_every_reward_alike(name: str) -> None:
 def test_a_window_of_three_has_lost_the_first_reward(name: str) -> None:
     # 0.5 and 0: 2 (0.25)^2 over 2 - 1
     same(beliefs(name, window=3), [(0.25, 0.125, 1.0, 2.0), (1.0, 0.0, 1.0, 1.0), (math.nan, 0.0, 1.0, 0.0)])
+
+
+def test_a_posterior_is_believed_as_it_is_at_the_first_step_of_an_arm_alone() -> None:
+    seen: list[Any] = []
+
+    def posterior(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
+        shapes = [part.shape for part in (state.memory, state.last_played, step.features)]
+        seen.append((shapes, arm, step.number, step.arms, step.common, step.table.tolist(), params, step.random))
+        return 1.0, 3.0
+
+    @dataclass(frozen=True, kw_only=True)
+    class Bayesian(Policy):
+        name = "bayesian"
+        slots = ("one", "two")
+        functions = PolicyFunctions(
+            start=lambda *_: None,
+            learn=lambda *_: None,
+            posterior=posterior,
+            common=lambda state, number, params: 10.0 * number,
+            table=lambda arms, horizon: np.array([arms, horizon]),
+        )
+
+        def params(self, arms: int) -> int:
+            return arms
+
+    same([Bayesian().belief(np.array([5.0, 6.0]), np.zeros(1))], [beta(1.0, 3.0, 1.0)])
+    assert seen == [([(2, 1), (1,), (0,)], 0, 1, 1, 10.0, [1, 1], 1, (0, 0, 0))]
 
 
 def posterior_beliefs(driver: Driver, number: int) -> list[tuple[float, float, float]]:

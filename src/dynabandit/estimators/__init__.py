@@ -1,9 +1,11 @@
 """Estimators: the rewards of one arm -> an estimate of its mean."""
 
 from dynabandit.estimators.adaptive_forgetting import AdaptiveForgetting
-from dynabandit.estimators.base import Belief, Estimator
+from dynabandit.estimators.base import Belief, Estimator, EstimatorFunctions
 from dynabandit.estimators.fixed_forgetting import FixedForgetting
 from dynabandit.estimators.sample_mean import SampleMean
 from dynabandit.estimators.sliding_window import SlidingWindow
 
-__all__ = ["AdaptiveForgetting", "Belief", "Estimator", "FixedForgetting", "SampleMean", "SlidingWindow"]
+__all__ = [
+    "AdaptiveForgetting", "Belief", "Estimator", "EstimatorFunctions", "FixedForgetting", "SampleMean", "SlidingWindow",
+]  # fmt: skip

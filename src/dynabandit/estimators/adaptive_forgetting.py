@@ -1,11 +1,11 @@
 """Adaptive forgetting: the forgetting factor follows the data by gradient descent (section 2 of the paper)."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.records import column_reader, column_writer
-from dynabandit.estimators.base import Belief, Estimator
+from dynabandit.estimators.base import Belief, Estimator, EstimatorFunctions
 from dynabandit.validation import number, unknown
 
 VARIANCE_SCALED = "variance-scaled"
@@ -99,6 +99,12 @@ def observe(state: AdaptiveState, reward: float, params: AdaptiveParams) -> Adap
     )  # fmt: skip
 
 
+@kernel
+def mean(state: AdaptiveState) -> float:
+    """Return the adaptive mean."""
+    return state.mean
+
+
 def belief(state: AdaptiveState) -> Belief:
     """Return the mean and variance of the recursions."""
     if state.w <= 0.0:
@@ -168,12 +174,11 @@ class AdaptiveForgetting(Estimator):
     Bodenham & Adams (2017), Continuous monitoring for changepoints in data streams using adaptive estimation.
     """
 
-    def __init__(self, step_size: float | str = 0.001, floor: float = 0.0, loss: str = "squared-error") -> None:
-        self._params = make_params(step_size, floor, loss)
-        self.state: Any = START
+    functions = EstimatorFunctions(observe, mean)
 
-    def _observe(self, reward: float) -> AdaptiveState:
-        return observe(self.state, reward, self._params)
+    def __init__(self, step_size: float | str = 0.001, floor: float = 0.0, loss: str = "squared-error") -> None:
+        self.params = (make_params(step_size, floor, loss),)
+        self.state = START
 
     @property
     def belief(self) -> Belief:

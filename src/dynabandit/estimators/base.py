@@ -1,8 +1,10 @@
 """The estimator contract: the rewards of one arm -> an estimate of its mean."""
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
+from dynabandit.core.compilation import kernel
 from dynabandit.validation import reward as checked
 
 
@@ -25,11 +27,36 @@ class Belief(NamedTuple):
     effective_size: float
 
 
+@kernel
+def keep_all(state: Any, reward: float) -> Any:
+    """Keep the oldest reward."""
+    return state
+
+
+class EstimatorFunctions(NamedTuple):
+    """The kernels of an estimator, which its objects and compiled code call.
+
+    Examples
+    --------
+    >>> from dynabandit.estimators import FixedForgetting
+    >>> functions, estimate = FixedForgetting.functions, FixedForgetting(0.5)
+    >>> functions.mean(functions.observe(estimate.state, 1.0, *estimate.params))
+    1.0
+    """
+
+    observe: Callable[..., Any]
+    """observe(state, reward, *params): return the next state, of the same type; `state` is a named tuple of floats."""
+    mean: Callable[[Any], float]
+    """mean(state): return the estimated mean after at least one reward."""
+    retract: Callable[[Any, float], Any] = keep_all
+    """retract(state, reward): return the state without its oldest reward, for an estimator with a window."""
+
+
 class Estimator:
     """Base class of the estimator objects.
 
-    A subclass sets `state` in its constructor and defines `belief`, `weight` and `_observe`, which returns the next
-    state from the same pure function that the compiled policies call.
+    A subclass sets `state` in its constructor, defines `functions`, `belief` and `weight`, and sets `params` if
+    `functions.observe` has parameters.
 
     Examples
     --------
@@ -39,7 +66,12 @@ class Estimator:
     (True, FixedForgetting(mean 0.3333, weight 1.5))
     """
 
+    functions: ClassVar[EstimatorFunctions]
     state: Any
+    params: tuple[Any, ...] = ()
+    """The further arguments of `functions.observe`."""
+    window: int = 0
+    """How many of the latest rewards count, if `functions.retract` removes older ones."""
 
     def update(self, reward: float) -> "Estimator":
         """Update the estimator with a reward in [0, 1] or a bool, and return the estimator."""
@@ -47,7 +79,7 @@ class Estimator:
         return self
 
     def _observe(self, reward: float) -> Any:
-        raise NotImplementedError
+        return self.functions.observe(self.state, reward, *self.params)
 
     @property
     def belief(self) -> Belief:

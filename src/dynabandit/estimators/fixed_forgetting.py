@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.estimators.base import Belief, Estimator
+from dynabandit.estimators.base import Belief, Estimator, EstimatorFunctions
 from dynabandit.validation import number
 
 NO_SPREAD = 1e-12  # up to this, v_t is rounding error and one observation has all the weight
@@ -33,14 +33,20 @@ def observe(state: DiscountedSums, reward: float, forgetting: float) -> Discount
     )
 
 
+@kernel
+def mean(state: DiscountedSums) -> float:
+    """Return the discounted mean of the rewards, of which there is at least one; equation (3)."""
+    return state.m / state.w
+
+
 def belief(state: DiscountedSums, forgetting: float) -> Belief:
     """Return the mean and variance of the discounted sums; equations (3) and (10)."""
     if state.w <= 0.0:
         return Belief(math.nan, 0.0, forgetting, 0.0)
-    mean = state.m / state.w
+    average = mean(state)
     v = state.w - state.k / state.w
-    variance = max(0.0, state.squares - mean * state.m) / v if v > NO_SPREAD else 0.0
-    return Belief(mean, variance, forgetting, state.w**2 / state.k)
+    variance = max(0.0, state.squares - average * state.m) / v if v > NO_SPREAD else 0.0
+    return Belief(average, variance, forgetting, state.w**2 / state.k)
 
 
 class FixedForgetting(Estimator):
@@ -67,16 +73,15 @@ class FixedForgetting(Estimator):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 2.
     """
 
-    def __init__(self, forgetting: float) -> None:
-        self._forgetting = number("forgetting", forgetting, 0.0, 1.0)
-        self.state = START
+    functions = EstimatorFunctions(observe, mean)
 
-    def _observe(self, reward: float) -> DiscountedSums:
-        return observe(self.state, reward, self._forgetting)
+    def __init__(self, forgetting: float) -> None:
+        self.params = (number("forgetting", forgetting, 0.0, 1.0),)
+        self.state = START
 
     @property
     def belief(self) -> Belief:
-        return belief(self.state, self._forgetting)
+        return belief(self.state, *self.params)
 
     @property
     def weight(self) -> float:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.records import column_reader, column_writer
-from dynabandit.estimators.base import Belief, Estimator
+from dynabandit.estimators.base import Belief, Estimator, EstimatorFunctions
 
 
 class Sums(NamedTuple):
@@ -28,14 +28,20 @@ def observe(sums: Sums, reward: float) -> Sums:
     return Sums(sums.total + reward, sums.squares + reward * reward, sums.plays + 1.0)
 
 
+@kernel
+def mean(sums: Sums) -> float:
+    """Return the mean of the rewards, of which there is at least one."""
+    return sums.total / sums.plays
+
+
 def belief(sums: Sums) -> Belief:
     """Return the mean and variance of the rewards."""
     plays = sums.plays
     if plays <= 0.0:
         return Belief(math.nan, 0.0, 1.0, 0.0)
-    mean = sums.total / plays
-    variance = max(0.0, sums.squares - mean * sums.total) / (plays - 1.0) if plays > 1.0 else 0.0
-    return Belief(mean, variance, 1.0, plays)
+    average = mean(sums)
+    variance = max(0.0, sums.squares - average * sums.total) / (plays - 1.0) if plays > 1.0 else 0.0
+    return Belief(average, variance, 1.0, plays)
 
 
 class SampleMean(Estimator):
@@ -58,11 +64,10 @@ class SampleMean(Estimator):
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 2.
     """
 
+    functions = EstimatorFunctions(observe, mean)
+
     def __init__(self) -> None:
         self.state = START
-
-    def _observe(self, reward: float) -> Sums:
-        return observe(self.state, reward)
 
     @property
     def belief(self) -> Belief:

@@ -4,7 +4,7 @@ from collections import deque
 
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators import sample_mean
-from dynabandit.estimators.base import Belief, Estimator
+from dynabandit.estimators.base import Belief, Estimator, EstimatorFunctions
 from dynabandit.estimators.sample_mean import Sums
 from dynabandit.validation import integer
 
@@ -43,14 +43,16 @@ class SlidingWindow(Estimator):
     Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
     """
 
+    functions = EstimatorFunctions(sample_mean.observe, sample_mean.mean, retract)
+
     def __init__(self, window: int) -> None:
         self._rewards: deque[float] = deque()
-        self._window = integer("window", window, 1)
+        self.window = integer("window", window, 1)
         self.state = sample_mean.START
 
     def _observe(self, reward: float) -> Sums:
         state = self.state
-        if len(self._rewards) == self._window:
+        if len(self._rewards) == self.window:
             state = retract(state, self._rewards.popleft())
         self._rewards.append(reward)
         return sample_mean.observe(state, reward)

@@ -245,7 +245,7 @@ class Policy:
         if functions.posterior is None:
             raise NotImplementedError
         params = self.params(1)
-        state = new_state(self, 1, params)._replace(memory=column.reshape(-1, 1), shared=shared)
+        state = new_state(self, 1, params)._replace(memory=column[:, np.newaxis], shared=shared)
         table, nothing = functions.table(1, 1), np.zeros(0)
         step = Step(1, 1, functions.common(state, 1, params), nothing, table, Stream(0, 0, 0))
         a, b = not_empty(functions.posterior(state, 0, step, params))

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from dynabandit.policies import POLICIES
 from dynabandit.service import api_types
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.bandit_state import MAX_OPEN, RULES
@@ -15,7 +14,7 @@ from dynabandit.service.domain.rewards import reward
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import verify
-from ready import READY
+from ready import READY, TRIED
 from service.harness import (
     ARMS,
     DirectWriter,
@@ -30,10 +29,7 @@ from service.harness import (
 PARAMETERS: dict[str, Any] = {"d-ucb": {"discount": 0.99}, "sw-ucb": {"window": 50}, **READY}
 
 
-USABLE = [name for name, kind in POLICIES.items() if not kind.informed]
-
-
-@pytest.mark.parametrize("policy", USABLE)
+@pytest.mark.parametrize("policy", TRIED)
 def test_every_policy_replays_bit_for_bit_with_late_rewards_and_changes(sqlite_url: str, policy: str) -> None:
     writer = DirectWriter(sqlite_url, policy, PARAMETERS.get(policy))
     writer.learn(40)
