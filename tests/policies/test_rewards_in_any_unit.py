@@ -139,3 +139,15 @@ def test_all_rewards_times_a_constant_give_the_same_choices(name: str) -> None:
     rewards = rewards_for(name, 90, 3, seed=6)
     chosen = [[arm for _, arm in Driver(db.policy(name), arms=3, seed=3).play(rewards * f)] for f in (1.0, 0.01, 1e30)]
     assert chosen[0] == chosen[1] == chosen[2]
+
+
+@pytest.mark.parametrize("name", ["aff-normal-ucb", "robust-ucb"])
+def test_pending_plays_count_in_the_bonus(name: str) -> None:
+    driver = Driver(db.policy(name), arms=3)
+    driver.feed(0, 1.0, 3.0, 2.0, 4.0).feed(1, 5.0, 6.0)
+    step = driver.step(20)
+    for arm, (mean, size) in enumerate([(2.5, 4.0), (5.5, 2.0), (3.5, 1.0)]):  # the third arm has the mean of all
+        bonus = driver.functions.score(driver.state, arm, step, driver.params) - mean
+        waiting = driver.state._replace(pending=np.full(3, 3))
+        later = driver.functions.score(waiting, arm, step, driver.params) - mean
+        assert later == pytest.approx(bonus * math.sqrt(size / (size + 3)), rel=1e-3)

@@ -49,10 +49,14 @@ def array_to_json(array: np.ndarray) -> list[Any]:
     return [number_to_json(value) for value in array.tolist()]
 
 
-def array_from_json(values: list[Any], shape: tuple[int, ...]) -> np.ndarray:
-    """Return the array that `array_to_json` wrote, or raise an error if it has another shape."""
+def array_from_json(values: list[Any]) -> np.ndarray:
+    """Return the array that `array_to_json` wrote."""
     rows = [list(map(number_from_json, row)) if isinstance(row, list) else number_from_json(row) for row in values]
-    array = np.array(rows)
+    return np.array(rows)
+
+
+def check_shape(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array, or raise an error if it has another shape."""
     if array.shape != shape:
         raise ValueError(f"its state has shape {array.shape}, not {shape}")
     return array

@@ -9,6 +9,7 @@ from dynabandit.estimators.adaptive_forgetting import UnitFreeParams
 from dynabandit.policies import aff_shared, aff_unit_free
 from dynabandit.policies.aff_unit_free import UnitFreePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
+from dynabandit.policies.pending_plays import pending_plays
 from dynabandit.validation import number, set_fields
 
 
@@ -20,7 +21,8 @@ class Params(NamedTuple):
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     memory, shared = state.memory, state.shared
-    variance = aff_unit_free.variance(memory, shared, arm) / aff_unit_free.idle_size(memory, state, arm, step)
+    size = aff_unit_free.idle_size(memory, state, arm, step) + pending_plays(state, arm)
+    variance = aff_unit_free.variance(memory, shared, arm) / size
     return aff_unit_free.mean(memory, shared, arm) + math.sqrt(params.level * variance)
 
 
@@ -57,7 +59,7 @@ class AffNormalUCB(UnitFreePolicy):
         \lambda^{\mathrm{idle} / K} \frac{w^2}{k} \right)
 
     Before the rewards of an arm differ, s^2 is the variance of the rewards of all arms, and the forgetting factor does
-    not change.
+    not change. Plays whose rewards are pending count in n.
 
     Cost per step: O(K).
 

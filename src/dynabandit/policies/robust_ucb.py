@@ -12,6 +12,7 @@ from dynabandit.estimators.base import Belief
 from dynabandit.estimators.catoni_mean import catoni_mean, robust_moments
 from dynabandit.policies import all_rewards
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.pending_plays import pending_plays
 from dynabandit.validation import NORMAL, integer, number, set_fields
 
 SLOTS = ("count", "mean", "own_variance")  # then the latest rewards, a ring buffer
@@ -41,7 +42,8 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     count = memory[COUNT, arm]
     mean = memory[MEAN, arm] if count > 0.0 else shared[all_rewards.MEAN]
     variance = memory[OWN_VARIANCE, arm] if memory[OWN_VARIANCE, arm] > 0.0 else all_rewards.variance(shared)
-    return mean + math.sqrt(step.common * variance / min(max(count, 1.0), float(params.window)))
+    size = min(max(count, 1.0), float(params.window)) + pending_plays(state, arm)
+    return mean + math.sqrt(step.common * variance / size)
 
 
 @kernel
@@ -89,7 +91,7 @@ class RobustUCB(Policy):
 
     The reference assumes a known bound v of the variance, and lets delta decrease like 1 / t^2. Before the rewards of
     an arm differ, the variance of the rewards of all arms takes the place of v; an arm without rewards takes their
-    mean.
+    mean. Plays whose rewards are pending count in n.
 
     Cost per step: O(K), and O(window) for the reward.
 
