@@ -8,11 +8,11 @@ import numpy as np
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED
 from dynabandit.offline.log import Log, Logged
 from dynabandit.offline.replay_loop import Played, Player
-from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.policies import Policy, check_fit, policy as make_policy
 from dynabandit.simulation.request import Progress
 from dynabandit.stats.intervals import Estimate
 from dynabandit.stats.ratio_estimator import RatioEstimator
-from dynabandit.validation import integer, number, unknown
+from dynabandit.validation import BOUNDED, integer, number, unknown
 
 CLOCKS = ("log", "accepted")
 ESTIMATES = ("replay", "ips", "snips", "dr")
@@ -147,14 +147,15 @@ def replay(
         sums["logged"].add(logged.rewards, ones)
         if progress is not None:
             progress(one.rows, log.rows)
+    interval = RatioEstimator.wilson if log.domain.is_within(BOUNDED) else RatioEstimator.normal
     return Replay(
         policy=one.policy,
         log=log,
-        replay=sums["replay"].wilson(),
+        replay=interval(sums["replay"]),
         ips=sums["ips"].normal(),
         snips=sums["snips"].normal(),
         dr=sums["dr"].normal(),
-        logged=sums["logged"].wilson(),
+        logged=interval(sums["logged"]),
         accepted=float(sums["replay"].sums[1]),
         burning=float(one.burning[0]),
         effective_rows=sums["snips"].effective_rows,
@@ -174,6 +175,7 @@ def player(log: Log, policy: Policy, replications: int, draws: int, clock: str, 
     replications = integer("replications", replications, 1, 10_000)
     draws = integer("draws", draws, 1, LARGEST_REPLICATION // 10_001)
     seed = integer("seed", seed, 0, LARGEST_SEED)
+    check_fit(policy, log.domain, log.name)
     return Player(
         policy,
         log.arms,
@@ -182,6 +184,7 @@ def player(log: Log, policy: Policy, replications: int, draws: int, clock: str, 
         draws=draws,
         log_clock=clock == "log",
         seed=seed,
+        domain=log.domain,
     )
 
 
