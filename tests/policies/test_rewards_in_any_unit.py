@@ -72,7 +72,7 @@ PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "aff-normal-ts": AFF,
     "aff-normal-ucb": {**AFF, "confidence": st.sampled_from([0.01, 0.3])},
     "aff-poisson-ts": {**AFF, "prior": PRIORS},
-    "aff-revenue-ts": {**AFF, "prior": PRIORS},
+    "aff-revenue-ts": {**AFF, "prior": st.sampled_from([0.1, 2.0])},
     "robust-ucb": {
         "window": st.sampled_from([1, 3, 13, 100]),
         "confidence": st.sampled_from([0.001, 0.5]),
