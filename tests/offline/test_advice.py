@@ -99,9 +99,10 @@ def test_too_few_policies_or_rows_are_named() -> None:
 
 def adaptive_log() -> offline.Log:
     """A log whose policy nearly always chose the first of three arms."""
-    arms = ["b", "c"] * 3 + ["a"] * 3000
-    rewards = [0.0] * 6 + [1.0, 0.0] * 1500
-    return offline.from_columns({"arm": arms, "reward": rewards, "propensity": [0.001] * 6 + [0.998] * 3000})
+    arms = ["b", "c"] + ["a"] * 3000 + ["b", "c"] * 3
+    rewards = [0.0, 0.0] + [1.0, 0.0] * 1500 + [0.0] * 6
+    propensities = [1.0, 1.0, 1.0] + [0.998] * 2999 + [0.001] * 6  # a burn-in first
+    return offline.from_columns({"arm": arms, "reward": rewards, "propensity": propensities})
 
 
 def test_candidates_that_rarely_choose_what_the_log_chose_are_left_out() -> None:
