@@ -108,7 +108,9 @@ class Delay:
 
     def _of_arms(self, arms: int, numbers: Any) -> np.ndarray:
         if np.ndim(numbers) == 1 and len(numbers) != arms:
-            raise ValueError(f"delay must have one number per arm, {arms}, or one for all, got {len(numbers)}: {self}")
+            raise ValueError(
+                f"delay must have one number per arm, {arms}, or one for all, got {len(numbers)}: {self.label}"
+            )
         return np.full(arms, numbers, dtype=float)
 
     def capacity(self, horizon: int) -> int:
