@@ -1,134 +1,112 @@
-"""The laws of delays, and what is refused."""
+"""The draws, numbers and parameters of each kind of delay; `tests/simulation/test_delayed_rewards.py` has the rest."""
 
 import math
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dynabandit as db
-from dynabandit.core.streams import stream
-from dynabandit.environments.delays import LOST, draw_delay
-from dynabandit.validation import MissingParameterError
-from laws import assert_share
+from dynabandit.core.streams import DELAY, LARGEST_STEP, stream, uniform_pair, words
+from dynabandit.environments.delays import AT_ONCE, HELD, LOST, NO_DELAY, NO_WINDOW, SETTLED, draw_delay
 
-DRAWS = 4000
-
-
-def draws(delay: db.Delay, arm: int = 0, count: int = DRAWS) -> np.ndarray:
-    params = delay.params(arms=2)
-    return np.array([draw_delay(params, arm, number, stream(3)) for number in range(1, count + 1)])
+SOURCE = stream(5, replication=1)
+STEPS = range(1, 41)
 
 
-def test_a_fixed_delay_is_the_same_for_every_reward_of_an_arm() -> None:
-    assert set(draws(db.delay("fixed", steps=7), count=50)) == {7}
-    assert set(draws(db.delay("fixed", steps=[7, 3]), arm=1, count=50)) == {3}
+def drawn(delay: Any, arm: int = 1) -> list[int]:
+    return [draw_delay(delay.params(2), arm, number, SOURCE) for number in STEPS]
 
 
-def test_a_batch_arrives_at_the_next_multiple() -> None:
-    found = draws(db.delay("batch", every=4), count=9)
-    assert (np.arange(1, 10) + found).tolist() == [4, 4, 4, 4, 8, 8, 8, 8, 12]
-    assert set(draws(db.delay("batch", every=1), count=9)) == {0}
+def units(arm: int = 1) -> list[tuple[float, float]]:
+    return [uniform_pair(words(SOURCE, DELAY, number, arm, 0)) for number in STEPS]
 
 
-def test_geometric_delays_have_their_mean_and_no_memory() -> None:
-    found = draws(db.delay("geometric", mean=[3, 9]), arm=1)
-    assert found.min() == 0
-    assert abs(found.mean() - 9) < 4.5 * math.sqrt(90 / DRAWS)  # variance m (1 + m); error rate 7e-6
-    assert_share((found == 0).sum(), DRAWS, 0.1)
-    assert_share((found >= 20).sum(), DRAWS, 0.9**20)
+def test_delays_follow_their_first_uniform_number() -> None:
+    positions = [position for position, _ in units()]
+    assert drawn(db.delay("fixed", steps=3)) == [3] * 40
+    assert drawn(db.delay("fixed", steps=[3, 8])) == [8] * 40
+    assert drawn(db.delay("uniform", low=2, high=6)) == [2 + int(5 * u) for u in positions]
+    assert drawn(db.delay("geometric", mean=4)) == [int(math.log(u) / math.log(0.8)) for u in positions]
+    assert drawn(db.delay("geometric", mean=0)) == [0] * 40
+    assert drawn(db.delay("recorded", delays=[7, 1, 5])) == [[7, 1, 5][int(3 * u)] for u in positions]
+    assert drawn(db.delay("recorded", delays=[[9, 9], [7, 1, 5]])) == [[7, 1, 5][int(3 * u)] for u in positions]
+    assert drawn(db.delay("recorded", delays=[[9, 8], [7]]), arm=0) == [[9, 8][int(2 * u)] for u, _ in units(arm=0)]
+    assert drawn(db.delay("batch", every=4))[:6] == [3, 2, 1, 0, 3, 2]
 
 
-def test_geometric_delays_end_at_their_largest_quantile() -> None:
-    delay = db.delay("geometric", mean=9)
-    longest = math.floor(math.log(1e-6) / math.log(0.9))
-    assert delay.capacity(horizon=10**6) == longest + 1 == 132
-    assert delay.capacity(horizon=50) == 51
-    assert delay.params(2).high[0] == longest
-    assert set(draws(db.delay("geometric", mean=0), count=50)) == {0}
+def test_a_reward_is_lost_where_its_second_uniform_number_is_below_the_probability() -> None:
+    assert LOST == -1
+    assert drawn(db.delay("fixed", steps=3, lost=0.4)) == [-1 if second < 0.4 else 3 for _, second in units()]
+    assert drawn(db.delay("fixed", steps=3, lost=units()[0][1]))[0] == 3
+    assert drawn(db.delay("fixed", steps=3, lost=[0.0, 1.0])) == [-1] * 40
 
 
-def test_uniform_delays_are_equally_likely() -> None:
-    found = draws(db.delay("uniform", low=2, high=5))
-    assert sorted(set(found)) == [2, 3, 4, 5]
-    for value in range(2, 6):
-        assert_share((found == value).sum(), DRAWS, 0.25)
+def test_the_longest_delay_bounds_the_rewards_in_flight() -> None:
+    longest = math.floor(math.log(1e-6) / math.log(0.8))
+    delays = {
+        "fixed": (db.delay("fixed", steps=[3, 8]), 8),
+        "uniform": (db.delay("uniform", low=[0, 1], high=[6, 2]), 6),
+        "geometric": (db.delay("geometric", mean=4), longest),
+        "recorded": (db.delay("recorded", delays=[[9, 4], [7]]), 9),
+        "batch": (db.delay("batch", every=4), 3),
+    }
+    for delay, steps in delays.values():
+        assert [delay.capacity(horizon) for horizon in (2, 1000)] == [3, steps + 1]
+    assert db.delay("fixed", steps=8, window=5).capacity(1000) == 6
+    assert delays["geometric"][0].params(2).high.tolist() == [longest] * 2
 
 
-@pytest.mark.parametrize(
-    ("delays", "arm", "law"), [([1, 1, 1, 8], 0, {1: 0.75, 8: 0.25}), ([[3], [0, 5]], 1, {0: 0.5, 5: 0.5})]
-)
-def test_recorded_delays_are_drawn_from_the_sample_of_the_arm(delays: Any, arm: int, law: dict[int, float]) -> None:
-    delay = db.delay("recorded", delays=delays)
-    found = draws(delay, arm)
-    assert set(found) == set(law)
-    for value, share in law.items():
-        assert_share((found == value).sum(), DRAWS, share)
-    assert delay.capacity(100) == np.max(np.concatenate([np.ravel(one) for one in delays])) + 1
-
-
-def test_rewards_are_lost_with_their_probability_and_independently_of_the_delay() -> None:
-    found = draws(db.delay("uniform", low=0, high=1, lost=[0.0, 0.3]), arm=1)
-    assert_share((found == LOST).sum(), DRAWS, 0.3)
-    assert_share((found == 0).sum(), DRAWS, 0.35)
-    assert LOST not in draws(db.delay("fixed", steps=1, lost=[0.0, 0.3]), count=500)
-    assert set(draws(db.delay("fixed", steps=1, lost=1), count=50)) == {LOST}
-
-
-def test_a_window_bounds_the_rewards_in_flight() -> None:
-    assert db.delay("geometric", mean=1000, window=20).capacity(10**6) == 21
-
-
-def test_the_parameters_of_a_delay_make_an_equal_one() -> None:
-    for delay in (
-        db.delay("geometric", mean=[1, 2.5], lost=0.1, window=9, rule="held"),
-        db.delay("recorded", delays=[[1], [2, 3]]),
-        db.delay("batch", every=np.array([2, 3])),
-    ):
-        parameters = delay.parameters
-        assert db.delay(parameters.pop("kind"), **parameters) == delay
-    assert db.delay(delay) is delay
+def test_the_window_and_its_rule_are_numbers_for_the_kernels() -> None:
+    rules = {"at-once": AT_ONCE, "held": HELD, "settled": SETTLED}
+    assert (list(rules.values()), NO_WINDOW) == ([0, 1, 2], -1)
+    for rule, number in rules.items():
+        assert db.delay("fixed", steps=1, window=0, rule=rule).params(2)[1:3] == (0, number)
+    default = db.delay("fixed", steps=1)
+    assert default.params(2)[1:3] == (-1, SETTLED)
+    assert (default.lost, default.window, default.rule) == (0.0, None, "settled")
+    assert default.parameters == {"kind": "fixed", "steps": 1}
+    assert db.delay("geometric", mean=[2.5, 3], lost=0.25).parameters == {
+        "kind": "geometric", "mean": [2.5, 3.0], "lost": 0.25,
+    }  # fmt: skip
+    assert db.delay("geometric", mean=2.5, lost=0.25).label == "geometric(lost=0.25, mean=2.5)"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("kind", "parameters", "message"),
     [
-        ({"kind": "fix", "steps": 1}, ValueError, "unknown delay 'fix'. Did you mean 'fixed'"),
-        ({"kind": "fixed"}, MissingParameterError, "delay 'fixed' needs steps"),
-        ({"kind": "fixed", "mean": 3}, TypeError, "delay 'fixed' has no parameter 'mean'"),
-        (
-            {"kind": "fixed", "steps": -1},
-            ValueError,
-            "steps must be a whole number of at least 0 and at most .*, got -1",
-        ),
-        ({"kind": "fixed", "steps": 1.5}, TypeError, "steps must be a whole number of at least 0 .*, got 1.5"),
-        ({"kind": "fixed", "steps": [3]}, ValueError, r"steps must be a number, or one number .* got \[3\]"),
-        ({"kind": "geometric", "mean": math.nan}, ValueError, r"mean must be a number in \[0, .*\], got nan"),
-        ({"kind": "geometric", "mean": -2}, ValueError, r"mean must be a number in \[0, .*\], got -2"),
-        ({"kind": "uniform", "low": 5, "high": 4}, ValueError, "low must be at most high = 4, got 5"),
-        ({"kind": "uniform", "low": [1, 2], "high": [1, 2, 3]}, ValueError, "low and high must have as many numbers"),
-        ({"kind": "recorded", "delays": []}, TypeError, r"delays must be a list of steps, .* got \[\]"),
-        ({"kind": "recorded", "delays": 3}, TypeError, "delays must be a list of steps, .* got 3"),
-        ({"kind": "recorded", "delays": [1, [2]]}, TypeError, r"delays must be a list of steps, .* got \[1, \[2\]\]"),
-        ({"kind": "recorded", "delays": [[1], []]}, ValueError, "delays must have at least one delay for each"),
-        ({"kind": "recorded", "delays": [[1]]}, ValueError, "delays must have at least one delay for each"),
-        ({"kind": "recorded", "delays": [1, -1]}, ValueError, "each delay in delays must be a whole number .*, got -1"),
-        ({"kind": "batch", "every": 0}, ValueError, "every must be a whole number of at least 1 .*, got 0"),
-        ({"kind": "fixed", "steps": 1, "lost": 1.5}, ValueError, r"lost must be a number in \[0, 1\], got 1.5"),
-        ({"kind": "fixed", "steps": 1, "lost": [0, -1]}, ValueError, r"lost must be a number in \[0, 1\], got -1"),
-        ({"kind": "fixed", "steps": 1, "window": -1}, ValueError, "window must be a whole number .*, got -1"),
-        ({"kind": "fixed", "steps": 1, "rule": "hold"}, ValueError, "unknown rule 'hold'. Did you mean 'held'"),
+        ("fixed", {"steps": -1}, "steps must be a whole number of at least 0"),
+        ("fixed", {"steps": LARGEST_STEP + 1}, "at most 4294967295, got 4294967296"),
+        ("fixed", {"steps": [1]}, "steps must be a number, or one number for each of at least 2 arms, got [1]"),
+        ("fixed", {"steps": 1, "lost": 1.1}, "lost must be a number in [0, 1], got 1.1"),
+        ("fixed", {"steps": 1, "lost": -0.1}, "lost must be a number in [0, 1], got -0.1"),
+        ("fixed", {"steps": 1, "window": -1}, "window must be a whole number of at least 0"),
+        ("fixed", {"steps": 1, "rule": "later"}, "unknown rule 'later'"),
+        ("geometric", {"mean": -0.5}, "mean must be a number in [0, 1e+09], got -0.5"),
+        ("geometric", {"mean": 1e9 + 1}, "mean must be a number in [0, 1e+09], got 1000000001.0"),
+        ("uniform", {"low": 3, "high": 2}, "low must be at most high = 2, got 3"),
+        ("uniform", {"low": [1, 2], "high": [2, 3, 4]}, "low and high must have as many numbers"),
+        ("recorded", {"delays": []}, "delays must be a list of steps, or one such list per arm, got []"),
+        ("recorded", {"delays": 3}, "delays must be a list of steps, or one such list per arm, got 3"),
+        ("recorded", {"delays": [[1], 2]}, "delays must be a list of steps, or one such list per arm, got [[1], 2]"),
+        ("recorded", {"delays": [[1]]}, "at least one delay for each of at least 2 arms, got [[1]]"),
+        ("recorded", {"delays": [[1], []]}, "at least one delay for each of at least 2 arms, got [[1], []]"),
+        ("recorded", {"delays": [1, -1]}, "each delay in delays must be a whole number of at least 0"),
+        ("batch", {"every": 0}, "every must be a whole number of at least 1"),
+        ("batch", {}, "delay 'batch' needs every"),
+        ("fix", {}, "unknown delay 'fix'"),
     ],
 )
-def test_a_delay_that_cannot_be_is_refused(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
-    kind = arguments.pop("kind")
-    with pytest.raises(error, match=message):
-        db.delay(kind, **arguments)
+def test_impossible_delays_are_named(kind: str, parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+        db.delay(kind, **parameters)
 
 
-def test_parameters_beside_a_delay_and_delays_of_other_arms_are_refused() -> None:
-    with pytest.raises(TypeError, match=r"parameters .* go with a kind of delay"):
-        db.delay(db.delay("fixed", steps=1), steps=2)
-    late = db.delay("fixed", steps=[1, 2, 3])
-    with pytest.raises(ValueError, match=r"one number per arm, 2, or one for all, got 3: fixed\(steps=\[1, 2, 3\]\)"):
-        db.simulate("ucb", "case-1", horizon=10, delay=late)
+def test_equal_bounds_are_allowed_and_numbers_must_fit_the_arms() -> None:
+    assert db.delay("geometric", mean=1e9).params(2).sample.size == 0
+    assert [part.tolist() for part in NO_DELAY[3:]] == [[0.0]] * 4
+    assert db.delay("uniform", low=2, high=2).params(3).low.tolist() == [2.0] * 3
+    assert db.delay("recorded", delays=np.array([4])).params(2).sample.tolist() == [4.0]
+    with pytest.raises(ValueError, match="delay must have one number per arm, 3, or one for all, got 2"):
+        db.delay("fixed", steps=[1, 2]).params(3)
