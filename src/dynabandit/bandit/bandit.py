@@ -1,9 +1,7 @@
 """Bandit: named arms, one decision at a time."""
 
 import copy
-import hashlib
 import itertools
-import json
 import secrets
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -12,17 +10,19 @@ import numpy as np
 
 from dynabandit.bandit import serialization
 from dynabandit.bandit.arms import Arm, ArmColumns, Arms
-from dynabandit.bandit.live_policies import check_size, live_policy
+from dynabandit.bandit.live_policies import accepted_rewards, check_size, law_after_change, live_policy
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED, LARGEST_STEP, SHARE, stream, uniform
+from dynabandit.environments import RewardLaw
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import Policy, PolicyState, policy as make_policy
 from dynabandit.policies.base import new_state
 from dynabandit.policies.choose_arm import Workspace, new_workspace
+from dynabandit.policies.pending_plays import UNKNOWN_STEP, end_play
 from dynabandit.simulation import compiled
 from dynabandit.simulation.stepper import least_played_arm
-from dynabandit.validation import integer, reward as checked_reward
+from dynabandit.validation import RewardDomain, integer
 
 MANY_REWARDS = 4096  # learned at a time
 TABLE_HORIZON = 1024  # the length of a policy's table; beyond it the policy computes the same numbers one by one
@@ -31,9 +31,10 @@ TABLE_HORIZON = 1024  # the length of a policy's table; beyond it the policy com
 class Bandit:
     """A policy that makes live decisions: ask it for an arm, and report the reward.
 
-    It uses the functions and random streams of a simulation: with the same rewards, it makes the same choices. Each
-    `choose` is a step, whether or not its reward arrives; a reward counts when it arrives. Idle times are counted in
-    steps, the window of SW-UCB and the decay of D-UCB in rewards. Not safe for concurrent threads.
+    It uses the functions and random streams of a simulation: with the same rewards and delays, it makes the same
+    choices. Each `choose` is a step, whether or not its reward arrives; a reward counts when it arrives, and until then
+    the decision is pending (docs/delayed-rewards.md). Idle times are counted in steps, the window of SW-UCB and the
+    decay of D-UCB in rewards. Not safe for concurrent threads.
 
     Parameters
     ----------
@@ -43,6 +44,8 @@ class Bandit:
         The names of the arms, at least two different strings.
     seed
         The seed of all randomness; by default an unpredictable one.
+    rewards
+        The reward law whose rewards are accepted; by default what the policy is made for, mostly numbers in [0, 1].
     parameters
         The parameters of the policy, if it is given by name.
 
@@ -63,8 +66,16 @@ class Bandit:
     True
     """
 
-    def __init__(self, policy: Policy | str, arms: Sequence[str], seed: int | None = None, **parameters: Any) -> None:
+    def __init__(
+        self,
+        policy: Policy | str,
+        arms: Sequence[str],
+        seed: int | None = None,
+        rewards: RewardLaw | str | None = None,
+        **parameters: Any,
+    ) -> None:
         self._policy = live_policy(make_policy(policy, **parameters))
+        self._law = None if rewards is None else accepted_rewards(self._policy, rewards).name
         self._seed = integer("seed", secrets.randbits(64) if seed is None else seed, 0, LARGEST_SEED)
         self._step = 0
         self._arms = ArmColumns(arms)
@@ -75,7 +86,7 @@ class Bandit:
         """Start the policy's state again, without any reward."""
         columns = len(self._arms)
         check_size(self._policy, columns)
-        self._memory, self._shared, _ = new_state(self._policy, columns, self._policy.params(self._open_arms()))
+        self._memory, self._shared, *_ = new_state(self._policy, columns, self._policy.params(self._open_arms()))
         self._prepare()
 
     def _open_arms(self) -> int:
@@ -89,6 +100,7 @@ class Bandit:
         self._params, self._space = self._sized(self._open_arms())
         self._signed_seed = compiled.signed_seed(self._seed)
         self._in_burn_in = True
+        self._rewards = accepted_rewards(self._policy, self._law)
         self._choose, self._learn = compiled.choose(functions), compiled.learn(functions)
 
     def _sized(self, arms: int) -> tuple[np.ndarray, Workspace]:
@@ -98,6 +110,11 @@ class Bandit:
     def policy(self) -> Policy:
         """The policy that decides."""
         return self._policy
+
+    @property
+    def rewards(self) -> RewardDomain:
+        """Which rewards are accepted."""
+        return self._rewards
 
     @property
     def seed(self) -> int:
@@ -125,6 +142,7 @@ class Bandit:
             idle=self._step - int(arms.last_played[column]),
             plays=int(arms.plays[column]),
             paused=bool(arms.paused[column]),
+            pending=int(arms.pending[column]),
         )
 
     @property
@@ -176,9 +194,9 @@ class Bandit:
         self._in_burn_in = False
         if not self._all_open:
             return self._choose_among(self._columns, step)
-        memory, shared, last_played, space = self._memory, self._shared, self._arms.last_played, self._space
+        memory, shared, played, space = self._memory, self._shared, self._arms.played, self._space
         return int(
-            self._choose(memory, shared, last_played, space.scratch, step, self._params, space.table, self._signed_seed)
+            self._choose(memory, shared, played, space.scratch, step, self._params, space.table, self._signed_seed)
         )
 
     def _pick_within(self, limits: TrafficLimits, step: int) -> int:
@@ -191,13 +209,13 @@ class Bandit:
 
     def _choose_among(self, columns: np.ndarray, step: int) -> int:
         params, space = self._sized(len(columns))
-        state = self._state_of(columns)
-        return int(columns[self._choose(*state, space.scratch, step, params, space.table, self._signed_seed)])
+        memory, played = self._part_of(columns)
+        place = self._choose(memory, self._shared, played, space.scratch, step, params, space.table, self._signed_seed)
+        return int(columns[place])
 
-    def _state_of(self, columns: np.ndarray) -> PolicyState:
-        """Return a copy of the state of some of the columns."""
-        memory = np.ascontiguousarray(self._memory[:, columns])
-        return PolicyState(memory, self._shared, self._arms.last_played[columns])
+    def _part_of(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return copies of the memory, the latest plays and the pending plays of some of the columns."""
+        return np.ascontiguousarray(self._memory[:, columns]), np.ascontiguousarray(self._arms.played[:, columns])
 
     def _burn_in_column(self, columns: np.ndarray) -> int:
         """Return the column that the burn-in plays, or -1 after the burn-in."""
@@ -214,22 +232,57 @@ class Bandit:
             return {}
         columns = self._columns if self._limits is None else self._limits.allowed(self._columns)
         counts = np.zeros(len(columns), dtype=np.int64)
-        step = self._step + 1
         burning = self._burn_in_column(columns)
         if burning >= 0:
             counts[np.searchsorted(columns, burning)] = draws
         else:
             params, space = self._policy.params(len(columns)), self._sized(len(columns))[1]
             count = compiled.count_choices(self._policy.functions)
-            count(self._state_of(columns), step, params, space, stream(self._seed), counts, draws)
+            memory, played = self._part_of(columns)
+            count(
+                PolicyState(memory, self._shared, *played),
+                self._step + 1,
+                params,
+                space,
+                stream(self._seed),
+                counts,
+                draws,
+            )
         probabilities = counts / draws
         if self._limits is not None:
             probabilities = self._limits.mixed(columns, probabilities)
         return {self._arms.names[column]: float(p) for column, p in zip(columns, probabilities, strict=True)}
 
-    def reward(self, arm: str, value: float) -> None:
-        """Learn a reward in [0, 1] of an arm that was chosen."""
-        self.reward_column(self._arms.of(arm), checked_reward(value))
+    def reward(self, arm: str, value: float, step: int | None = None) -> None:
+        """Learn a reward of an arm that was chosen.
+
+        Parameters
+        ----------
+        arm
+            The arm that was chosen.
+        value
+            The reward; `rewards` says which ones are valid.
+        step
+            The number of the decision, `step` after its `choose`, if the reward may come after later decisions; by
+            default the latest decision for this arm.
+
+        Examples
+        --------
+        >>> bandit = Bandit("ucb", arms=["a", "b"], seed=1)
+        >>> first = bandit.choose(), bandit.step
+        >>> second = bandit.choose(), bandit.step
+        >>> bandit.reward(first[0], 1, step=first[1])
+        >>> [arm.pending for arm in bandit.arms.values()]
+        [0, 1]
+        """
+        self.reward_column(self._arms.of(arm), self._rewards.check(value), self._checked_step(step))
+
+    def close(self, arm: str, step: int | None = None) -> None:
+        """Record that a decision for an arm will have no reward: it is no longer pending."""
+        self.close_column(self._arms.of(arm), self._checked_step(step))
+
+    def _checked_step(self, step: int | None) -> int | None:
+        return None if step is None else integer("step", step, 1, self._step)
 
     def reward_column(self, column: int, value: float, decided_at: int | None = None) -> None:
         """Learn a reward of a column, even if its arm was removed after it was chosen.
@@ -237,32 +290,35 @@ class Bandit:
         `decided_at` is the step of the decision, by default the latest one that chose the column. The idle time of the
         arm is counted from its latest choice, however late the reward is.
         """
-        decided = compiled.LATEST_PLAY if decided_at is None else decided_at
-        last_played = self._arms.last_played
-        self._learn(self._memory, self._shared, last_played, column, value, decided, self._step, self._params)
+        decided = UNKNOWN_STEP if decided_at is None else decided_at
+        self._learn(self._memory, self._shared, self._arms.played, column, value, decided, self._step, self._params)
+
+    def close_column(self, column: int, decided_at: int | None = None) -> None:
+        """Record that a decision for a column will have no reward, as `close` does."""
+        state = PolicyState(self._memory, self._shared, *self._arms.played)
+        end_play(state, column, UNKNOWN_STEP if decided_at is None else decided_at)
 
     def reward_columns(self, rewards: Sequence[tuple[int, float, int]]) -> None:
         """Learn many (column, reward, decided_at) triples in order, as `reward_column` would, but much faster."""
         columns = np.array([column for column, _, _ in rewards], dtype=np.int64)
         values = np.array([value for _, value, _ in rewards], dtype=np.float64)
+        self._rewards.check_all(values)
         decided_at = np.array([step for _, _, step in rewards], dtype=np.int64)
-        last_played = self._arms.last_played.copy()  # `learn_many` writes the steps of the decisions to it
-        state = PolicyState(self._memory, self._shared, last_played)
-        arrived_at = np.full(len(columns), self._step)
+        state = PolicyState(self._memory, self._shared, *self._arms.played)
         learn_many = compiled.learn_many(self._policy.functions)
+        arrived_at = np.full(len(columns), self._step)
         learn_many(state, columns, values, decided_at, arrived_at, self._policy.params(self._open_arms()))
 
     def swapped(self, policy: Policy | str, rewards: Iterable[tuple[int, float, int]], **parameters: Any) -> "Bandit":
-        """Return a bandit that continues from this step with another policy.
-
-        The policy has learned `rewards`, which are (column, reward, decided_at) triples as in `reward_columns`.
-        """
+        """Return a bandit that continues with a policy that has learned (column, reward, decided_at) triples."""
         other = self.copy()
         other._policy = live_policy(make_policy(policy, **parameters))
+        other._law = self._law or law_after_change(self._rewards, other._policy)
         other._reset()
         triples = iter(rewards)
         while some := list(itertools.islice(triples, MANY_REWARDS)):
             other.reward_columns(some)
+        other._arms = self._arms.copy()  # the decisions of these rewards are not pending
         return other
 
     def adopting(self, other: "Bandit") -> "Bandit | None":
@@ -275,6 +331,7 @@ class Bandit:
             return None
         taken = self.copy()
         taken._policy, taken._memory, taken._shared = other._policy, other._memory.copy(), other._shared.copy()
+        taken._law = other._law
         taken._prepare()
         return taken
 
@@ -282,7 +339,7 @@ class Bandit:
         """Compile the functions for decisions and rewards now instead of at their first use."""
         if len(self._columns) > 0:
             self._choose_among(self._columns, self._step + 1)
-        state = (self._memory.copy(), self._shared.copy(), self._arms.last_played)
+        state = (self._memory.copy(), self._shared.copy(), self._arms.played.copy())
         self._learn(*state, 0, 0.0, 0, 0, self._params)
 
     def add_arm(self, name: str) -> None:
@@ -292,7 +349,7 @@ class Bandit:
             self._limits.grow()
         self._memory = np.hstack([self._memory, np.zeros((len(self._memory), 1))])
         self._prepare()
-        state = PolicyState(self._memory, self._shared, self._arms.last_played)
+        state = PolicyState(self._memory, self._shared, *self._arms.played)
         self._policy.functions.start(state, len(self._arms) - 1, self._policy.params(self._open_arms()))
 
     def remove_arm(self, name: str) -> None:
@@ -336,55 +393,43 @@ class Bandit:
 
     def to_json(self) -> str:
         """Return the complete state as JSON; `from_json` continues with the same choices."""
-        return serialization.write(
-            {
-                "policy": self._policy.name,
-                "parameters": serialization.plain(self._policy.parameters),
-                "seed": self._seed,
-                "step": self._step,
-                "arms": self._arms.to_json(),
-                "shares": None if self._limits is None else self._limits.to_json(),
-                "memory": [[serialization.number_to_json(value) for value in row] for row in self._memory.tolist()],
-                "shared": [serialization.number_to_json(value) for value in self._shared.tolist()],
-            }
-        )
+        state = {
+            "policy": self._policy.name,
+            "parameters": serialization.plain(self._policy.parameters),
+            "seed": self._seed,
+            "step": self._step,
+            "arms": self._arms.to_json(),
+            "shares": None if self._limits is None else self._limits.to_json(),
+            "memory": serialization.array_to_json(self._memory),
+            "shared": serialization.array_to_json(self._shared),
+        }
+        return serialization.write(state if self._law is None else {**state, "rewards": self._law})
 
     def state_hash(self) -> str:
-        """Return a hash of the complete state: two bandits with equal hashes make the same decisions from now on.
-
-        Examples
-        --------
-        >>> one, other = (Bandit("ucb", arms=["a", "b"], seed=1) for _ in range(2))
-        >>> one.state_hash() == other.state_hash()
-        True
-        >>> one.choose(), one.state_hash() == other.state_hash()
-        ('a', False)
-        """
+        """Return a hash of the complete state: two bandits with equal hashes make the same decisions from now on."""
         limits = None if self._limits is None else self._limits.to_json()
         parameters, names = serialization.plain(self._policy.parameters), self._arms.names
         rest = [self._policy.name, parameters, self._seed, self._step, names, limits]
-        digest = hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())
-        for array in (*self._arms.arrays, self._memory, self._shared):
-            digest.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())
-        return digest.hexdigest()
+        *arrays, pending = self._arms.arrays
+        arrays += [self._memory, self._shared, *([pending] if pending.any() else [])]
+        return serialization.digest(rest, arrays)
 
     @classmethod
     def from_json(cls, text: str, policy: Policy | None = None) -> "Bandit":
         """Return the bandit that `to_json` wrote; `policy` is needed if it is not in the registry."""
-        if policy is not None and not isinstance(policy, Policy):
-            raise TypeError(f"policy must be a policy object, and only where it is not in the registry, got {policy!r}")
+        serialization.check_given(policy)
         content = serialization.read(text)
         try:
             chosen = serialization.policy_of(content, policy)
             step = integer("step", content["step"], 0, LARGEST_LIVE_STEP)
             arms = ArmColumns.from_json(content["arms"], step)
-            bandit = cls(chosen, [str(column) for column in range(len(arms))], seed=content["seed"])
+            names, law = [str(column) for column in range(len(arms))], content.get("rewards")
+            bandit = cls(chosen, names, seed=content["seed"], rewards=law)
             limits = content.get("shares")
             bandit._limits = None if limits is None else TrafficLimits.from_json(limits)
-            memory = np.array([[serialization.number_from_json(value) for value in row] for row in content["memory"]])
-            shared = np.array([serialization.number_from_json(value) for value in content["shared"]])
-            if memory.shape != bandit._memory.shape or shared.shape != bandit._shared.shape:
-                raise ValueError(f"its state has shape {memory.shape}, not {bandit._memory.shape}")
+            saved = serialization.array_from_json(content["memory"])
+            memory = serialization.check_shape(chosen.restored(saved, arms.last_played), bandit._memory.shape)
+            shared = serialization.check_shape(serialization.array_from_json(content["shared"]), bandit._shared.shape)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"text must be what Bandit.to_json wrote, but cannot be read: {error}") from None
         bandit._step, bandit._arms, bandit._memory, bandit._shared = step, arms, memory, shared

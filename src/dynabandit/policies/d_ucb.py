@@ -9,6 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.tuning_rules import DiscountTuned
 
 XI = 0.6
@@ -43,7 +44,11 @@ def common(state: PolicyState, number: int, params: Params) -> float:
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    return state.memory[MEAN, arm] + step.common * state.memory[WIDTH, arm]
+    memory, pending = state.memory, pending_plays(state, arm)
+    if pending == 0:
+        return memory[MEAN, arm] + step.common * memory[WIDTH, arm]
+    count = memory[COUNT, arm] + pending / state.shared[SCALE]
+    return expected_mean(memory[MEAN, arm], pending) + step.common / math.sqrt(count)
 
 
 @kernel
@@ -86,8 +91,8 @@ class DUCB(DiscountTuned):
     r"""Discounted UCB: the rewards of all arms are discounted at the same constant rate, whether they are played or
     not.
 
-    The discount is applied with each reward of any arm. In a simulation each step has a reward; in a `Bandit`, a
-    decision whose reward has not arrived yet discounts nothing. The effective size of an arm is its discounted number
+    The discount is applied with each reward of any arm; a decision whose reward has not arrived yet discounts nothing.
+    The effective size of an arm is its discounted number
     of rewards. A baseline of the literature; with many arms it explores too much.
 
     Parameters

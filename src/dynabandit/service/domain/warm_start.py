@@ -33,6 +33,8 @@ class WarmStart:
         try:
             check_size(asked.policy, asked.parameters)
             self.bandit = state.bandit.swapped(asked.policy, (), **asked.parameters)
+            if state.settings.default_reward is not None:
+                self.bandit.rewards.check(state.settings.default_reward, "default_reward")
         except (TypeError, ValueError) as error:
             raise InvalidValueError(str(error)) from None
 
@@ -45,7 +47,11 @@ class WarmStart:
     def learn(self, store: Store, upto: int) -> None:
         """Learn the rewards that are new since the last call, up to an event."""
         for page in self.learner.learned_pages(store, self.number, self.sequence, upto + 1):
-            self.bandit.reward_columns(page)
+            try:
+                self.bandit.reward_columns(page)
+            except ValueError as error:
+                problem = f"policy {self.bandit.policy.name!r} cannot learn from the log: {error}"
+                raise InvalidValueError(problem) from None
             self.rewards += len(page)
         self.sequence = upto
 
