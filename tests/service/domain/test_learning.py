@@ -189,9 +189,11 @@ def test_with_the_rule_at_once_a_reward_is_learned_when_it_comes(sqlite_url: str
         clicked, _ = shop.decide(2)
         shop.reward(clicked)
         assert shop.observations() == 1
+        assert sum(arm.pending for arm in shop.state.bandit.arms.values()) == 1
         shop.now = WINDOW + 1
         shop.maintain()
         assert shop.observations() == 2
+        assert sum(arm.pending for arm in shop.state.bandit.arms.values()) == 0
         assert [row.kind for row in shop.store.log(shop.number)].count("learn") == 0
 
 
@@ -264,12 +266,14 @@ def expected_bandit(events: list[EventRow]) -> db.Bandit:
             assert event.value is not None
             rewards[event.settles] = event.value
             if event.settles <= learned and event.kind == "reward" and event.value != 0.0:
-                bandit.reward_column(arms[event.settles], event.value, event.settles)
+                bandit.reward_column(arms[event.settles], event.value, event.settles, ends_play=False)
         elif event.kind == "learn":
             to = int((event.body or "").partition('"to": ')[2].partition(",")[0])
             for step in range(learned + 1, to + 1):
                 bandit.reward_column(arms[step], rewards.get(step, 0.0), step)
             learned = to
+    held = [arm for step, arm in arms.items() if step > learned]
+    assert [bandit.pending(column) for column in range(3)] == [held.count(column) for column in range(3)]
     return bandit
 
 
@@ -374,5 +378,6 @@ def test_the_state_says_how_many_decisions_are_held_and_how_long(client: Client,
     client.reward(clicked.decision, 1)
     state = client.state("b")
     assert (state.learn, state.settling_age, state.held) == ("settled", 10.0, 4)
+    assert [arm.pending for arm in state.arms] == [arm.plays for arm in state.arms]
     assert sum(arm.effective_size for arm in state.arms) == 0
     assert [event.kind for event in client.events("b", kind="reward")] == ["reward"], "it is stored at once"

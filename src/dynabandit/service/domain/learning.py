@@ -129,8 +129,10 @@ class SettlingAge:
 
 def teach(bandit: Bandit, observations: Iterable[Observation]) -> None:
     """Let a bandit learn observations."""
-    for column, value, step, _ in observations:
+    for column, value, step, is_late in observations:
         if not 0 <= column < len(bandit.names):  # compiled code does not check its indices
             raise ValueError(f"column must be one of {len(bandit.names)}, got {column}")
-        if value is not None:
-            bandit.reward_column(column, float(value), step)
+        if value is None:
+            bandit.close_column(column, step)
+        else:
+            bandit.reward_column(column, float(value), step, ends_play=not is_late)
