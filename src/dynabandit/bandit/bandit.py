@@ -275,11 +275,9 @@ class Bandit:
         arm is counted from its latest choice, however late the reward is. The decision is no longer pending, unless
         `ends_play` is false because it was not pending any more.
         """
-        pending = self._arms.pending[column]
         decided = UNKNOWN_STEP if decided_at is None else decided_at
-        self._learn(self._memory, self._shared, self._arms.played, column, value, decided, self._step, self._params)
-        if not ends_play:
-            self._arms.pending[column] = pending
+        played = self._arms.played if ends_play else self._arms.played.copy()
+        self._learn(self._memory, self._shared, played, column, value, decided, self._step, self._params)
 
     def close_column(self, column: int, decided_at: int | None = None) -> None:
         """Record that a decision for a column will have no reward, as `close` does."""
