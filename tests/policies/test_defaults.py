@@ -12,6 +12,7 @@ from dynabandit.policies import POLICIES
 OPEN: dict[str, Any] = {"changes": None, "horizon": None}  # what a simulation fills in
 # Section 4 of the paper: eta is 0.001, and truncation is at 0
 ADAPTIVE: dict[str, Any] = {"burn_in": 1, "step_size": 0.001, "floor": 0.0, "loss": "squared-error"}
+UNIT_FREE: dict[str, Any] = {"burn_in": 2, "step_size": 0.001, "floor": 0.0}
 TEST: dict[str, Any] = {
     "burn_in": 1, "restart": "local", "scale": 1.0, "delta": None, "every": 10, "spacing": 10, "capacity": 128,
 }  # fmt: skip
@@ -45,6 +46,12 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "cusum-ucb": OPEN | {"burn_in": 1, "drift": 0.05, "reference_plays": 100, "threshold": None, "exploration": None},
     "m-ucb": OPEN | {"burn_in": 1, "window": 800, "threshold": None, "exploration": None},
     "aff-kl-ucb": ADAPTIVE | {"confidence": 0.05},
+    "normal-ts": {"burn_in": 4},
+    "aff-normal-ts": UNIT_FREE,
+    "aff-normal-ucb": UNIT_FREE | {"confidence": 0.05},
+    "aff-poisson-ts": UNIT_FREE | {"burn_in": 1, "prior": (0.5, 0.1)},
+    "aff-revenue-ts": UNIT_FREE | {"burn_in": 1, "prior": (1.0, 1.0)},
+    "robust-ucb": {"burn_in": 2, "window": 100, "confidence": 0.05, "exploration": 4.0},
     "oracle-restart": {"burn_in": 1, "index": "kl-ucb", "tolerance": 0.0},
     "uniform": {"burn_in": 0},
     "best-arm": {"burn_in": 0},
@@ -110,6 +117,12 @@ LIMITS: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     ("m-ucb", "threshold"): NOT_NEGATIVE,
     ("m-ucb", "exploration"): CLOSED,
     ("aff-kl-ucb", "confidence"): HALF_OPEN,
+    ("aff-normal-ts", "step_size"): CLOSED,
+    ("aff-normal-ts", "floor"): CLOSED,
+    ("aff-normal-ucb", "confidence"): HALF_OPEN,
+    ("robust-ucb", "window"): FROM_ONE,
+    ("robust-ucb", "confidence"): HALF_OPEN,
+    ("robust-ucb", "exploration"): NOT_NEGATIVE,
     ("oracle-restart", "tolerance"): CLOSED,
 } | {(name, "prior"): PAIR for name, defaults in DEFAULTS.items() if "prior" in defaults}
 

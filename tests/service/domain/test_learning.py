@@ -18,7 +18,7 @@ from dynabandit.service.domain.events import EventRow
 from dynabandit.service.domain.learning import SETTLED, SettlingAge
 from dynabandit.service.domain.rewards import reward, settle_due
 from dynabandit.service.domain.unit_of_work import UnitOfWork
-from dynabandit.service.errors import ConflictError, DomainError, LateRewardError
+from dynabandit.service.errors import ConflictError, DomainError, InvalidValueError, LateRewardError
 from dynabandit.service.stores import Store, open_store
 from service.harness import (
     ARMS,
@@ -215,6 +215,18 @@ def test_arms_and_policy_may_change_while_decisions_are_held(store_url: str) -> 
         assert learned == 130
         shop.decide(5)
         shop.commit(lambda: changes.delete(work, "b", None, erase=False))
+
+
+def test_a_policy_that_cannot_learn_a_held_reward_is_refused(sqlite_url: str) -> None:
+    with opened(sqlite_url, policy="normal-ts") as shop:
+        [step] = shop.decide()
+        shop.reward(step, 5.0)
+        with pytest.raises(
+            InvalidValueError, match=r"policy 'ucb' cannot learn from the log: reward must be .*, got 5"
+        ):
+            shop.commit(lambda: changes.set_policy(shop.work, "b", api_types.SetPolicy("ucb")))
+        shop.now = WINDOW + 1
+        shop.maintain()
 
 
 def test_an_idle_bandit_is_not_looked_at_and_a_decision_or_a_reward_wakes_it(sqlite_url: str) -> None:
