@@ -33,7 +33,11 @@ Rewards = Annotated[
 ]
 Time = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with the time; rows must be sorted by it.")]
 Propensity = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="Column with the probability with which the arm was chosen.")
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column with the probability with which the arm was chosen; by default 'propensity', if there is one.",
+    ),
 ]
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Skip rows that cannot be used, and show the first few of them.")
@@ -65,6 +69,13 @@ def replay(
     replications: Replications = 10,
     draws: Draws = 20,
     clock: Annotated[str, typer.Option(help="log: every row is a step; accepted: only accepted rows are.")] = "log",
+    learn: Annotated[
+        str | None,
+        typer.Option(
+            help="accepted: learn from rows with the policy's choice; all: from every row, the default for a log "
+            "with different propensities."
+        ),
+    ] = None,
     clip: Clip = 0.0,
     seed: Seed = 1,
     as_json: Json = False,
@@ -81,7 +92,7 @@ def replay(
             found = []
             for one in chosen:
                 with _progress(one.label) as progress:
-                    found.append(offline.replay(log, one, clock=clock, progress=progress, **options))
+                    found.append(offline.replay(log, one, clock=clock, learn=learn, progress=progress, **options))
         _report_left_out(log)
         for replayed in found:
             _warn(replayed.doubts)
@@ -213,6 +224,7 @@ def _plain_advice(advice: Advice) -> dict[str, Any]:
         "verdict": advice.verdict(),
         "logged": _plain_estimate(advice.logged),
         "gain": _plain_estimate(advice.gain),
+        "left_out": [one.label for one in advice.left_out],
         "rows_needed": advice.rows_needed if math.isfinite(advice.rows_needed) else None,
         "candidates": [
             {
