@@ -165,7 +165,7 @@ class Bandit:
 
     def choose_column(self) -> int:
         """Return the column of the arm to play now, its place in `names`."""
-        step = integer("step", self._step + 1, 1, LARGEST_LIVE_STEP)
+        step = self._next_step()
         if len(self._columns) == 0:
             raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
         column = self._pick(step) if self._limits is None else self._pick_within(self._limits, step)
@@ -182,8 +182,11 @@ class Bandit:
         >>> bandit.step, bandit.arms["b"].plays
         (1, 1)
         """
-        step = integer("step", self._step + 1, 1, LARGEST_STEP)
-        self._record_play(integer("column", column, 0, len(self._arms) - 1), step)
+        self._record_play(integer("column", column, 0, len(self._arms) - 1), self._next_step())
+
+    def _next_step(self) -> int:
+        step = self._step + 1
+        return step if step <= LARGEST_LIVE_STEP else integer("step", step, 1, LARGEST_LIVE_STEP)
 
     def _record_play(self, column: int, step: int) -> None:
         self._step = step

@@ -250,7 +250,7 @@ class UnitFreeForgetting(AdaptiveForgetting):
     >>> for reward in [3, 5, 4, 4, 3, 5] * 30 + [9, 11, 10] * 10:
     ...     _ = euros.update(reward), cents.update(100 * reward)
     >>> round(euros.mean, 1), round(cents.mean), round(euros.forgetting, 2), round(cents.forgetting, 2)
-    (10.1, 1008, 0.11, 0.11)
+    (8.5, 847, 0.67, 0.67)
 
     Notes
     -----
@@ -267,6 +267,6 @@ class UnitFreeForgetting(AdaptiveForgetting):
     functions = EstimatorFunctions(observe_unit_free, mean)
     rewards = NORMAL
 
-    def __init__(self, step_size: float = 0.001, floor: float = 0.0) -> None:
+    def __init__(self, step_size: float = 0.0001, floor: float = 0.0) -> None:
         self.params = (make_unit_free_params(step_size, floor),)
         self.state = START
