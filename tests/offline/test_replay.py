@@ -1,5 +1,7 @@
 """Replays agree with the truth in simulated logs."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
@@ -164,3 +166,26 @@ def test_wrong_arguments_are_named(policy: str, options: dict[str, object], mess
     log = offline.from_columns({"arm": ["a", "b"], "reward": [0, 1]})
     with pytest.raises(ValueError, match=message):
         offline.replay(log, policy, **options)  # type: ignore[arg-type]
+
+
+def test_a_log_of_other_rewards_is_replayed_with_the_policies_that_fit() -> None:
+    generator = np.random.default_rng(3)
+    arms = generator.integers(2, size=300)
+    columns = {"arm": arms, "reward": np.array([2.0, 900.0])[arms] + generator.integers(3, size=300)}
+    with pytest.raises(ValueError, match=r"column 'reward': must be a number in \[0, 1\], got"):
+        offline.from_columns(columns)
+    with pytest.raises(ValueError, match="unknown reward law 'count'"):
+        offline.from_columns(columns, rewards="count")
+    log = offline.from_columns(columns, rewards="counts")
+    with pytest.raises(ValueError, match="policy 'ts' needs rewards that are a number in"):
+        offline.replay(log, "ts")
+    with mock.patch("dynabandit.offline.replay_loop.compiled", lambda function: function):
+        found = offline.replay(log, db.policy("aff-poisson-ts", burn_in=2), replications=1, draws=2)
+    assert found.shares["1"] > 0.8
+    for estimate in (found.replay, found.dr, found.logged):
+        assert estimate.low < estimate.value < estimate.high
+    assert 800 < found.dr.value < 905
+    names = {one.name for one in offline.candidates(log.domain)}
+    assert "aff-poisson-ts" in names
+    assert "aff-revenue-ts" in names, "counts are amounts too"
+    assert "ts" not in names

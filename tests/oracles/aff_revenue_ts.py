@@ -2,7 +2,8 @@
 
 The conversion has the Beta law of AFF-TS on whether a reward is positive; the logarithms of the positive rewards have
 the normal law of AFF-Normal-TS. Amounts are measured in units of the first amount of any arm. The mean reward of a
-log-normal amount with conversion p is p exp(mu + s^2 / 2).
+log-normal amount with conversion p is p exp(mu + s^2 / 2). The Beta prior counts as `prior` rewards with the share of
+positive rewards of all arms, one positive and one zero added.
 """
 
 import math
@@ -20,9 +21,10 @@ class Laws(NamedTuple):
     variance: float  # of a logarithm
 
 
-def laws(history: History, arm: int, arms: int, step_size: float, floor: float, prior: tuple[float, float]) -> Laws:
+def laws(history: History, arm: int, arms: int, step_size: float, floor: float, prior: float) -> Laws:
     own = [reward for played, reward in history if played == arm]
-    a, b = prior
+    usual = (sum(reward > 0 for _, reward in history) + 1) / (len(history) + 2)
+    a, b = prior * usual, prior * (1 - usual)
     if own:
         converted = [float(reward > 0) for reward in own]
         found = forgettings(converted, step_size, floor)

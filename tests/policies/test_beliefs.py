@@ -205,12 +205,13 @@ def test_revenue_is_believed_to_be_the_conversion_times_the_mean_of_log_normal_a
     # Logarithms in units of the first amount, 8: 0 and -log 4, whose variance over 2 - 1 is (log 4)^2 / 2
     center, variance, size = -math.log(4) / 2, math.log(4) ** 2 / 2, 2.0
     expected = []
+    # The prior counts as 2 rewards, of which (2 + 1) / (4 + 2) are positive: Beta(1 + 2, 1 + 1) and so on
     for conversion, total, error in ((3 / 5, 5.0, variance / size), (1 / 3, 3.0, variance), (1 / 2, 2.0, variance)):
         mean = conversion * 8 * math.exp(center + (variance + error) / 2)
         second = conversion * 64 * math.exp(2 * center + 2 * variance)
         expected.append((mean, max(second - mean**2, 0.0), 1.0, total))
-    same(beliefs("aff-revenue-ts", history, step_size=0.0), expected)
-    nothing, _, unknown = beliefs("aff-revenue-ts", [(0, 0.0), (1, 0.0)], step_size=0.0)
+    same(beliefs("aff-revenue-ts", history, step_size=0.0, prior=2), expected)
+    nothing, _, unknown = beliefs("aff-revenue-ts", [(0, 0.0), (1, 0.0)], step_size=0.0, prior=2)
     assert (nothing.mean, nothing.effective_size) == (0.0, 3.0)
     assert math.isnan(unknown.mean)
 

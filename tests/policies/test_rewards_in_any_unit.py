@@ -72,7 +72,7 @@ PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "aff-normal-ts": AFF,
     "aff-normal-ucb": {**AFF, "confidence": st.sampled_from([0.01, 0.3])},
     "aff-poisson-ts": {**AFF, "prior": PRIORS},
-    "aff-revenue-ts": {**AFF, "prior": PRIORS},
+    "aff-revenue-ts": {**AFF, "prior": st.sampled_from([0.1, 2.0])},
     "robust-ucb": {
         "window": st.sampled_from([1, 3, 13, 100]),
         "confidence": st.sampled_from([0.001, 0.5]),
@@ -141,9 +141,9 @@ def test_all_rewards_times_a_constant_give_the_same_choices(name: str) -> None:
     assert chosen[0] == chosen[1] == chosen[2]
 
 
-@pytest.mark.parametrize("name", ["aff-normal-ucb", "robust-ucb"])
-def test_pending_plays_count_in_the_bonus(name: str) -> None:
-    driver = Driver(db.policy(name), arms=3)
+@pytest.mark.parametrize("policy", [db.policy("aff-normal-ucb", step_size=0), db.policy("robust-ucb")])
+def test_pending_plays_count_in_the_bonus(policy: Policy) -> None:
+    driver = Driver(policy, arms=3)
     driver.feed(0, 1.0, 3.0, 2.0, 4.0).feed(1, 5.0, 6.0)
     step = driver.step(20)
     for arm, (mean, size) in enumerate([(2.5, 4.0), (5.5, 2.0), (3.5, 1.0)]):  # the third arm has the mean of all

@@ -135,6 +135,10 @@ class Bandit:
         """Return the policy's belief about a column, even if its arm was removed."""
         return self._policy.belief(self._memory[:, column], self._shared)
 
+    def pending(self, column: int) -> int:
+        """Return how many decisions for a column have neither a reward nor were closed."""
+        return int(self._arms.pending[column])
+
     def _describe(self, column: int) -> Arm:
         arms = self._arms
         return Arm(
@@ -142,7 +146,7 @@ class Bandit:
             idle=self._step - int(arms.last_played[column]),
             plays=int(arms.plays[column]),
             paused=bool(arms.paused[column]),
-            pending=int(arms.pending[column]),
+            pending=self.pending(column),
         )
 
     @property
@@ -161,7 +165,7 @@ class Bandit:
 
     def choose_column(self) -> int:
         """Return the column of the arm to play now, its place in `names`."""
-        step = integer("step", self._step + 1, 1, LARGEST_LIVE_STEP)
+        step = self._next_step()
         if len(self._columns) == 0:
             raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
         column = self._pick(step) if self._limits is None else self._pick_within(self._limits, step)
@@ -178,8 +182,11 @@ class Bandit:
         >>> bandit.step, bandit.arms["b"].plays
         (1, 1)
         """
-        step = integer("step", self._step + 1, 1, LARGEST_STEP)
-        self._record_play(integer("column", column, 0, len(self._arms) - 1), step)
+        self._record_play(integer("column", column, 0, len(self._arms) - 1), self._next_step())
+
+    def _next_step(self) -> int:
+        step = self._step + 1
+        return step if step <= LARGEST_LIVE_STEP else integer("step", step, 1, LARGEST_LIVE_STEP)
 
     def _record_play(self, column: int, step: int) -> None:
         self._step = step
@@ -222,10 +229,11 @@ class Bandit:
         place = least_played_arm(self._arms.plays[columns], self._policy.burn_in)
         return int(columns[place]) if place >= 0 else -1
 
-    def propensities(self, draws: int = 200) -> dict[str, float]:
+    def propensities(self, draws: int = 200, count_pending: bool = True) -> dict[str, float]:
         """Return the probability that the next `choose` takes each arm, estimated from `draws` independent draws.
 
-        If the policy decides without randomness the result is exact; so is the part of a minimum share.
+        If the policy decides without randomness the result is exact; so is the part of a minimum share. Without
+        `count_pending` the policy decides as if no reward were in flight, as release 0.1.0 did.
         """
         draws = integer("draws", draws, 1, LARGEST_STEP)
         if len(self._columns) == 0:
@@ -239,6 +247,7 @@ class Bandit:
             params, space = self._policy.params(len(columns)), self._sized(len(columns))[1]
             count = compiled.count_choices(self._policy.functions)
             memory, played = self._part_of(columns)
+            played[1] *= count_pending
             count(
                 PolicyState(memory, self._shared, *played),
                 self._step + 1,
@@ -284,14 +293,16 @@ class Bandit:
     def _checked_step(self, step: int | None) -> int | None:
         return None if step is None else integer("step", step, 1, self._step)
 
-    def reward_column(self, column: int, value: float, decided_at: int | None = None) -> None:
+    def reward_column(self, column: int, value: float, decided_at: int | None = None, ends_play: bool = True) -> None:
         """Learn a reward of a column, even if its arm was removed after it was chosen.
 
         `decided_at` is the step of the decision, by default the latest one that chose the column. The idle time of the
-        arm is counted from its latest choice, however late the reward is.
+        arm is counted from its latest choice, however late the reward is. The decision is no longer pending, unless
+        `ends_play` is false because it was not pending any more.
         """
         decided = UNKNOWN_STEP if decided_at is None else decided_at
-        self._learn(self._memory, self._shared, self._arms.played, column, value, decided, self._step, self._params)
+        played = self._arms.played if ends_play else self._arms.played.copy()
+        self._learn(self._memory, self._shared, played, column, value, decided, self._step, self._params)
 
     def close_column(self, column: int, decided_at: int | None = None) -> None:
         """Record that a decision for a column will have no reward, as `close` does."""

@@ -27,7 +27,10 @@ File = Annotated[
     Path, typer.Argument(metavar="LOG", help="A CSV file whose first line names the columns, or a Parquet file.")
 ]
 Arm = Annotated[str, typer.Option(metavar="COLUMN", help="Column with the chosen arm.")]
-Reward = Annotated[str, typer.Option(metavar="COLUMN", help="Column with the reward, in [0, 1].")]
+Reward = Annotated[str, typer.Option(metavar="COLUMN", help="Column with the reward.")]
+Rewards = Annotated[
+    str, typer.Option(metavar="LAW", help="Which rewards are valid: bernoulli, bounded, normal, counts or revenue.")
+]
 Time = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with the time; rows must be sorted by it.")]
 Propensity = Annotated[
     str | None,
@@ -59,6 +62,7 @@ def replay(
     reward: Reward = "reward",
     time: Time = None,
     propensity: Propensity = None,
+    rewards: Rewards = "bounded",
     skip_bad: SkipBad = False,
     encoding: Encoding = "utf-8",
     separator: Separator = ",",
@@ -82,7 +86,7 @@ def replay(
         with bad_input():
             log = offline.read(
                 file, arm=arm, reward=reward, time=time, propensity=propensity,
-                skip_bad=skip_bad, encoding=encoding, separator=separator,
+                rewards=rewards, skip_bad=skip_bad, encoding=encoding, separator=separator,
             )  # fmt: skip
             options: dict[str, Any] = {"replications": replications, "draws": draws, "clip": clip, "seed": seed}
             found = []
@@ -110,6 +114,7 @@ def advise(
     reward: Reward = "reward",
     time: Time = None,
     propensity: Propensity = None,
+    rewards: Rewards = "bounded",
     skip_bad: SkipBad = False,
     encoding: Encoding = "utf-8",
     separator: Separator = ",",
@@ -125,7 +130,7 @@ def advise(
         with bad_input():
             log = offline.read(
                 file, arm=arm, reward=reward, time=time, propensity=propensity,
-                skip_bad=skip_bad, encoding=encoding, separator=separator,
+                rewards=rewards, skip_bad=skip_bad, encoding=encoding, separator=separator,
             )  # fmt: skip
             with _progress("all candidates") as progress:
                 advice = offline.advise(

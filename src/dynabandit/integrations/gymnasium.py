@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.core.streams import REWARD, stream, uniform
-from dynabandit.environments import ENVIRONMENTS, Environment, environment as make_environment
+from dynabandit.core.streams import stream
+from dynabandit.environments import ENVIRONMENTS, Environment, RewardStep, environment as make_environment
 from dynabandit.extras import import_extra
 
 import_extra("gymnasium", "gymnasium")
@@ -72,7 +72,7 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
         self._replication += 1
         self._source = stream(self._seed, self._replication)
         self._means = self.environment.path(self.horizon, self._seed, self._replication)
-        self._step = 0
+        self._step, self._plays = 0, [0] * self.environment.arms
         return np.int64(0), {}
 
     def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
@@ -82,10 +82,13 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
         arm = int(action)
         if not self.action_space.contains(arm):
             raise ValueError(f"action must be an arm from 0 to {self.environment.arms - 1}, got {action}")
-        means = self._means[self._step]
+        law, params = self.environment.reward_functions, self.environment.rewards.params()
+        values = [law.mean(value, plays) for value, plays in zip(self._means[self._step], self._plays, strict=True)]
         self._step += 1
-        reward = float(uniform(self._source, REWARD, self._step, arm) < means[arm])
-        info = {"mean": float(means[arm]), "regret": float(means.max() - means[arm])}
+        self._plays[arm] += 1
+        reward = float(law.draw(values[arm], arm, RewardStep(self._step, self._source), params))
+        mean = float(law.expected(values[arm], params))
+        info = {"mean": mean, "regret": float(law.expected(max(values), params)) - mean}
         return np.int64(0), reward, False, self._step == self.horizon, info
 
 

@@ -16,19 +16,34 @@ from dynabandit.simulation.backends import cores
 from dynabandit.simulation.request import Progress
 from dynabandit.stats.intervals import Estimate, Z, t_quantile
 from dynabandit.stats.ratio_estimator import RatioEstimator
-from dynabandit.validation import number
+from dynabandit.validation import BOUNDED, RewardDomain, number
 
 BLOCKS = 20  # of time, for the standard errors of differences
 
 
-def candidates() -> list[Policy]:
+def candidates(rewards: RewardDomain = BOUNDED) -> list[Policy]:
     """Return the policies that are compared by default, at several values of step size, memory, discount or window.
+
+    `rewards` are those of the log; if they are not in [0, 1], there are fewer candidates.
 
     Examples
     --------
     >>> [policy.label for policy in candidates()][:3]
     ['uniform', 'eps-greedy', 'ucb']
     """
+    if not rewards.is_within(BOUNDED):
+        names = (
+            "uniform",
+            "eps-greedy",
+            "normal-ts",
+            "aff-normal-ucb",
+            "robust-ucb",
+            "aff-poisson-ts",
+            "aff-revenue-ts",
+        )
+        some = [make_policy(name) for name in (*names, "aff-poisson-ts", "aff-revenue-ts")]
+        some += [make_policy("aff-normal-ts", step_size=step_size) for step_size in (0.0001, 0.001, 0.01)]
+        return [one for one in some if rewards.is_within(one.rewards)]
     return [
         *(make_policy(name) for name in ("uniform", "eps-greedy", "ucb", "ts", "ots", "aff-ucb2", "aff-dts2")),
         *(make_policy("aff-ts", step_size=step_size) for step_size in (0.001, 0.01, 0.1)),
@@ -175,7 +190,7 @@ def advise(
     >>> advice.leader.label, advice.sure
     ('ts', True)
     """
-    chosen = [make_policy(one) for one in (candidates() if policies is None else policies)]
+    chosen = [make_policy(one) for one in (candidates(log.domain) if policies is None else policies)]
     labels = [one.label for one in chosen]
     if len(set(labels)) < max(len(labels), 2):
         raise ValueError(f"policies must hold at least 2 different ones, got {labels}")

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynabandit.core.streams import LARGEST_STEP
+from dynabandit.environments import RewardLaw, reward_law
 from dynabandit.offline.readers import Memory, Source, open_file
 from dynabandit.offline.rows import BadRows, Columns, Parsed, parse
-from dynabandit.validation import integer
+from dynabandit.validation import RewardDomain, integer
 
 MOST_ARMS = 10_000
 PROPENSITY = "propensity"  # the column that the service exports
@@ -136,6 +137,11 @@ class Log:
         return self._source.name
 
     @property
+    def domain(self) -> RewardDomain:
+        """Which rewards are valid."""
+        return self._columns.rewards
+
+    @property
     def has_propensities(self) -> bool:
         """Whether the log has propensities; if not, all arms are assumed to be equally likely."""
         return self._columns.propensity is not None
@@ -189,6 +195,7 @@ def read(
     reward: str = "reward",
     time: str | None = None,
     propensity: str | None = None,
+    rewards: RewardLaw | str = "bounded",
     skip_bad: bool = False,
     encoding: str = "utf-8",
     separator: str = ",",
@@ -200,10 +207,12 @@ def read(
     path
         A CSV file whose first line names the columns, or a Parquet file (.parquet or .pq).
     arm, reward, time, propensity
-        Names of the columns. Rewards are in [0, 1]. Times are numbers or ISO dates and must not decrease; without
+        Names of the columns. Times are numbers or ISO dates and must not decrease; without
         them, the rows are assumed to be in time order. A propensity is the probability in (0, 1] with which the arm of
         the row was chosen; by default the column ``propensity`` is used, which the service exports. Without
         propensities, all arms are assumed to be equally likely.
+    rewards
+        The reward law, which says which rewards are valid; by default numbers in [0, 1].
     skip_bad
         Skip rows that cannot be used, instead of raising an error that names them.
     encoding, separator
@@ -219,7 +228,8 @@ def read(
     >>> log.rows, log.arms
     (2, ('blue', 'red'))
     """
-    columns = Columns(arm=arm, reward=reward, time=time, propensity=propensity)
+    domain = reward_law(rewards).domain
+    columns = Columns(arm=arm, reward=reward, time=time, propensity=propensity, rewards=domain)
     return Log(open_file(path, encoding, separator), columns, skip_bad=skip_bad)
 
 
@@ -230,6 +240,7 @@ def from_columns(
     reward: str = "reward",
     time: str | None = None,
     propensity: str | None = None,
+    rewards: RewardLaw | str = "bounded",
     skip_bad: bool = False,
 ) -> Log:
     """Return the log in a mapping from names to lists or arrays, or in a data frame; other arguments as for `read`.
@@ -240,5 +251,6 @@ def from_columns(
     >>> offline.from_columns({"arm": ["a", "b", "a"], "reward": [1, 0, 0]})
     Log(the log: 3 rows, 2 arms, mean reward 0.3333)
     """
-    columns = Columns(arm=arm, reward=reward, time=time, propensity=propensity)
+    domain = reward_law(rewards).domain
+    columns = Columns(arm=arm, reward=reward, time=time, propensity=propensity, rewards=domain)
     return Log(Memory(table), columns, skip_bad=skip_bad)

@@ -9,11 +9,11 @@ import numpy as np
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED
 from dynabandit.offline.log import Log, Logged
 from dynabandit.offline.replay_loop import Played, Player
-from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.policies import Policy, check_fit, policy as make_policy
 from dynabandit.simulation.request import Progress
 from dynabandit.stats.intervals import Estimate
 from dynabandit.stats.ratio_estimator import RatioEstimator
-from dynabandit.validation import integer, number, unknown
+from dynabandit.validation import BOUNDED, integer, number, unknown
 
 CLOCKS = ("log", "accepted")
 LEARN = (ACCEPTED, ALL) = ("accepted", "all")
@@ -169,6 +169,7 @@ def replay(
         sums["logged"].add(logged.rewards, ones)
         if progress is not None:
             progress(one.rows, log.rows)
+    interval = RatioEstimator.wilson if log.domain.is_within(BOUNDED) else RatioEstimator.normal
     overlap = sums["snips"].effective_rows
     ips, snips, dr = (
         sums[name].normal() if overlap >= LEAST_EFFECTIVE_ROWS else Estimate(math.nan, math.nan, math.nan)
@@ -177,11 +178,11 @@ def replay(
     return Replay(
         policy=one.policy,
         log=log,
-        replay=sums["replay"].wilson(),
+        replay=interval(sums["replay"]),
         ips=ips,
         snips=snips,
         dr=dr,
-        logged=sums["logged"].wilson(),
+        logged=interval(sums["logged"]),
         accepted=float(sums["replay"].sums[1]),
         burning=float(one.burning[0]),
         effective_rows=overlap,
@@ -206,6 +207,7 @@ def player(
     replications = integer("replications", replications, 1, 10_000)
     draws = integer("draws", draws, 1, LARGEST_REPLICATION // 10_001)
     seed = integer("seed", seed, 0, LARGEST_SEED)
+    check_fit(policy, log.domain, log.name)
     return Player(
         policy,
         log.arms,
@@ -215,6 +217,7 @@ def player(
         log_clock=clock == "log",
         learn_all=not log.is_uniform if learn is None else learn == ALL,
         seed=seed,
+        domain=log.domain,
     )
 
 

@@ -16,6 +16,7 @@ from dynabandit.policies import Policy, PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.choose_arm import Workspace, make_choose, make_count_choices, new_workspace
 from dynabandit.simulation.request import initial_states
 from dynabandit.simulation.stepper import Replications, least_played_arm, make_learn
+from dynabandit.validation import BOUNDED, RewardDomain
 
 
 class Model(NamedTuple):
@@ -45,8 +46,8 @@ class Played(NamedTuple):
 
 
 @functools.cache
-def _compiled_play(functions: PolicyFunctions) -> Callable[..., None]:
-    return compiled(make_play(functions))
+def _compiled_play(functions: PolicyFunctions, unit_free: bool) -> Callable[..., None]:
+    return compiled(make_play(functions, unit_free=unit_free))
 
 
 class Settings(NamedTuple):
@@ -59,17 +60,19 @@ class Settings(NamedTuple):
     learn_all: bool  # whether the policy learns from every row, not only from rows that it accepted
 
 
-def make_play(functions: PolicyFunctions) -> Callable[..., None]:
+def make_play(functions: PolicyFunctions, *, unit_free: bool = False) -> Callable[..., None]:
     """Return play(progress, played, logged, space, settings, first, random), which replays some rows of a log.
 
     At each row every replication estimates the probability of each choice, and chooses. If that is the arm of the row,
     it accepts the row, with a probability that corrects for unequal propensities (rejection sampling). It learns from
     accepted rows or, with `learn_all`, from every row. The model learns from every row, after all replications have
-    chosen.
+    chosen; `unit_free` for rewards that are not in [0, 1].
     """
     choose = make_choose(functions)
     count_choices = make_count_choices(choose)
     learn, read_params = make_learn(functions), vector_reader(functions.params)
+
+    observe = observe_unit_free if unit_free else observe_bounded
 
     @kernel
     def play(
@@ -134,10 +137,18 @@ def expected(model: Model, arm: int) -> float:
 
 
 PARAMS = adaptive_forgetting.make_params()
+UNIT_FREE_PARAMS = adaptive_forgetting.make_unit_free_params(0.001, 0.0)
 
 
 @kernel
-def observe(memory: np.ndarray, arm: int, value: float) -> None:
+def observe_unit_free(memory: np.ndarray, arm: int, value: float) -> None:
+    """Update the model with a reward in any unit."""
+    known = adaptive_forgetting.load(memory, arm)
+    adaptive_forgetting.store(memory, arm, adaptive_forgetting.observe_unit_free(known, value, UNIT_FREE_PARAMS))
+
+
+@kernel
+def observe_bounded(memory: np.ndarray, arm: int, value: float) -> None:
     """Update the model with a reward; it forgets as fast as the arm changes."""
     known = adaptive_forgetting.load(memory, arm)
     adaptive_forgetting.store(memory, arm, adaptive_forgetting.observe(known, value, PARAMS))
@@ -157,9 +168,10 @@ class Player:
         log_clock: bool,
         learn_all: bool,
         seed: int,
+        domain: RewardDomain = BOUNDED,
     ) -> None:
         Bandit(policy, arms, seed=seed)  # raises an error for policies that need a simulation
-        self.policy = policy
+        self.policy, self._unit_free = policy, not domain.is_within(BOUNDED)
         self.settings = Settings(policy.burn_in, draws, least, log_clock, learn_all)
         self.random = stream(seed)
         states = initial_states(policy, len(arms), np.ones(replications, dtype=np.int64), LARGEST_STEP)
@@ -179,7 +191,7 @@ class Player:
     def play(self, logged: Logged) -> Played:
         """Replay the next rows."""
         played = Played(*(np.zeros(len(logged.arms)) for _ in Played._fields))
-        play = _compiled_play(self.policy.functions)
+        play = _compiled_play(self.policy.functions, self._unit_free)
         play(self.progress, played, logged, self.space, self.settings, self.rows + 1, self.random)
         self.rows += len(logged.arms)
         return played

@@ -38,11 +38,8 @@ class AffNormalTS(UnitFreePolicy):
     Examples
     --------
     >>> import dynabandit as db
-    >>> bandit = db.Bandit("aff-normal-ts", arms=["red", "green"], seed=7)
-    >>> for reward in (12.0, 7.5, 11.0, 8.0):
-    ...     bandit.reward(bandit.choose(), reward)
-    >>> bandit.arms["red"].mean
-    11.5
+    >>> db.policy("aff-normal-ts", step_size=0.001).label
+    'aff-normal-ts(step_size=0.001)'
 
     Notes
     -----

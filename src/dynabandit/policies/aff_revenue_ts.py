@@ -14,17 +14,23 @@ from dynabandit.estimators.base import Belief
 from dynabandit.policies import aff_shared, aff_unit_free, all_rewards
 from dynabandit.policies.aff_unit_free import FORGETTING, LOG_FORGETTING, SIZE, M, UnitFreePolicy, W
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.beta_posterior import Prior, checked_prior
-from dynabandit.validation import REVENUE, set_fields
+from dynabandit.validation import REVENUE, number, set_fields
 
 SLOTS = tuple(f"{part}_{slot}" for part in ("amount", "conversion") for slot in aff_unit_free.SLOTS)
 CONVERSION = len(aff_unit_free.SLOTS)  # the first row of the estimator of the conversion
-REFERENCE = all_rewards.SIZE  # in `shared`, after mean and variance of the logarithms: the first amount of any arm
+# In `shared`, after count, mean and variance of the logarithms of all arms: the first amount, and all rewards
+REFERENCE, REWARDS = all_rewards.SIZE, all_rewards.SIZE + 1
 
 
 class Params(NamedTuple):
     estimator: UnitFreeParams
-    prior: Prior
+    prior: float
+
+
+@kernel
+def conversion_of_all(shared: np.ndarray) -> float:
+    """Return the share of positive rewards of all arms, 1/2 before the first reward and never 0 or 1."""
+    return (shared[all_rewards.COUNT] + 1.0) / (shared[REWARDS] + 2.0)
 
 
 @kernel
@@ -38,8 +44,9 @@ def start(state: PolicyState, arm: int, params: Params) -> None:
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     amounts, conversions, shared = state.memory, state.memory[CONVERSION:], state.shared
     factor = aff_shared.idle_discount(conversions[LOG_FORGETTING, arm], state, arm, step)
-    a = params.prior.a + factor * conversions[M, arm]
-    b = params.prior.b + factor * (conversions[W, arm] - conversions[M, arm])
+    usual = conversion_of_all(shared)
+    a = params.prior * usual + factor * conversions[M, arm]
+    b = params.prior * (1.0 - usual) + factor * (conversions[W, arm] - conversions[M, arm])
     conversion = beta(a, b, step.random, SCORE, step.number, arm)
     variance = aff_unit_free.variance(amounts, shared, arm)
     noise, _ = normal_pair(words(step.random, SECOND, step.number, arm, 0))
@@ -51,6 +58,7 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 @kernel
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     memory, shared, value = state.memory, state.shared, reward.value
+    shared[REWARDS] += 1.0
     aff_unit_free.observe(memory[CONVERSION:], arm, 1.0 if value > 0.0 else 0.0, params.estimator)
     if value > 0.0:
         if shared[REFERENCE] == 0.0:
@@ -74,26 +82,27 @@ class AffRevenueTS(UnitFreePolicy):
     floor
         The minimum of both forgetting factors, in [0, 1].
     prior
-        The Beta prior of each conversion probability, a pair of positive numbers; it is not discounted.
+        The weight of the prior of a conversion probability, a positive number of rewards; it is not discounted. The
+        mean of the prior is the conversion of all arms so far.
     burn_in
         The number of plays of each arm before the policy decides.
 
     Examples
     --------
     >>> import dynabandit as db
-    >>> bandit = db.Bandit("aff-revenue-ts", arms=["red", "green"], seed=7)
-    >>> for reward in (0, 0, 35.5, 0, 12):
-    ...     bandit.reward(bandit.choose(), reward)
-    >>> round(bandit.arms["green"].mean, 1), round(bandit.arms["red"].mean, 1)
-    (12.8, 17.4)
+    >>> db.policy("aff-revenue-ts", prior=2).rewards.description
+    'a number in [0, 1e+100]'
 
     Notes
     -----
     The score of an arm, where p is drawn from the posterior of `AffTS` on whether a reward is positive, and mu from
     that of `AffNormalTS` on the logarithms of positive rewards, whose adaptive variance is s^2:
 
-    .. math:: p \, e^{\mu + s^2 / 2}, \quad p \sim \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m}
-        \right), \quad \mu \sim N\left( \frac{m'}{w'}, \; \frac{s^2}{n'} \right)
+    .. math:: p \, e^{\mu + s^2 / 2}, \quad p \sim \mathrm{Beta}\left( c \bar{p} + \tilde{m}, \; c (1 - \bar{p}) +
+        \tilde{w} - \tilde{m} \right), \quad \mu \sim N\left( \frac{m'}{w'}, \; \frac{s^2}{n'} \right)
+
+    The prior has the weight c and the conversion of all arms: most conversions are small, and a prior such as
+    Beta(1, 1) would make every idle arm look much better than it is.
 
     Amounts are measured in units of the first amount of any arm. Until the amounts of an arm differ, the variance of
     the logarithms of all arms takes the place of s^2; an arm without amounts takes their mean too.
@@ -112,22 +121,24 @@ class AffRevenueTS(UnitFreePolicy):
     functions = PolicyFunctions(start=start, score=score, learn=learn, params=Params)
 
     burn_in: int = 1
-    prior: tuple[float, float] = (1.0, 1.0)
+    prior: float = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(self, prior=checked_prior(self.prior))
+        set_fields(self, prior=number("prior", self.prior, 0.0, math.inf, open_low=True))
 
     def params(self, arms: int) -> Params:
-        return Params(self._estimator(), Prior(*self.prior))
+        return Params(self._estimator(), self.prior)
 
     def shared_size(self) -> int:
-        return all_rewards.SIZE + 1
+        return REWARDS + 1
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         amounts, conversions = column[:, None], column[CONVERSION:]
         reference, forgetting = float(shared[REFERENCE]), float(conversions[FORGETTING])
-        a, b = self.prior[0] + float(conversions[M]), self.prior[1] + float(conversions[W] - conversions[M])
+        usual = float(conversion_of_all(shared))
+        a = self.prior * usual + float(conversions[M])
+        b = self.prior * (1.0 - usual) + float(conversions[W] - conversions[M])
         if reference == 0.0:
             return Belief(0.0 if conversions[W] > 0.0 else math.nan, 0.0, forgetting, a + b)
         center = float(aff_unit_free.mean(amounts, shared, 0))

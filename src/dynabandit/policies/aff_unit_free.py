@@ -75,7 +75,7 @@ class UnitFreePolicy(Policy):
     rewards = NORMAL
 
     burn_in: int = 2
-    step_size: float = 0.001
+    step_size: float = 0.0001  # eta_4(t) = 0.0001 / s_t^2, section 4.3.1
     floor: float = 0.0
 
     def __post_init__(self) -> None:

@@ -64,9 +64,7 @@ class NormalTS(Policy):
     Examples
     --------
     >>> import dynabandit as db
-    >>> bandit = db.Bandit("normal-ts", arms=["red", "green"], seed=7)
-    >>> bandit.reward(bandit.choose(), -12.5)
-    >>> bandit.arms["red"].mean
+    >>> db.policy("normal-ts").rewards.check(-12.5)
     -12.5
 
     Notes

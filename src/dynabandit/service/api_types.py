@@ -171,7 +171,10 @@ class Ready(Struct):
 
 
 class ArmState(Struct):
-    """What a bandit has learned about an arm; `mean` is null before the first reward."""
+    """What a bandit has learned about an arm; `mean` is null before the first reward.
+
+    `pending` is the number of its decisions whose rewards are in flight, as the policy counts them.
+    """
 
     arm: str
     mean: float | None
@@ -184,6 +187,7 @@ class ArmState(Struct):
     paused: bool
     min_share: float
     max_share: float
+    pending: int = 0
 
 
 class BanditState(Struct):
@@ -249,7 +253,7 @@ class Exported(Struct):
     """One decision for off-policy evaluation; `closed` if its window ended before a reward came.
 
     `replayed` is false for a decision of an earlier release that decided by other rules: it is taken from the log, and
-    its propensity is that of the current rules.
+    its propensity is computed as if no reward were in flight, which those rules ignored.
     """
 
     step: int

@@ -91,6 +91,7 @@ def test_a_decision_without_a_reward_gets_the_default_exactly_once(
     clock.seconds += 100
     assert status_of(client.reward, forgotten.decision, 1) == 410
     assert len(closed(client)) == 1
+    assert [arm.pending for arm in client.state("b").arms] == [0, 0, 0]
     sizes = {arm.arm: arm.effective_size for arm in client.state("b").arms}
     assert sizes[forgotten.arm] == (4.0 if default is None else 5.0)  # the prior counts 4
 

@@ -178,7 +178,7 @@ def _arms(history: BanditHistory, series: Series) -> list[dict[str, Any]]:
             {
                 "arm": name, "column": column, "mean": _round(arm.mean), "low": _round(low[0]), "high": _round(high[0]),
                 "forgetting": _round(arm.forgetting), "effective_size": _round(arm.effective_size),
-                "plays": history.plays[column],
+                "plays": history.plays[column], "pending": history.bandit.pending(column),
                 "recent_share": _round(recent[column] / total) if column < len(recent) else None,
                 "paused": history.bandit.paused(name), "min_share": min_share, "max_share": max_share,
             }

@@ -97,7 +97,7 @@ function armRow(one) {
       limits && h("span", { class: "soft tight" }, `limits ${limits}`)),
     h("td", { class: "number" }, percent(one.recent_share), h("span", { class: "track", "aria-hidden": "true" }, bar)),
     h("td", { class: "number roomy" }, limits || "–"),
-    h("td", { class: "number roomy" }, count(one.plays)),
+    h("td", { class: "number roomy" }, count(one.plays)), h("td", { class: "number roomy" }, count(one.pending)),
     h("td", { class: "number" }, meanReward(one.mean, data.bounded)),
     h("td", { class: "number roomy" }, one.mean === null ? "–" : `${meanReward(one.low, data.bounded)} to ${meanReward(one.high, data.bounded)}`),
     h("td", { class: "number roomy" }, decimal(one.forgetting, 4)),
@@ -111,7 +111,7 @@ function retiredRow(one) {
   const empty = (times) => Array.from({ length: times }, () => h("td", { class: "number roomy" }, "–"));
   return h("tr", { class: "soft" },
     h("th", { scope: "row" }, colourDot(one.column), one.arm, " ", h("span", { class: "badge" }, "retired")),
-    h("td", { class: "number" }, "–"), empty(1), h("td", { class: "number roomy" }, count(one.plays)),
+    h("td", { class: "number" }, "–"), empty(1), h("td", { class: "number roomy" }, count(one.plays)), empty(1),
     h("td", { class: "number" }, meanReward(one.mean, data.bounded)), empty(3), h("td", {}));
 }
 
