@@ -73,7 +73,7 @@ def make_choose(
         sync()
         leader = leading_arm(space, step)
         if explore(state, leader, step, params):
-            return pick(random, EXPLORED_ARM, number, arms)
+            return pick(random, EXPLORED_ARM, number, 0, arms)
         return leader
 
     return choose
@@ -303,7 +303,7 @@ def break_tie(scores: np.ndarray, best: float, number: int, random: Stream) -> i
     for arm in range(scores.size):
         if scores[arm] == best:
             ties += 1
-    skip = pick(random, TIE, number, ties)
+    skip = pick(random, TIE, number, 0, ties)
     for arm in range(scores.size):
         if scores[arm] == best:
             if skip == 0:
