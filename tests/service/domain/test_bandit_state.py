@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dynabandit.bandit import Bandit
 from dynabandit.service import api_types
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain import changes
