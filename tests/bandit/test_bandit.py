@@ -490,6 +490,65 @@ def test_it_chooses_on_without_any_reward(name: str) -> None:
     assert {bandit.choose() for _ in range(200)} == set(COLOURS)
 
 
+def pending(bandit: Bandit) -> list[int]:
+    return [arm.pending for arm in bandit.arms.values()]
+
+
+def test_a_decision_is_pending_until_its_reward_arrives_or_it_is_closed() -> None:
+    bandit = make("ucb")
+    for column in (0, 1, 2, 1, 1):  # steps 1 to 5
+        bandit.play_column(column)
+    assert pending(bandit) == [1, 3, 1]
+    bandit.reward("red", 1, step=1)
+    bandit.close("blue", step=3)
+    assert pending(bandit) == [0, 3, 0]
+    bandit.reward("green", 1, step=4)  # at most the play at step 5 is left
+    assert pending(bandit) == [0, 1, 0]
+    bandit.close("green")
+    assert pending(bandit) == [0, 0, 0]
+
+
+def test_pending_plays_survive_json_and_are_part_of_the_state() -> None:
+    bandit, other = make("ucb"), make("ucb")
+    for one in (bandit, other):
+        for _ in range(4):
+            one.choose()
+    assert '"pending": 2' in bandit.to_json()
+    assert Bandit.from_json(bandit.to_json()).state_hash() == bandit.state_hash()
+    other.close("red", step=4)
+    assert other.state_hash() != bandit.state_hash()
+    other.close("green")
+    other.close("blue")
+    assert "pending" not in other.to_json()
+
+
+@pytest.mark.parametrize("step", [0, 4])
+def test_a_reward_of_a_decision_that_was_not_made_is_refused_and_changes_nothing(step: int) -> None:
+    bandit = make("ucb")
+    for _ in range(3):
+        bandit.choose()
+    before = bandit.state_hash()
+    message = rf"step must be a whole number of at least 1 and at most 3, got {step}"
+    with pytest.raises(ValueError, match=message):
+        bandit.reward("red", 1, step=step)
+    with pytest.raises(ValueError, match=message):
+        bandit.close("red", step=step)
+    assert bandit.state_hash() == before
+
+
+def test_many_rewards_end_the_plays_that_single_ones_would() -> None:
+    single, many = make("aff-ucb2"), make("aff-ucb2")
+    for one in (single, many):
+        for _ in range(9):
+            one.choose()
+    rewards = [(0, 1.0, 1), (1, 0.5, 2), (0, 0.0, single._arms.last_played[0].item())]
+    for reward in rewards:
+        single.reward_column(*reward)
+    many.reward_columns(rewards)
+    assert many.state_hash() == single.state_hash()
+    assert many.arms["red"].pending == 0
+
+
 # --- What cannot be a bandit --------------------------------------------------------------------------------
 
 

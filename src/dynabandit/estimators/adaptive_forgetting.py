@@ -16,6 +16,7 @@ PROBABILITY_FLOOR = 1e-6  # keeps the Bernoulli likelihood of an impossible rewa
 NO_SPREAD = 1e-12  # up to this, v_t is rounding error and one observation has all the weight
 NO_VARIANCE = 1e-12  # up to this, s_t^2 is rounding error: equal rewards such as 0.1 do not give exactly 0
 ROUNDING = 1e-20  # the same for rewards in any unit, as a share of the squared mean
+ROUNDING_IN_SINGLE = 1e-11
 
 
 class AdaptiveState(NamedTuple):
@@ -77,6 +78,15 @@ def make_unit_free_params(step_size: float | str, floor: float) -> UnitFreeParam
 def is_variance(variance: float, mean: float) -> bool:
     """Whether a variance is more than the rounding error of rewards with this mean, in any unit."""
     return variance > ROUNDING * mean * mean
+
+
+@kernel
+def is_variance_in_single(variance: float, mean: float) -> bool:
+    """The same for the rounding error of a float32."""
+    return variance > ROUNDING_IN_SINGLE * mean * mean
+
+
+is_variance.in_single = is_variance_in_single  # type: ignore[attr-defined]
 
 
 @kernel
