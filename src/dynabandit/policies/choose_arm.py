@@ -201,9 +201,7 @@ def make_pruned_draws(functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE
                         shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm], random, step.number, arm
                     )
                     own_best = max(own_best, score[arm])
-                if (
-                    optimistic and mean[arm] == largest_mean
-                ):  # a pruned arm scores its mean, which can tie with the best
+                if optimistic and mean[arm] == largest_mean:  # a pruned arm scores its mean, which can tie
                     score[arm] = max(score[arm], shape_a[arm] / shape_b[arm])
             best = highest(own_best)
 
