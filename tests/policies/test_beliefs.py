@@ -49,6 +49,7 @@ def test_the_sample_mean_counts_every_reward_alike(name: str) -> None:
     # 1, 0.5 and 0: the squared distances from 0.5 add up to 0.5, over 3 - 1
     given: dict[str, Any] = {"horizon": 100, "changes": 1} if db.policy(name).needs_horizon else {}
     same(beliefs(name, **given), [(0.5, 0.25, 1.0, 3.0), (1.0, 0.0, 1.0, 1.0), (math.nan, 0.0, 1.0, 0.0)])
+    same(beliefs(name, HISTORY[:2], **given)[:1], [(0.75, 0.125, 1.0, 2.0)])
 
 
 @pytest.mark.parametrize("name", ["sw-ucb", "sw-kl-ucb"])

@@ -121,8 +121,8 @@ LIMITS: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     ("aff-normal-ts", "floor"): CLOSED,
     ("aff-normal-ucb", "confidence"): HALF_OPEN,
     ("aff-revenue-ts", "prior"): POSITIVE,
-    ("robust-ucb", "window"): FROM_ONE,
-    ("robust-ucb", "confidence"): HALF_OPEN,
+    ("robust-ucb", "window"): ((1, 10**6), (0, 10**6 + 1)),
+    ("robust-ucb", "confidence"): ((TINY, 0.5), (0.0, -0.5, 1.0, 1.5)),
     ("robust-ucb", "exploration"): NOT_NEGATIVE,
     ("oracle-restart", "tolerance"): CLOSED,
 } | {(name, "prior"): PAIR for name, defaults in DEFAULTS.items() if isinstance(defaults.get("prior"), tuple)}
@@ -274,6 +274,10 @@ SIZES: list[tuple[str, dict[str, Any], int, int]] = [  # rows of the memory, len
     ("glr-kl-ucb-diminishing", {"capacity": 8}, 8 + 8, 4),
     ("cusum-ucb", {}, 8, 1),
     ("m-ucb", {"window": 10}, 5 + 10, 2),
+    ("normal-ts", {}, 3, 3),
+    ("aff-normal-ts", {}, 10 + 3, 3),
+    ("aff-revenue-ts", {}, 2 * (10 + 3), 3 + 2),
+    ("robust-ucb", {"window": 7}, 3 + 7, 3),
 ]
 
 

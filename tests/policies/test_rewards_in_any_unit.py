@@ -141,6 +141,25 @@ def test_all_rewards_times_a_constant_give_the_same_choices(name: str) -> None:
     assert chosen[0] == chosen[1] == chosen[2]
 
 
+@pytest.mark.parametrize("name", ["aff-normal-ts", "aff-poisson-ts", "aff-revenue-ts"])
+def test_an_arm_starts_with_forgetting_factors_of_one_and_zeros(name: str) -> None:
+    driver = Driver(db.policy(name), arms=2)
+    for slot in driver.policy.slots:
+        factor = slot.endswith("forgetting") and not slot.endswith("log_forgetting")
+        assert driver.slot(slot).tolist() == [1.0 if factor else 0.0] * 2
+
+
+@pytest.mark.parametrize("name", ["aff-normal-ucb", "robust-ucb"])
+def test_a_variance_of_1e_20_times_the_squared_mean_is_rounding_error(name: str) -> None:
+    """Then the variance of the rewards of all arms, here about 1, takes its place."""
+    for deviation, rounding in ((0.95e-10, True), (1.05e-10, False)):
+        driver = Driver(db.policy(name), arms=2).feed(0, 1.0 - deviation, 1.0, 1.0 + deviation).feed(1, 0.0, 2.0)
+        score = driver.functions.score(driver.state, 0, driver.step(6), driver.params)
+        assert (abs(float(score) - 1.0) > 0.01) is rounding
+        own = 0.0 if rounding else deviation**2
+        assert driver.slot("own_variance").tolist() == pytest.approx([own, 2.0], rel=1e-4, abs=0.0)
+
+
 @pytest.mark.parametrize("policy", [db.policy("aff-normal-ucb", step_size=0), db.policy("robust-ucb")])
 def test_pending_plays_count_in_the_bonus(policy: Policy) -> None:
     driver = Driver(policy, arms=3)
