@@ -10,7 +10,7 @@ __all__ = ["OPTIONS", "PACKAGES", "ROOT", "SOURCE", "TESTS", "discard_output", "
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "dynabandit"
 PACKAGES = ("core", "estimators", "policies", "environments")
-TESTS = (  # what `make interpreted` runs, and the docstring examples that are as fast
+TESTS = (  # what `make interpreted` runs but for the service, and the docstring examples that are as fast
     "tests/core", "tests/estimators", "tests/policies", "tests/environments",
     "tests/offline/test_replay_oracle.py", "tests/simulation/test_traces.py", "tests/bandit",
     "tests/golden/test_paths.py", "tests/golden/test_saved_bandits.py", "src/dynabandit/core",

@@ -18,7 +18,7 @@ class Driver(StepByStep):
 
     def __init__(self, policy: Policy, arms: int, seed: int = 1, *, interpreted: bool = True) -> None:
         super().__init__(policy, arms, TABLE_HORIZON, seed)
-        self.memory, self.shared, self.last_played = self.state
+        self.memory, self.shared, self.last_played, self.pending = self.state
         self._interpreted = interpreted
 
     @property
@@ -38,7 +38,9 @@ class Driver(StepByStep):
             return super().choose(number)
         row, space = to_row(self.params), self.space
         seed = compiled.signed_seed(self.random.seed_low + (self.random.seed_high << 32))
-        return int(compiled.choose(self.functions)(*self.state, space.scratch, number, row, space.table, seed))
+        played = np.stack([self.last_played, self.pending])
+        state = (self.memory, self.shared, played)
+        return int(compiled.choose(self.functions)(*state, space.scratch, number, row, space.table, seed))
 
     def feed(self, arm: int, *rewards: float) -> "Driver":
         """Give an arm rewards without playing it."""
@@ -47,8 +49,15 @@ class Driver(StepByStep):
                 played = self.last_played[arm]
                 super().learn(arm, int(played), value)
             else:
-                compiled.learn(self.functions)(*self.state, arm, float(value), -1, 0, to_row(self.params))
+                played = np.stack([self.last_played, self.pending])
+                state, params = (self.memory, self.shared, played), to_row(self.params)
+                compiled.learn(self.functions)(*state, arm, float(value), -1, int(played[0].max()), params)
         return self
+
+    @property
+    def drawn(self) -> np.ndarray:
+        """The draws of a policy that scores arms by the odds of Beta draws."""
+        return self.scores / (1.0 + self.scores)
 
     def slot(self, name: str) -> np.ndarray:
         """Return a row of the memory."""

@@ -29,12 +29,14 @@ class Case(NamedTuple):
     replications: int = 1
     burn_in: int = 1  # at most
     ready: bool = False  # with the parameters of tests/ready.py, with which policies restart soon
+    delay: db.Delay | None = None
 
 
 RESTARTING = ("glr-kl-ucb", "glr-kl-ucb-diminishing", "cusum-ucb", "m-ucb")
 CHANGE = {"starts": [1, 11], "means": [[0.0, 1.0], [1.0, 0.0]]}
 RECORD = {"rates": [[0.0, 1.0, 0.5], [1.0, 0.0, 0.25]], "period": 3}
 POLICIES = tuple(name for name in db.policies.POLICIES if name not in RESTARTING)
+LATE = ("ucb", "aff-d-greedy", "aff-kl-ucb", "d-kl-ucb")
 CASES = {
     # With few arms several replications share a warp; with many each lane has several arms
     "every policy, 16 replications per warp": Case("case-2", {"arms": 2}, POLICIES, 6, replications=2),
@@ -45,6 +47,12 @@ CASES = {
     "pruned draws in two groups, 2 arms per lane": Case("needle", {"arms": 40}, ("ts", "eps-greedy"), 4, burn_in=0),
     "scratch in global memory": Case("case-3", {"arms": 300}, ("ts", "eps-greedy"), 2, burn_in=0),
     "restarts": Case("piecewise", CHANGE, (*RESTARTING, "oracle-restart"), 24, ready=True),
+    "delayed rewards": Case(
+        "case-3", {"arms": 3}, LATE, 12, replications=2, delay=db.delay("geometric", mean=[1, 2, 3], lost=0.1)
+    ),
+    "delayed rewards with a window": Case(
+        "case-3", {"arms": 3}, ("ts",), 12, delay=db.delay("recorded", delays=[0, 1, 4], window=3)
+    ),
     "rates recorded per period": Case("recorded", RECORD, ("ts",), 6),
     **{
         f"environment {name}": Case(name, example(kind), ("uniform",), 2 if name == "path" else 5)
@@ -64,7 +72,7 @@ def run_case(case: Case, backend: str) -> tuple[dict[str, np.ndarray], list[tupl
     done = db.compare(
         policies, db.environment(case.environment, **case.parameters), horizon=case.horizon,
         replications=case.replications, seed=3, keep=("arms", "rewards"), times=5, first_replication=4,
-        backend=backend, block=4, progress=lambda *steps: progress.append(steps),
+        backend=backend, block=4, delay=case.delay, progress=lambda *steps: progress.append(steps),
     )  # fmt: skip
     return {f"{name} {part}": getattr(done[name], part) for name in policies for part in PARTS}, progress
 

@@ -11,8 +11,8 @@ from dynabandit.policies.choose_arm import is_pruned
 from dynabandit.simulation.stepper import make_play
 
 
-def play(functions: PolicyFunctions, arms: int, law: RewardFunctions) -> Any:
-    return make_play(functions, law, pruned=functions.posterior is not None and is_pruned(arms))
+def play(functions: PolicyFunctions, arms: int, law: RewardFunctions, *, delayed: bool) -> Any:
+    return make_play(functions, law, pruned=functions.posterior is not None and is_pruned(arms), delayed=delayed)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # what `__getattr__` returns
     from dynabandit import checks, environments, estimators, integrations, offline, policies
     from dynabandit.bandit import Bandit
     from dynabandit.client import AsyncClient, Client, ServiceError
-    from dynabandit.environments import Environment, environment, reward_law
+    from dynabandit.environments import Delay, Environment, delay, environment, reward_law
     from dynabandit.policies import Policy, policy
     from dynabandit.results import Results, Run
     from dynabandit.simulation import Estimation, Simulation, compare, estimation, simulate
@@ -19,16 +19,17 @@ if TYPE_CHECKING:  # what `__getattr__` returns
 __version__ = "0.1.0"
 
 __all__ = [
-    "AsyncClient", "Bandit", "Client", "Environment", "Estimation", "Policy", "Results", "Run", "ServiceError",
-    "Simulation", "checks", "compare", "environment", "environments", "estimation", "estimators", "integrations",
-    "offline", "policies", "policy", "reward_law", "simulate",
+    "AsyncClient", "Bandit", "Client", "Delay", "Environment", "Estimation", "Policy", "Results", "Run",
+    "ServiceError", "Simulation", "checks", "compare", "delay", "environment", "environments", "estimation",
+    "estimators", "integrations", "offline", "policies", "policy", "reward_law", "simulate",
 ]  # fmt: skip
 
 _MODULES = {
-    "AsyncClient": "client", "Bandit": "bandit", "Client": "client", "Environment": "environments",
-    "Estimation": "simulation", "Policy": "policies", "Results": "results", "Run": "results", "ServiceError": "client",
-    "Simulation": "simulation", "compare": "simulation", "environment": "environments", "estimation": "simulation",
-    "policy": "policies", "reward_law": "environments", "simulate": "simulation",
+    "AsyncClient": "client", "Bandit": "bandit", "Client": "client", "Delay": "environments",
+    "Environment": "environments", "Estimation": "simulation", "Policy": "policies", "Results": "results",
+    "Run": "results", "ServiceError": "client", "Simulation": "simulation", "compare": "simulation",
+    "delay": "environments", "environment": "environments", "estimation": "simulation", "policy": "policies",
+    "reward_law": "environments", "simulate": "simulation",
 }  # fmt: skip
 
 

@@ -183,6 +183,12 @@ def test_the_name_of_a_folder_is_the_format_and_half_a_hash(cache: Path) -> None
     )  # raise the format if folders of earlier versions must not be read
 
 
+def test_two_processes_may_create_a_folder_at_the_same_time(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = function_folder(double, {})
+    monkeypatch.setattr(Path, "exists", lambda path: False)  # created by the other process after this was asked
+    assert function_folder(double, {}) == folder == cache / folder.name
+
+
 def test_folders_that_were_not_used_for_a_month_are_deleted(cache: Path) -> None:
     own = function_folder(double, {})
     month = 30 * 24 * 3600

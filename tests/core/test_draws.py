@@ -1,13 +1,14 @@
 import math
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
-from scipy import stats
+from scipy import special, stats
 
 from dynabandit.core.compilation import compiled, kernel
-from dynabandit.core.draws import beta, gamma
+from dynabandit.core.draws import beta, beta_odds, gamma, log_odds
 from dynabandit.core.precision import single
 from dynabandit.core.streams import SCORE, Stream, stream
 from laws import assert_law, assert_mean, assert_share, size
@@ -30,9 +31,17 @@ def fill_beta(out: np.ndarray, a: float, b: float, source: Stream) -> None:
         out[i] = beta(a, b, source, SCORE, i, 3)
 
 
+@kernel
+def fill_log_odds(out: np.ndarray, a: float, b: float, source: Stream) -> None:
+    for i in range(out.size):
+        out[i] = log_odds(beta_odds(a, b, source, SCORE, i, 3))
+
+
 COMPILED_GAMMA = compiled(fill_gamma)
 COMPILED_BETA = compiled(fill_beta)
+COMPILED_LOG_ODDS = compiled(fill_log_odds)
 SINGLE_BETA = compiled(single(fill_beta))
+SINGLE_LOG_ODDS = compiled(single(fill_log_odds))
 
 
 def gammas(shape: float, count: int) -> np.ndarray:
@@ -62,6 +71,37 @@ def test_beta_draws_in_single_precision_have_the_beta_law(a: float, b: float) ->
     out = np.empty(size(50_000), dtype=np.float32)
     SINGLE_BETA(out, np.float32(a), np.float32(b), stream(3))
     assert_law(out.astype(float), stats.beta(a, b).cdf)
+
+
+TAILS = [(1.0, 0.05), (30.0, 0.05), (2.0, 0.01), (0.01, 0.01), (0.01, 0.002), (2.0, 300.0), (300.0, 2.0)]
+TAILS += [(b, a) for a, b in TAILS]
+
+
+def log_tail(a: float, b: float, log_odds: np.ndarray) -> np.ndarray:
+    """The distribution function of the log-odds of Beta(a, b); far out X or 1 - X is a power of a uniform number."""
+    x, rest = special.expit(log_odds), special.expit(-log_odds)
+    below = np.exp(
+        a * np.minimum(log_odds, 0.0) - math.log(a) - special.betaln(a, b)
+    )  # near 0 the density is x^(a - 1) / B(a, b)
+    above = np.exp(-b * np.maximum(log_odds, 0.0) - math.log(b) - special.betaln(a, b))
+    inner = np.where(log_odds < 0.0, special.betainc(a, b, x), 1.0 - special.betainc(b, a, rest))
+    return np.where(log_odds < -500.0, below, np.where(log_odds > 500.0, 1.0 - above, inner))
+
+
+@pytest.mark.parametrize(("a", "b"), TAILS)
+def test_the_odds_of_beta_draws_have_their_law_in_both_tails_and_no_two_are_equal(a: float, b: float) -> None:
+    kinds: list[tuple[Any, Any]] = [(COMPILED_LOG_ODDS, np.float64), (SINGLE_LOG_ODDS, np.float32)]
+    for fill, dtype in kinds:
+        out: Any = np.empty(size(50_000), dtype=dtype)
+        fill(out, dtype(a), dtype(b), stream(2))
+        assert_law(out.astype(float), lambda log_odds: log_tail(a, b, log_odds))
+        if dtype is np.float64:
+            assert len(np.unique(out)) == out.size
+            ends = stats.beta(a, b).ppf([0.001, 0.01, 0.1]), stats.beta(b, a).ppf([0.001, 0.01, 0.1])
+            for share, low, high in zip([0.001, 0.01, 0.1], *ends, strict=True):
+                for tail, end in ((out, low), (-out, high)):
+                    if end > 1e-280:
+                        assert_share((tail < special.logit(end)).sum(), out.size, share)
 
 
 @pytest.mark.parametrize(("a", "b"), [*product([0.3, 1.0, 2.0, 50.0], repeat=2)])
@@ -100,9 +140,12 @@ def test_a_gamma_draw_is_finite_and_not_negative_whatever_the_shape(shape: float
 
 @pytest.mark.parametrize(("a", "b"), [*product([0.0, 1e-12, 1e-3, 0.5, 2.0, 1e6], repeat=2)])
 def test_compiled_beta_draws_equal_the_interpreted_ones_to_the_last_bit(a: float, b: float) -> None:
-    interpreted = np.empty(50)
+    interpreted, out = np.empty(50), np.empty(50)
     fill_beta(interpreted, a, b, stream(2))
     assert (interpreted == betas(a, b, 50)).all()
+    fill_log_odds(interpreted, a, b, stream(2))
+    COMPILED_LOG_ODDS(out, a, b, stream(2))
+    assert (interpreted == out).all()
 
 
 @pytest.mark.parametrize("shape", [0.0, 1e-12, *SHAPES])

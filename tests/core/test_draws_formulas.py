@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dynabandit.core import draws, streams
-from dynabandit.core.draws import BELOW_ONE, beta, boosts, gamma, gamma_attempt, gamma_pair, spare_words
+from dynabandit.core.draws import BELOW_ONE, beta, beta_odds, boosts, gamma, gamma_attempt, gamma_pair, spare_words
 from dynabandit.core.philox import MASK, philox, word
 from dynabandit.core.streams import SCORE, normal_pair, stream, uniform_pair, words
 
@@ -50,7 +50,7 @@ def gammas(a: float, b: float, step: int, arm: int) -> tuple[float, float, int]:
 
 ROLES = {
     "START": 1, "PATH": 2, "REWARD": 3, "SCORE": 4, "TIE": 5, "EXPLORE": 6, "EXPLORED_ARM": 7, "SECOND": 8,
-    "SHARE": 64, "REPLAY": 65,
+    "DELAY": 32, "SHARE": 64, "REPLAY": 65,
 }  # fmt: skip
 
 
@@ -112,7 +112,9 @@ def test_beta_and_gamma_draws_are_their_formulas_to_the_last_bit(a: float, b: fl
         boost_b = math.log(v) / b if b < 1.0 else 0.0
         assert boosts(a, b, SOURCE, SCORE, step, 2) == (boost_a, boost_b)
         assert gamma(a, SOURCE, SCORE, step, 2) == x * math.exp(boost_a)
-        assert beta(a, b, SOURCE, SCORE, step, 2) == ratio(x, y, boost_a, boost_b, plain=a >= 1.0 <= b)
+        odds = ratio(x, y, boost_a, boost_b, plain=a >= 1.0 <= b)
+        assert beta_odds(a, b, SOURCE, SCORE, step, 2) == odds
+        assert beta(a, b, SOURCE, SCORE, step, 2) == odds / (1.0 + odds)
     assert longest >= 2  # some first proposals were rejected
 
 
@@ -130,11 +132,7 @@ def test_every_attempt_uses_different_words(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def ratio(x: float, y: float, boost_a: float, boost_b: float, *, plain: bool) -> float:
-    if plain:
-        return x / (x + y)
-    difference = (math.log(x) + boost_a) - (math.log(y) + boost_b)
-    small = math.exp(-abs(difference))
-    return small / (1.0 + small) if difference < 0.0 else 1.0 / (1.0 + small)
+    return x / y if plain else math.exp((math.log(x) + boost_a) - (math.log(y) + boost_b))
 
 
 @pytest.mark.parametrize(("mean", "parts"), [(0.0, []), (0.5, [0.5]), (16.0, [16.0]), (40.0, [16.0, 16.0, 8.0])])
@@ -149,6 +147,23 @@ def test_the_largest_draw_is_the_largest_double_below_one() -> None:
     assert np.nextafter(1.0, 0.0) == BELOW_ONE
     assert beta(1e300, 1.0, SOURCE, SCORE, 1, 0) == BELOW_ONE
     assert beta(1.0, 0.0, SOURCE, SCORE, 1, 0) == BELOW_ONE
+    assert beta_odds(1e300, 1.0, SOURCE, SCORE, 1, 0) == 1e37
+
+
+@pytest.mark.parametrize("limit", [600.0, 50.0])
+def test_the_scale_of_odds_continues_the_exponential_function_linearly(limit: float) -> None:
+    to_odds, back = draws.make_odds_scale(limit)
+    numbers = [-1e13, -1e4, -limit - 2.0, -limit, -1.5, 0.0, 3.0, limit, limit + 0.5, 1e4, 1e13]
+    odds = [to_odds(number) for number in numbers]
+    assert odds == sorted(set(odds))
+    for number, found in zip(numbers, odds, strict=True):
+        beyond = max(abs(number) - limit, 0.0)
+        size = math.exp(min(abs(number), limit)) * (1.0 + beyond)
+        assert found == pytest.approx(size if number > 0.0 else 1.0 / size, rel=1e-14)
+        assert back(found) == pytest.approx(number, rel=1e-13, abs=1e-13)
+    assert (draws.from_log_odds(600.5), draws.from_log_odds.in_single(50.5)) == (  # type: ignore[attr-defined]
+        1.5 * math.exp(600.0), 1.5 * math.exp(50.0),
+    )  # fmt: skip
 
 
 def test_shapes_of_zero_are_replaced_by_a_small_number() -> None:

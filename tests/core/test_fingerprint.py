@@ -1,6 +1,8 @@
+import inspect
+import sys
 import textwrap
 from collections.abc import Callable
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numba
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 
 from dynabandit.core import philox
-from dynabandit.core.fingerprint import fingerprint
+from dynabandit.core.fingerprint import _docstrings, fingerprint
 
 
 def module(source: str, **names: Any) -> ModuleType:
@@ -146,6 +148,20 @@ UNCHANGED = {
 def test_a_fingerprint_does_not_change_with(edit: str) -> None:
     before, after = UNCHANGED[edit]
     assert fingerprint(before) == fingerprint(after)
+
+
+@pytest.mark.parametrize(("version", "by_flag"), [((3, 13, 9), False), ((3, 14), True), ((3, 14, 1), True)])
+def test_from_python_3_14_on_a_flag_tells_whether_the_first_constant_is_a_docstring(
+    version: tuple[int, ...], by_flag: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_docstring = 1 << 26
+    monkeypatch.setattr(inspect, "CO_HAS_DOCSTRING", has_docstring, raising=False)
+    monkeypatch.setattr(sys, "version_info", version)
+    plain = function("def f(x): return 'text'").__code__.replace(co_consts=("text",))
+    flagged = SimpleNamespace(co_flags=plain.co_flags | has_docstring, co_name="f", co_consts=(1.0,))
+    found = [_docstrings(code) for code in (plain, flagged)]  # type: ignore[arg-type]
+    monkeypatch.undo()
+    assert found == ([0, 1] if by_flag else [1, 0])
 
 
 def test_names_that_a_module_warns_of_or_cannot_import_are_ignored() -> None:

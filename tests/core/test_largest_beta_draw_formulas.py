@@ -2,20 +2,22 @@
 
 import math
 from collections.abc import Iterator
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from scipy import stats
+from scipy import special, stats
 
 from dynabandit.core import largest_beta_draw
 from dynabandit.core.compilation import compiled, kernel
-from dynabandit.core.draws import BELOW_ONE, beta
+from dynabandit.core.draws import beta_odds, from_log_odds, log_odds
 from dynabandit.core.largest_beta_draw import (
     DIRECT_IF_BOTH,
     NOT_ABOVE,
     TO_UNIT_16,
     draw_above,
+    log_probabilities,
     log_tangent_share,
     may_exceed,
     power_mass,
@@ -36,6 +38,10 @@ SHAPES = [
 
 def slope_at(a: float, b: float, c: float) -> float:
     return (b - 1.0) / (1.0 - c) - (a - 1.0) / c
+
+
+def odds_of(x: float) -> float:
+    return x / (1.0 - x)
 
 
 def is_concave(a: float, b: float, c: float) -> bool:
@@ -79,27 +85,54 @@ def test_bounds_are_their_formulas_and_above_the_tail(a: float, b: float) -> Non
         first = sub_gaussian_bound(a, b, mean, c)
         assert first == pytest.approx(sub_gaussian(a, b, mean, c), rel=1e-14)
         assert first >= exact or first < 1e-280  # where exp_negative underflows
-        assert power_mass(a, b, c) == pytest.approx(power(a, b, c), rel=1e-11 * max(a + b, 100.0) / 100.0)
-        assert power_mass(a, b, c) >= exact
+        mass = power_mass(a, b, odds_of(c))
+        assert mass == pytest.approx(power(a, b, c), rel=1e-11 * max(a + b, 100.0) / 100.0)
+        assert mass >= exact
         slope = slope_at(a, b, c)
         if is_concave(a, b, c) and exact > 1e-280:
             mass = tangent(a, b, mean, c)
-            assert tangent_mass(a, b, mean, c, slope) == pytest.approx(mass, rel=1e-11)
+            assert tangent_mass(a, b, c, 1.0 - c, slope) == pytest.approx(mass, rel=1e-11)
             assert mass >= exact
             integral = stats.beta.pdf(c, a, b) * -math.expm1(-slope * (1.0 - c)) / slope
             error = 1e-11 * max(a + b, 100.0) / 100.0
-            assert log_tangent_share(a, b, c, slope) == pytest.approx(math.log(integral / mass), abs=error)
+            assert log_tangent_share(a, b, 1.0 - c, slope) == pytest.approx(math.log(integral / mass), abs=error)
 
 
 def test_the_bound_at_or_below_the_mean_leads_to_a_direct_draw() -> None:
     assert sub_gaussian_bound(3.0, 5.0, 0.375, 0.2) == SAFETY
-    assert draw_above(0.5, 800.0, 0.5 / 800.5, 0.0, 65535.0, SOURCE, 3, 1) == beta(0.5, 800.0, SOURCE, SCORE, 3, 1)
+    drawn = draw_above(0.5, 800.0, 0.5 / 800.5, 0.0, 65535.0, SOURCE, 3, 1)
+    assert drawn == beta_odds(0.5, 800.0, SOURCE, SCORE, 3, 1)
 
 
-def test_no_draw_is_above_one() -> None:
-    """An optimistic incumbent scores its mean, which is 1 if its second shape is too small to change a + b."""
-    for a, b in SHAPES:
-        assert draw_above(a, b, a / (a + b), 1.0, 0.0, SOURCE, 1, 0) == NOT_ABOVE
+@pytest.mark.parametrize("best", [1e-290, 1e-20, 0.3, 1.0, 7.0, 1e20, 1e259, 1e262, 1e270])
+def test_the_logarithms_of_a_probability_and_its_complement_follow_from_the_odds(best: float) -> None:
+    log_c, log_rest = log_probabilities(best)
+    scaled = log_odds(best)
+    if abs(scaled) < 600.0:
+        with localcontext(prec=60):
+            odds = Decimal(best)
+            expected = (odds / (1 + odds)).ln(), (1 / (1 + odds)).ln()
+        assert (log_c, log_rest) == pytest.approx([float(one) for one in expected], rel=1e-14)
+    else:
+        expected_pair = (scaled, 0.0) if scaled < 0.0 else (0.0, -scaled)
+        assert (log_c, log_rest) == pytest.approx(expected_pair, rel=1e-14, abs=1e-200)
+
+
+@pytest.mark.parametrize(("a", "b"), [(1.0, 0.05), (2.0, 0.01), (0.5, 0.02), (0.05, 0.05)])
+@pytest.mark.parametrize("log_best", [60.0, 300.0, 800.0])
+def test_draws_are_compared_with_a_threshold_that_no_double_tells_from_one(a: float, b: float, log_best: float) -> None:
+    best, drawn = from_log_odds(log_best), []
+    for step in range(1, 2001):
+        prefix = uniform_prefixes(SOURCE, step, 0)[0]
+        found = draw_above(a, b, a / (a + b), best, prefix, SOURCE, step, 0)
+        if found != NOT_ABOVE:
+            drawn.append(log_odds(found))
+    tail = math.exp(-b * log_best - math.log(b) - special.betaln(a, b))  # the density at 1 is (1 - x)^(b - 1) / B
+    assert min(drawn, default=log_best) >= log_best
+    assert len(set(drawn)) == len(drawn)
+    assert stats.binomtest(len(drawn), 2000, tail).pvalue > 1e-6
+    if len(drawn) > 10:  # beyond the threshold the log-odds have an exponential law
+        assert stats.kstest(np.array(drawn) - log_best, stats.expon(scale=1.0 / b).cdf).pvalue > 1e-6
 
 
 @kernel
@@ -115,7 +148,7 @@ def largest_ratio(shapes: np.ndarray, shares: np.ndarray) -> float:
                 if mean < c < 1.0 and 1e-250 < first < DIRECT_IF_BOTH:
                     slope = (b - 1.0) / (1.0 - c) - (a - 1.0) / c
                     concave = a >= 1.0 and b >= 1.0 and slope > 0.0
-                    mass = tangent_mass(a, b, mean, c, slope) if concave else power_mass(a, b, c)
+                    mass = tangent_mass(a, b, c, 1.0 - c, slope) if concave else power_mass(a, b, c / (1.0 - c))
                     largest = max(largest, mass / first)
     return largest
 
@@ -168,7 +201,7 @@ def test_the_second_bound_prunes_only_arms_that_are_not_above(a: float, b: float
     c = min(max(mean + share * (1.0 - mean), 1e-12), 1.0 - 1e-12)
     first = sub_gaussian_bound(a, b, mean, c)
     if first >= DIRECT_IF_BOTH or prefix * TO_UNIT_16 < first:  # the first bound does not prune
-        drawn = draw_above(a, b, mean, c, float(prefix), stream(1), prefix + 1, 0)
+        drawn = draw_above(a, b, mean, odds_of(c), float(prefix), stream(1), prefix + 1, 0)
         assert may_exceed(a, b, mean, c, float(prefix)) or drawn == NOT_ABOVE
 
 
@@ -183,7 +216,7 @@ def test_the_second_bound_prunes_many_arms_that_the_first_leaves_open(a: float, 
             prefix = float(step * 40503 % 65536)
             if (first >= DIRECT_IF_BOTH or prefix * TO_UNIT_16 < first) and not may_exceed(a, b, mean, c, prefix):
                 pruned += 1
-                assert draw_above(a, b, mean, c, prefix, SOURCE, step, 0) == NOT_ABOVE
+                assert draw_above(a, b, mean, odds_of(c), prefix, SOURCE, step, 0) == NOT_ABOVE
     assert pruned > 50
 
 
@@ -216,18 +249,16 @@ class ExpectedDraw:
         x = self.proposal(v)
         # Accepted with probability f / g, where g has the integral `mass`
         ratio = stats.beta.pdf(x, a, b) / self.envelope(x) if self.concave else (x if a >= 1.0 else x / c) ** (a - 1.0)
-        return ("accepted", x) if w < ratio else ("rejected", NOT_ABOVE)
+        return ("accepted", odds_of(x)) if w < ratio else ("rejected", NOT_ABOVE)
 
     def direct(self) -> tuple[str, float]:
-        x = beta(self.a, self.b, *self.key)
-        return ("direct", x) if x >= self.c else ("direct, below", NOT_ABOVE)
+        odds = beta_odds(self.a, self.b, *self.key)
+        return ("direct", odds) if odds >= odds_of(self.c) else ("direct, below", NOT_ABOVE)
 
     def proposal(self, v: float) -> float:
         if self.concave:
-            x = self.c - math.log(1.0 + v * math.expm1(-self.slope * (1.0 - self.c))) / self.slope
-        else:
-            x = 1.0 - (1.0 - self.c) * v ** (1.0 / self.b)
-        return min(x, BELOW_ONE)
+            return self.c - math.log(1.0 + v * math.expm1(-self.slope * (1.0 - self.c))) / self.slope
+        return 1.0 - (1.0 - self.c) * v ** (1.0 / self.b)
 
     def envelope(self, x: float) -> float:
         """The truncated exponential density on (c, 1), scaled to the mass `tangent`."""
@@ -249,8 +280,8 @@ def test_a_draw_above_c_is_its_definition_on_every_path() -> None:
     for arm, (a, b) in enumerate(shapes):
         for c, prefix, step in thresholds(a, b):
             expected = ExpectedDraw(a, b, c, prefix, step, arm)
-            drawn = draw_above(a, b, a / (a + b), c, prefix, SOURCE, step, arm)
-            assert drawn == pytest.approx(expected.value, rel=1e-9), (expected.path, a, b, c, prefix)
+            drawn = draw_above(a, b, a / (a + b), odds_of(c), prefix, SOURCE, step, arm)
+            assert drawn == pytest.approx(expected.value, rel=1e-8), (expected.path, a, b, c, prefix)
             paths.add(expected.path)
     assert paths == {
         "direct", "direct, below", "pruned by 16 bits", "pruned by all bits", "accepted", "rejected",

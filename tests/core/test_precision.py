@@ -5,9 +5,14 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
-from dynabandit.core.philox import word
+from dynabandit.core import streams
+from dynabandit.core.philox import MASK, word
 from dynabandit.core.precision import single
+from dynabandit.core.special_functions import exp_negative, exp_positive
+from dynabandit.core.streams import TIE, pick, stream, unit
+from dynabandit.policies.aff_shared import discount
 
 NUMBER, PAIR = 0.1, (0.1, 2, (0.3,))
 MODULE = ModuleType("numbers_of_test")
@@ -80,3 +85,41 @@ def test_functions_and_modules_of_foreign_packages_are_unchanged() -> None:
     kept_function, kept_module, _ = single(mentions)()
     assert kept_function is function
     assert kept_module is module
+
+
+# --- Functions that single precision replaces ----------------------------------------------------------------
+
+
+def test_exponentials_in_single_precision_are_off_by_few_roundings() -> None:
+    numbers = -np.concatenate([np.logspace(-7, 1.9, 400), [0.0]]).astype(np.float32)
+    for x in numbers:
+        found, exact = single(exp_negative)(x), math.exp(float(x))
+        assert type(found) is np.float32
+        assert abs(float(found) - exact) <= 2.0**-23 * exact
+        assert abs(float(single(exp_positive)(min(-x, np.float32(50.0)))) * exact - 1.0) <= 2.0**-22 or x < -50.0
+
+
+def test_the_fading_of_an_arm_that_was_idle_for_a_step_is_right_in_single_precision() -> None:
+    found = single(discount)(np.float32(math.log(0.99)), 1, 100)
+    assert 1.0 - float(found) == pytest.approx(1.0 - 0.99**0.01, rel=1e-3)
+
+
+def test_no_uniform_number_in_single_precision_is_one() -> None:
+    for high, low in [(MASK, MASK), (MASK, 0), (MASK - 64, 7), (2**31, 0), (1, 2), (0, 0)]:
+        found = single(unit)(high, low)
+        assert type(found) is np.float32
+        assert 0.0 < found < 1.0
+        assert float(found) == pytest.approx(unit(high, low), rel=2.0**-23)
+
+
+@pytest.mark.parametrize("count", [2, 3, 1000, 10**6, 2**31])
+def test_a_pick_in_single_precision_gives_every_number_as_many_of_the_words(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (0, 1, count // 3, count - 1):
+        first, end = (-(-place * 2**32 // count) for place in (number, number + 1))
+        assert abs(end - first - 2**32 / count) < 1.0
+        for word_, expected in ((first, number), (end - 1, number)):
+            monkeypatch.setattr(streams, "words", lambda *_, four=(word_, 0, 0, 0): four)
+            assert streams.pick_in_single(stream(1), TIE, 1, count) == expected
+    assert pick.in_single is streams.pick_in_single  # type: ignore[attr-defined]

@@ -28,6 +28,14 @@ def test_every_estimator_keeps_the_contract(make: Callable[[], Estimator]) -> No
     db.checks.check_estimator(make)
 
 
+def test_only_a_sliding_window_has_a_window() -> None:
+    windows = {name: make().update(1.0).window for name, make in ESTIMATORS.items()}
+    assert {name: window for name, window in windows.items() if window != 0} == {
+        "sliding window": 7,
+        "sliding window of one": 1,
+    }
+
+
 @each_estimator
 @pytest.mark.parametrize(
     ("reward", "error"),

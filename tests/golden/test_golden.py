@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ CASES = [f"{name}/{arms}" for name, arms in environment_cases()]
 DECISIONS = json.loads((HERE / "decisions.json").read_text())
 CHECK = str(HERE / "check.py")
 TAKEN = "decisions of an earlier release taken from the log"
+OTHER_STATE = ("aff-d-greedy", "glr-kl-ucb", "m-ucb")  # these keep steps of arrival since rewards can be late
 FEW = ("case-3/2", "piecewise/10")  # without compiled code; `make golden` takes all
 
 
@@ -52,7 +54,13 @@ def test_the_log_of_a_0_1_0_service_leads_to_the_same_states() -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     shutil.rmtree(store.parent)
     recorded = json.loads((HERE / "service-0.1.0.json").read_text())
-    assert done.stdout.splitlines() == [f"{line}, 340 {TAKEN}" for line in recorded], done.stderr
+    found, expected = done.stdout.splitlines(), [f"{line}, 340 {TAKEN}" for line in recorded]
+    assert len(found) == len(expected), done.stderr
+    for line, before in zip(found, expected, strict=True):
+        if any(f"'with-{name}'" in before for name in OTHER_STATE):
+            assert re.sub("state [0-9a-f]+", "", line) == re.sub("state [0-9a-f]+", "", before)
+        else:
+            assert line == before
 
 
 def test_the_tables_of_the_paper_are_the_same_bytes(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.draws import beta
+from dynabandit.core.draws import beta_odds
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
 from dynabandit.core.largest_beta_draw import draw_above, may_exceed, uniform_prefixes
 from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, shifted, stream, uniform
@@ -85,27 +85,27 @@ class Choice:
 
     def drawn(self, optimistic: bool) -> np.ndarray:
         a, b = self.memory[0] + self.idle, self.memory[1]
-        draws = np.array([beta(a[i], b[i], SOURCE, SCORE, self.step, i) for i in range(self.arms)])
-        return np.maximum(draws, a / (a + b)) if optimistic else draws
+        draws = np.array([beta_odds(a[i], b[i], SOURCE, SCORE, self.step, i) for i in range(self.arms)])
+        return np.maximum(draws, a / b) if optimistic else draws
 
     def pruned(self, optimistic: bool) -> np.ndarray:
         """The scores of pruned draws, in groups of 32 against the best of the groups before."""
         a, b = self.memory[0] + self.idle, self.memory[1]
         mean = a / (a + b)
         incumbent = int(np.argmax(mean))
-        best = beta(a[incumbent], b[incumbent], SOURCE, SCORE, self.step, incumbent)
-        best = max(best, mean[incumbent]) if optimistic else best
+        best = beta_odds(a[incumbent], b[incumbent], SOURCE, SCORE, self.step, incumbent)
+        best = max(best, a[incumbent] / b[incumbent]) if optimistic else best
         scores = np.full(self.arms, -1.0)
         scores[incumbent] = best
         for start in range(0, self.arms, 32):
             group = range(start, min(start + 32, self.arms))
             for arm in group:
                 bits = uniform_prefixes(SOURCE, self.step, arm // 8)[arm % 8]
-                if arm != incumbent and may_exceed(a[arm], b[arm], mean[arm], best, bits):
+                if arm != incumbent and may_exceed(a[arm], b[arm], mean[arm], best / (1.0 + best), bits):
                     rest = (SOURCE, self.step, arm)
                     scores[arm] = draw_above(a[arm], b[arm], mean[arm], best, bits, *rest)
             best = max(best, scores[start : start + 32].max())
-        return np.maximum(scores, mean) if optimistic else scores
+        return np.where(mean == mean.max(), np.maximum(scores, a / b), scores) if optimistic else scores
 
 
 def test_draws_are_pruned_for_more_than_eight_arms() -> None:
@@ -163,7 +163,7 @@ def test_if_lanes_do_not_agree_on_the_largest_mean_the_last_arm_is_drawn_first(a
     choice = Choice(arms)
     choice.made(policy(posterior=believed), SINGLE_LANE._replace(highest=nan), pruned=True)
     a, b = choice.memory[0, -1] + choice.idle[-1], choice.memory[1, -1]
-    assert choice.scratch[0, -1] == beta(a, b, SOURCE, SCORE, choice.step, arms - 1)
+    assert choice.scratch[0, -1] == beta_odds(a, b, SOURCE, SCORE, choice.step, arms - 1)
 
 
 @pytest.mark.parametrize("lanes", [SINGLE_LANE, FOURS], ids=["single", "by fours"])

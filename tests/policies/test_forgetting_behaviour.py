@@ -141,7 +141,7 @@ def test_the_three_f_put_the_same_two_draws_together() -> None:
     for combine in ("min", "mean", "max"):
         driver = driven("f-dsw-ts", combine=combine).feed(0, 1.0, 0.0).feed(1, 1.0)
         driver.choose(4)
-        scores[combine] = driver.scores.copy()
+        scores[combine] = driver.drawn
     assert (scores["min"] < scores["max"]).all()
     np.testing.assert_allclose(scores["mean"], (scores["min"] + scores["max"]) / 2, rtol=1e-12)
 

@@ -333,6 +333,19 @@ class OneCaller(RuleBasedStateMachine):
         given = {event.decision: event.reward for event in self.client.events("b") if event.kind == "reward"}
         assert given == {one: reward for one, (_, reward) in self.model.items() if reward is not None}
 
+    @invariant()
+    def decisions_are_learned_in_their_order_and_those_after_them_are_held(self) -> None:
+        if not hasattr(self, "client"):
+            return
+        learned = [(event.change or {})["to"] for event in self.client.events("b") if event.kind == "learn"]
+        assert learned == sorted(set(learned))
+        state = self.client.state("b")
+        assert state.held <= state.step - max(learned, default=0), "maintenance may have learned more since"
+        for one, (decided, _) in self.model.items():
+            assert int(one.partition("-")[2]) > max(learned, default=0) or self.clock.seconds - decided > 10, (
+                "too early"
+            )
+
     def teardown(self) -> None:
         if hasattr(self, "client"):
             self.client.close()

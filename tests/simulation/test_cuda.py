@@ -16,6 +16,7 @@ from cudasim import cudasim
 from dynabandit.core.compilation import compiled
 from dynabandit.core.precision import single
 from dynabandit.core.streams import stream
+from dynabandit.environments.delays import NO_DELAY
 from dynabandit.policies.argmax_tree import new_trees
 from dynabandit.policies.choose_arm import Workspace, new_workspace
 from dynabandit.simulation.backends import in_single
@@ -99,7 +100,7 @@ def test_single_precision_agrees_in_law_and_without_beta_draws_nearly_number_for
     space = Workspace(*(part.astype(np.float32) for part in wide))
     block = Block(1, horizon, policy.burn_in, 0, False)
     play = compiled(single(make_play(policy.functions, pruned=False)))  # in single precision a GPU draws every arm
-    play(narrow, record, Paths(means, means.max(axis=2), np.zeros(1)), block, space, stream(1))
+    play(narrow, record, Paths(means, means.max(axis=2), np.zeros(1)), block, space, NO_DELAY, stream(1))
     exact = db.simulate(policy, world, horizon=horizon, replications=replications, seed=1).total_regret
     # The same streams: most replications make the same choices, and the rest differ by chance, not in the mean.
     # Beta draws take fewer words of a stream in single precision, and so are others.

@@ -24,6 +24,7 @@ class Arm(NamedTuple):
     idle: int
     plays: int
     paused: bool = False
+    pending: int = 0  # plays whose rewards have not arrived
 
 
 class Arms(dict[str, Arm]):
@@ -43,7 +44,8 @@ class Arms(dict[str, Arm]):
 class ArmColumns:
     """A column for every arm that a bandit ever had; the column of an arm never changes.
 
-    `last_played` is the step of each arm's latest play, or the step at which it was added.
+    `last_played` is the step of each arm's latest play, or the step at which it was added; `pending` counts the plays
+    of each arm that have neither a reward nor were closed. They are the two rows of `played`.
 
     Examples
     --------
@@ -64,16 +66,26 @@ class ArmColumns:
         count = len(names)
         self.names = list(names)
         self.active, self.paused = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
-        self.last_played, self.plays = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        self.played, self.plays = np.zeros((2, count), dtype=np.int64), np.zeros(count, dtype=np.int64)
         self._index_names()
 
     def _index_names(self) -> None:
         self.index = {self.names[column]: int(column) for column in np.flatnonzero(self.active)}
 
     @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """All but the names: active, paused, last_played and plays."""
-        return self.active, self.paused, self.last_played, self.plays
+    def last_played(self) -> np.ndarray:
+        """The step of each arm's latest play."""
+        return self.played[0]
+
+    @property
+    def pending(self) -> np.ndarray:
+        """The number of each arm's plays whose rewards have not arrived."""
+        return self.played[1]
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """All but the names: active, paused, last_played, plays and pending."""
+        return self.active, self.paused, self.last_played, self.plays, self.pending
 
     def __len__(self) -> int:
         return len(self.names)
@@ -93,7 +105,9 @@ class ArmColumns:
 
     def play(self, column: int, step: int) -> None:
         """Record that a column was chosen."""
-        self.last_played[column] = step
+        played = self.played
+        played[0, column] = step
+        played[1, column] += 1
         self.plays[column] += 1
 
     def add(self, name: str, step: int) -> None:
@@ -101,7 +115,7 @@ class ArmColumns:
         _check_name(name, self.index)
         self.names.append(name)
         self.active, self.paused = np.append(self.active, True), np.append(self.paused, False)
-        self.last_played, self.plays = np.append(self.last_played, step), np.append(self.plays, 0)
+        self.played, self.plays = np.hstack([self.played, [[step], [0]]]), np.append(self.plays, 0)
         self._index_names()
 
     def remove(self, name: str) -> None:
@@ -116,14 +130,16 @@ class ArmColumns:
         """Return an independent copy."""
         other = copy.copy(self)
         other.names = list(self.names)
-        other.active, other.paused, other.last_played, other.plays = (one.copy() for one in self.arrays)
+        other.active, other.paused = self.active.copy(), self.paused.copy()
+        other.played, other.plays = self.played.copy(), self.plays.copy()
         return other
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return a mapping for each column."""
-        keys = ("name", "active", "paused", "last", "plays")
+        """Return a mapping for each column; pending plays only where there are some, as release 0.1.0 has none."""
+        keys = ("name", "active", "paused", "last", "plays", "pending")
         columns = zip(self.names, *(one.tolist() for one in self.arrays), strict=True)
-        return [dict(zip(keys, values, strict=True)) for values in columns]
+        mappings = (dict(zip(keys, values, strict=True)) for values in columns)
+        return [{key: value for key, value in one.items() if key != "pending" or value} for one in mappings]
 
     @classmethod
     def from_json(cls, arms: list[dict[str, Any]], step: int) -> "ArmColumns":
@@ -141,9 +157,11 @@ class ArmColumns:
         columns.names = [arm["name"] for arm in arms]
         columns.active = np.array([arm["active"] for arm in arms], dtype=bool)
         columns.paused = np.array([arm.get("paused", False) for arm in arms], dtype=bool)
-        columns.last_played, columns.plays = (
-            np.array([integer(key, arm[key], 0, step) for arm in arms], dtype=np.int64) for key in ("last", "plays")
+        last_played, plays, pending = (
+            np.array([integer(key, {"pending": 0, **arm}[key], 0, step) for arm in arms])
+            for key in ("last", "plays", "pending")
         )
+        columns.played, columns.plays = np.stack([last_played, pending]), plays
         columns._index_names()
         return columns
 

@@ -20,6 +20,7 @@ from dynabandit.estimators.base import Belief
 from dynabandit.policies import Policy, PolicyState, policy as make_policy
 from dynabandit.policies.base import new_state
 from dynabandit.policies.choose_arm import Workspace, new_workspace
+from dynabandit.policies.pending_plays import UNKNOWN_STEP, end_play
 from dynabandit.simulation import compiled
 from dynabandit.simulation.stepper import least_played_arm
 from dynabandit.validation import integer, reward as checked_reward
@@ -31,9 +32,10 @@ TABLE_HORIZON = 1024  # the length of a policy's table; beyond it the policy com
 class Bandit:
     """A policy that makes live decisions: ask it for an arm, and report the reward.
 
-    It uses the functions and random streams of a simulation: with the same rewards, it makes the same choices. Each
-    `choose` is a step, whether or not its reward arrives; a reward counts when it arrives. Idle times are counted in
-    steps, the window of SW-UCB and the decay of D-UCB in rewards. Not safe for concurrent threads.
+    It uses the functions and random streams of a simulation: with the same rewards and delays, it makes the same
+    choices. Each `choose` is a step, whether or not its reward arrives; a reward counts when it arrives, and until then
+    the decision is pending (docs/delayed-rewards.md). Idle times are counted in steps, the window of SW-UCB and the
+    decay of D-UCB in rewards. Not safe for concurrent threads.
 
     Parameters
     ----------
@@ -75,7 +77,7 @@ class Bandit:
         """Start the policy's state again, without any reward."""
         columns = len(self._arms)
         check_size(self._policy, columns)
-        self._memory, self._shared, _ = new_state(self._policy, columns, self._policy.params(self._open_arms()))
+        self._memory, self._shared, *_ = new_state(self._policy, columns, self._policy.params(self._open_arms()))
         self._prepare()
 
     def _open_arms(self) -> int:
@@ -125,6 +127,7 @@ class Bandit:
             idle=self._step - int(arms.last_played[column]),
             plays=int(arms.plays[column]),
             paused=bool(arms.paused[column]),
+            pending=int(arms.pending[column]),
         )
 
     @property
@@ -176,9 +179,9 @@ class Bandit:
         self._in_burn_in = False
         if not self._all_open:
             return self._choose_among(self._columns, step)
-        memory, shared, last_played, space = self._memory, self._shared, self._arms.last_played, self._space
+        memory, shared, played, space = self._memory, self._shared, self._arms.played, self._space
         return int(
-            self._choose(memory, shared, last_played, space.scratch, step, self._params, space.table, self._signed_seed)
+            self._choose(memory, shared, played, space.scratch, step, self._params, space.table, self._signed_seed)
         )
 
     def _pick_within(self, limits: TrafficLimits, step: int) -> int:
@@ -191,13 +194,13 @@ class Bandit:
 
     def _choose_among(self, columns: np.ndarray, step: int) -> int:
         params, space = self._sized(len(columns))
-        state = self._state_of(columns)
-        return int(columns[self._choose(*state, space.scratch, step, params, space.table, self._signed_seed)])
+        memory, played = self._part_of(columns)
+        place = self._choose(memory, self._shared, played, space.scratch, step, params, space.table, self._signed_seed)
+        return int(columns[place])
 
-    def _state_of(self, columns: np.ndarray) -> PolicyState:
-        """Return a copy of the state of some of the columns."""
-        memory = np.ascontiguousarray(self._memory[:, columns])
-        return PolicyState(memory, self._shared, self._arms.last_played[columns])
+    def _part_of(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return copies of the memory, the latest plays and the pending plays of some of the columns."""
+        return np.ascontiguousarray(self._memory[:, columns]), np.ascontiguousarray(self._arms.played[:, columns])
 
     def _burn_in_column(self, columns: np.ndarray) -> int:
         """Return the column that the burn-in plays, or -1 after the burn-in."""
@@ -221,15 +224,43 @@ class Bandit:
         else:
             params, space = self._policy.params(len(columns)), self._sized(len(columns))[1]
             count = compiled.count_choices(self._policy.functions)
-            count(self._state_of(columns), step, params, space, stream(self._seed), counts, draws)
+            memory, played = self._part_of(columns)
+            count(PolicyState(memory, self._shared, *played), step, params, space, stream(self._seed), counts, draws)
         probabilities = counts / draws
         if self._limits is not None:
             probabilities = self._limits.mixed(columns, probabilities)
         return {self._arms.names[column]: float(p) for column, p in zip(columns, probabilities, strict=True)}
 
-    def reward(self, arm: str, value: float) -> None:
-        """Learn a reward in [0, 1] of an arm that was chosen."""
-        self.reward_column(self._arms.of(arm), checked_reward(value))
+    def reward(self, arm: str, value: float, step: int | None = None) -> None:
+        """Learn a reward in [0, 1] of an arm that was chosen.
+
+        Parameters
+        ----------
+        arm
+            The arm that was chosen.
+        value
+            The reward.
+        step
+            The number of the decision, `step` after its `choose`, if the reward may come after later decisions; by
+            default the latest decision for this arm.
+
+        Examples
+        --------
+        >>> bandit = Bandit("ucb", arms=["a", "b"], seed=1)
+        >>> first = bandit.choose(), bandit.step
+        >>> second = bandit.choose(), bandit.step
+        >>> bandit.reward(first[0], 1, step=first[1])
+        >>> [arm.pending for arm in bandit.arms.values()]
+        [0, 1]
+        """
+        self.reward_column(self._arms.of(arm), checked_reward(value), self._checked_step(step))
+
+    def close(self, arm: str, step: int | None = None) -> None:
+        """Record that a decision for an arm will have no reward: it is no longer pending."""
+        self.close_column(self._arms.of(arm), self._checked_step(step))
+
+    def _checked_step(self, step: int | None) -> int | None:
+        return None if step is None else integer("step", step, 1, self._step)
 
     def reward_column(self, column: int, value: float, decided_at: int | None = None) -> None:
         """Learn a reward of a column, even if its arm was removed after it was chosen.
@@ -237,19 +268,22 @@ class Bandit:
         `decided_at` is the step of the decision, by default the latest one that chose the column. The idle time of the
         arm is counted from its latest choice, however late the reward is.
         """
-        decided = compiled.LATEST_PLAY if decided_at is None else decided_at
-        last_played = self._arms.last_played
-        self._learn(self._memory, self._shared, last_played, column, value, decided, self._step, self._params)
+        decided = UNKNOWN_STEP if decided_at is None else decided_at
+        self._learn(self._memory, self._shared, self._arms.played, column, value, decided, self._step, self._params)
+
+    def close_column(self, column: int, decided_at: int | None = None) -> None:
+        """Record that a decision for a column will have no reward, as `close` does."""
+        state = PolicyState(self._memory, self._shared, *self._arms.played)
+        end_play(state, column, UNKNOWN_STEP if decided_at is None else decided_at)
 
     def reward_columns(self, rewards: Sequence[tuple[int, float, int]]) -> None:
         """Learn many (column, reward, decided_at) triples in order, as `reward_column` would, but much faster."""
         columns = np.array([column for column, _, _ in rewards], dtype=np.int64)
         values = np.array([value for _, value, _ in rewards], dtype=np.float64)
         decided_at = np.array([step for _, _, step in rewards], dtype=np.int64)
-        last_played = self._arms.last_played.copy()  # `learn_many` writes the steps of the decisions to it
-        state = PolicyState(self._memory, self._shared, last_played)
-        arrived_at = np.full(len(columns), self._step)
+        state = PolicyState(self._memory, self._shared, *self._arms.played)
         learn_many = compiled.learn_many(self._policy.functions)
+        arrived_at = np.full(len(columns), self._step)
         learn_many(state, columns, values, decided_at, arrived_at, self._policy.params(self._open_arms()))
 
     def swapped(self, policy: Policy | str, rewards: Iterable[tuple[int, float, int]], **parameters: Any) -> "Bandit":
@@ -263,6 +297,7 @@ class Bandit:
         triples = iter(rewards)
         while some := list(itertools.islice(triples, MANY_REWARDS)):
             other.reward_columns(some)
+        other._arms = self._arms.copy()  # the decisions of these rewards are not pending
         return other
 
     def adopting(self, other: "Bandit") -> "Bandit | None":
@@ -282,7 +317,7 @@ class Bandit:
         """Compile the functions for decisions and rewards now instead of at their first use."""
         if len(self._columns) > 0:
             self._choose_among(self._columns, self._step + 1)
-        state = (self._memory.copy(), self._shared.copy(), self._arms.last_played)
+        state = (self._memory.copy(), self._shared.copy(), self._arms.played.copy())
         self._learn(*state, 0, 0.0, 0, 0, self._params)
 
     def add_arm(self, name: str) -> None:
@@ -292,7 +327,7 @@ class Bandit:
             self._limits.grow()
         self._memory = np.hstack([self._memory, np.zeros((len(self._memory), 1))])
         self._prepare()
-        state = PolicyState(self._memory, self._shared, self._arms.last_played)
+        state = PolicyState(self._memory, self._shared, *self._arms.played)
         self._policy.functions.start(state, len(self._arms) - 1, self._policy.params(self._open_arms()))
 
     def remove_arm(self, name: str) -> None:
@@ -364,7 +399,8 @@ class Bandit:
         parameters, names = serialization.plain(self._policy.parameters), self._arms.names
         rest = [self._policy.name, parameters, self._seed, self._step, names, limits]
         digest = hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())
-        for array in (*self._arms.arrays, self._memory, self._shared):
+        *arrays, pending = self._arms.arrays
+        for array in (*arrays, self._memory, self._shared, *([pending] if pending.any() else [])):
             digest.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())
         return digest.hexdigest()
 
@@ -381,7 +417,8 @@ class Bandit:
             bandit = cls(chosen, [str(column) for column in range(len(arms))], seed=content["seed"])
             limits = content.get("shares")
             bandit._limits = None if limits is None else TrafficLimits.from_json(limits)
-            memory = np.array([[serialization.number_from_json(value) for value in row] for row in content["memory"]])
+            saved = np.array([[serialization.number_from_json(value) for value in row] for row in content["memory"]])
+            memory = chosen.restored(saved, arms.last_played)
             shared = np.array([serialization.number_from_json(value) for value in content["shared"]])
             if memory.shape != bandit._memory.shape or shared.shape != bandit._shared.shape:
                 raise ValueError(f"its state has shape {memory.shape}, not {bandit._memory.shape}")

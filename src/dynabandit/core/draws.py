@@ -1,18 +1,25 @@
 """Gamma, Beta and Poisson draws from counter-based streams, for all positive shapes.
 
+Policies compare Beta draws by their odds x / (1 - x). Doubles near 1 are 1e-16 apart, so that most draws of a posterior
+with a small second shape would be the same double, and arms would tie; odds have the same relative resolution at both
+ends.
+
 References
 ----------
 Marsaglia & Tsang (2000), A simple method for generating gamma variables. ACM TOMS 26(3).
 """
 
 import math
+from collections.abc import Callable
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.philox import word
 from dynabandit.core.streams import Stream, normal_pair, uniform_pair, words
 
 SMALLEST_SHAPE = 1e-12  # replaces 0: a draw from Beta(0, 0), a posterior without data, is then 0 or 1 with equal chance
-BELOW_ONE = 1.0 - 2.0**-53  # the largest draw; the pruned argmax needs draws below 1
+BELOW_ONE = 1.0 - 2.0**-53  # the largest Beta draw
+SMALL_ODDS = 1e-20  # odds below are the probability itself, up to rounding
+LARGEST_ODDS = 1e37  # of a draw whose shapes are both 1 or more; also a float32
 POISSON_PART = 16.0  # exp(-16) is far above the smallest float32
 BOOST = 255  # the attempt number that is reserved for the boost of small shapes
 
@@ -36,9 +43,7 @@ def gamma(shape: float, source: Stream, role: int, step: int, arm: int) -> float
 
 @kernel
 def beta(a: float, b: float, source: Stream, role: int, step: int, arm: int) -> float:
-    """Draw from the Beta(a, b) law as x / (x + y) with gamma draws x and y.
-
-    If a shape is below 1, both gamma draws may underflow, so the ratio is computed from their logarithms.
+    """Draw from the Beta(a, b) law; a policy that compares draws should compare `beta_odds`.
 
     Examples
     --------
@@ -46,15 +51,68 @@ def beta(a: float, b: float, source: Stream, role: int, step: int, arm: int) -> 
     >>> 0.0 < beta(2.0, 2.0, stream(1), SCORE, step=1, arm=0) < 1.0
     True
     """
+    odds = beta_odds(a, b, source, role, step, arm)
+    if odds < SMALL_ODDS:
+        return math.exp(log_odds(odds))
+    return min(probability(odds), BELOW_ONE)
+
+
+@kernel
+def beta_odds(a: float, b: float, source: Stream, role: int, step: int, arm: int) -> float:
+    """Return the odds of a draw from the Beta(a, b) law, the ratio of two gamma draws.
+
+    If a shape is below 1, the gamma draws and their ratio may underflow or overflow, so the logarithm of the ratio is
+    computed.
+
+    Examples
+    --------
+    >>> from dynabandit.core.streams import SCORE, stream
+    >>> odds = beta_odds(2.0, 2.0, stream(1), SCORE, step=1, arm=0)
+    >>> odds / (1.0 + odds) == beta(2.0, 2.0, stream(1), SCORE, step=1, arm=0)
+    True
+    """
     x, y = gamma_pair(a, b, source, role, step, arm)
     if a >= 1.0 and b >= 1.0:
-        return min(x / (x + y), BELOW_ONE)
+        return min(x / y, LARGEST_ODDS)
     boost_a, boost_b = boosts(a, b, source, role, step, arm)
-    difference = (math.log(x) + boost_a) - (math.log(y) + boost_b)
-    if difference < 0.0:
-        ratio = math.exp(difference)
-        return ratio / (1.0 + ratio)
-    return min(1.0 / (1.0 + math.exp(-difference)), BELOW_ONE)
+    return from_log_odds((math.log(x) + boost_a) - (math.log(y) + boost_b))
+
+
+@kernel
+def probability(odds: float) -> float:
+    """Return odds / (1 + odds)."""
+    return odds / (1.0 + odds)
+
+
+def make_odds_scale(limit: float) -> tuple[Callable[[float], float], Callable[[float], float]]:
+    """Return two functions: from log-odds to odds, and back.
+
+    Log-odds beyond `limit`, whose odds would soon overflow or underflow, continue the scale linearly: what is larger
+    stays larger.
+    """
+    largest, smallest = math.exp(limit), math.exp(-limit)
+
+    @kernel
+    def from_log_odds(log_odds: float) -> float:
+        if log_odds > limit:
+            return largest * (log_odds - limit + 1.0)
+        if log_odds < -limit:
+            return smallest / (-log_odds - limit + 1.0)
+        return math.exp(log_odds)
+
+    @kernel
+    def log_odds(odds: float) -> float:
+        if odds > largest:
+            return odds / largest - 1.0 + limit
+        if odds < smallest:
+            return 1.0 - smallest / odds - limit
+        return math.log(odds)
+
+    return from_log_odds, log_odds
+
+
+from_log_odds, log_odds = make_odds_scale(600.0)
+from_log_odds.in_single, log_odds.in_single = make_odds_scale(50.0)  # type: ignore[attr-defined]
 
 
 @kernel

@@ -1,6 +1,7 @@
 """The largest of many Beta draws without drawing them all: the pruned argmax of Thompson sampling.
 
 One arm, the incumbent, is drawn first; its value is the threshold c. Another arm matters only if its draw X exceeds c.
+Draws are compared by their odds (`core.draws`); c and 1 - c follow from the odds without cancellation.
 Each arm has one uniform number U. For any bound p >= P(X > c) the event X > c can be made a subset of U < p, so an arm
 with U >= p is pruned without a draw. If U is below all bounds, rejection sampling decides whether X exceeds c and draws
 it from its law above c. The law of the winner is the same as if every arm were drawn; docs/pruned-thompson.md has the
@@ -18,7 +19,7 @@ Devroye (1986), Non-uniform random variate generation, chapter VII, for log-conc
 import math
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.draws import BELOW_ONE, beta
+from dynabandit.core.draws import beta_odds, from_log_odds, log_odds, probability
 from dynabandit.core.special_functions import exp_negative, log_beta, stirling_error
 from dynabandit.core.streams import SCORE, Stream, uniform_pair, words
 
@@ -28,6 +29,7 @@ FIRST_ATTEMPT = 128  # counters from here on are for U and its proposals; a gamm
 DIRECT_IF_BOTH = 0.25  # if both bounds reach this, a direct draw costs less than rejection sampling
 DIRECT_IF_FIRST = 0.6  # if the first bound reaches this, a direct draw costs less than computing the second
 SAFETY = 1.0 + 1e-9  # larger than the rounding error of a bound
+SMALLEST_REST = 2.0**-53  # of the interval (c, 1): a proposal nearer to 1 is rounded down
 TO_UNIT_16 = 2.0**-16
 TWO_PI = 2.0 * math.pi
 EXP_REST = math.exp(2.0) / 24.0  # replaces 1/24 in the series of exp(x), x <= 2, and bounds all later terms
@@ -73,24 +75,26 @@ def may_exceed(a: float, b: float, mean: float, c: float, prefix: float) -> bool
 
 
 @kernel
-def draw_above(a: float, b: float, mean: float, c: float, prefix: float, source: Stream, step: int, arm: int) -> float:
-    """Return the draw X from Beta(a, b) if it is at least c, else `NOT_ABOVE`.
+def draw_above(
+    a: float, b: float, mean: float, best: float, prefix: float, source: Stream, step: int, arm: int
+) -> float:
+    """Return the odds of the draw X from Beta(a, b) if they are at least `best`, the odds of c, else `NOT_ABOVE`.
 
     An envelope g >= f on (c, 1) whose integral is at most `mass` both bounds P(X > c) and proposes draws: with
     probability `mass`, which is U < mass, a point x is proposed, and accepted with the probability that leaves the
     density f. A direct draw is possible as long as U has not been used. For smaller bounds `may_exceed` has used
     U < first; mass <= first then (docs/pruned-thompson.md), so that U < mass implies it.
     """
-    if c >= 1.0:
-        return NOT_ABOVE
+    c = probability(best)
+    rest = 1.0 / (1.0 + best)
     first = sub_gaussian_bound(a, b, mean, c)
     if first >= DIRECT_IF_FIRST:
-        return direct_draw(a, b, c, source, step, arm)
-    slope = (b - 1.0) / (1.0 - c) - (a - 1.0) / c
+        return direct_draw(a, b, best, source, step, arm)
+    slope = (b - 1.0) / rest - (a - 1.0) / c
     concave = a >= 1.0 and b >= 1.0 and slope > 0.0
-    mass = tangent_mass(a, b, mean, c, slope) if concave else power_mass(a, b, c)
+    mass = tangent_mass(a, b, c, rest, slope) if concave else power_mass(a, b, best)
     if first >= DIRECT_IF_BOTH and mass >= DIRECT_IF_BOTH:
-        return direct_draw(a, b, c, source, step, arm)
+        return direct_draw(a, b, best, source, step, arm)
     if prefix * TO_UNIT_16 >= mass:
         return NOT_ABOVE
     low, v = uniform_pair(words(source, SCORE, step, arm, FIRST_ATTEMPT + 1))
@@ -98,46 +102,63 @@ def draw_above(a: float, b: float, mean: float, c: float, prefix: float, source:
         return NOT_ABOVE
     w, _ = uniform_pair(words(source, SCORE, step, arm, FIRST_ATTEMPT + 2))
     if concave:
-        x = min(c - math.log1p(v * math.expm1(-slope * (1.0 - c))) / slope, BELOW_ONE)
-        log_f = (a - 1.0) * math.log(x / c) + (b - 1.0) * math.log((1.0 - x) / (1.0 - c))
-        log_accept = log_tangent_share(a, b, c, slope) + log_f + slope * (x - c)
+        above = -math.log1p(v * math.expm1(-slope * rest)) / slope
+        x = c + above
+        x_rest = max(rest - above, SMALLEST_REST * rest)
+        odds = x / x_rest
+        log_f = (a - 1.0) * math.log(x / c) + (b - 1.0) * math.log(x_rest / rest)
+        log_accept = log_tangent_share(a, b, rest, slope) + log_f + slope * above
     else:
-        x = min(1.0 - (1.0 - c) * v ** (1.0 / b), BELOW_ONE)
-        log_accept = (a - 1.0) * math.log(x if a >= 1.0 else x / c)
-    return x if math.log(w) < log_accept else NOT_ABOVE
+        log_c, log_rest = log_probabilities(best)
+        log_x_rest = log_rest + math.log(v) / b  # 1 - x = (1 - c) v^(1/b)
+        log_x = math.log(-math.expm1(log_x_rest))
+        odds = from_log_odds(log_x - log_x_rest)
+        log_accept = (a - 1.0) * (log_x if a >= 1.0 else log_x - log_c)
+    return odds if math.log(w) < log_accept else NOT_ABOVE
 
 
 @kernel
-def direct_draw(a: float, b: float, c: float, source: Stream, step: int, arm: int) -> float:
-    """Draw X and compare it with c."""
-    x = beta(a, b, source, SCORE, step, arm)
-    return x if x >= c else NOT_ABOVE
+def direct_draw(a: float, b: float, best: float, source: Stream, step: int, arm: int) -> float:
+    """Draw X and compare its odds with those of c."""
+    odds = beta_odds(a, b, source, SCORE, step, arm)
+    return odds if odds >= best else NOT_ABOVE
 
 
 @kernel
-def tangent_mass(a: float, b: float, mean: float, c: float, slope: float) -> float:
+def log_probabilities(odds: float) -> tuple[float, float]:
+    """Return log(c) and log(1 - c) for the odds of c."""
+    of_odds = log_odds(odds)
+    smaller = math.log1p(math.exp(-abs(of_odds)))
+    return min(of_odds, 0.0) - smaller, min(-of_odds, 0.0) - smaller
+
+
+@kernel
+def tangent_mass(a: float, b: float, c: float, rest: float, slope: float) -> float:
     """Bound the integral over (c, 1) of g(x) = f(c) exp(-slope (x - c)), for a log-concave f that falls at c.
+
+    `rest` is 1 - c.
 
     Stirling's formula bounds f(c) without a gamma function, and the share of the exponential law in (c, 1) is at most
     min(slope (1 - c), 1).
     """
     n = a + b
-    log_ratio = a * math.log(c / mean) + b * math.log((1.0 - c) / (1.0 - mean))
-    height = math.sqrt(a * b / (TWO_PI * n)) / (c * (1.0 - c)) * math.exp(log_ratio + 1.0 / (12.0 * n))
-    return SAFETY * height * (1.0 - c) / max(slope * (1.0 - c), 1.0)
+    log_ratio = a * math.log(c * n / a) + b * math.log(rest * n / b)
+    height = math.sqrt(a * b / (TWO_PI * n)) / (c * rest) * math.exp(log_ratio + 1.0 / (12.0 * n))
+    return SAFETY * height * rest / max(slope * rest, 1.0)
 
 
 @kernel
-def log_tangent_share(a: float, b: float, c: float, slope: float) -> float:
+def log_tangent_share(a: float, b: float, rest: float, slope: float) -> float:
     """Return the logarithm of the integral of g over its bound `tangent_mass`."""
     n = a + b
-    width = slope * (1.0 - c)
+    width = slope * rest
     error = stirling_error(a) + stirling_error(b) - stirling_error(n) + 1.0 / (12.0 * n)
     return math.log(-math.expm1(-width) * max(width, 1.0) / width / SAFETY) - error
 
 
 @kernel
-def power_mass(a: float, b: float, c: float) -> float:
-    """Return the integral over (c, 1) of g(x) = max(c^(a-1), 1) (1 - x)^(b-1) / B(a, b), for any a and b."""
-    log_mass = max((a - 1.0) * math.log(c), 0.0) + b * math.log1p(-c) - math.log(b) - log_beta(a, b)
+def power_mass(a: float, b: float, odds: float) -> float:
+    """Return the integral over (c, 1) of g(x) = max(c^(a-1), 1) (1 - x)^(b-1) / B(a, b), for any a, b and odds of c."""
+    log_c, log_rest = log_probabilities(odds)
+    log_mass = max((a - 1.0) * log_c, 0.0) + b * log_rest - math.log(b) - log_beta(a, b)
     return math.exp(min(log_mass, 1.0))  # all bounds above 1 are equivalent

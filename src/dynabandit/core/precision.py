@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from dynabandit.core.philox import word
-
 FAST = {"afn", "arcp", "contract", "nsz", "reassoc"}  # not "nnan" or "ninf": an arm without plays scores infinity
 
 FOREIGN = ("math", "numpy", "numba", "numba_cuda", "builtins")
@@ -65,7 +63,7 @@ def _names(code: CodeType) -> tuple[set[str], set[str]]:
 
 def _single(value: Any, attributes: set[str]) -> Any:
     """Return a value that code refers to in single precision; of a module, the attributes that the code uses."""
-    if value is word:
+    if hasattr(value, "compiled_as"):  # it has no constants, and Numba compiles an overload in its place
         return value
     if isinstance(value, FunctionType) and value.__module__.split(".")[0] not in FOREIGN:
         return single(value)

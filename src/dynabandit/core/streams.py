@@ -19,6 +19,7 @@ TIE = 5  # which of several arms with the largest score
 EXPLORE = 6  # whether to explore
 EXPLORED_ARM = 7  # which arm to explore
 SECOND = 8  # a second draw for an arm, for policies whose score needs two
+DELAY = 32  # when a reward arrives, and whether it is lost
 SHARE = 64  # in a Bandit: whether a minimum traffic share decides
 REPLAY = 65  # whether a replay accepts a row whose arm was logged with a higher probability than others
 
@@ -27,6 +28,7 @@ LARGEST_LIVE_STEP = 2**48 - 1  # of a live bandit: a step has one word of the ke
 LARGEST_REPLICATION = MASK
 LARGEST_SEED = 2**64 - 1  # a seed is two words
 TO_UNIT_52 = 2.0**-52
+BELOW_ONE_SINGLE = 1.0 - 2.0**-24  # the largest float32 below 1
 TO_HIGH_20 = 2.0**20
 TO_ANGLE_32 = 2.0 * math.pi * 2.0**-32
 
@@ -88,6 +90,36 @@ def uniform(source: Stream, role: int, step: int, arm: int) -> float:
 def unit(high: int, low: int) -> float:
     """Turn two words into a number in (0, 1) with 52 random bits, which a double represents exactly."""
     return (float(high) * TO_HIGH_20 + float(low >> 12) + 0.5) * TO_UNIT_52
+
+
+@kernel
+def unit_in_single(high: int, low: int) -> float:
+    """Turn two words into a float32 in (0, 1); the largest sums would be rounded to 1."""
+    return min((float(high) * TO_HIGH_20 + float(low >> 12) + 0.5) * TO_UNIT_52, BELOW_ONE_SINGLE)
+
+
+unit.in_single = unit_in_single  # type: ignore[attr-defined]
+
+
+@kernel
+def pick(source: Stream, role: int, step: int, count: int) -> int:
+    """Return a uniformly random whole number from 0 to `count` - 1.
+
+    Examples
+    --------
+    >>> [pick(stream(1), TIE, step, 3) for step in range(1, 9)]
+    [1, 0, 0, 0, 2, 2, 0, 0]
+    """
+    return min(int(uniform(source, role, step, 0) * count), count - 1)
+
+
+@kernel
+def pick_in_single(source: Stream, role: int, step: int, count: int) -> int:
+    """Return the same from a word of 32 bits: the 24 bits of a float32 would favour some of many numbers."""
+    return (words(source, role, step, 0, 0)[0] * count) >> 32
+
+
+pick.in_single = pick_in_single  # type: ignore[attr-defined]
 
 
 @kernel

@@ -5,6 +5,7 @@ from typing import Any
 
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.environments.burst import Burst
+from dynabandit.environments.delays import DELAYS, Delay, delay
 from dynabandit.environments.exponential_clock import Case1, Case2, ExponentialClock
 from dynabandit.environments.needle import Needle
 from dynabandit.environments.piecewise_benchmarks import PB1, PB2
@@ -28,6 +29,7 @@ from dynabandit.environments.seasonal import Seasonal
 from dynabandit.validation import MissingParameterError, check_parameter_names, unknown
 
 __all__ = [
+    "DELAYS", "Delay", "delay",
     "ENVIRONMENTS", "PB1", "PB2", "Burst", "Case1", "Case2", "Case3", "Case4", "Environment",
     "EnvironmentFunctions", "EnvironmentStep", "ExponentialClock",
     "Fixed", "LogisticWalk", "Needle", "Path", "Piecewise", "Recorded", "ReflectedWalk", "Rotting",

@@ -88,7 +88,7 @@ def make_play(functions: PolicyFunctions) -> Callable[..., None]:
             played.expected[row] = expected(model, target)
             for replication in range(replications):
                 memory, shared = states.memory[replication], states.shared[replication]
-                state = PolicyState(memory, shared, states.last_played[replication])
+                state = PolicyState(memory, shared, states.last_played[replication], None)
                 params, plays = read_params(states.params[replication]), states.plays[replication]
                 own = shifted(random, replication)
                 number = first + row if settings.log_clock else plays.sum() + 1

@@ -4,17 +4,21 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.validation import number, set_fields
 
-SLOTS = (*aff_shared.SLOTS, "index", "limit")
+SLOTS = (*aff_shared.SLOTS, "index", "limit", "changed_at")
 CHANGE = SLOTS.index("change")
 INDEX = SLOTS.index("index")
 LIMIT = SLOTS.index("limit")  # d, or the step size that replaces it
+CHANGED_AT = SLOTS.index("changed_at")  # the step at which a reward changed lambda by d or more, -1 if none did
 AS_STEP_SIZE = -1.0
 
 
@@ -29,18 +33,19 @@ def start(state: PolicyState, arm: int, params: Params) -> None:
     state.memory[INDEX, arm] = math.inf
     threshold = params.threshold
     state.memory[LIMIT, arm] = params.estimator.step_size if threshold == AS_STEP_SIZE else threshold
+    state.memory[CHANGED_AT, arm] = -1.0
 
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    return state.memory[INDEX, arm]
+    pending = pending_plays(state, arm)
+    return state.memory[INDEX, arm] if pending == 0 else expected_mean(state.memory[INDEX, arm], pending)
 
 
 @kernel
 def explore(state: PolicyState, leader: int, step: Step, params: Params) -> bool:
-    # Algorithm 1 compares lambda at the latest two steps; it cannot have changed for an arm that was not played
-    change = state.memory[CHANGE, leader] if idle_steps(state, leader, step) == 0 else 0.0
-    return change >= state.memory[LIMIT, leader]
+    # Algorithm 1 compares lambda at the latest two steps: a reward since the previous decision must have changed it
+    return state.memory[CHANGED_AT, leader] == float(step.number - 1)
 
 
 @kernel
@@ -49,6 +54,8 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     state.memory[INDEX, arm] = estimate.mean
     if params.threshold == AS_STEP_SIZE:
         state.memory[LIMIT, arm] = estimate.step
+    if estimate.change > 0.0 and estimate.change >= state.memory[LIMIT, arm]:
+        state.memory[CHANGED_AT, arm] = reward.arrived_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +71,8 @@ class AffDGreedy(AdaptivePolicy):
         Parameters of the adaptive estimator with the sums m, w and k, see
         `dynabandit.estimators.AdaptiveForgetting`.
     threshold
-        The paper's d, in [0, 1]; 0 always explores. The default is the step size, as the paper suggests; with the
-        variance-scaled step size, the step size of the latest update.
+        The paper's d, in [0, 1]; 0 explores after every change. The default is the step size, as the paper suggests;
+        with the variance-scaled step size, the step size of the latest update.
     burn_in
         The number of plays of each arm before the policy decides.
 
@@ -77,9 +84,10 @@ class AffDGreedy(AdaptivePolicy):
 
     Notes
     -----
-    The arm with the largest m / w is played, or a random arm if the factor of that arm has just changed:
+    The arm with the largest m / w is played, or a random arm if a reward that arrived since the previous decision has
+    changed the factor of that arm:
 
-    .. math:: | \lambda_{t - 1} - \lambda_{t - 2} | \geq d
+    .. math:: | \lambda_{t - 1} - \lambda_{t - 2} | \geq d, \quad \lambda_{t - 1} \neq \lambda_{t - 2}
 
     Cost per step: O(log K), because a score changes only when its arm is played.
 
@@ -100,6 +108,13 @@ class AffDGreedy(AdaptivePolicy):
         super().__post_init__()
         if self.threshold is not None:
             set_fields(self, threshold=number("threshold", self.threshold, 0.0, 1.0))
+
+    def restored(self, memory: np.ndarray, last_played: np.ndarray) -> np.ndarray:
+        if len(memory) != CHANGED_AT:
+            return memory
+        # Release 0.1.0 kept no step: a change belonged to the latest play of its arm
+        changed = (memory[CHANGE] > 0.0) & (memory[CHANGE] >= memory[LIMIT])
+        return np.vstack([memory, np.where(changed, last_played, -1.0)])
 
     def params(self, arms: int) -> Params:
         return Params(self._estimator(), AS_STEP_SIZE if self.threshold is None else self.threshold)

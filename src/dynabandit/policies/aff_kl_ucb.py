@@ -7,9 +7,10 @@ from typing import NamedTuple
 from dynabandit.core.bernoulli_kl import negentropy, upper_bound
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
-from dynabandit.policies import aff_shared
+from dynabandit.policies import aff_shared, kl_index
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.pending_plays import pending_plays
 from dynabandit.validation import number, set_fields
 
 SLOTS = (*aff_shared.SLOTS, "size", "negentropy", "log_forgetting")
@@ -24,12 +25,14 @@ class Params(NamedTuple):
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    memory = state.memory
-    if memory[SIZE, arm] == 0.0:
+    memory, pending = state.memory, pending_plays(state, arm)
+    if memory[SIZE, arm] == 0.0 and pending == 0:
         return math.inf
     # w~^2 / k~ = lambda^(idle/|A|) w^2 / k with k discounted as w is, but never less than one observation
-    size = max(memory[SIZE, arm] * aff_shared.idle_discount(memory[LOG_FORGETTING, arm], state, arm, step), 1.0)
-    return upper_bound(memory[MEAN, arm], memory[NEGENTROPY, arm], params.level / size)
+    size = memory[SIZE, arm] * aff_shared.idle_discount(memory[LOG_FORGETTING, arm], state, arm, step)
+    if pending > 0:
+        return kl_index.pending_bound(aff_shared.pending_mean(state, arm, pending), size, pending, params.level)
+    return upper_bound(memory[MEAN, arm], memory[NEGENTROPY, arm], params.level / max(size, 1.0))
 
 
 @kernel

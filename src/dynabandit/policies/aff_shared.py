@@ -12,10 +12,11 @@ from dynabandit.estimators import adaptive_forgetting
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams, AdaptiveState
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyState, Step, idle_steps
+from dynabandit.policies.pending_plays import expected_mean
 from dynabandit.validation import set_fields
 
 SLOTS = AdaptiveState._fields
-FORGETTING = SLOTS.index("forgetting")
+FORGETTING, W, K, MEAN = (SLOTS.index(name) for name in ("forgetting", "w", "k", "mean"))
 CONFIDENCE = -math.log(0.05) / 2.0  # the appendix bounds the error with probability 0.05
 LOG_ZERO = -1e30  # for log 0 times an idle time: 0 steps give 0, one step gives exp(-1e30 / arms) = 0
 
@@ -46,6 +47,20 @@ def observe(state: PolicyState, arm: int, value: float, params: Any) -> Adaptive
 def hoeffding(estimate: AdaptiveState) -> float:
     """Return the exploration bonus of the appendix, sqrt(-log(0.05) / (2 w^2 / k))."""
     return math.sqrt(CONFIDENCE * estimate.k) / estimate.w
+
+
+@kernel
+def pending_mean(state: PolicyState, arm: int, pending: int) -> float:
+    """Return the adaptive mean of an arm with pending plays, which may have no reward yet."""
+    return state.memory[MEAN, arm] if state.memory[W, arm] > 0.0 else expected_mean(math.inf, pending)
+
+
+@kernel
+def pending_hoeffding(state: PolicyState, arm: int, factor: float, pending: int) -> float:
+    """Return the bonus of an arm with pending plays: they add to its effective size, times `factor` of its data."""
+    w, k = state.memory[W, arm], state.memory[K, arm]
+    size = factor * w * w / k if k > 0.0 else 0.0
+    return math.sqrt(CONFIDENCE / (size + pending))
 
 
 @kernel

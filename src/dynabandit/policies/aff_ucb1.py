@@ -12,10 +12,11 @@ from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
+from dynabandit.policies.pending_plays import pending_plays
 from dynabandit.validation import number, set_fields
 
 SLOTS = (*aff_shared.SLOTS, "index", "fresh", "spread")
-INDEX = SLOTS.index("index")
+W, VARIANCE, INDEX = (SLOTS.index(name) for name in ("w", "variance", "index"))
 FRESH = SLOTS.index("fresh")  # the bonus right after a play
 SPREAD = SLOTS.index("spread")  # sqrt(s^2 / w), the bonus of an idle arm before it grows
 LARGEST_TABLE = 1 << 16
@@ -46,7 +47,13 @@ def growth(idle: int, arms: int) -> float:
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     # Equation (15). Written so that the compiler does not compute the power of the first line for every arm
-    memory, idle = state.memory, idle_steps(state, arm, step)
+    memory, idle, pending = state.memory, idle_steps(state, arm, step), pending_plays(state, arm)
+    if pending > 0:
+        mean = aff_shared.pending_mean(state, arm, pending)
+        if idle == 0:
+            return mean + aff_shared.pending_hoeffding(state, arm, 1.0, pending)
+        variance = max(memory[VARIANCE, arm], params.variance_floor)
+        return mean + math.sqrt(variance / (memory[W, arm] + pending)) * growth(idle, step.arms)
     if idle >= step.table.size:
         return memory[INDEX, arm] + memory[SPREAD, arm] * growth(idle, step.arms)
     return memory[INDEX, arm] + (memory[FRESH, arm] if idle == 0 else memory[SPREAD, arm] * step.table[idle])

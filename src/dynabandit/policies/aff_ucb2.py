@@ -8,6 +8,7 @@ from dynabandit.core.special_functions import exp_positive
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy, AffParams
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
+from dynabandit.policies.pending_plays import pending_plays
 
 PRINTED_SLOTS = (*aff_shared.SLOTS, "index")
 GROWING_SLOTS = (*aff_shared.SLOTS, "index", "bonus", "log_forgetting")
@@ -26,6 +27,9 @@ def start(state: PolicyState, arm: int, params: AffParams) -> None:
 
 @kernel
 def printed_score(state: PolicyState, arm: int, step: Step, params: AffParams) -> float:
+    pending = pending_plays(state, arm)
+    if pending > 0:
+        return aff_shared.pending_mean(state, arm, pending) + aff_shared.pending_hoeffding(state, arm, 1.0, pending)
     return state.memory[INDEX, arm]
 
 
@@ -41,7 +45,10 @@ def printed_learn(state: PolicyState, arm: int, reward: Reward, params: AffParam
 def growing_score(state: PolicyState, arm: int, step: Step, params: AffParams) -> float:
     # With k~ discounted as w~ is, w~^2 / k~ = lambda^(idle/|A|) w^2 / k
     # and 0.5 / |A| is one division for all arms
-    memory, idle = state.memory, idle_steps(state, arm, step)
+    memory, idle, pending = state.memory, idle_steps(state, arm, step), pending_plays(state, arm)
+    if pending > 0:
+        factor = aff_shared.discount(memory[LOG_FORGETTING, arm], idle, step.arms)
+        return aff_shared.pending_mean(state, arm, pending) + aff_shared.pending_hoeffding(state, arm, factor, pending)
     exponent = min(memory[LOG_FORGETTING, arm] * float(idle) * (-0.5 / float(step.arms)), LARGEST_EXPONENT)
     return memory[INDEX, arm] + min(memory[BONUS, arm] * exp_positive(exponent), LARGEST_BONUS)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynabandit.core.compilation import inlined_kernel, kernel
-from dynabandit.core.streams import TIE, Stream, uniform
+from dynabandit.core.streams import TIE, Stream, pick
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 
 BEST, TIES = range(2)  # the rows of a tree: the largest score below a node, and how many arms have it
@@ -80,7 +80,7 @@ def merge_children(tree: np.ndarray, node: int) -> None:
 def tree_argmax(tree: np.ndarray, number: int, random: Stream) -> int:
     """Return the arm with the largest score, as `choose_arm.make_argmax` does for all scores."""
     best, ties = tree[BEST, ROOT], int(tree[TIES, ROOT])
-    skip = min(int(uniform(random, TIE, number, 0) * ties), ties - 1) if ties > 1 else 0
+    skip = pick(random, TIE, number, ties) if ties > 1 else 0
     leaves = tree.shape[1] // 2
     node = ROOT
     while node < leaves:

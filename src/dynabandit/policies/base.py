@@ -21,12 +21,13 @@ class PolicyState(NamedTuple):
     Examples
     --------
     >>> PolicyState._fields
-    ('memory', 'shared', 'last_played')
+    ('memory', 'shared', 'last_played', 'pending')
     """
 
     memory: np.ndarray  # (slots, arms)
     shared: np.ndarray  # what belongs to no single arm
     last_played: np.ndarray  # (arms,): the step at which each arm was last chosen, 0 if never
+    pending: Any = None  # (arms,): plays whose rewards have not arrived, see `policies.pending_plays`; None: no delays
 
 
 class Step(NamedTuple):
@@ -47,7 +48,7 @@ class Step(NamedTuple):
 
 
 class Reward(NamedTuple):
-    """A reward and its time; in a simulation it arrives at the step of the decision.
+    """A reward and its time; in a simulation without delays it arrives at the step of the decision.
 
     Examples
     --------
@@ -156,10 +157,10 @@ class PolicyFunctions(NamedTuple):
     reveal: Reveal = ignore_mean
     """reveal(state, arm, mean): for oracle policies, which receive the true means before each decision."""
     static_index: bool = False
-    """Whether the score of an arm changes only when the arm is played.
+    """Whether the score of an arm changes only when the arm is played or one of its rewards arrives.
 
     The simulator then updates log2 K scores per step instead of all K (`policies.argmax_tree`). The score may read only
-    `params` and the arm's own column of `memory`, and `learn` may write no other column."""
+    `params`, the arm's own column of `memory` and its pending plays, and `learn` may write no other column."""
     table: Callable[[int, int], np.ndarray] = no_table
     """table(arms, horizon): numbers computed once, such as a power of each idle time, read as `step.table`.
 
@@ -207,6 +208,10 @@ class Policy:
     def shared_size(self) -> int:
         """Return the length of the vector `shared`."""
         return 1
+
+    def restored(self, memory: np.ndarray, last_played: np.ndarray) -> np.ndarray:
+        """Return the memory of a bandit that may have been saved by an earlier release as this release keeps it."""
+        return memory
 
     def tuned(self, switches: int, horizon: int) -> "Policy":
         """Return the policy set up for a path on which the best arm changes `switches` times."""
@@ -268,8 +273,8 @@ class Policy:
 
 def new_state(policy: Policy, columns: int, params: Any) -> PolicyState:
     """Return the state of a policy without any reward."""
-    memory = np.zeros((policy.memory_size(), columns))
-    state = PolicyState(memory, np.zeros(policy.shared_size()), np.zeros(columns, dtype=np.int64))
+    memory, shared = np.zeros((policy.memory_size(), columns)), np.zeros(policy.shared_size())
+    state = PolicyState(memory, shared, *np.zeros((2, columns), dtype=np.int64))
     policy.functions.start(state, 0, params)
     memory[:] = memory[:, :1]  # all arms start with the same state
     return state

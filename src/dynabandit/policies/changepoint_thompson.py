@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.draws import beta
+from dynabandit.core.draws import beta_odds
 from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND, uniform
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
@@ -73,8 +73,8 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
             row = particle_row(particle, rates)
             left -= memory[row + 2 + rate, arm] * survives
             if left < 0.0:
-                return beta(memory[row, arm], memory[row + 1, arm], step.random, SCORE, step.number, arm)
-    return beta(params.prior.a, params.prior.b, step.random, SCORE, step.number, arm)
+                return beta_odds(memory[row, arm], memory[row + 1, arm], step.random, SCORE, step.number, arm)
+    return beta_odds(params.prior.a, params.prior.b, step.random, SCORE, step.number, arm)
 
 
 @kernel

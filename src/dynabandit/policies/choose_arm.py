@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import inlined_kernel, kernel
-from dynabandit.core.draws import beta, not_empty
+from dynabandit.core.draws import beta_odds, not_empty, probability
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
 from dynabandit.core.largest_beta_draw import GROUP, NOT_ABOVE, draw_above, may_exceed, uniform_prefixes
-from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, Stream, shifted, uniform
+from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, Stream, pick, shifted
 from dynabandit.policies.argmax_tree import tree_argmax
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 
@@ -73,7 +73,7 @@ def make_choose(
         sync()
         leader = leading_arm(space, step)
         if explore(state, leader, step, params):
-            return min(int(uniform(random, EXPLORED_ARM, number, 0) * arms), arms - 1)
+            return pick(random, EXPLORED_ARM, number, arms)
         return leader
 
     return choose
@@ -114,7 +114,7 @@ def keep_scores(state: PolicyState, step: Step, params: Any, scratch: np.ndarray
 
 
 def make_all_draws(functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE) -> Callable[..., None]:
-    """Return fill for a policy with a `posterior`: a draw for every arm."""
+    """Return fill for a policy with a `posterior`: the odds of a draw for every arm."""
     posterior, optimistic = functions.posterior, functions.optimistic
     rounds, arm_at, exists = lanes.rounds, lanes.arm_at, lanes.exists
     assert posterior is not None
@@ -125,8 +125,8 @@ def make_all_draws(functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE) -
             arm = arm_at(0, turn)
             if exists(arm, step.arms):
                 a, b = not_empty(posterior(state, arm, step, params))
-                draw = beta(a, b, step.random, SCORE, step.number, arm)
-                scratch[0, arm] = max(draw, a / (a + b)) if optimistic else draw
+                draw = beta_odds(a, b, step.random, SCORE, step.number, arm)
+                scratch[0, arm] = max(draw, a / b) if optimistic else draw
 
     return fill
 
@@ -179,14 +179,15 @@ def make_pruned_draws(functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE
         incumbent = min(lowest(own_incumbent if own_mean == largest_mean else arms), arms - 1)
         write_prefixes(prefix[:arms], step.number, random)
         sync()
-        first = beta(shape_a[incumbent], shape_b[incumbent], random, SCORE, step.number, incumbent)
+        first = beta_odds(shape_a[incumbent], shape_b[incumbent], random, SCORE, step.number, incumbent)
         if optimistic:
-            first = max(first, largest_mean)
+            first = max(first, shape_a[incumbent] / shape_b[incumbent])
         best = first
         for start in range(0, arms, GROUP):
             end = min(start + GROUP, arms)
+            c = probability(best)
             mark_candidates(
-                score[start:end], shape_a[start:end], shape_b[start:end], mean[start:end], best, prefix[start:end]
+                score[start:end], shape_a[start:end], shape_b[start:end], mean[start:end], c, prefix[start:end]
             )
             own_best = best
             for turn in range(rounds_between(start, end)):
@@ -200,8 +201,10 @@ def make_pruned_draws(functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE
                         shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm], random, step.number, arm
                     )
                     own_best = max(own_best, score[arm])
-                if optimistic:  # a pruned arm still scores its mean, which can tie with the incumbent's
-                    score[arm] = max(score[arm], mean[arm])
+                if (
+                    optimistic and mean[arm] == largest_mean
+                ):  # a pruned arm scores its mean, which can tie with the best
+                    score[arm] = max(score[arm], shape_a[arm] / shape_b[arm])
             best = highest(own_best)
 
     return fill
@@ -209,17 +212,17 @@ def make_pruned_draws(functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE
 
 @functools.cache  # so that all policies share its compiled code
 def make_mark_candidates(lanes: LaneGroup) -> Callable[..., None]:
-    """Return a function that scores 1 for each arm of a group whose draw may exceed `best`."""
+    """Return a function that scores 1 for each arm of a group whose draw may exceed c."""
     rounds_between, arm_at, exists = lanes.rounds_between, lanes.arm_at, lanes.exists
 
     @kernel
     def mark_candidates(
-        score: np.ndarray, shape_a: np.ndarray, shape_b: np.ndarray, mean: np.ndarray, best: float, prefix: np.ndarray
+        score: np.ndarray, shape_a: np.ndarray, shape_b: np.ndarray, mean: np.ndarray, c: float, prefix: np.ndarray
     ) -> None:
         for turn in range(rounds_between(0, score.size)):  # a loop from 0 is vectorised
             arm = arm_at(0, turn)
             if exists(arm, score.size):
-                is_candidate = may_exceed(shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm])
+                is_candidate = may_exceed(shape_a[arm], shape_b[arm], mean[arm], c, prefix[arm])
                 score[arm] = 1.0 if is_candidate else NOT_ABOVE
 
     return mark_candidates
@@ -300,7 +303,7 @@ def break_tie(scores: np.ndarray, best: float, number: int, random: Stream) -> i
     for arm in range(scores.size):
         if scores[arm] == best:
             ties += 1
-    skip = min(int(uniform(random, TIE, number, 0) * ties), ties - 1)
+    skip = pick(random, TIE, number, ties)
     for arm in range(scores.size):
         if scores[arm] == best:
             if skip == 0:

@@ -11,6 +11,7 @@ from dynabandit.estimators.base import Belief
 from dynabandit.policies import d_ucb, kl_index
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.d_ucb import Params
+from dynabandit.policies.pending_plays import pending_plays
 from dynabandit.policies.tuning_rules import DiscountTuned
 
 SLOTS = (*d_ucb.SLOTS, "negentropy")
@@ -25,7 +26,11 @@ def common(state: PolicyState, number: int, params: Params) -> float:
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    memory = state.memory
+    memory, pending = state.memory, pending_plays(state, arm)
+    if pending > 0:
+        scale = state.shared[d_ucb.SCALE]
+        count = memory[d_ucb.COUNT, arm] * scale
+        return kl_index.pending_bound(memory[d_ucb.MEAN, arm], count, pending, step.common * scale)
     width = memory[d_ucb.WIDTH, arm]
     return kl_index.bound(memory[d_ucb.MEAN, arm], memory[NEGENTROPY, arm], step.common * width * width)
 

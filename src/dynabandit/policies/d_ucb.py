@@ -9,6 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.tuning_rules import DiscountTuned
 
 XI = 0.6
@@ -43,7 +44,11 @@ def common(state: PolicyState, number: int, params: Params) -> float:
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    return state.memory[MEAN, arm] + step.common * state.memory[WIDTH, arm]
+    memory, pending = state.memory, pending_plays(state, arm)
+    if pending == 0:
+        return memory[MEAN, arm] + step.common * memory[WIDTH, arm]
+    count = memory[COUNT, arm] + pending / state.shared[SCALE]
+    return expected_mean(memory[MEAN, arm], pending) + step.common / math.sqrt(count)
 
 
 @kernel

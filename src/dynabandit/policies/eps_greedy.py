@@ -8,6 +8,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import EXPLORE, uniform
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import NORMAL, number, set_fields
 
@@ -27,7 +28,8 @@ def start(state: PolicyState, arm: int, params: Params) -> None:
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    return state.memory[MEAN, arm]
+    pending = pending_plays(state, arm)
+    return state.memory[MEAN, arm] if pending == 0 else expected_mean(state.memory[MEAN, arm], pending)
 
 
 @kernel

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.draws import beta, not_empty
+from dynabandit.core.draws import beta_odds, not_empty, probability
 from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import discounted_thompson as historic
@@ -31,15 +31,15 @@ class Params(NamedTuple):
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     a, b = not_empty(historic.posterior(state, arm, step, params))
-    discounted = beta(a, b, step.random, SCORE, step.number, arm)
+    discounted = beta_odds(a, b, step.random, SCORE, step.number, arm)
     a = params.prior.a + state.memory[HOT_SUCCESSES, arm]
     b = params.prior.b + state.memory[HOT_FAILURES, arm]
-    hot = beta(a, b, step.random, SECOND, step.number, arm)
+    hot = beta_odds(a, b, step.random, SECOND, step.number, arm)
     if params.combine == MINIMUM:
         return min(discounted, hot)
     if params.combine == MAXIMUM:
         return max(discounted, hot)
-    return 0.5 * (discounted + hot)
+    return (probability(discounted) + probability(hot)) / (1.0 / (1.0 + discounted) + 1.0 / (1.0 + hot))
 
 
 @kernel

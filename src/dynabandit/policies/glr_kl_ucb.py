@@ -17,10 +17,11 @@ from dynabandit.validation import integer, number, set_fields, unknown
 
 SLOTS = (*kl_index.SLOTS, "started", "stride")
 TOTAL, PLAYS = SLOTS.index("total"), SLOTS.index("plays")
-STARTED = SLOTS.index("started")  # how many rewards of all arms there were at the arm's latest restart
+STARTED = SLOTS.index("started")  # the step of the arm's latest restart
 STRIDE = SLOTS.index("stride")
 SUMS = len(SLOTS)  # from this row on: the sum of the first stride, 2 stride, 3 stride, ... rewards
-SEEN, RESTARTS, LATEST, SESSION = range(4)  # shared; SESSION is the age at the next session of forced exploration
+# shared; SEEN is the step at which the latest reward arrived, SESSION the age at the next session of forced exploration
+SEEN, RESTARTS, LATEST, SESSION = range(4)
 
 
 class Params(NamedTuple):
@@ -62,7 +63,7 @@ score = forced_exploration.make_score(index)
 @kernel
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     memory, shared = state.memory, state.shared
-    shared[SEEN] += 1.0
+    shared[SEEN] = float(reward.arrived_at)
     kl_index.observe(state, arm, reward.value)
     store_sum(memory, arm, params.capacity)
     if int(memory[PLAYS, arm]) % params.every == 0 and has_changed(memory, arm, params.doubt):
@@ -205,8 +206,6 @@ class GLRKLUCB(GLRPolicy):
     The test considers splits after every tenth reward, as in the experiments of the paper. When there are more than
     `capacity` splits, every other one is dropped and the spacing doubles, so that memory and time are bounded. A change
     is then at most one spacing, less than 2 / capacity of the rewards, away from a split.
-
-    Restarts are counted in rewards, everything else in steps. In a simulation the two are equal.
 
     Parameters
     ----------

@@ -7,8 +7,10 @@ from dynabandit.core.bernoulli_kl import negentropy, upper_bound
 from dynabandit.core.compilation import kernel
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyState
+from dynabandit.policies.pending_plays import expected_mean, pending_plays
 
 SLOTS = (*sample_mean_policy.SLOTS, "mean", "negentropy", "inverse")
+PLAYS = SLOTS.index("plays")
 MEAN = SLOTS.index("mean")
 NEGENTROPY = SLOTS.index("negentropy")
 INVERSE = SLOTS.index("inverse")  # 1 / N
@@ -34,12 +36,21 @@ def observe(state: PolicyState, arm: int, value: float) -> None:
 
 @kernel
 def index(state: PolicyState, arm: int, level: float) -> float:
-    """Return the largest q with N kl(mean, q) <= level; infinity for an arm without rewards."""
-    memory = state.memory
-    return bound(memory[MEAN, arm], memory[NEGENTROPY, arm], level * memory[INVERSE, arm])
+    """Return the largest q with N kl(mean, q) <= level; infinity for an arm without rewards and pending plays."""
+    memory, pending = state.memory, pending_plays(state, arm)
+    if pending == 0:
+        return bound(memory[MEAN, arm], memory[NEGENTROPY, arm], level * memory[INVERSE, arm])
+    return pending_bound(memory[MEAN, arm], memory[PLAYS, arm], pending, level)
 
 
 @kernel
 def bound(mean: float, negentropy: float, level: float) -> float:
     """Return the largest q with kl(mean, q) <= level; infinity for an arm without rewards."""
     return mean if mean > UNSEEN else upper_bound(mean, negentropy, level)
+
+
+@kernel
+def pending_bound(mean: float, size: float, pending: int, level: float) -> float:
+    """Return the largest q with (size + pending) kl(mean, q) <= level: pending plays count as observations."""
+    mean = expected_mean(mean, pending)
+    return upper_bound(mean, negentropy(mean), level / (size + pending))

@@ -13,7 +13,7 @@ from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import integer, number, set_fields
 
 SUMS = len(ucb.SLOTS)  # from this row on: a ring buffer, the sum of the arm's rewards after each of its latest plays
-SEEN, LATEST = range(2)  # shared: rewards so far, and at the latest restart
+SEEN, LATEST = range(2)  # shared: the step at which the latest reward arrived, and that of the latest restart
 
 
 class Params(NamedTuple):
@@ -36,7 +36,7 @@ score = forced_exploration.make_score(ucb.score)
 @kernel
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     memory, shared, window = state.memory, state.shared, params.window
-    shared[SEEN] += 1.0
+    shared[SEEN] = float(reward.arrived_at)
     sums = ucb.observe(state, arm, reward.value)
     plays = int(sums.plays)
     before = memory[SUMS + plays % window, arm]  # the sum `window` plays ago

@@ -8,6 +8,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.estimators import sample_mean
 from dynabandit.policies import kl_index
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import number, set_fields, unknown
 
@@ -43,9 +44,13 @@ def reveal(state: PolicyState, arm: int, mean: float) -> None:
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    level = math.log(max(state.memory[AGE, arm], 1.0))
+    memory, pending = state.memory, pending_plays(state, arm)
+    level = math.log(max(memory[AGE, arm], 1.0))
+    if params.is_ucb and pending > 0:
+        size = memory[kl_index.PLAYS, arm] + pending
+        return expected_mean(memory[kl_index.MEAN, arm], pending) + math.sqrt(2.0 * level / size)
     if params.is_ucb:
-        return state.memory[kl_index.MEAN, arm] + math.sqrt(2.0 * level * state.memory[kl_index.INVERSE, arm])
+        return memory[kl_index.MEAN, arm] + math.sqrt(2.0 * level * memory[kl_index.INVERSE, arm])
     return kl_index.index(state, arm, level)
 
 

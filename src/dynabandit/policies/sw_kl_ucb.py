@@ -7,6 +7,7 @@ from dynabandit.core.bernoulli_kl import negentropy
 from dynabandit.core.compilation import kernel
 from dynabandit.policies import kl_index, reward_window, sw_ucb, ucb
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.pending_plays import pending_plays
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.sw_ucb import Params
 from dynabandit.policies.tuning_rules import WindowTuned
@@ -22,7 +23,9 @@ def common(state: PolicyState, number: int, params: Params) -> float:
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    memory = state.memory
+    memory, pending = state.memory, pending_plays(state, arm)
+    if pending > 0:
+        return kl_index.pending_bound(memory[ucb.MEAN, arm], memory[ucb.PLAYS, arm], pending, step.common)
     width = memory[ucb.WIDTH, arm]
     return kl_index.bound(memory[ucb.MEAN, arm], memory[NEGENTROPY, arm], step.common * width * width)
 

@@ -8,9 +8,11 @@ from dynabandit.core.compilation import kernel
 from dynabandit.estimators.sample_mean import Sums
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 
 SLOTS = (*sample_mean_policy.SLOTS, "mean", "width")
+PLAYS = SLOTS.index("plays")
 MEAN = SLOTS.index("mean")
 WIDTH = SLOTS.index("width")  # 1 / sqrt(N), so that a step needs no root and no division per arm
 
@@ -29,7 +31,10 @@ def common(state: PolicyState, number: int, params: Any) -> float:
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
     # mean + sqrt(2 log(t - 1) / N), section 3.2: t - 1 plays so far
-    return state.memory[MEAN, arm] + step.common * state.memory[WIDTH, arm]
+    memory, pending = state.memory, pending_plays(state, arm)
+    if pending == 0:
+        return memory[MEAN, arm] + step.common * memory[WIDTH, arm]
+    return expected_mean(memory[MEAN, arm], pending) + step.common / math.sqrt(memory[PLAYS, arm] + pending)
 
 
 @kernel

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynabandit.environments import Environment
+from dynabandit.environments import Delay, Environment
 from dynabandit.extras import import_extra
 from dynabandit.policies import Policy
 
@@ -91,6 +91,8 @@ class Simulation(RecordedRegret):
     """Rewards, replications x horizon, if asked for with ``keep``."""
     first_replication: int = 0
     """The number of the first replication; with the seed, it identifies a part of a long run."""
+    delay: Delay | None = None
+    """When rewards arrived; None if each arrived at the step of its decision."""
 
     def to_xarray(self) -> "xarray.Dataset":
         """Return everything that was recorded as an xarray data set with named axes.

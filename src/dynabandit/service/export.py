@@ -10,7 +10,7 @@ import msgspec
 
 from dynabandit.service.api_types import Event, Exported
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
-from dynabandit.service.domain.events import CLOSE, DECISION, EventRow, HeldDecision, api_event
+from dynabandit.service.domain.events import CLOSE, DECISION, EventRow, HeldDecision, Settlement, api_event
 from dynabandit.service.domain.learning import Log
 from dynabandit.service.domain.names import decision_id, public_id
 from dynabandit.service.errors import InvalidValueError, StreamInterruptedError
@@ -32,8 +32,8 @@ class InterruptibleLog:
     def held_decisions(self, bandit: int, after: int, to: int, before: int) -> Iterable[HeldDecision]:
         return self._log.held_decisions(bandit, after, to, before)
 
-    def settlements(self, bandit: int, after: int, before: int) -> Iterator[EventRow]:
-        return _while_wanted(self._log.settlements(bandit, after, before), self._is_wanted)
+    def settlement_pages(self, bandit: int, after: int, before: int) -> Iterator[list[Settlement]]:
+        return _while_wanted(self._log.settlement_pages(bandit, after, before), self._is_wanted)
 
 
 class Replayed(NamedTuple):

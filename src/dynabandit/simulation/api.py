@@ -6,6 +6,7 @@ import numpy as np
 
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED, stream
 from dynabandit.environments import Environment, environment as make_environment
+from dynabandit.environments.delays import Delay, delay as make_delay
 from dynabandit.policies import POLICIES, Policy, policy as make_policy
 from dynabandit.results import Simulation
 from dynabandit.simulation import cpu as on_threads
@@ -34,6 +35,7 @@ def simulate(
     block: int | None = None,
     backend: str = "cpu",
     precision: str = "double",
+    delay: Delay | None = None,
     progress: Progress | None = None,
 ) -> Simulation:
     """Run one policy on one environment; `compare` documents the arguments.
@@ -49,7 +51,7 @@ def simulate(
     return compare(
         {chosen.label: chosen}, environment, horizon=horizon, replications=replications, seed=seed,
         times=times, keep=keep, first_replication=first_replication, threads=threads, block=block,
-        backend=backend, precision=precision, progress=progress,
+        backend=backend, precision=precision, delay=delay, progress=progress,
     )[chosen.label]  # fmt: skip
 
 
@@ -67,6 +69,7 @@ def compare(
     block: int | None = None,
     backend: str = "cpu",
     precision: str = "double",
+    delay: Delay | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Simulation]:
     """Run several policies on the same paths of one environment.
@@ -103,6 +106,8 @@ def compare(
     precision
         ``"double"``; on a GPU also ``"single"``, several times faster, with choices of the same distribution, or
         ``"mixed"``: single for all policies except those that need double.
+    delay
+        When rewards arrive, see `delay`; by default at the step of their decision.
     progress
         Called regularly, by one thread at a time, as ``progress(done, total)`` with numbers of steps. An exception that
         it raises stops the simulation.
@@ -134,7 +139,9 @@ def compare(
     seed = integer("seed", seed, 0, LARGEST_SEED)
     check_rewards(env, named)
     check_backend(backend, precision, env, named, horizon)
-    request = Request(env, named, horizon, stream(seed, first_replication), marks, _progress(progress))
+    if delay is not None:
+        make_delay(delay).params(env.arms)  # raises an error if it is for another number of arms
+    request = Request(env, named, horizon, stream(seed, first_replication), marks, _progress(progress), delay)
     kept_steps, dtype = horizon if keep else 0, env.reward_functions.dtype
     records = {label: empty_record(marks, replications, kept_steps, dtype) for label in named}
     if takes_gpu(backend, replications * horizon * env.arms * len(named)):
@@ -156,6 +163,7 @@ def compare(
             arms=records[label].arms if "arms" in keep else None,
             rewards=records[label].rewards if "rewards" in keep else None,
             first_replication=first_replication,
+            delay=delay,
         )
         for label, policy in named.items()
     }

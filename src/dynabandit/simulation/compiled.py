@@ -10,29 +10,31 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.core.compilation import compiled, is_cached, kernel
+from dynabandit.core.compilation import compiled, inlined_kernel, is_cached, kernel
 from dynabandit.core.philox import MASK
 from dynabandit.core.records import to_row, vector_reader
 from dynabandit.core.streams import Stream, stream
+from dynabandit.environments.delays import NO_DELAY
 from dynabandit.environments.reward_laws import BERNOULLI, Bernoulli, RewardFunctions
 from dynabandit.policies import Policy
 from dynabandit.policies.argmax_tree import new_trees
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.choose_arm import Workspace, is_pruned, make_choose, make_count_choices, new_workspace
+from dynabandit.policies.pending_plays import UNKNOWN_STEP, end_play
 from dynabandit.simulation.request import initial_states
-from dynabandit.simulation.stepper import Block, Paths, add_switches, empty_record, make_learn, make_play
-
-LATEST_PLAY = -1  # as the step of a decision: the latest one that chose the arm
+from dynabandit.simulation.stepper import Block, Paths, add_switches, empty_record, make_play
 
 
-def play(functions: PolicyFunctions, arms: int, law: RewardFunctions = Bernoulli.functions) -> Callable[..., None]:
+def play(
+    functions: PolicyFunctions, arms: int, law: RewardFunctions = Bernoulli.functions, *, delayed: bool = False
+) -> Callable[..., None]:
     """Return the compiled `make_play` of a policy; numbers of arms with the same method share it."""
-    return _play(functions, law, functions.posterior is not None and is_pruned(arms))
+    return _play(functions, law, functions.posterior is not None and is_pruned(arms), delayed)
 
 
 @functools.cache
-def _play(functions: PolicyFunctions, law: RewardFunctions, pruned: bool) -> Callable[..., None]:
-    return compiled(make_play(functions, law, pruned=pruned))
+def _play(functions: PolicyFunctions, law: RewardFunctions, pruned: bool, delayed: bool) -> Callable[..., None]:
+    return compiled(make_play(functions, law, pruned=pruned, delayed=delayed))
 
 
 def signed_seed(seed: int) -> int:
@@ -42,21 +44,25 @@ def signed_seed(seed: int) -> int:
 
 @functools.cache
 def choose(functions: PolicyFunctions) -> Callable[..., int]:
-    """Return choose(memory, shared, last_played, scratch, number, params, table, seed), the arm to play."""
+    """Return choose(memory, shared, played, scratch, number, params, table, seed), the arm to play.
+
+    The rows of `played` are the latest step of each arm's plays and the number of its pending plays.
+    """
     decide, read_params = make_choose(functions), vector_reader(functions.params)
 
     @kernel
     def choose(
         memory: np.ndarray,
         shared: np.ndarray,
-        last_played: np.ndarray,
+        played: np.ndarray,
         scratch: np.ndarray,
         number: int,
         params: np.ndarray,
         table: np.ndarray,
         seed: int,
     ) -> int:
-        state, space = PolicyState(memory, shared, last_played), Workspace(scratch, scratch, table, table[:0])
+        state = PolicyState(memory, shared, played[0], played[1])
+        space = Workspace(scratch, scratch, table, table[:0])
         return decide(state, number, read_params(params), space, Stream(seed & MASK, (seed >> 32) & MASK, 0))
 
     return compiled(choose)
@@ -70,31 +76,46 @@ def count_choices(functions: PolicyFunctions) -> Callable[..., None]:
 
 @functools.cache
 def learn(functions: PolicyFunctions) -> Callable[..., None]:
-    """Return learn(memory, shared, last_played, arm, value, decided_at, arrived_at, params)."""
-    update, read_params = functions.learn, vector_reader(functions.params)
+    """Return learn(memory, shared, played, arm, value, decided_at, arrived_at, params), `played` as in `choose`."""
+    update, read_params = make_learn_pending(functions), vector_reader(functions.params)
 
     @kernel
     def learn(
         memory: np.ndarray,
         shared: np.ndarray,
-        last_played: np.ndarray,
+        played: np.ndarray,
         arm: int,
         value: float,
         decided_at: int,
         arrived_at: int,
         params: np.ndarray,
     ) -> None:
-        state = PolicyState(memory, shared, last_played)
-        decided = last_played[arm] if decided_at == LATEST_PLAY else decided_at
-        update(state, arm, Reward(value, decided, arrived_at), read_params(params))
+        state = PolicyState(memory, shared, played[0], played[1])
+        update(state, arm, Reward(value, decided_at, arrived_at), read_params(params))
 
     return compiled(learn)
 
 
+def make_learn_pending(functions: PolicyFunctions) -> Callable[..., None]:
+    """Return learn(state, arm, reward, params) for an arm that was played before: one of its plays is over.
+
+    A decision at `UNKNOWN_STEP` is taken for the latest one of the arm.
+    """
+    update = functions.learn
+
+    @inlined_kernel
+    def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
+        end_play(state, arm, reward.decided_at)
+        decided_at = state.last_played[arm] if reward.decided_at == UNKNOWN_STEP else reward.decided_at
+        update(state, arm, Reward(reward.value, decided_at, reward.arrived_at), params)
+
+    return learn
+
+
 @functools.cache
 def learn_many(functions: PolicyFunctions) -> Callable[..., None]:
-    """Return learn_many(state, arms, values, decided_at, arrived_at, params), for arrays of rewards."""
-    update = make_learn(functions)
+    """Return learn_many(state, arms, values, decided_at, arrived_at, params), for rewards of earlier plays."""
+    update = make_learn_pending(functions)
 
     @kernel
     def learn_many(
@@ -136,6 +157,6 @@ def compile_policy(policy: Policy, arms: int) -> None:
     space = new_workspace(policy.functions, arms, 1)._replace(tree=new_trees(policy.functions, 1, arms))
     # No steps: only the types of the arguments matter
     block = Block(1, 0, policy.burn_in, 0, False)
-    play(policy.functions, arms)(states, record, paths, block, space, stream(0))
+    play(policy.functions, arms)(states, record, paths, block, space, NO_DELAY, stream(0))
     if policy.needs_tuning:
         count_switches()(paths.means, paths.best, 0, np.full(1, -1), np.zeros(1, dtype=np.int64))

@@ -10,6 +10,7 @@ import numpy as np
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import Stream, shifted
 from dynabandit.environments.base import compiled_write_paths
+from dynabandit.environments.delays import NO_DELAY
 from dynabandit.policies.argmax_tree import new_trees
 from dynabandit.policies.choose_arm import new_workspace
 from dynabandit.simulation.compiled import count_switches, play
@@ -85,7 +86,9 @@ def run_task(
     arms, law, count = environment.arms, environment.reward_functions, high - low
     random = shifted(request.random, low)
     switches = _switches(request, random, count, limits)
-    states = {label: initial_states(policy, arms, switches, horizon, law) for label, policy in policies.items()}
+    delay, delayed = request.delay, request.delay is not None
+    delays = NO_DELAY if delay is None else delay.params(arms)
+    states = {label: initial_states(policy, arms, switches, horizon, law, delay) for label, policy in policies.items()}
     spaces = {
         label: new_workspace(policy.functions, arms, horizon)._replace(tree=new_trees(policy.functions, count, arms))
         for label, policy in policies.items()
@@ -95,7 +98,8 @@ def run_task(
         cursor = int(np.searchsorted(request.times, first))
         for label, policy in policies.items():
             block = Block(first, steps, policy.burn_in, cursor, rows[label].arms.size > 0)
-            play(policy.functions, arms, law)(states[label], rows[label], paths, block, spaces[label], random)
+            play_block = play(policy.functions, arms, law, delayed=delayed)
+            play_block(states[label], rows[label], paths, block, spaces[label], delays, random)
         if not advance(count * steps):
             return
 

@@ -8,8 +8,10 @@ import numpy as np
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import Stream
 from dynabandit.environments import Bernoulli, Environment, RewardFunctions
+from dynabandit.environments.delays import Delay
 from dynabandit.policies import Policy
 from dynabandit.policies.base import new_state
+from dynabandit.simulation.in_flight import empty_queue
 from dynabandit.simulation.stepper import Replications
 
 Progress = Callable[[int, int], None]
@@ -24,6 +26,7 @@ class Request(NamedTuple):
     random: Stream
     times: np.ndarray
     progress: Progress
+    delay: Delay | None
 
     @property
     def needs_switches(self) -> bool:
@@ -32,15 +35,25 @@ class Request(NamedTuple):
 
 
 def initial_states(
-    policy: Policy, arms: int, switches: np.ndarray, horizon: int, law: RewardFunctions = Bernoulli.functions
+    policy: Policy,
+    arms: int,
+    switches: np.ndarray,
+    horizon: int,
+    law: RewardFunctions = Bernoulli.functions,
+    delay: Delay | None = None,
 ) -> Replications:
     """Return the state before the first step, of one replication for each number of switches."""
-    states, index = distinct_states(policy, arms, switches, horizon, law)
+    states, index = distinct_states(policy, arms, switches, horizon, law, delay)
     return Replications(*(part[index] for part in states))
 
 
 def distinct_states(
-    policy: Policy, arms: int, switches: np.ndarray, horizon: int, law: RewardFunctions = Bernoulli.functions
+    policy: Policy,
+    arms: int,
+    switches: np.ndarray,
+    horizon: int,
+    law: RewardFunctions = Bernoulli.functions,
+    delay: Delay | None = None,
 ) -> tuple[Replications, np.ndarray]:
     """Return the different states before the first step, and for each replication the place of its state."""
     counts, index = np.unique(switches if policy.needs_tuning else np.zeros_like(switches), return_inverse=True)
@@ -54,4 +67,8 @@ def distinct_states(
         shared[row, : len(state.shared)] = state.shared
     last_played = np.zeros((len(tuned), arms), dtype=np.int64)
     plays = np.zeros((len(tuned), arms if law.observes_plays else 0), dtype=np.int64)
-    return Replications(memory, shared, last_played, plays, np.stack([to_row(own) for own in params])), index
+    pending = np.zeros((len(tuned), 0 if delay is None else arms), dtype=np.int64)
+    queue, settling = (np.zeros((1, 0)), np.zeros(0)) if delay is None else empty_queue(delay, horizon)
+    in_flight = (np.stack([part] * len(tuned)) for part in (queue, settling))
+    numbers = np.stack([to_row(own) for own in params])
+    return Replications(memory, shared, last_played, plays, numbers, pending, *in_flight), index

@@ -10,10 +10,14 @@ from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
 from dynabandit.core.records import vector_reader
 from dynabandit.core.streams import Stream, shifted
+from dynabandit.environments.delays import DelayParams
 from dynabandit.environments.reward_laws import Bernoulli, RewardFunctions, RewardStep
 from dynabandit.policies.argmax_tree import make_fill_tree, make_update_tree
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.choose_arm import Workspace, make_choose, make_score_row
+from dynabandit.policies.pending_plays import begin_play, end_play
+from dynabandit.simulation import in_flight
+from dynabandit.simulation.in_flight import InFlight
 
 
 class Replications(NamedTuple):
@@ -24,6 +28,23 @@ class Replications(NamedTuple):
     last_played: np.ndarray  # (replications, arms)
     plays: np.ndarray  # (replications, arms), or (replications, 0) if the reward law does not observe plays
     params: np.ndarray  # (replications, fields): a tuned policy has other parameters on each path
+    # The following have no columns without delays; see `simulation.in_flight`
+    pending: np.ndarray  # (replications, arms): plays whose rewards have not arrived
+    queue: np.ndarray  # (replications, rows, places): these rewards
+    settling: np.ndarray  # (replications, size): the settling age, if there is a window
+
+
+@inlined_kernel
+def immediate_state(replications: Replications, row: int) -> PolicyState:
+    """Return the state of one replication without delays."""
+    return PolicyState(replications.memory[row], replications.shared[row], replications.last_played[row], None)
+
+
+@inlined_kernel
+def delayed_state(replications: Replications, row: int) -> PolicyState:
+    """Return the state of one replication with delays."""
+    memory, shared = replications.memory[row], replications.shared[row]
+    return PolicyState(memory, shared, replications.last_played[row], replications.pending[row])
 
 
 class Paths(NamedTuple):
@@ -130,29 +151,84 @@ def make_means(law: RewardFunctions) -> tuple[Callable[..., float], Callable[...
 
 
 def make_play(
-    functions: PolicyFunctions, law: RewardFunctions = Bernoulli.functions, *, pruned: bool | None = None
+    functions: PolicyFunctions,
+    law: RewardFunctions = Bernoulli.functions,
+    *,
+    pruned: bool | None = None,
+    delayed: bool = False,
 ) -> Callable[..., None]:
-    """Return play(replications, record, paths, block, space, random), which plays one replication after the other.
+    """Return play(replications, record, paths, block, space, delays, random), for one replication after the other.
 
     `random` belongs to the first replication; `space.tree` has a tree for each of them.
     """
-    play_replication = make_play_replication(functions, SINGLE_LANE, law, pruned=pruned)
+    play_replication = make_play_replication(functions, SINGLE_LANE, law, pruned=pruned, delayed=delayed)
 
     @kernel
     def play(
-        replications: Replications, record: Record, paths: Paths, block: Block, space: Workspace, random: Stream
+        replications: Replications,
+        record: Record,
+        paths: Paths,
+        block: Block,
+        space: Workspace,
+        delays: DelayParams,
+        random: Stream,
     ) -> None:
         for row in range(paths.means.shape[0]):
             own = Workspace(space.scratch, space.tree[row], space.table, space.features)
-            play_replication(replications, record, paths, block, own, row, shifted(random, row))
+            play_replication(replications, record, paths, block, own, delays, row, shifted(random, row))
 
     return play
 
 
+def make_observe(functions: PolicyFunctions, update: Callable[..., None], *, delayed: bool) -> Callable[..., None]:
+    """Return observe(state, arm, value, step, params, flight, stored): what follows from a play and its reward.
+
+    The reward is learned at once, or sent, and then all rewards that arrive at this step are learned in the order of
+    their decisions. A static index, which `update` stores, changes with the play and with each reward.
+    """
+    learn_now, learn, static = make_learn(functions), functions.learn, functions.static_index
+
+    @inlined_kernel
+    def observe(
+        state: PolicyState, arm: int, value: float, step: Step, params: Any, flight: InFlight, stored: np.ndarray
+    ) -> None:
+        learn_now(state, arm, Reward(value, step.number, step.number), params)
+        if static:
+            update(stored, state, arm, step, params)
+
+    @inlined_kernel
+    def observe_delayed(
+        state: PolicyState, arm: int, value: float, step: Step, params: Any, flight: InFlight, stored: np.ndarray
+    ) -> None:
+        number = step.number
+        begin_play(state, arm, number)
+        if static:
+            update(stored, state, arm, step, params)
+        in_flight.send(flight, arm, value, number, step.random)
+        place = in_flight.take(flight, number)
+        while place >= 0:
+            rewarded = int(flight.queue[in_flight.ARM, place])
+            if rewarded >= 0:
+                decided = in_flight.decided_at(flight, place, number)
+                if in_flight.is_decision(flight, place):
+                    end_play(state, rewarded, decided)
+                learn(state, rewarded, Reward(flight.queue[in_flight.VALUE, place], decided, number), params)
+                if static:
+                    update(stored, state, rewarded, step, params)
+            place = in_flight.take(flight, number)
+
+    return observe_delayed if delayed else observe
+
+
 def make_play_replication(
-    functions: PolicyFunctions, lanes: LaneGroup, law: RewardFunctions = Bernoulli.functions, *, pruned: bool | None
+    functions: PolicyFunctions,
+    lanes: LaneGroup,
+    law: RewardFunctions = Bernoulli.functions,
+    *,
+    pruned: bool | None,
+    delayed: bool,
 ) -> Callable[..., None]:
-    """Return play_replication(replications, record, paths, block, space, row, random), for one row of the arrays.
+    """Return play_replication(replications, record, paths, block, space, delays, row, random), for one row.
 
     A static index is stored: with a single lane in a tree, else in the first row of the scratch, which is filled at the
     start of every block.
@@ -162,7 +238,8 @@ def make_play_replication(
     fill, update = (
         (make_fill_tree(functions), make_update_tree(functions)) if single else make_score_row(functions, lanes)
     )
-    learn, reveal, read_params = make_learn(functions), functions.reveal, vector_reader(functions.params)
+    observe, state_of = make_observe(functions, update, delayed=delayed), delayed_state if delayed else immediate_state
+    reveal, read_params = functions.reveal, vector_reader(functions.params)
     draw, expected, read_law = law.draw, law.expected, vector_reader(law.params)
     observes_plays, (arm_mean, largest_mean) = law.observes_plays, make_means(law)
     rounds, arm_at, exists, is_leader, sync = lanes.rounds, lanes.arm_at, lanes.exists, lanes.is_leader, lanes.sync
@@ -174,10 +251,14 @@ def make_play_replication(
         paths: Paths,
         block: Block,
         space: Workspace,
+        delays: DelayParams,
         row: int,
         random: Stream,
     ) -> None:
-        state = PolicyState(replications.memory[row], replications.shared[row], replications.last_played[row])
+        state, flight = (
+            state_of(replications, row),
+            InFlight(replications.queue[row], replications.settling[row], delays),
+        )
         params, plays, stored = read_params(replications.params[row]), replications.plays[row], space.tree
         means, best, times, law_params = paths.means[row], paths.best[row], record.times, read_law(paths.law)
         arms, rows = state.last_played.size, means.shape[0]
@@ -191,11 +272,11 @@ def make_play_replication(
                 if exists(arm_at(0, turn), arms):
                     current = arm_mean(means[at], plays, arm_at(0, turn))
                     reveal(state, arm_at(0, turn), expected(current, law_params))
+            step = Step(number, arms, 0.0, space.features, space.table, random)
             arm = round_robin_arm(arms, number, block.burn_in)
-            burning = arm >= 0
-            if not burning:
+            if arm < 0:
                 if static and (number == block.burn_in * arms + 1 or (offset == 0 and not single)):
-                    fill(stored, state, Step(number, arms, 0.0, space.features, space.table, random), params)
+                    fill(stored, state, step, params)
                 arm = choose(state, number, params, space, random)
             sync()
             mean = arm_mean(means[at], plays, arm)
@@ -206,9 +287,7 @@ def make_play_replication(
                 value = draw(mean, arm, RewardStep(number, random), law_params)
                 if observes_plays:
                     plays[arm] += 1
-                learn(state, arm, Reward(value, number, number), params)
-                if static and not burning:
-                    update(stored, state, arm, Step(number, arms, 0.0, space.features, space.table, random), params)
+                observe(state, arm, value, step, params, flight, stored)
                 if number == due:
                     record.regret[row, cursor] = total
                     record.correct[row, cursor] = gap == 0.0

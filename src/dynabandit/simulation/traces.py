@@ -5,13 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynabandit.core.streams import stream
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import Policy
 from dynabandit.policies.base import Reward, new_state
 from dynabandit.results import Simulation
 from dynabandit.simulation import compiled
 from dynabandit.simulation.api import recorded_times
-from dynabandit.simulation.stepper import make_learn
+from dynabandit.simulation.in_flight import Learned, learned_rewards
 from dynabandit.validation import integer
 
 FIELDS = len(Belief._fields)
@@ -60,11 +61,10 @@ def trace(run: Simulation, replication: int = 0, times: int | Sequence[int] | np
     marks = recorded_times(times, run.horizon)
     path = run.environment.path(run.horizon, run.seed, run.first_replication + replication)
     policy = run.policy.tuned(_switches(path) if run.policy.needs_tuning else 0, run.horizon)
-    arms, rewards = run.arms[replication], run.rewards[replication]
     truth = run.environment.rewards.expected(path)
-    beliefs = _replay(policy, arms, rewards, marks, truth)
+    beliefs = _replay(policy, _learned(run, replication), marks, truth)
     plays = np.zeros((len(marks), path.shape[1]), dtype=np.int64)
-    np.add.at(plays, (np.searchsorted(marks, np.arange(1, run.horizon + 1)), arms), 1)
+    np.add.at(plays, (np.searchsorted(marks, np.arange(1, run.horizon + 1)), run.arms[replication]), 1)
     mean, variance, forgetting, effective_size = np.moveaxis(beliefs, -1, 0)
     return Trace(marks, truth[marks - 1], mean, variance, forgetting, effective_size, plays)
 
@@ -76,23 +76,40 @@ def _switches(path: np.ndarray) -> int:
     return int(switches[0])
 
 
-def _replay(policy: Policy, arms: np.ndarray, rewards: np.ndarray, marks: np.ndarray, truth: np.ndarray) -> np.ndarray:
+def _learned(run: Simulation, replication: int) -> Learned:
+    """Return the rewards of a replication as the policy learned them."""
+    assert run.arms is not None
+    assert run.rewards is not None
+    arms, rewards = run.arms[replication], run.rewards[replication]
+    if run.delay is None:
+        numbers = np.arange(1, len(arms) + 1)
+        return Learned(arms, rewards.astype(float), numbers, numbers)
+    random = stream(run.seed, run.first_replication + replication)
+    return learned_rewards(run.delay, arms, rewards, run.environment.arms, random)
+
+
+def _arriving(learned: Learned, after: int, upto: int) -> Learned:
+    """Return the rewards that arrived after one step and up to another."""
+    part = slice(*np.searchsorted(learned.arrived_at, [after, upto], side="right"))
+    return Learned(*(column[part] for column in learned))
+
+
+def _replay(policy: Policy, learned: Learned, marks: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Return the beliefs at the marks, an array (marks, arms, fields of a belief)."""
     count, params = truth.shape[1], policy.params(truth.shape[1])
     state = new_state(policy, count, params)
-    values, numbers = rewards.astype(float), np.arange(1, len(arms) + 1)
-    learn, learn_many = make_learn(policy.functions), compiled.learn_many(policy.functions)
+    learn, learn_many = policy.functions.learn, compiled.learn_many(policy.functions)
     beliefs = np.empty((len(marks), count, FIELDS))
     first = 0
     for place, mark in enumerate(marks.tolist()):
         if policy.informed:  # an oracle policy can change its state when the means are revealed
-            for step in range(first, mark):
+            for step in range(first + 1, mark + 1):
                 for arm in range(count):
-                    policy.functions.reveal(state, arm, truth[step, arm])
-                learn(state, int(arms[step]), Reward(values[step], step + 1, step + 1), params)
+                    policy.functions.reveal(state, arm, truth[step - 1, arm])
+                for arm, *reward in zip(*_arriving(learned, step - 1, step), strict=True):
+                    learn(state, int(arm), Reward(*reward), params)
         else:
-            part = slice(first, mark)
-            learn_many(state, arms[part], values[part], numbers[part], numbers[part], params)
+            learn_many(state, *_arriving(learned, first, mark), params)
         first = mark
         for arm in range(count):
             beliefs[place, arm] = policy.belief(state.memory[:, arm], state.shared)

@@ -10,7 +10,7 @@ import pytest
 import dynabandit as db
 from dynabandit.client import Client, ServiceError
 from dynabandit.service.api_types import ArmState, PreviewArm
-from dynabandit.service.domain.events import EventRow
+from dynabandit.service.domain.events import Settlement
 from dynabandit.service.service import MAX_PREVIEWS
 from dynabandit.service.stores import SqliteStore, open_store
 from service.harness import ARMS, Running, assert_replay_agrees, running, status_of, talking, wait_for
@@ -93,15 +93,15 @@ class HeldReplayStore(SqliteStore):
         self.begun, self.go_on, self.replays = threading.Semaphore(0), threading.Semaphore(0), 0
 
     def reader(self) -> SqliteStore:
-        reader, read = super().reader(), SqliteStore.settlements
+        reader, read = super().reader(), SqliteStore.settlement_pages
 
-        def settlements(bandit: int, after: int, before: int) -> Iterator[EventRow]:
+        def settlement_pages(bandit: int, after: int, before: int) -> Iterator[list[Settlement]]:
             self.replays += 1
             self.begun.release()
             assert self.go_on.acquire(timeout=20)
             return read(reader, bandit, after, before)
 
-        reader.settlements = settlements  # type: ignore[method-assign]
+        reader.settlement_pages = settlement_pages  # type: ignore[method-assign]
         return reader
 
 
@@ -232,7 +232,7 @@ def test_a_restart_after_a_policy_change_learns_no_reward_again(held: Held, sqli
     expected = client.state("b").state_hash
     server.stop()
     fresh = open_store(sqlite_url)
-    fresh.settlements = None  # type: ignore[method-assign, assignment]  # nothing may call it
+    fresh.settlement_pages = None  # type: ignore[method-assign, assignment]  # nothing may call it
     with running(fresh) as again, talking(again.url) as (client, _):
         assert client.state("b").state_hash == expected
 
@@ -244,7 +244,7 @@ def test_another_replica_applies_a_policy_change_without_learning_every_reward_a
             client.create("b", ARMS, seed=3)
             learn(client, "b", 100)
             learn(second, "b", 100)
-            stores[1].settlements = None  # type: ignore[method-assign, assignment]
+            stores[1].settlement_pages = None  # type: ignore[method-assign, assignment]
             client.set_policy("b", "ts")
             assert second.state("b").state_hash == client.state("b").state_hash
             learn(second, "b", 10)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dynabandit.bandit import Bandit
-from dynabandit.service.domain.events import KINDS, EventRow, HeldDecision
+from dynabandit.service.domain.events import KINDS, EventRow, HeldDecision, Settlement
 from dynabandit.service.projections.bandit_history import MAX_TRACKED_ARMS, BanditHistory
 from dynabandit.service.projections.chart_points import MAX_POINTS
 from dynabandit.service.projections.live_page_data import bandit_page_data, overview_entry
@@ -66,8 +66,9 @@ class Log:
             history.apply(row)
         return history
 
-    def settlements(self, bandit: int, after: int, before: int) -> Iterator[EventRow]:
-        return (row for row in self.rows if after < row.sequence < before and row.kind in KINDS["reward"])
+    def settlement_pages(self, bandit: int, after: int, before: int) -> Iterator[list[Settlement]]:
+        found = [row for row in self.rows if after < row.sequence < before and row.kind in KINDS["reward"]]
+        yield [Settlement(*(getattr(row, field) for field in Settlement._fields)) for row in found]
 
     def held_decisions(self, bandit: int, after: int, to: int, before: int) -> list[HeldDecision]:
         rewards = {row.settles: row.value for row in self.rows if row.sequence < before and row.settles is not None}

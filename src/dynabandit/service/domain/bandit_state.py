@@ -2,13 +2,14 @@
 
 import copy
 import hashlib
+import itertools
 import json
 from typing import Any, NamedTuple
 
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
 from dynabandit.service.domain.events import ARM, CREATE, DECISION, DELETE, KINDS, LEARN, POLICY, REWARD, EventRow
-from dynabandit.service.domain.learning import AT_ONCE, SETTLED, Learner, Log, SettlingAge, teach, triples
+from dynabandit.service.domain.learning import AT_ONCE, SETTLED, Learner, Log, SettlingAge, teach
 from dynabandit.service.errors import ReplayMismatchError
 
 # What reading a damaged event or snapshot may raise; none of them is an error of the store
@@ -41,8 +42,8 @@ def apply_change(bandit: Bandit | None, event: EventRow, learner: Learner, log: 
     if event.kind == ARM:
         change_arm(bandit, body)
     elif event.kind == POLICY and "continues" not in body:
-        learned = learner.at_start().all_observations(log, event.bandit, 0, event.sequence)
-        return bandit.swapped(body["policy"], triples(learned), **body["parameters"])
+        pages = learner.at_start().learned_pages(log, event.bandit, 0, event.sequence)
+        return bandit.swapped(body["policy"], itertools.chain.from_iterable(pages), **body["parameters"])
     return bandit
 
 

@@ -52,6 +52,18 @@ class LoggedDecision(NamedTuple):
     value: float | None
 
 
+class Settlement(NamedTuple):
+    """What a policy learns from in an event of the kinds reward, close and learn; see `EventRow`."""
+
+    bandit: int
+    sequence: int
+    kind: str
+    settles: int | None
+    arm: int | None
+    value: float | None
+    body: str | None
+
+
 class HeldDecision(NamedTuple):
     """A decision that the policy has not learned yet; `value` is None while it has no reward."""
 

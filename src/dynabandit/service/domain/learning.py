@@ -11,11 +11,14 @@ from typing import Any, NamedTuple, Protocol
 
 from dynabandit.bandit import Bandit
 from dynabandit.estimators import settling_age
-from dynabandit.service.domain.events import LEARN, EventRow, HeldDecision
+from dynabandit.service.domain.events import LEARN, EventRow, HeldDecision, Settlement
 
 AT_ONCE = "at-once"  # a reward is learned when it arrives, the default reward at the end of the window
 HELD = "held"  # a decision is learned at the end of its window
 SETTLED = "settled"  # a decision is learned at the settling age, by which nearly all other rewards have come
+
+
+Learned = tuple[int, float, int]  # column, reward, step of the decision
 
 
 class Log(Protocol):
@@ -25,8 +28,8 @@ class Log(Protocol):
         """Return the decisions after one step and up to another, with their rewards before a sequence number."""
         ...
 
-    def settlements(self, bandit: int, after: int, before: int) -> Iterator[EventRow]:
-        """Return the events of the kinds reward, close and learn between two sequence numbers."""
+    def settlement_pages(self, bandit: int, after: int, before: int) -> Iterator[list[Settlement]]:
+        """Return pages of the events of the kinds reward, close and learn between two sequence numbers."""
         ...
 
 
@@ -70,7 +73,7 @@ class Learner:
         """Return how many decisions are held after a step."""
         return 0 if self.rule == AT_ONCE else step - self.learned_to
 
-    def observations(self, event: EventRow, log: Log) -> Sequence[Observation]:
+    def observations(self, event: EventRow | Settlement, log: Log) -> Sequence[Observation]:
         """Return what the policy learns from an event of the kinds reward, close and learn, which is the next one."""
         if event.kind == LEARN:
             body = json.loads(event.body or "{}")
@@ -88,10 +91,15 @@ class Learner:
     def _known(self, value: float | None) -> float | None:
         return self.default if value is None else value
 
-    def all_observations(self, log: Log, bandit: int, after: int, before: int) -> Iterator[Observation]:
-        """Return what the policy has learned between two sequence numbers of a log, in order."""
-        for event in log.settlements(bandit, after, before):
-            yield from self.observations(event, log)
+    def learned_pages(self, log: Log, bandit: int, after: int, before: int) -> Iterator[list[Learned]]:
+        """Return what the policy has learned between two sequence numbers of a log, in order, as `Bandit` takes it."""
+        for page in log.settlement_pages(bandit, after, before):
+            if self.rule == AT_ONCE:  # the same as below, but much faster
+                found = ((arm, value, step) for _, _, _, step, arm, value, _ in page if value is not None)
+                yield list(found)  # type: ignore[arg-type]  # those with a value have an arm and a step
+            else:
+                learned = (one for event in page for one in self.observations(event, log))
+                yield [(column, value, step) for column, value, step, _ in learned if value is not None]
 
 
 class SettlingAge:
@@ -126,8 +134,3 @@ def teach(bandit: Bandit, observations: Iterable[Observation]) -> None:
             raise ValueError(f"column must be one of {len(bandit.names)}, got {column}")
         if value is not None:
             bandit.reward_column(column, float(value), step)
-
-
-def triples(observations: Iterable[Observation]) -> Iterator[tuple[int, float, int]]:
-    """Return the (column, reward, step of the decision) triples of the observations that have a reward."""
-    return ((column, value, step) for column, value, step, _ in observations if value is not None)

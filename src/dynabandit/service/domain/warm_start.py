@@ -1,19 +1,16 @@
 """Warm start: a new policy learns the rewards of a log, in any thread, while the current policy goes on deciding."""
 
 import contextlib
-import itertools
 from collections.abc import Callable
 from typing import Any
 
 import structlog
 
 from dynabandit.bandit import Bandit
-from dynabandit.bandit.bandit import MANY_REWARDS
 from dynabandit.core.compilation import is_cached
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
-from dynabandit.service.domain.learning import triples
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.stores import Store
 from dynabandit.simulation import compiled
@@ -47,10 +44,9 @@ class WarmStart:
 
     def learn(self, store: Store, upto: int) -> None:
         """Learn the rewards that are new since the last call, up to an event."""
-        learned = triples(self.learner.all_observations(store, self.number, self.sequence, upto + 1))
-        while some := list(itertools.islice(learned, MANY_REWARDS)):
-            self.bandit.reward_columns(some)
-            self.rewards += len(some)
+        for page in self.learner.learned_pages(store, self.number, self.sequence, upto + 1):
+            self.bandit.reward_columns(page)
+            self.rewards += len(page)
         self.sequence = upto
 
 

@@ -16,6 +16,7 @@ from dynabandit.service.domain.events import (
     EventRow,
     HeldDecision,
     LoggedDecision,
+    Settlement,
 )
 from dynabandit.service.domain.names import from_bytes, read_public_id, to_bytes
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, StoreError, WriteConflictError
@@ -258,15 +259,15 @@ class Store:
             names += body["arms"] if "arms" in body else [body["arm"]] if body.get("add") else []
         return names
 
-    def settlements(self, bandit: int, after: int, before: int) -> Iterator[EventRow]:
-        """Return the events of the kinds reward, close and learn between two sequence numbers, read page by page."""
-        while page := self._logged(
-            f"SELECT {ALL_COLUMNS} FROM events WHERE bandit = ? AND sequence > ? AND sequence < ?"
+    def settlement_pages(self, bandit: int, after: int, before: int) -> Iterator[list[Settlement]]:
+        """Return pages of the events of the kinds reward, close and learn between two sequence numbers."""
+        while page := self.rows(
+            f"SELECT {', '.join(Settlement._fields)} FROM events WHERE bandit = ? AND sequence > ? AND sequence < ?"
             " AND (settles IS NOT NULL OR kind = ?) ORDER BY sequence LIMIT ?",
             (bandit, after, before, LEARN, PAGE),
         ):
-            yield from page
-            after = page[-1].sequence
+            yield list(map(Settlement._make, page))
+            after = page[-1][Settlement._fields.index("sequence")]
 
     def held_decisions(self, bandit: int, after: int, to: int, before: int) -> list[HeldDecision]:
         """Return the decisions after one step and up to another, with their rewards before a sequence number."""

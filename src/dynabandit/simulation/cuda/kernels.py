@@ -18,6 +18,7 @@ from dynabandit.core.lanes import LaneGroup
 from dynabandit.core.precision import FAST, single
 from dynabandit.core.streams import Stream
 from dynabandit.environments.base import EnvironmentFunctions, make_write_path
+from dynabandit.environments.delays import DelayParams
 from dynabandit.environments.reward_laws import RewardFunctions
 from dynabandit.policies.base import PolicyFunctions
 from dynabandit.policies.choose_arm import SCRATCH_ROWS, Workspace, is_pruned
@@ -173,21 +174,24 @@ def scratch_rows(functions: PolicyFunctions, *, in_single: bool) -> int:
 
 
 @functools.cache
-def play_kernel(functions: PolicyFunctions, law: RewardFunctions, shape: GroupShape, *, in_single: bool) -> Any:
+def play_kernel(
+    functions: PolicyFunctions, law: RewardFunctions, shape: GroupShape, *, in_single: bool, delayed: bool
+) -> Any:
     """Return the CUDA kernel that plays a block of steps; its scratch is in shared memory unless arms are many.
 
     In single precision a GPU draws all arms faster than it prunes them.
     """
     pruned = is_pruned(shape.width) and not in_single  # as for its arms: the width is the next power of 2
-    play_replication = make_play_replication(functions, lane_group(shape), law, pruned=pruned)
+    play_replication = make_play_replication(functions, lane_group(shape), law, pruned=pruned, delayed=delayed)
     width, in_shared = shape.width, shape.rounds > 0
     rows, kind = scratch_rows(functions, in_single=in_single), numba.float32 if in_single else numba.float64
     shared_shape = (THREADS // width * rows, width * max(shape.rounds, 1))
 
     def play(  # type: ignore[no-untyped-def]
-        memory, shared, last_played, plays, params, times, total, regret, correct, arms, rewards,
-        table, scratch, means, best, law_params, first, steps, burn_in, cursor, keep, seed_low, seed_high,
-        first_replication,
+        memory, shared, last_played, plays, params, pending, queue, settling,
+        times, total, regret, correct, arms, rewards, table, scratch, means, best, law_params,
+        delay_law, window, rule, low, high, lost, sample,
+        first, steps, burn_in, cursor, keep, seed_low, seed_high, first_replication,
     ):  # fmt: skip
         row = cuda.grid(1) // width
         if row < means.shape[0]:
@@ -196,11 +200,12 @@ def play_kernel(functions: PolicyFunctions, law: RewardFunctions, shape: GroupSh
                 own = cuda.shared.array(shared_shape, kind)[begin : begin + rows]
             else:
                 own = scratch[row]
-            states = Replications(memory, shared, last_played, plays, params)
+            states = Replications(memory, shared, last_played, plays, params, pending, queue, settling)
+            delays = DelayParams(delay_law, window, rule, low, high, lost, sample)
             record = Record(times, total, regret, correct, arms, rewards)
             block, space = Block(first, steps, burn_in, cursor, keep), Workspace(own, own, table, table[:0])
             random = Stream(int(seed_low), int(seed_high), int(first_replication + row))
-            play_replication(states, record, Paths(means, best, law_params), block, space, row, random)
+            play_replication(states, record, Paths(means, best, law_params), block, space, delays, row, random)
 
     return jit(play, in_single=in_single)
 

@@ -10,10 +10,12 @@ import numpy as np
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import Stream, shifted
 from dynabandit.environments import Environment
+from dynabandit.environments.delays import NO_DELAY
 from dynabandit.extras import import_extra
 from dynabandit.policies import Policy
 from dynabandit.policies.choose_arm import SCRATCH_ROWS
 from dynabandit.simulation.backends import in_single
+from dynabandit.simulation.in_flight import empty_queue
 from dynabandit.simulation.request import Progress, Request, distinct_states
 from dynabandit.simulation.stepper import Record, part_of
 
@@ -64,6 +66,8 @@ def _within(progress: Progress, begun: float, share: float) -> Progress:
 def _run(request: Request, records: dict[str, Record], replications: int, block: int | None, single: bool) -> None:
     """Run all replications, as many at a time as the GPU's memory holds."""
     kept = max(sum(part[:1].nbytes for part in record[1:]) for record in records.values())
+    if request.delay is not None:
+        kept += sum(part.nbytes for part in empty_queue(request.delay, request.horizon))
     size = min(replications, fitting(request.environment, request.policies, request.horizon, kept, free_bytes()))
     for low in range(0, replications, size):
         high = min(low + size, replications)
@@ -84,12 +88,12 @@ def block_bytes(free: int) -> int:
 
 
 def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: int, kept: int, free: int) -> int:
-    """Return how many replications fit into `free` bytes if each records `kept` bytes per policy."""
+    """Return how many replications fit into `free` bytes if each keeps `kept` bytes per policy besides its state."""
     arms, counts = environment.arms, int(environment.reward_functions.observes_plays)
     each = 8 * arms * (len(environment.slots) + 2) + kept * len(policies)
     for policy in policies.values():
         tuned = policy.tuned(1, horizon)
-        each += 8 * (arms * (tuned.memory_size() + 1 + counts + SCRATCH_ROWS) + tuned.shared_size())
+        each += 8 * (arms * (tuned.memory_size() + 2 + counts + SCRATCH_ROWS) + tuned.shared_size())
     count = int((SHARE_OF_MEMORY * free - block_bytes(free)) / each)
     if count < 1:
         raise MemoryError(
@@ -196,12 +200,21 @@ class _Player:
     def __init__(self, batch: _Batch, policy: Policy, row: Record, switches: np.ndarray) -> None:
         arms, horizon = batch.request.environment.arms, batch.request.horizon
         self.batch, self.policy, self.row = batch, policy, row
-        law = batch.request.environment.reward_functions
-        states, index = distinct_states(policy, arms, switches, horizon, law)
+        law, delay = batch.request.environment.reward_functions, batch.request.delay
+        states, index = distinct_states(policy, arms, switches, horizon, law, delay)
         there = batch.send(index)
-        self.state = [batch.spread(part, there) if part.size else batch.empty((1,), part.dtype) for part in states]
+        self.state = [
+            batch.spread(part, there) if part.size else batch.empty((1,) * (part.ndim - 1), part.dtype)
+            for part in states
+        ]
+        self.delays = [
+            batch.send(part) if isinstance(part, np.ndarray) else part
+            for part in (NO_DELAY if delay is None else delay.params(arms))
+        ]
         self.table = batch.send(policy.functions.table(arms, horizon))
-        self.kernel = batch.kernels.play_kernel(policy.functions, law, batch.shape, in_single=batch.in_single)
+        self.kernel = batch.kernels.play_kernel(
+            policy.functions, law, batch.shape, in_single=batch.in_single, delayed=delay is not None
+        )
         rows = batch.kernels.scratch_rows(policy.functions, in_single=batch.in_single)
         self.scratch = batch.send(np.zeros((1, 1, 1))) if batch.shape.rounds else batch.empty((rows, arms))
         total = batch.send(np.zeros(batch.replications), exact=True)
@@ -213,7 +226,7 @@ class _Player:
         batch = self.batch
         cursor = int(np.searchsorted(batch.request.times, first))
         self.kernel[batch.launch(batch.shape.width)](
-            *self.state, *self.record, self.table, self.scratch, batch.means, batch.best, batch.law,
+            *self.state, *self.record, self.table, self.scratch, batch.means, batch.best, batch.law, *self.delays,
             first, length, self.policy.burn_in, cursor, self.row.arms.size > 0, *batch.random,
         )  # fmt: skip
 

@@ -1,0 +1,209 @@
+"""What policies do while rewards are in flight."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynabandit as db
+from driver import Driver
+from dynabandit import Bandit
+from dynabandit.bandit.serialization import checksum
+from dynabandit.policies import POLICIES
+from dynabandit.policies.base import PolicyState
+from dynabandit.policies.pending_plays import UNKNOWN_STEP, begin_play, end_play, expected_mean, pending_plays
+
+INDEX_POLICIES: dict[str, dict[str, Any]] = {
+    "ucb": {},
+    "kl-ucb": {},
+    "d-ucb": {"discount": 0.99},
+    "d-kl-ucb": {"discount": 0.99},
+    "sw-ucb": {"window": 50},
+    "sw-kl-ucb": {"window": 50},
+    "cusum-ucb": {"changes": 1, "horizon": 10**6},
+    "m-ucb": {"changes": 1, "horizon": 10**6},
+    "glr-kl-ucb": {"horizon": 10**6, "scale": 0.0},
+    "glr-kl-ucb-diminishing": {"delta": 1e-6, "scale": 0.0},
+    "oracle-restart": {},
+    "aff-ucb1": {"variance_floor": 0.05},
+    "aff-ucb2": {},
+    "aff-ucb2-growing": {},
+    "aff-kl-ucb": {},
+}
+LEVEL_OF_REWARDS = {"d-ucb", "d-kl-ucb", "sw-ucb", "sw-kl-ucb", "cusum-ucb"}  # their bonus also has their number
+GREEDY: dict[str, dict[str, Any]] = {"eps-greedy": {}, "aff-d-greedy": {}}
+NUMBER = 200  # late enough that no policy explores on a schedule: 200 is in no period of the detectors
+
+
+def played(name: str, pending: int, rewards: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0) * 3) -> Driver:
+    """Return a policy with these rewards of arm 0, half as many of arm 1, and pending plays of arm 0."""
+    driver = Driver(db.policy(name, **{**INDEX_POLICIES, **GREEDY}[name]), arms=2)
+    for arm, values in ((0, rewards), (1, rewards[: len(rewards) // 2])):
+        driver.last_played[arm] = NUMBER - 1 - arm
+        driver.feed(arm, *values)
+    driver.pending[0] = pending
+    if name == "oracle-restart":
+        driver.slot("age")[:] = NUMBER
+    return driver
+
+
+def score(driver: Driver, number: int = NUMBER) -> float:
+    step = driver.step(number)
+    assert step.common >= 0.0, "a forced decision has no index"
+    return float(driver.functions.score(driver.state, 0, step, driver.params))
+
+
+@pytest.mark.parametrize("name", INDEX_POLICIES)
+def test_pending_plays_shrink_the_bonus_of_an_index_towards_the_mean(name: str) -> None:
+    scores = [score(played(name, pending)) for pending in (0, 1, 10, 1000, 10**9)]
+    assert scores == sorted(scores, reverse=True)
+    assert len(set(scores)) == 5
+    assert scores[-1] == pytest.approx(0.25, abs=0.01)
+
+
+@pytest.mark.parametrize("name", sorted(INDEX_POLICIES.keys() - LEVEL_OF_REWARDS))
+def test_pending_plays_count_as_observations_that_leave_the_mean_as_it_is(name: str) -> None:
+    """With N rewards and N pending plays the bonus is that of 2 N rewards with the same mean."""
+    number = NUMBER - 1 if name == "aff-ucb1" else NUMBER  # its bonus of an idle arm contains the estimated variance
+    few, many = played(name, pending=12), played(name, pending=0, rewards=(1.0, 0.0, 0.0, 0.0) * 6)
+    few.last_played[0] = many.last_played[0] = number - 1
+    assert score(few, number) == pytest.approx(score(many, number), abs=0.02)
+    assert score(few, number) < score(played(name, pending=0), number) - 0.02
+
+
+@pytest.mark.parametrize("name", [*INDEX_POLICIES, *GREEDY])
+def test_an_arm_without_rewards_but_with_pending_plays_has_a_finite_score_that_falls(name: str) -> None:
+    scores = [score(played(name, pending, rewards=())) for pending in (1, 2, 30, 10**6)]
+    assert np.isfinite(scores).all()
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] >= 0.5
+    assert scores[-1] < 0.01
+    assert score(played(name, 0, rewards=())) == np.inf
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_pending_plays_leave_the_mean_of_a_greedy_policy_as_it_is(name: str) -> None:
+    assert score(played(name, pending=5)) == score(played(name, pending=0))
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES.keys() - INDEX_POLICIES.keys() - GREEDY.keys()))
+def test_other_policies_take_no_notice_of_pending_plays(name: str) -> None:
+    driver = Driver(db.policy(name).tuned(1, 100), arms=2).feed(0, 1.0, 0.0)
+    before = driver.choose(3), driver.scores.tolist()
+    driver.pending[:] = 50
+    assert (driver.choose(3), driver.scores.tolist()) == before
+
+
+# --- Counting them ------------------------------------------------------------------------------------------
+
+
+def counted(pending: int, last_played: int) -> PolicyState:
+    return PolicyState(np.zeros((1, 2)), np.zeros(1), np.array([0, last_played]), np.array([7, pending]))
+
+
+def test_a_play_is_pending_until_its_reward_arrives() -> None:
+    state = counted(pending=0, last_played=0)
+    begin_play(state, 1, 3)
+    begin_play(state, 1, 4)
+    assert (state.last_played.tolist(), state.pending.tolist()) == ([0, 4], [7, 2])
+    end_play(state, 1, 3)
+    assert pending_plays(state, 1) == 1
+    end_play(state, 1, 4)
+    assert state.pending.tolist() == [7, 0]
+
+
+@pytest.mark.parametrize(
+    ("pending", "last_played", "decided_at", "left"),
+    [(5, 9, 9, 0), (5, 9, 7, 2), (5, 90, 7, 4), (5, 9, UNKNOWN_STEP, 4), (0, 9, UNKNOWN_STEP, 0), (0, 9, 7, 0)],
+)
+def test_plays_whose_rewards_are_lost_end_with_the_reward_of_a_later_decision(
+    pending: int, last_played: int, decided_at: int, left: int
+) -> None:
+    state = counted(pending, last_played)
+    end_play(state, 1, decided_at)
+    assert state.pending.tolist() == [7, left]
+
+
+def test_without_delays_no_play_is_pending() -> None:
+    assert pending_plays(counted(3, 9)._replace(pending=None), 1) == 0
+
+
+def test_an_arm_without_rewards_is_expected_to_have_one_success_among_its_pending_plays_and_one_more() -> None:
+    assert [expected_mean(np.inf, pending) for pending in (1, 3)] == [0.5, 0.25]
+    assert expected_mean(0.7, 3) == 0.7
+
+
+# --- AFF-d-Greedy: has lambda just changed? -----------------------------------------------------------------
+
+ARMS = ["a", "b", "c", "d", "e"]
+
+
+def falling(**parameters: Any) -> Bandit:
+    """Return a bandit whose leader is arm 0, with smaller rewards of late: a reward of 0 changes its lambda much."""
+    bandit = Bandit("aff-d-greedy", arms=ARMS, seed=3, **parameters)
+    for column, value in [(1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0), *[(0, 1.0)] * 30, *[(0, 0.6)] * 10]:
+        bandit.play_column(column)
+        bandit.reward_column(column, value)
+    bandit.play_column(0)  # so that the change of the latest reward is past
+    return bandit
+
+
+def choices(bandit: Bandit, count: int) -> list[int]:
+    return [bandit.choose_column() for _ in range(count)]
+
+
+def test_aff_d_greedy_explores_when_lambda_has_just_changed() -> None:
+    explored = 0
+    for plays in range(40):  # other steps, so other random numbers
+        bandit = falling()
+        for _ in range(plays):
+            bandit.play_column(0)
+        bandit.reward_column(0, 0.0)
+        explored += choices(bandit, 1) != [0]
+    assert explored >= 24  # 4 of 5 random arms are not the leader; fewer than 24 of 40 have probability 0.003
+
+
+def test_after_one_change_and_no_more_rewards_aff_d_greedy_plays_the_leader() -> None:
+    bandit = falling()
+    bandit.reward_column(0, 0.0)
+    bandit.choose()
+    assert choices(bandit, 400) == [0] * 400
+
+
+def test_a_late_reward_that_changes_lambda_counts_although_another_arm_was_chosen_since() -> None:
+    explored = 0
+    for plays in range(40):
+        bandit = falling()
+        decision = bandit.step
+        for _ in range(plays + 1):
+            bandit.play_column(1)
+        bandit.reward_column(0, 0.0, decision)
+        explored += choices(bandit, 1) != [0]
+    assert explored >= 24
+
+
+def test_a_change_is_noticed_although_a_reward_without_one_arrived_at_the_same_step() -> None:
+    explored = 0
+    for plays in range(40):
+        bandit = falling()
+        for _ in range(plays):
+            bandit.play_column(0)
+        bandit.reward_column(0, 0.0)
+        bandit.reward_column(0, bandit.arms["a"].mean)
+        explored += choices(bandit, 1) != [0]
+    assert explored >= 24
+
+
+def test_a_bandit_of_0_1_0_that_had_just_seen_a_change_still_explores() -> None:
+    bandit = falling()
+    bandit.reward_column(0, 0.0)
+    content = json.loads(bandit.to_json())
+    content["memory"].pop()
+    for arm in content["arms"]:
+        arm.pop("pending", None)
+    content.pop("checksum")
+    text = json.dumps({**content, "checksum": checksum(content)})
+    restored = Bandit.from_json(text)
+    assert restored._memory[-1].tolist() == [bandit.step, -1, -1, -1, -1]
+    assert choices(restored, 50) == choices(bandit, 50)
