@@ -17,8 +17,6 @@ def index(history: History, arm: int, t: int, alpha: float, sigma: float, epsilo
     h = min(math.floor(epsilon * n), window)
     if h == 0:
         return math.inf
-    terms = [
-        rewards[k - 1] + (t - k) * (rewards[k - 1] - rewards[k - h - 1]) / h for k in range(n - h + 1, n + 1)
-    ]
+    terms = [rewards[k - 1] + (t - k) * (rewards[k - 1] - rewards[k - h - 1]) / h for k in range(n - h + 1, n + 1)]
     bonus = sigma * (t - n + h - 1) * math.sqrt(10.0 * math.log(t**alpha) / h**3)
     return math.fsum(terms) / h + bonus

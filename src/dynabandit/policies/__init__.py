@@ -19,10 +19,13 @@ from dynabandit.policies.dynamic_thompson import DTS, AffDTS1, AffDTS2
 from dynabandit.policies.eps_greedy import EpsGreedy
 from dynabandit.policies.exp3_s import Exp3S
 from dynabandit.policies.f_dsw_thompson import FDSWTS
+from dynabandit.policies.fewa import Fewa
 from dynabandit.policies.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
 from dynabandit.policies.kl_ucb import KLUCB
 from dynabandit.policies.m_ucb import MUCB
 from dynabandit.policies.oracle_restart import OracleRestart
+from dynabandit.policies.r_ed_ucb import REdUCB
+from dynabandit.policies.raw_ucb import RawUCB
 from dynabandit.policies.rexp3 import Rexp3
 from dynabandit.policies.sw_kl_ucb import SWKLUCB
 from dynabandit.policies.sw_thompson import SWTS
@@ -30,6 +33,7 @@ from dynabandit.policies.sw_ucb import SWUCB
 from dynabandit.policies.thompson import OTS, TS
 from dynabandit.policies.ucb import UCB
 from dynabandit.policies.uniform import Uniform
+from dynabandit.policies.w_swa import WSWA
 from dynabandit.validation import check_parameter_names, unknown
 
 __all__ = [
@@ -40,6 +44,7 @@ __all__ = [
     "DKLUCB", "GLRKLUCB", "KLUCB", "MUCB", "SWKLUCB",
     "AffKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "OracleRestart",
     "ChangepointTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
+    "WSWA", "Fewa", "REdUCB", "RawUCB",
 ]  # fmt: skip
 
 POLICIES: dict[str, type[Policy]] = {
@@ -72,6 +77,10 @@ POLICIES: dict[str, type[Policy]] = {
     "cusum-ucb": CusumUCB,
     "m-ucb": MUCB,
     "aff-kl-ucb": AffKLUCB,
+    "raw-ucb": RawUCB,
+    "fewa": Fewa,
+    "w-swa": WSWA,
+    "r-ed-ucb": REdUCB,
     "oracle-restart": OracleRestart,
     "uniform": Uniform,
     "best-arm": BestArm,
