@@ -144,9 +144,9 @@ def test_a_bernoulli_reward_is_one_where_its_uniform_number_is_below_the_mean() 
 
 def test_a_law_observes_plays_unless_its_mean_is_that_of_the_path() -> None:
     functions = Bernoulli.functions
-    assert functions.mean(0.3, 8) == mean_of_path(0.3, 8) == 0.3
+    assert functions.mean(0.3, 8, 1, None) == mean_of_path(0.3, 8, 1, None) == 0.3
     assert not functions.observes_plays
-    assert functions._replace(mean=lambda mean, plays: mean / (1 + plays)).observes_plays
+    assert functions._replace(mean=lambda value, plays, arm, params: value / (1 + plays)).observes_plays
 
 
 @pytest.mark.parametrize("name", ["case-1", "case-3", "case-4"])

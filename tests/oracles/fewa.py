@@ -1,8 +1,8 @@
 """FEWA with dyadic windows, literally: Seznec, Locatelli, Carpentier, Lazaric & Valko (2019).
 
 Start with all arms and the window h = 1. Keep the arms whose mean over h rewards is at least the largest one minus
-2 c(h, delta_t), c(h, delta) = sqrt(2 sigma^2 log(1 / delta) / h), delta_t = t^(-alpha). Go on with the next window until
-some arm that is left has too few rewards for it; play such an arm, the one with the fewest rewards.
+2 c(h, delta_t), c(h, delta) = sqrt(2 sigma^2 log(1 / delta) / h), delta_t = t^(-alpha). Go on with the next window
+until some arm that is left has too few rewards for it; play such an arm, the one with the fewest rewards.
 """
 
 import math

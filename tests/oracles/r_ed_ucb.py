@@ -1,7 +1,8 @@
 """R-ed-UCB, literally: Metelli, Trovò, Pirola & Restelli (2022), rested rising bandits.
 
 With the N rewards R_1, ..., R_N of an arm and h = floor(epsilon N), an arm with h = 0 scores infinity, others
-    1/h sum_{l = N - h + 1}^{N} (R_l + (t - l) (R_l - R_{l - h}) / h) + sigma (t - N + h - 1) sqrt(10 log(1 / delta_t) / h^3),
+    1/h sum_{l = N - h + 1}^{N} (R_l + (t - l) (R_l - R_{l - h}) / h)
+    + sigma (t - N + h - 1) sqrt(10 log(1 / delta_t) / h^3),
 delta_t = t^(-alpha): the recent mean, extended to step t along the recent slope, and a bonus.
 """
 

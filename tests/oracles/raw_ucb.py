@@ -1,9 +1,10 @@
 """RAW-UCB with dyadic windows, literally: Seznec, Ménard, Lazaric & Valko (2020).
 
 The index of an arm is the smallest of the upper confidence bounds of all its windows h,
-    mean of the h latest rewards + c(h, delta_t),  c(h, delta) = sqrt(2 sigma^2 log(2 / delta) / h),  delta_t = 2 / t^alpha.
-The efficient version has windows of 1, 2, 4, ... rewards only. A window of 2^j rewards moves on whenever 2^(j-1) new ones
-have come, so it ends at the latest multiple of 2^(j-1).
+    mean of the h latest rewards + c(h, delta_t), c(h, delta) = sqrt(2 sigma^2 log(2 / delta) / h),
+    delta_t = 2 t^-alpha.
+The efficient version has windows of 1, 2, 4, ... rewards only. A window of 2^j rewards moves on whenever 2^(j-1) new
+ones have come, so it ends at the latest multiple of 2^(j-1).
 """
 
 import math

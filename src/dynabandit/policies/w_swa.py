@@ -78,8 +78,8 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 class WSWA(SampleMeanPolicy):
     r"""wSWA: play each arm M times, then the arm with the largest mean of its latest M rewards.
 
-    M suits a horizon T. As the horizon is unknown, the policy runs for 2, 4, 8, ... rewards, each time from scratch. The
-    first policy for rested arms whose means fall; RAW-UCB is usually better with the same assumption.
+    M suits a horizon T. As the horizon is unknown, the policy runs for 2, 4, 8, ... rewards, each time from scratch. It
+    was the first policy for rested arms whose means fall; RAW-UCB is usually better with the same assumption.
 
     While rewards are pending, they count as plays.
 
