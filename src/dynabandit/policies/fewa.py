@@ -12,7 +12,7 @@ from dynabandit.policies.raw_ucb import Params, RottingPolicy
 
 DEPTH = 0  # shared: how many windows the filter used
 THRESHOLDS = 1  # from here on: the smallest mean that passed, for each window
-FILTERED = 1e15  # more than the number of plays
+FILTERED = 2.0**49  # more than the number of plays
 
 
 @kernel

@@ -20,7 +20,7 @@ REWARDS = SLOTS.index("rewards")  # how many rewards the arm has in this run
 RING = len(SLOTS)  # from this row on: the rewards of the window
 SEEN, STEPS, WINDOW = range(3)  # shared: the rewards of this run, its length, and M
 FIRST_RUN = 2.0
-UNFINISHED = 1e15  # more than the number of plays
+UNFINISHED = 1.0  # more than the mean of an arm whose window is full, together with the plays that are missing
 
 
 class Params(NamedTuple):
@@ -51,7 +51,7 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     memory, pending = state.memory, pending_plays(state, arm)
     plays = memory[PLAYS, arm]
     if plays + pending < state.shared[WINDOW]:
-        return UNFINISHED - plays - pending
+        return UNFINISHED + (state.shared[WINDOW] - plays - pending)
     return memory[TOTAL, arm] / plays if plays > 0.0 else expected_mean(math.inf, pending)
 
 
