@@ -18,6 +18,7 @@ COUNT = "a whole number of at least"
 POSITIVE = "a number in (0, inf)"
 
 ADAPTIVE = [name for name in POLICIES if name.startswith("aff")]
+BOUNDED = [name for name in ADAPTIVE if POLICIES[name].rewards.high == 1.0]
 
 # policy, parameter, value, what would be valid
 PARAMETERS: list[tuple[str, str, Any, str]] = [
@@ -44,7 +45,7 @@ PARAMETERS: list[tuple[str, str, Any, str]] = [
     *((name, "burn_in", 1.0, COUNT) for name in POLICIES),
     *((name, "burn_in", True, COUNT) for name in POLICIES),
     *((name, "step_size", -0.1, UNIT) for name in ADAPTIVE),
-    *((name, "step_size", "scaled", f"{UNIT} or 'variance-scaled'") for name in POLICIES if name.startswith("aff")),
+    *((name, "step_size", "scaled", f"{UNIT} or 'variance-scaled'") for name in BOUNDED),
     *((name, "floor", 1.5, UNIT) for name in ADAPTIVE),
     *((name, "memory", 0, POSITIVE) for name in ("aff-dts1", "aff-dts2")),
 ]

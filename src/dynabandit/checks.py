@@ -14,7 +14,7 @@ import numpy as np
 from dynabandit.bandit import Bandit
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import stream
-from dynabandit.environments import Environment
+from dynabandit.environments import Bernoulli, Counts, Environment, Normal, Revenue, RewardLaw
 from dynabandit.environments.base import make_write_paths
 from dynabandit.environments.scheduled import Fixed, Piecewise
 from dynabandit.estimators import Estimator
@@ -29,7 +29,8 @@ ARMS = 12  # more than `choose_arm.FEW_ARMS`, so that Thompson sampling policies
 MEANS = tuple(0.2 + 0.05 * arm for arm in range(ARMS))
 STEPS = 120
 SEED = 5
-ENVIRONMENT = Piecewise(starts=(1, 60), means=(MEANS, MEANS[::-1]))
+# The reward laws that policies are checked with: the first one whose rewards they can learn from
+LAWS = (Normal(low=-10.0, high=10.0, deviation=5.0), Revenue(conversion=0.5), Counts(), Bernoulli())
 
 
 def yield_checks(subject: Any) -> Iterator[Callable[[Any], None]]:
@@ -160,7 +161,8 @@ def rejects_invalid_rewards(make: Callable[[], Estimator]) -> None:
     for reward in _rewards():
         estimate.update(reward)
     before = estimate.belief
-    for invalid in (math.nan, -0.1, 1.1):
+    domain = estimate.rewards
+    for invalid in (math.nan, 1.1 * domain.low - 0.1, 1.1 * domain.high):
         try:
             estimate.update(invalid)
         except (TypeError, ValueError):
@@ -222,6 +224,16 @@ def scores_change_only_with_plays(policy: Policy) -> None:
         run.learn(played, number, float(generator.random() < 0.5))
 
 
+def _law(policy: Policy) -> RewardLaw:
+    fitting = [law for law in LAWS if law.domain.is_within(policy.rewards)]
+    _require(fitting, f"rewards must include those of a reward law, got {policy.rewards}")
+    return fitting[0]
+
+
+def _environment(policy: Policy) -> Environment:
+    return Piecewise(starts=(1, 60), means=(MEANS, MEANS[::-1]), rewards=_law(policy))
+
+
 def _horizon(policy: Policy) -> int:
     return max(STEPS, 3 * policy.burn_in * ARMS)
 
@@ -235,7 +247,7 @@ def _simulate(policy: Policy, environment: Environment, threads: int = 1, block:
 
 def plays_valid_arms(policy: Policy) -> None:
     """Chosen arms exist, the burn-in plays them in turn, and the regret does not decrease."""
-    run = _simulate(policy, ENVIRONMENT)
+    run = _simulate(policy, _environment(policy))
     assert run.arms is not None
     _require(((run.arms >= 0) & (run.arms < ARMS)).all(), "every chosen arm must exist")
     burn_in = run.arms[:, : policy.burn_in * ARMS]
@@ -246,17 +258,18 @@ def plays_valid_arms(policy: Policy) -> None:
 
 def reproduces_its_choices(policy: Policy) -> None:
     """Choices do not depend on threads, blocks or other policies."""
-    run, again = _simulate(policy, ENVIRONMENT), _simulate(policy, ENVIRONMENT, threads=2, block=7)
+    environment = _environment(policy)
+    run, again = _simulate(policy, environment), _simulate(policy, environment, threads=2, block=7)
     assert run.arms is not None
     _require((run.arms == np.asarray(again.arms)).all(), "choices must not depend on threads or the size of a block")
     together = {"a": "uniform", "b": policy}
-    others = compare(together, ENVIRONMENT, horizon=_horizon(policy), replications=3, seed=SEED, keep=("arms",))
+    others = compare(together, environment, horizon=_horizon(policy), replications=3, seed=SEED, keep=("arms",))
     _require((run.arms == np.asarray(others["b"].arms)).all(), "choices must not depend on which other policies run")
 
 
 def reaches_every_arm(policy: Policy) -> None:
     """With equal arms, each one is chosen at some step after the burn-in."""
-    equal = Fixed(means=(0.5,) * ARMS)
+    equal = Fixed(means=(0.5,) * ARMS, rewards=_law(policy))
     start = policy.burn_in * ARMS
     run = simulate(policy, equal, horizon=start + STEPS, replications=100, seed=9, keep=("arms",))
     assert run.arms is not None
@@ -266,10 +279,11 @@ def reaches_every_arm(policy: Policy) -> None:
 
 def decides_alike_interpreted(policy: Policy) -> None:
     """The functions make the same choices without compilation."""
-    simulation = _simulate(policy, ENVIRONMENT)
+    environment = _environment(policy)
+    simulation = _simulate(policy, environment)
     assert simulation.arms is not None
     assert simulation.rewards is not None
-    means = ENVIRONMENT.path(simulation.horizon, seed=SEED)
+    means = environment.rewards.expected(environment.path(simulation.horizon, seed=SEED))
     switches = int((np.diff(means.argmax(axis=1)) != 0).sum())
     run = StepByStep(policy.tuned(switches, simulation.horizon), ARMS, simulation.horizon, SEED)
     for number in range(1, simulation.horizon + 1):
@@ -285,10 +299,10 @@ def decides_alike_interpreted(policy: Policy) -> None:
 def decides_alike_in_a_bandit(policy: Policy) -> None:
     """A `Bandit` makes the choices of the simulator, also after a round trip through JSON."""
     policy = policy.tuned(1, _horizon(policy))
-    run = _simulate(policy, Fixed(means=MEANS))
+    run = _simulate(policy, Fixed(means=MEANS, rewards=_law(policy)))
     assert run.arms is not None
     assert run.rewards is not None
-    bandit = Bandit(policy, arms=[str(arm) for arm in range(ARMS)], seed=SEED)
+    bandit = Bandit(policy, arms=[str(arm) for arm in range(ARMS)], seed=SEED, rewards=_law(policy))
     for step in range(run.horizon):
         name = bandit.choose()
         _require(int(name) == run.arms[0, step], f"a Bandit must choose as the simulator does (step {step + 1})")
@@ -297,7 +311,9 @@ def decides_alike_in_a_bandit(policy: Policy) -> None:
             bandit = Bandit.from_json(bandit.to_json(), policy=policy)
     for name, arm in bandit.arms.items():
         unknown = arm.plays == 0 or arm.effective_size == 0.0
-        _require(0.0 <= arm.mean <= 1.0 or unknown, f"belief must give arm {name} a mean in [0, 1], got {arm}")
+        low, high = policy.rewards.low, policy.rewards.high
+        inside = f"belief must give arm {name} a mean in [{low:g}, {high:g}], got {arm}"
+        _require(low <= arm.mean <= high or unknown, inside)
 
 
 def allows_changing_arms(policy: Policy) -> None:

@@ -115,6 +115,16 @@ class RewardDomain(NamedTuple):
             raise ValueError(f"{argument} must be {self.description}, got {value!r}")
         return result
 
+    def contains(self, values: Any) -> Any:
+        """Whether a number is in the domain; an array of numbers gives an array."""
+        inside = (self.low <= values) & (values <= self.high)
+        return inside & (values % 1.0 == 0.0) if self.whole else inside
+
+    def check_all(self, values: Any) -> None:
+        """Raise an error for the first value of an array that is not in the domain."""
+        for value in values[~self.contains(values)]:
+            self.check(float(value))
+
     def is_within(self, other: "RewardDomain") -> bool:
         """Whether every reward of this domain is one of another."""
         return other.low <= self.low and self.high <= other.high and (self.whole or not other.whole)

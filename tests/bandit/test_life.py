@@ -19,7 +19,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     **READY,
 }
 BAYESIAN = {name for name, policy in POLICIES.items() if policy.functions.posterior is not None}
-BAYESIAN |= {"f-dsw-ts", "changepoint-ts"}  # each tells its prior mean before the first reward
+BAYESIAN |= {"f-dsw-ts", "changepoint-ts", "aff-poisson-ts"}  # each tells its prior mean before the first reward
 
 
 class Life(RuleBasedStateMachine):
@@ -47,6 +47,7 @@ class Life(RuleBasedStateMachine):
     @rule(data=st.data(), value=st.sampled_from([0.0, 0.1, 0.5, 1.0]) | st.floats(0.0, 1.0))
     def reward(self, data: st.DataObject, value: float) -> None:
         arm = data.draw(st.sampled_from(sorted(self.plays)))
+        value = float(round(value)) if self.bandit.rewards.whole else value
         self.bandit.reward(arm, value)
         self.rewards[arm].append(value)
 
@@ -54,7 +55,9 @@ class Life(RuleBasedStateMachine):
     def wrong_reward(self, data: st.DataObject, value: Any) -> None:
         arm = data.draw(st.sampled_from(sorted(self.plays)))
         before = self.bandit.to_json()
-        with pytest.raises((TypeError, ValueError), match="reward must be a number"):
+        if isinstance(value, float) and not math.isnan(value):
+            value = self.bandit.rewards.low - 1e99 if value < 0 else self.bandit.rewards.high * 1.5
+        with pytest.raises((TypeError, ValueError), match="reward must be a"):
             self.bandit.reward(arm, value)
         assert self.bandit.to_json() == before
 
@@ -97,7 +100,7 @@ class Life(RuleBasedStateMachine):
     def a_mean_lies_between_zero_and_one_once_there_is_a_reward(self) -> None:
         for name, arm in self.bandit.arms.items():
             if self.rewards[name]:
-                assert 0.0 <= arm.mean <= 1.0
+                assert 0.0 <= arm.mean <= (1.0 if self.bandit.rewards.high == 1.0 else math.inf)
                 assert arm.variance >= 0.0
             elif self.bandit.policy.name not in BAYESIAN:
                 assert math.isnan(arm.mean)

@@ -122,6 +122,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     # Policies and environments as text
     "no environment": (["compare", "ucb"], 2, "--env"),
     "no policy": (["compare", "--env", "case-1"], 2, "POLICY"),
+    "a negative delay": ([*COMPARE, "ucb", "--delay", "fixed:steps=-1"], 2, "--delay: steps must be a whole number"),
     "an empty environment": (["compare", "--env", "", "ucb"], 2, "--env: unknown environment ''. Known: "),
     "an empty policy": ([*COMPARE, ""], 2, "unknown policy ''. Known: "),
     "a policy that is not known": ([*COMPARE, "aff-uts"], 2, "unknown policy 'aff-uts'. Did you mean 'aff-"),

@@ -9,7 +9,7 @@ import pytest
 
 import dynabandit as db
 from dynabandit.core.streams import DELAY, LARGEST_STEP, stream, uniform_pair, words
-from dynabandit.environments.delays import AT_ONCE, HELD, LOST, NO_WINDOW, SETTLED, draw_delay
+from dynabandit.environments.delays import AT_ONCE, HELD, LOST, NO_DELAY, NO_WINDOW, SETTLED, draw_delay
 
 SOURCE = stream(5, replication=1)
 STEPS = range(1, 41)
@@ -84,6 +84,7 @@ def test_the_window_and_its_rule_are_numbers_for_the_kernels() -> None:
         ("fixed", {"steps": 1, "window": -1}, "window must be a whole number of at least 0"),
         ("fixed", {"steps": 1, "rule": "later"}, "unknown rule 'later'"),
         ("geometric", {"mean": -0.5}, "mean must be a number in [0, 1e+09], got -0.5"),
+        ("geometric", {"mean": 1e9 + 1}, "mean must be a number in [0, 1e+09], got 1000000001.0"),
         ("uniform", {"low": 3, "high": 2}, "low must be at most high = 2, got 3"),
         ("uniform", {"low": [1, 2], "high": [2, 3, 4]}, "low and high must have as many numbers"),
         ("recorded", {"delays": []}, "delays must be a list of steps, or one such list per arm, got []"),
@@ -103,6 +104,8 @@ def test_impossible_delays_are_named(kind: str, parameters: dict[str, Any], mess
 
 
 def test_equal_bounds_are_allowed_and_numbers_must_fit_the_arms() -> None:
+    assert db.delay("geometric", mean=1e9).params(2).sample.size == 0
+    assert [part.tolist() for part in NO_DELAY[3:]] == [[0.0]] * 4
     assert db.delay("uniform", low=2, high=2).params(3).low.tolist() == [2.0] * 3
     assert db.delay("recorded", delays=np.array([4])).params(2).sample.tolist() == [4.0]
     with pytest.raises(ValueError, match="delay must have one number per arm, 3, or one for all, got 2"):

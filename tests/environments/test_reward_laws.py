@@ -200,8 +200,8 @@ def test_specs_and_the_command_line_write_a_law_as_a_table() -> None:
 
 
 MISFIT = (
-    "policy 'ts' needs rewards that are a number in [0, 1], but the reward law 'counts' of environment 'case-3' draws "
-    "a whole number in [0, 9.0072e+15]. Policies for it: eps-greedy, "
+    "policy 'ts' needs rewards that are a number in [0, 1], but those of the reward law 'counts' of environment "
+    "'case-3' are a whole number in [0, 9.0072e+15]. Policies for them: eps-greedy, "
 )
 
 

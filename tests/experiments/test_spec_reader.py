@@ -45,9 +45,17 @@ def experiments(draw: st.DrawFn) -> Experiment:
         replications=draw(st.integers(1, 10**6)),
         seed=draw(SEEDS),
         times=draw(st.integers(1, 500) | times),
+        delay=draw(st.none() | st.sampled_from(DELAYS)),
     )
 
 
+DELAYS = [
+    db.delay("fixed", steps=3),
+    db.delay("geometric", mean=2.5, lost=0.25),
+    db.delay("uniform", low=1, high=9, window=20, rule="held"),
+    db.delay("recorded", delays=[0, 4, 4]),
+    db.delay("batch", every=100),
+]
 PATHS = st.builds(PathSpec, environment=ENVIRONMENTS, figure=NAMES, seed=SEEDS, points=st.integers(1, 2000))
 COVERAGE = st.builds(
     CoverageSpec,
@@ -182,6 +190,22 @@ BAD = {
     "key of coverage": (
         "[[coverage]]\nmeans = [0.5]\nstep_sizes = [0.1]\nobservations = [1]\nstream = 2",
         "coverage[0].stream: unknown key 'stream'. Did you mean 'streams'?",
+    ),
+    "kind of delay": (
+        GOOD + "delay = 'fix:steps=3'",
+        "experiments[0].delay: unknown delay 'fix'. Did you mean 'fixed'?",
+    ),
+    "delay without a kind": (
+        GOOD + "delay = { steps = 3 }",
+        "experiments[0].delay: missing key 'kind', which delay is",
+    ),
+    "delay without its parameter": (
+        GOOD + "delay = 'uniform:low=3'",
+        "experiments[0].delay: delay 'uniform' needs high",
+    ),
+    "delay of other arms": (
+        GOOD + "delay = { kind = 'fixed', steps = [1, 2] }",
+        "experiments[0]: delay must have one number per arm, 3, or one for all, got 2: fixed(steps=[1, 2])",
     ),
     "policy": (
         GOOD.replace('["ucb"]', '["ucb", "aff-otts"]'),

@@ -14,6 +14,7 @@ from gymnasium.utils.env_checker import check_env
 import dynabandit as db
 import dynabandit.integrations.gymnasium
 from dynabandit.integrations.gymnasium import BanditEnv
+from interpreted import interpreted
 
 NEEDED: dict[str, dict[str, Any]] = {
     "Fixed": {"means": [0.2, 0.8]},
@@ -45,14 +46,16 @@ def test_gymnasium_can_import_the_module_itself() -> None:
     assert done.stdout == "Discrete(2)\n", done.stderr
 
 
-def test_the_episodes_of_a_seed_are_the_replications_of_a_simulation() -> None:
-    run = db.simulate(
-        "aff-ots", db.environment("case-1", arms=4), horizon=50, replications=3, seed=7, keep=("arms", "rewards"),
-        times=50,
-    )  # fmt: skip
+@pytest.mark.parametrize("name", ["case-1", "rested-rotting", "rested-rising"])
+def test_the_episodes_of_a_seed_are_the_replications_of_a_simulation(name: str) -> None:
+    with interpreted():
+        run = db.simulate(
+            "aff-ots", db.environment(name, arms=4), horizon=50, replications=3, seed=7, keep=("arms", "rewards"),
+            times=50,
+        )  # fmt: skip
     assert run.arms is not None
     assert run.rewards is not None
-    env = BanditEnv("case-1", arms=4, horizon=50)
+    env = BanditEnv(name, arms=4, horizon=50)
     env.reset(seed=7)
     for replication in range(3):
         steps = [env.step(arm) for arm in run.arms[replication]]
@@ -90,3 +93,18 @@ def test_gymnasiums_vectors_of_environments_run() -> None:
         vector.reset(seed=1)
         _, rewards, _, _, _ = vector.step(np.array([0, 1, 0]))
     assert rewards.shape == (3,)
+
+
+def test_rewards_means_and_regret_follow_the_reward_law() -> None:
+    law = db.reward_law("normal", low=-4, high=4, deviation=2)
+    env = BanditEnv("fixed", means=[0.25, 0.75], rewards=law, horizon=20)
+    env.reset(seed=7)
+    steps = [env.step(np.int64(step % 2)) for step in range(20)]
+    assert [step[4] for step in steps] == [{"mean": -2.0, "regret": 4.0}, {"mean": 2.0, "regret": 0.0}] * 10
+    with interpreted():
+        run = db.simulate("uniform", env.environment, horizon=20, seed=7, keep=("arms", "rewards"))
+    assert run.arms is not None
+    assert run.rewards is not None
+    same = [step for step in range(20) if run.arms[0, step] == step % 2]
+    assert same
+    assert [steps[step][1] for step in same] == [run.rewards[0, step] for step in same]

@@ -3,7 +3,7 @@
 import pytest
 
 from dynabandit.environments import ENVIRONMENTS
-from dynabandit.leaderboard.environments import ANY_SIZE, FIXED_SIZE, leaderboard_spec
+from dynabandit.leaderboard.environments import ANY_SIZE, DELAYS, FIXED_SIZE, leaderboard_spec
 from dynabandit.leaderboard.step_times import time_steps
 from dynabandit.policies import POLICIES
 
@@ -27,7 +27,18 @@ def test_every_policy_of_the_registry_has_a_row() -> None:
     spec = leaderboard_spec(replications=1)
     for experiment in spec.experiments:
         assert [one.name for one in experiment.policies] == list(POLICIES)
-    assert len(spec.experiments) == 4 * len(ANY_SIZE) + len(FIXED_SIZE) + 1
+    assert len(spec.experiments) == 4 * len(ANY_SIZE) + len(FIXED_SIZE) + len(DELAYS) + 1
+
+
+def test_late_rewards_have_environments_of_their_own() -> None:
+    late = [one for one in leaderboard_spec(replications=1).experiments if one.delay is not None]
+    assert [(one.id, one.environment.name, one.environment.arms) for one in late] == [
+        ("case-3-10-delay-100", "case-3", 10), ("case-3-10-delay-1000", "case-3", 10),
+    ]  # fmt: skip
+    assert [one.delay and one.delay.label for one in late] == [
+        "geometric(lost=0.01, mean=100)", "geometric(lost=0.01, mean=1000)",
+    ]  # fmt: skip
+    assert not any(one.delay for one in leaderboard_spec(replications=1, arms=[2]).experiments)
 
 
 def test_one_change_makes_the_worst_arm_the_best_halfway() -> None:

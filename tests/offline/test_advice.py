@@ -95,3 +95,22 @@ def test_too_few_policies_or_rows_are_named() -> None:
             offline.advise(log, policies)
     with pytest.raises(ValueError, match="must have at least 20 rows for advice, got 10"):
         offline.advise(log_of(np.array([[0.3, 0.7]]), 10, seed=4), ["ts", "ucb"])
+
+
+def adaptive_log() -> offline.Log:
+    """A log whose policy nearly always chose the first of three arms."""
+    arms = ["b", "c"] + ["a"] * 3000 + ["b", "c"] * 3
+    rewards = [0.0, 0.0] + [1.0, 0.0] * 1500 + [0.0] * 6
+    propensities = [1.0, 1.0, 1.0] + [0.998] * 2999 + [0.001] * 6  # a burn-in first
+    return offline.from_columns({"arm": arms, "reward": rewards, "propensity": propensities})
+
+
+def test_candidates_that_rarely_choose_what_the_log_chose_are_left_out() -> None:
+    greedy = [db.policy("eps-greedy", epsilon=epsilon) for epsilon in (0.01, 0.02)]
+    advice = offline.advise(adaptive_log(), ["uniform", *greedy])
+    assert [one.label for one in advice.left_out] == ["uniform"]
+    assert {one.policy for one in advice.candidates} == set(greedy)
+    assert "Left out, because they rarely choose what the log chose: uniform." in str(advice)
+    assert "It learned from every row of the log" in str(advice)
+    with pytest.raises(ValueError, match=r"the log overlaps too little with the choices of uniform: .* fewer than 30 "):
+        offline.advise(adaptive_log(), ["uniform", greedy[0]])

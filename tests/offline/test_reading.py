@@ -40,6 +40,25 @@ def all_rows(log: offline.Log) -> list[tuple[str, float, float]]:
 EXPECTED = [("red", 1.0, 0.5), ("blue", 0.0, 0.25), ("red", 0.5, 0.5), ("blue", 1.0, 1.0)]
 
 
+def test_a_column_with_the_name_of_the_export_is_used_without_being_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "at,shown,propensity,clicked", *GOOD)
+    frame = pandas.read_csv(path)
+    frame.to_parquet(tmp_path / "log.parquet")
+    roles: dict[str, Any] = {"arm": "shown", "reward": "clicked"}
+    for log in (
+        offline.read(path, **roles),
+        offline.read(tmp_path / "log.parquet", **roles),
+        offline.from_columns(frame, **roles),
+    ):
+        assert log.has_propensities
+        assert not log.is_uniform
+        assert all_rows(log) == EXPECTED
+    other = offline.from_columns({**frame.to_dict("list"), "p": [1.0] * 4}, **roles, propensity="p")
+    assert {row[2] for row in all_rows(other)} == {1.0}
+    reward = offline.from_columns({"arm": ["a", "b"], "propensity": [1, 0]}, reward="propensity")
+    assert (reward.has_propensities, reward.is_uniform) == (False, True)
+
+
 def test_csv_parquet_and_data_frames_give_the_same_rows(tmp_path: Path) -> None:
     path = written(tmp_path, HEADER, *GOOD)
     frame = pandas.read_csv(path)

@@ -25,8 +25,9 @@ KINDS: dict[str, dict[str, object]] = {
 NAMES = tuple(KINDS) if INTERPRETED else ("aff-ots",)
 
 
-def literal(one: TrueLog, policy: db.Policy, seed: int, draws: int, least: float) -> dict[str, np.ndarray]:
-    """Replay with a Bandit, from the definitions: a row that is not accepted is a step without a play."""
+def literal(one: TrueLog, policy: db.Policy, seed: int, least: float, learn: str) -> dict[str, np.ndarray]:
+    """Replay with a Bandit, from the definitions: a row that is not learned from is a step without a play."""
+    draws = 20
     bandit = db.Bandit(policy, ARMS, seed=seed)
     model = [db.estimators.AdaptiveForgetting() for _ in ARMS]
     accepted_rewards, ips, dr = [], [], []
@@ -36,24 +37,26 @@ def literal(one: TrueLog, policy: db.Policy, seed: int, draws: int, least: float
         expected = np.array([overall if np.isnan(each.mean) else each.mean for each in model])
         ips.append(chances[arm] / p * reward)
         dr.append(chances @ expected + chances[arm] / p * (reward - expected[arm]))
-        ahead = bandit.copy()
-        if ahead.choose() == ARMS[arm] and uniform(stream(seed), REPLAY, row, 0) < least / p:
-            bandit = ahead
-            bandit.reward(ARMS[arm], reward)
+        accepted = bandit.copy().choose() == ARMS[arm] and uniform(stream(seed), REPLAY, row, 0) < least / p
+        if accepted:
             accepted_rewards.append(reward)
-        else:
-            bandit._step += 1
+        bandit._step += 1
+        if accepted or learn == "all":
+            bandit._arms.play(arm, bandit._step)
+            bandit.reward(ARMS[arm], reward)
         model[arm].update(reward)
     return {"replay": np.array(accepted_rewards), "ips": np.array(ips), "dr": np.array(dr)}
 
 
+@pytest.mark.parametrize("learn", ["accepted", "all"])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_replay_is_a_bandit_that_plays_the_accepted_rows(name: str) -> None:
-    one = make_log(seed=1, rows=120)
+def test_a_replay_is_a_bandit_that_plays_the_accepted_rows_or_all_rows(name: str, learn: str) -> None:
+    one = make_log(seed=1, rows=200)
     log = one.log()
-    policy = db.policy(name, **KINDS[name])
-    found = offline.replay(log, policy, replications=1, draws=20, seed=3)
-    slow = literal(one, policy, seed=3, draws=20, least=log.least_propensity)
+    # The burn-in in an order of its own is tested with own logs
+    policy = db.policy(name, **KINDS[name], **({"burn_in": 0} if learn == "all" else {}))
+    found = offline.replay(log, policy, replications=1, draws=20, seed=3, learn=learn)
+    slow = literal(one, policy, 3, log.least_propensity, learn)
     assert found.accepted == len(slow["replay"])
     for estimate in ("replay", "ips", "dr"):
         assert getattr(found, estimate).value == pytest.approx(slow[estimate].mean(), abs=1e-12)
@@ -63,7 +66,9 @@ def test_a_replay_is_a_bandit_that_plays_the_accepted_rows(name: str) -> None:
 def test_with_the_clock_of_accepted_rows_it_is_a_bandit_that_waits_for_a_row_with_its_choice(name: str) -> None:
     one = make_log(seed=1, rows=200)
     policy = db.policy(name, **KINDS[name])
-    found = offline.replay(one.log(), policy, replications=1, draws=1, clock="accepted", clip=1.0, seed=3)
+    found = offline.replay(
+        one.log(), policy, replications=1, draws=1, clock="accepted", clip=1.0, seed=3, learn="accepted"
+    )
     bandit, accepted_rewards = db.Bandit(policy, ARMS, seed=3), []
     choice = bandit.choose()
     for arm, reward in zip(one.arms, one.rewards, strict=True):

@@ -9,7 +9,7 @@ import pytest
 
 import dynabandit as db
 from driver import Driver
-from dynabandit.estimators import AdaptiveForgetting
+from dynabandit.estimators import AdaptiveForgetting, UnitFreeForgetting
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import POLICIES, Policy, PolicyFunctions, PolicyState, Step
 from dynabandit.policies.changepoint_thompson import RATES
@@ -19,10 +19,11 @@ HISTORY = [(0, 1.0), (0, 0.5), (1, 1.0), (0, 0.0)]  # the third arm is never pla
 ARMS = 3
 AVERAGING = (
     "eps-greedy", "ucb", "kl-ucb", "glr-kl-ucb", "glr-kl-ucb-diminishing", "cusum-ucb", "m-ucb",
-    "exp3-s", "rexp3", "oracle-restart", "uniform", "best-arm", "raw-ucb", "fewa",
+    "exp3-s", "rexp3", "oracle-restart", "uniform", "best-arm", "normal-ts", "robust-ucb", "raw-ucb", "fewa",
 )  # fmt: skip
 BAYESIAN = [name for name, policy in POLICIES.items() if policy.functions.posterior is not None]
-ADAPTIVE = [name for name in POLICIES if name.startswith("aff-") and name not in BAYESIAN]
+OWN_LAW = {"aff-poisson-ts", "aff-revenue-ts"}
+ADAPTIVE = [name for name in POLICIES if name.startswith("aff-") and name not in {*BAYESIAN, *OWN_LAW}]
 
 
 def beliefs(name: str, history: list[tuple[int, float]] | None = None, **parameters: Any) -> list[Belief]:
@@ -182,10 +183,37 @@ def test_the_memory_of_dts_is_full_once_a_and_b_add_up_to_it() -> None:
 
 @pytest.mark.parametrize("name", ADAPTIVE)
 def test_adaptive_policies_believe_what_their_estimator_says(name: str) -> None:
-    estimators = [AdaptiveForgetting(step_size=0.2) for _ in range(ARMS)]
+    kind = UnitFreeForgetting if name.startswith("aff-normal") else AdaptiveForgetting
+    estimators = [kind(step_size=0.2) for _ in range(ARMS)]
     for arm, reward in HISTORY:
         estimators[arm].update(reward)
     same(beliefs(name, step_size=0.2), [estimator.belief for estimator in estimators])
+
+
+def test_the_posterior_of_counts_has_its_prior() -> None:
+    # Gamma(a + m, b + w); a Poisson count varies by its mean
+    expected = [
+        ((a + m) / (b + w), (a + m) / (b + w), 1.0, b + w)
+        for a, b, m, w in ((2.0, 0.5, 7.0, 3.0), (2.0, 0.5, 1.0, 1.0), (2.0, 0.5, 0.0, 0.0))
+    ]
+    history = [(0, 4.0), (0, 3.0), (1, 1.0), (0, 0.0)]
+    same(beliefs("aff-poisson-ts", history, step_size=0.0, prior=(2, 0.5)), expected)
+
+
+def test_revenue_is_believed_to_be_the_conversion_times_the_mean_of_log_normal_amounts() -> None:
+    history = [(0, 8.0), (0, 0.0), (0, 2.0), (1, 0.0)]
+    # Logarithms in units of the first amount, 8: 0 and -log 4, whose variance over 2 - 1 is (log 4)^2 / 2
+    center, variance, size = -math.log(4) / 2, math.log(4) ** 2 / 2, 2.0
+    expected = []
+    # The prior counts as 2 rewards, of which (2 + 1) / (4 + 2) are positive: Beta(1 + 2, 1 + 1) and so on
+    for conversion, total, error in ((3 / 5, 5.0, variance / size), (1 / 3, 3.0, variance), (1 / 2, 2.0, variance)):
+        mean = conversion * 8 * math.exp(center + (variance + error) / 2)
+        second = conversion * 64 * math.exp(2 * center + 2 * variance)
+        expected.append((mean, max(second - mean**2, 0.0), 1.0, total))
+    same(beliefs("aff-revenue-ts", history, step_size=0.0, prior=2), expected)
+    nothing, _, unknown = beliefs("aff-revenue-ts", [(0, 0.0), (1, 0.0)], step_size=0.0, prior=2)
+    assert (nothing.mean, nothing.effective_size) == (0.0, 3.0)
+    assert math.isnan(unknown.mean)
 
 
 @pytest.mark.parametrize("rates", [(0.2,), RATES])
@@ -207,4 +235,4 @@ def test_change_point_ts_believes_the_average_of_its_runs(
 def test_every_policy_is_asked_for_its_belief() -> None:
     others = {"sw-ucb", "sw-kl-ucb", "d-ucb", "d-kl-ucb", "f-dsw-ts", "changepoint-ts"}
     others |= {"w-swa", "r-ed-ucb"}  # in test_rested_policies.py
-    assert {*AVERAGING, *ADAPTIVE, *BAYESIAN} | others == set(POLICIES)
+    assert {*AVERAGING, *ADAPTIVE, *BAYESIAN, *OWN_LAW} | others == set(POLICIES)

@@ -12,6 +12,7 @@ from dynabandit.policies import POLICIES
 OPEN: dict[str, Any] = {"changes": None, "horizon": None}  # what a simulation fills in
 # Section 4 of the paper: eta is 0.001, and truncation is at 0
 ADAPTIVE: dict[str, Any] = {"burn_in": 1, "step_size": 0.001, "floor": 0.0, "loss": "squared-error"}
+UNIT_FREE: dict[str, Any] = {"burn_in": 2, "step_size": 0.0001, "floor": 0.0}
 TEST: dict[str, Any] = {
     "burn_in": 1, "restart": "local", "scale": 1.0, "delta": None, "every": 10, "spacing": 10, "capacity": 128,
 }  # fmt: skip
@@ -49,6 +50,12 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "fewa": {"burn_in": 1, "alpha": 0.06, "sigma": 0.5},
     "w-swa": {"burn_in": 0, "alpha": 0.2, "sigma": 0.5, "capacity": 1000},
     "r-ed-ucb": {"burn_in": 0, "alpha": 2.0, "sigma": 0.5, "epsilon": 0.25, "window": 1000},
+    "normal-ts": {"burn_in": 4},
+    "aff-normal-ts": UNIT_FREE,
+    "aff-normal-ucb": UNIT_FREE | {"confidence": 0.05},
+    "aff-poisson-ts": UNIT_FREE | {"burn_in": 1, "prior": (0.5, 0.1)},
+    "aff-revenue-ts": UNIT_FREE | {"burn_in": 1, "prior": 0.5},
+    "robust-ucb": {"burn_in": 2, "window": 100, "confidence": 0.05, "exploration": 4.0},
     "oracle-restart": {"burn_in": 1, "index": "kl-ucb", "tolerance": 0.0},
     "uniform": {"burn_in": 0},
     "best-arm": {"burn_in": 0},
@@ -114,6 +121,13 @@ LIMITS: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     ("m-ucb", "threshold"): NOT_NEGATIVE,
     ("m-ucb", "exploration"): CLOSED,
     ("aff-kl-ucb", "confidence"): HALF_OPEN,
+    ("aff-normal-ts", "step_size"): CLOSED,
+    ("aff-normal-ts", "floor"): CLOSED,
+    ("aff-normal-ucb", "confidence"): HALF_OPEN,
+    ("aff-revenue-ts", "prior"): POSITIVE,
+    ("robust-ucb", "window"): FROM_ONE,
+    ("robust-ucb", "confidence"): HALF_OPEN,
+    ("robust-ucb", "exploration"): NOT_NEGATIVE,
     ("oracle-restart", "tolerance"): CLOSED,
     ("raw-ucb", "alpha"): POSITIVE,
     ("fewa", "sigma"): POSITIVE,
@@ -124,7 +138,7 @@ LIMITS: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     ("r-ed-ucb", "sigma"): POSITIVE,
     ("r-ed-ucb", "epsilon"): ((LEAST, 0.25, 0.499), (0.0, -0.5, 0.5)),
     ("r-ed-ucb", "window"): FROM_ONE,
-} | {(name, "prior"): PAIR for name, defaults in DEFAULTS.items() if "prior" in defaults}
+} | {(name, "prior"): PAIR for name, defaults in DEFAULTS.items() if isinstance(defaults.get("prior"), tuple)}
 
 
 @pytest.mark.parametrize(("name", "parameter"), LIMITS)

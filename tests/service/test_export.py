@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 import dynabandit as db
+from dynabandit import offline
 from dynabandit.service import export
 from dynabandit.service.errors import StreamInterruptedError
 from dynabandit.service.export import decisions
@@ -184,7 +185,9 @@ def test_a_download_ends_when_its_key_is_revoked_and_does_not_look_whole(
                 assert "third" not in list(found)
 
 
-def test_export_has_every_decision_with_its_reward_and_propensity(server: Running, clock: ManualClock) -> None:
+def test_export_has_every_decision_with_its_reward_and_propensity(
+    server: Running, clock: ManualClock, tmp_path: Path
+) -> None:
     with talking(server.url) as (client, http):
         client.create("b", ARMS, policy="eps-greedy", parameters={"epsilon": 0.5}, seed=1, reward_window=10)
         for _ in range(60):
@@ -206,6 +209,11 @@ def test_export_has_every_decision_with_its_reward_and_propensity(server: Runnin
         pq = pytest.importorskip("pyarrow.parquet")
         content = http.get("/v1/bandits/b/export", params={"draws": 2000, "format": "parquet"}).content
         assert pq.read_table(io.BytesIO(content)).to_pylist() == rows
+        (tmp_path / "log.parquet").write_bytes(content)
+    log = offline.read(tmp_path / "log.parquet", skip_bad=True)  # the last decision has no reward
+    assert (log.rows, log.has_propensities, log.is_uniform) == (60, True, False)
+    found = offline.replay(log, "eps-greedy", epsilon=0.5)
+    assert found.ips.low < found.logged.value < found.ips.high
 
 
 def test_propensities_estimate_a_policys_value_without_bias(sqlite_url: str) -> None:

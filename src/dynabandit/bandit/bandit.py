@@ -1,9 +1,7 @@
 """Bandit: named arms, one decision at a time."""
 
 import copy
-import hashlib
 import itertools
-import json
 import secrets
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -12,10 +10,11 @@ import numpy as np
 
 from dynabandit.bandit import serialization
 from dynabandit.bandit.arms import Arm, ArmColumns, Arms
-from dynabandit.bandit.live_policies import check_size, live_policy
+from dynabandit.bandit.live_policies import accepted_rewards, check_size, law_after_change, live_policy
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED, LARGEST_STEP, SHARE, stream, uniform
+from dynabandit.environments import RewardLaw
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import Policy, PolicyState, policy as make_policy
 from dynabandit.policies.base import new_state
@@ -23,7 +22,7 @@ from dynabandit.policies.choose_arm import Workspace, new_workspace
 from dynabandit.policies.pending_plays import UNKNOWN_STEP, end_play
 from dynabandit.simulation import compiled
 from dynabandit.simulation.stepper import least_played_arm
-from dynabandit.validation import integer, reward as checked_reward
+from dynabandit.validation import RewardDomain, integer
 
 MANY_REWARDS = 4096  # learned at a time
 TABLE_HORIZON = 1024  # the length of a policy's table; beyond it the policy computes the same numbers one by one
@@ -45,6 +44,8 @@ class Bandit:
         The names of the arms, at least two different strings.
     seed
         The seed of all randomness; by default an unpredictable one.
+    rewards
+        The reward law whose rewards are accepted; by default what the policy is made for, mostly numbers in [0, 1].
     parameters
         The parameters of the policy, if it is given by name.
 
@@ -65,8 +66,16 @@ class Bandit:
     True
     """
 
-    def __init__(self, policy: Policy | str, arms: Sequence[str], seed: int | None = None, **parameters: Any) -> None:
+    def __init__(
+        self,
+        policy: Policy | str,
+        arms: Sequence[str],
+        seed: int | None = None,
+        rewards: RewardLaw | str | None = None,
+        **parameters: Any,
+    ) -> None:
         self._policy = live_policy(make_policy(policy, **parameters))
+        self._law = None if rewards is None else accepted_rewards(self._policy, rewards).name
         self._seed = integer("seed", secrets.randbits(64) if seed is None else seed, 0, LARGEST_SEED)
         self._step = 0
         self._arms = ArmColumns(arms)
@@ -91,6 +100,7 @@ class Bandit:
         self._params, self._space = self._sized(self._open_arms())
         self._signed_seed = compiled.signed_seed(self._seed)
         self._in_burn_in = True
+        self._rewards = accepted_rewards(self._policy, self._law)
         self._choose, self._learn = compiled.choose(functions), compiled.learn(functions)
 
     def _sized(self, arms: int) -> tuple[np.ndarray, Workspace]:
@@ -100,6 +110,11 @@ class Bandit:
     def policy(self) -> Policy:
         """The policy that decides."""
         return self._policy
+
+    @property
+    def rewards(self) -> RewardDomain:
+        """Which rewards are accepted."""
+        return self._rewards
 
     @property
     def seed(self) -> int:
@@ -120,6 +135,10 @@ class Bandit:
         """Return the policy's belief about a column, even if its arm was removed."""
         return self._policy.belief(self._memory[:, column], self._shared)
 
+    def pending(self, column: int) -> int:
+        """Return how many decisions for a column have neither a reward nor were closed."""
+        return int(self._arms.pending[column])
+
     def _describe(self, column: int) -> Arm:
         arms = self._arms
         return Arm(
@@ -127,7 +146,7 @@ class Bandit:
             idle=self._step - int(arms.last_played[column]),
             plays=int(arms.plays[column]),
             paused=bool(arms.paused[column]),
-            pending=int(arms.pending[column]),
+            pending=self.pending(column),
         )
 
     @property
@@ -146,7 +165,7 @@ class Bandit:
 
     def choose_column(self) -> int:
         """Return the column of the arm to play now, its place in `names`."""
-        step = integer("step", self._step + 1, 1, LARGEST_LIVE_STEP)
+        step = self._next_step()
         if len(self._columns) == 0:
             raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
         column = self._pick(step) if self._limits is None else self._pick_within(self._limits, step)
@@ -163,8 +182,11 @@ class Bandit:
         >>> bandit.step, bandit.arms["b"].plays
         (1, 1)
         """
-        step = integer("step", self._step + 1, 1, LARGEST_STEP)
-        self._record_play(integer("column", column, 0, len(self._arms) - 1), step)
+        self._record_play(integer("column", column, 0, len(self._arms) - 1), self._next_step())
+
+    def _next_step(self) -> int:
+        step = self._step + 1
+        return step if step <= LARGEST_LIVE_STEP else integer("step", step, 1, LARGEST_LIVE_STEP)
 
     def _record_play(self, column: int, step: int) -> None:
         self._step = step
@@ -207,17 +229,17 @@ class Bandit:
         place = least_played_arm(self._arms.plays[columns], self._policy.burn_in)
         return int(columns[place]) if place >= 0 else -1
 
-    def propensities(self, draws: int = 200) -> dict[str, float]:
+    def propensities(self, draws: int = 200, count_pending: bool = True) -> dict[str, float]:
         """Return the probability that the next `choose` takes each arm, estimated from `draws` independent draws.
 
-        If the policy decides without randomness the result is exact; so is the part of a minimum share.
+        If the policy decides without randomness the result is exact; so is the part of a minimum share. Without
+        `count_pending` the policy decides as if no reward were in flight, as release 0.1.0 did.
         """
         draws = integer("draws", draws, 1, LARGEST_STEP)
         if len(self._columns) == 0:
             return {}
         columns = self._columns if self._limits is None else self._limits.allowed(self._columns)
         counts = np.zeros(len(columns), dtype=np.int64)
-        step = self._step + 1
         burning = self._burn_in_column(columns)
         if burning >= 0:
             counts[np.searchsorted(columns, burning)] = draws
@@ -225,21 +247,30 @@ class Bandit:
             params, space = self._policy.params(len(columns)), self._sized(len(columns))[1]
             count = compiled.count_choices(self._policy.functions)
             memory, played = self._part_of(columns)
-            count(PolicyState(memory, self._shared, *played), step, params, space, stream(self._seed), counts, draws)
+            played[1] *= count_pending
+            count(
+                PolicyState(memory, self._shared, *played),
+                self._step + 1,
+                params,
+                space,
+                stream(self._seed),
+                counts,
+                draws,
+            )
         probabilities = counts / draws
         if self._limits is not None:
             probabilities = self._limits.mixed(columns, probabilities)
         return {self._arms.names[column]: float(p) for column, p in zip(columns, probabilities, strict=True)}
 
     def reward(self, arm: str, value: float, step: int | None = None) -> None:
-        """Learn a reward in [0, 1] of an arm that was chosen.
+        """Learn a reward of an arm that was chosen.
 
         Parameters
         ----------
         arm
             The arm that was chosen.
         value
-            The reward.
+            The reward; `rewards` says which ones are valid.
         step
             The number of the decision, `step` after its `choose`, if the reward may come after later decisions; by
             default the latest decision for this arm.
@@ -253,7 +284,7 @@ class Bandit:
         >>> [arm.pending for arm in bandit.arms.values()]
         [0, 1]
         """
-        self.reward_column(self._arms.of(arm), checked_reward(value), self._checked_step(step))
+        self.reward_column(self._arms.of(arm), self._rewards.check(value), self._checked_step(step))
 
     def close(self, arm: str, step: int | None = None) -> None:
         """Record that a decision for an arm will have no reward: it is no longer pending."""
@@ -262,14 +293,16 @@ class Bandit:
     def _checked_step(self, step: int | None) -> int | None:
         return None if step is None else integer("step", step, 1, self._step)
 
-    def reward_column(self, column: int, value: float, decided_at: int | None = None) -> None:
+    def reward_column(self, column: int, value: float, decided_at: int | None = None, ends_play: bool = True) -> None:
         """Learn a reward of a column, even if its arm was removed after it was chosen.
 
         `decided_at` is the step of the decision, by default the latest one that chose the column. The idle time of the
-        arm is counted from its latest choice, however late the reward is.
+        arm is counted from its latest choice, however late the reward is. The decision is no longer pending, unless
+        `ends_play` is false because it was not pending any more.
         """
         decided = UNKNOWN_STEP if decided_at is None else decided_at
-        self._learn(self._memory, self._shared, self._arms.played, column, value, decided, self._step, self._params)
+        played = self._arms.played if ends_play else self._arms.played.copy()
+        self._learn(self._memory, self._shared, played, column, value, decided, self._step, self._params)
 
     def close_column(self, column: int, decided_at: int | None = None) -> None:
         """Record that a decision for a column will have no reward, as `close` does."""
@@ -280,6 +313,7 @@ class Bandit:
         """Learn many (column, reward, decided_at) triples in order, as `reward_column` would, but much faster."""
         columns = np.array([column for column, _, _ in rewards], dtype=np.int64)
         values = np.array([value for _, value, _ in rewards], dtype=np.float64)
+        self._rewards.check_all(values)
         decided_at = np.array([step for _, _, step in rewards], dtype=np.int64)
         state = PolicyState(self._memory, self._shared, *self._arms.played)
         learn_many = compiled.learn_many(self._policy.functions)
@@ -287,12 +321,10 @@ class Bandit:
         learn_many(state, columns, values, decided_at, arrived_at, self._policy.params(self._open_arms()))
 
     def swapped(self, policy: Policy | str, rewards: Iterable[tuple[int, float, int]], **parameters: Any) -> "Bandit":
-        """Return a bandit that continues from this step with another policy.
-
-        The policy has learned `rewards`, which are (column, reward, decided_at) triples as in `reward_columns`.
-        """
+        """Return a bandit that continues with a policy that has learned (column, reward, decided_at) triples."""
         other = self.copy()
         other._policy = live_policy(make_policy(policy, **parameters))
+        other._law = self._law or law_after_change(self._rewards, other._policy)
         other._reset()
         triples = iter(rewards)
         while some := list(itertools.islice(triples, MANY_REWARDS)):
@@ -310,6 +342,7 @@ class Bandit:
             return None
         taken = self.copy()
         taken._policy, taken._memory, taken._shared = other._policy, other._memory.copy(), other._shared.copy()
+        taken._law = other._law
         taken._prepare()
         return taken
 
@@ -371,57 +404,43 @@ class Bandit:
 
     def to_json(self) -> str:
         """Return the complete state as JSON; `from_json` continues with the same choices."""
-        return serialization.write(
-            {
-                "policy": self._policy.name,
-                "parameters": serialization.plain(self._policy.parameters),
-                "seed": self._seed,
-                "step": self._step,
-                "arms": self._arms.to_json(),
-                "shares": None if self._limits is None else self._limits.to_json(),
-                "memory": [[serialization.number_to_json(value) for value in row] for row in self._memory.tolist()],
-                "shared": [serialization.number_to_json(value) for value in self._shared.tolist()],
-            }
-        )
+        state = {
+            "policy": self._policy.name,
+            "parameters": serialization.plain(self._policy.parameters),
+            "seed": self._seed,
+            "step": self._step,
+            "arms": self._arms.to_json(),
+            "shares": None if self._limits is None else self._limits.to_json(),
+            "memory": serialization.array_to_json(self._memory),
+            "shared": serialization.array_to_json(self._shared),
+        }
+        return serialization.write(state if self._law is None else {**state, "rewards": self._law})
 
     def state_hash(self) -> str:
-        """Return a hash of the complete state: two bandits with equal hashes make the same decisions from now on.
-
-        Examples
-        --------
-        >>> one, other = (Bandit("ucb", arms=["a", "b"], seed=1) for _ in range(2))
-        >>> one.state_hash() == other.state_hash()
-        True
-        >>> one.choose(), one.state_hash() == other.state_hash()
-        ('a', False)
-        """
+        """Return a hash of the complete state: two bandits with equal hashes make the same decisions from now on."""
         limits = None if self._limits is None else self._limits.to_json()
         parameters, names = serialization.plain(self._policy.parameters), self._arms.names
         rest = [self._policy.name, parameters, self._seed, self._step, names, limits]
-        digest = hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())
         *arrays, pending = self._arms.arrays
-        for array in (*arrays, self._memory, self._shared, *([pending] if pending.any() else [])):
-            digest.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())
-        return digest.hexdigest()
+        arrays += [self._memory, self._shared, *([pending] if pending.any() else [])]
+        return serialization.digest(rest, arrays)
 
     @classmethod
     def from_json(cls, text: str, policy: Policy | None = None) -> "Bandit":
         """Return the bandit that `to_json` wrote; `policy` is needed if it is not in the registry."""
-        if policy is not None and not isinstance(policy, Policy):
-            raise TypeError(f"policy must be a policy object, and only where it is not in the registry, got {policy!r}")
+        serialization.check_given(policy)
         content = serialization.read(text)
         try:
             chosen = serialization.policy_of(content, policy)
             step = integer("step", content["step"], 0, LARGEST_LIVE_STEP)
             arms = ArmColumns.from_json(content["arms"], step)
-            bandit = cls(chosen, [str(column) for column in range(len(arms))], seed=content["seed"])
+            names, law = [str(column) for column in range(len(arms))], content.get("rewards")
+            bandit = cls(chosen, names, seed=content["seed"], rewards=law)
             limits = content.get("shares")
             bandit._limits = None if limits is None else TrafficLimits.from_json(limits)
-            saved = np.array([[serialization.number_from_json(value) for value in row] for row in content["memory"]])
-            memory = chosen.restored(saved, arms.last_played)
-            shared = np.array([serialization.number_from_json(value) for value in content["shared"]])
-            if memory.shape != bandit._memory.shape or shared.shape != bandit._shared.shape:
-                raise ValueError(f"its state has shape {memory.shape}, not {bandit._memory.shape}")
+            saved = serialization.array_from_json(content["memory"])
+            memory = serialization.check_shape(chosen.restored(saved, arms.last_played), bandit._memory.shape)
+            shared = serialization.check_shape(serialization.array_from_json(content["shared"]), bandit._shared.shape)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"text must be what Bandit.to_json wrote, but cannot be read: {error}") from None
         bandit._step, bandit._arms, bandit._memory, bandit._shared = step, arms, memory, shared

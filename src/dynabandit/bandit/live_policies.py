@@ -1,8 +1,10 @@
 """Which policies a live bandit can use: those that need nothing that only a simulation knows, and fit into memory."""
 
-from dynabandit.policies import Policy
+from dynabandit.environments import RewardLaw, reward_law
+from dynabandit.policies import Policy, check_fit
+from dynabandit.validation import RewardDomain
 
-__all__ = ["check_size", "live_policy"]
+__all__ = ["accepted_rewards", "check_size", "law_after_change", "live_policy"]
 
 LARGEST_STATE = 10**8  # numbers, 0.8 GB: a larger state is of no use as JSON
 
@@ -14,6 +16,21 @@ def live_policy(policy: Policy) -> Policy:
     if policy.left_open:
         raise ValueError(f"policy {policy.name!r} needs {_needed(policy)}: only a simulation knows what will come")
     return policy
+
+
+def accepted_rewards(policy: Policy, law: RewardLaw | str | None) -> RewardDomain:
+    """Return the rewards that a bandit accepts: those of the law, or those that its policy is made for."""
+    if law is None:
+        return policy.live_rewards or policy.rewards
+    domain = reward_law(law).domain
+    check_fit(policy, domain, f"the reward law {domain.name!r}")
+    return domain
+
+
+def law_after_change(accepted: RewardDomain, policy: Policy) -> str | None:
+    """Return the law whose rewards a bandit goes on accepting with another policy; None for those of the policy."""
+    is_usual = accepted.is_within(policy.live_rewards or policy.rewards)
+    return None if is_usual or not accepted.is_within(policy.rewards) else accepted.name
 
 
 def _needed(policy: Policy) -> str:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,34 @@ def number_from_json(value: Any) -> float:
     return number("each number of the state", value, -math.inf, math.inf)
 
 
+def array_to_json(array: np.ndarray) -> list[Any]:
+    """Return the numbers of an array as nested lists."""
+    if array.ndim > 1:
+        return [array_to_json(row) for row in array]
+    return [number_to_json(value) for value in array.tolist()]
+
+
+def array_from_json(values: list[Any]) -> np.ndarray:
+    """Return the array that `array_to_json` wrote."""
+    rows = [list(map(number_from_json, row)) if isinstance(row, list) else number_from_json(row) for row in values]
+    return np.array(rows)
+
+
+def check_shape(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array, or raise an error if it has another shape."""
+    if array.shape != shape:
+        raise ValueError(f"its state has shape {array.shape}, not {shape}")
+    return array
+
+
+def digest(rest: list[Any], arrays: Iterable[np.ndarray]) -> str:
+    """Return a hash of plain values and arrays, the same on all machines."""
+    found = hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())
+    for array in arrays:
+        found.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())
+    return found.hexdigest()
+
+
 def checksum(content: dict[str, Any]) -> str:
     """Return a hash of the content, to detect damage."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
@@ -70,6 +98,12 @@ def read(text: str) -> dict[str, Any]:
     if found != checksum(content):
         raise ValueError("text is damaged: its checksum does not fit its content")
     return content
+
+
+def check_given(policy: Any) -> None:
+    """Raise an error unless `policy` is a policy object or None."""
+    if policy is not None and not isinstance(policy, Policy):
+        raise TypeError(f"policy must be a policy object, and only where it is not in the registry, got {policy!r}")
 
 
 def policy_of(content: dict[str, Any], given: Policy | None) -> Policy:

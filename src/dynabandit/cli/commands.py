@@ -17,7 +17,7 @@ from dynabandit.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED, bad_input,
 from dynabandit.environments import ENVIRONMENTS, REWARD_LAWS
 from dynabandit.experiments import Experiment, ProgressReporter, Spec
 from dynabandit.experiments.one_line_syntax import write_one_line
-from dynabandit.experiments.spec_reader import read_environment, read_policy
+from dynabandit.experiments.spec_reader import read_delay, read_environment, read_policy
 from dynabandit.extras import import_extra
 from dynabandit.leaderboard.environments import leaderboard_spec
 from dynabandit.paper.specs import paper as paper_spec
@@ -139,6 +139,7 @@ def compare(
     horizon: Annotated[int, typer.Option(help="Number of steps.")] = 10_000,
     replications: Annotated[int, typer.Option(help="Number of replications.")] = 100,
     seed: Seed = 1,
+    delay: Annotated[str | None, typer.Option(help="Of rewards, such as geometric:mean=100,lost=0.01.")] = None,
     jobs: Jobs = None,
     out: Out = Path("out/compare"),
     fresh: Fresh = False,
@@ -153,6 +154,8 @@ def compare(
     for text in policies:
         with bad_input(text):
             chosen.append(read_policy(text))
+    with bad_input("--delay"):
+        late = None if delay is None else read_delay(delay)
     with bad_input():
         experiment = Experiment(
             id=f"{environment.name}-arms-{environment.arms}",
@@ -162,6 +165,7 @@ def compare(
             horizon=horizon,
             replications=replications,
             seed=seed,
+            delay=late,
         )
         spec = Spec(title=experiment.title, experiments=(experiment,))
     options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}

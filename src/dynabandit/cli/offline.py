@@ -27,10 +27,17 @@ File = Annotated[
     Path, typer.Argument(metavar="LOG", help="A CSV file whose first line names the columns, or a Parquet file.")
 ]
 Arm = Annotated[str, typer.Option(metavar="COLUMN", help="Column with the chosen arm.")]
-Reward = Annotated[str, typer.Option(metavar="COLUMN", help="Column with the reward, in [0, 1].")]
+Reward = Annotated[str, typer.Option(metavar="COLUMN", help="Column with the reward.")]
+Rewards = Annotated[
+    str, typer.Option(metavar="LAW", help="Which rewards are valid: bernoulli, bounded, normal, counts or revenue.")
+]
 Time = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with the time; rows must be sorted by it.")]
 Propensity = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="Column with the probability with which the arm was chosen.")
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column with the probability with which the arm was chosen; by default 'propensity', if there is one.",
+    ),
 ]
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Skip rows that cannot be used, and show the first few of them.")
@@ -55,12 +62,20 @@ def replay(
     reward: Reward = "reward",
     time: Time = None,
     propensity: Propensity = None,
+    rewards: Rewards = "bounded",
     skip_bad: SkipBad = False,
     encoding: Encoding = "utf-8",
     separator: Separator = ",",
     replications: Replications = 10,
     draws: Draws = 20,
     clock: Annotated[str, typer.Option(help="log: every row is a step; accepted: only accepted rows are.")] = "log",
+    learn: Annotated[
+        str | None,
+        typer.Option(
+            help="accepted: learn from rows with the policy's choice; all: from every row, the default for a log "
+            "with different propensities."
+        ),
+    ] = None,
     clip: Clip = 0.0,
     seed: Seed = 1,
     as_json: Json = False,
@@ -71,13 +86,13 @@ def replay(
         with bad_input():
             log = offline.read(
                 file, arm=arm, reward=reward, time=time, propensity=propensity,
-                skip_bad=skip_bad, encoding=encoding, separator=separator,
+                rewards=rewards, skip_bad=skip_bad, encoding=encoding, separator=separator,
             )  # fmt: skip
             options: dict[str, Any] = {"replications": replications, "draws": draws, "clip": clip, "seed": seed}
             found = []
             for one in chosen:
                 with _progress(one.label) as progress:
-                    found.append(offline.replay(log, one, clock=clock, progress=progress, **options))
+                    found.append(offline.replay(log, one, clock=clock, learn=learn, progress=progress, **options))
         _report_left_out(log)
         for replayed in found:
             _warn(replayed.doubts)
@@ -99,6 +114,7 @@ def advise(
     reward: Reward = "reward",
     time: Time = None,
     propensity: Propensity = None,
+    rewards: Rewards = "bounded",
     skip_bad: SkipBad = False,
     encoding: Encoding = "utf-8",
     separator: Separator = ",",
@@ -114,7 +130,7 @@ def advise(
         with bad_input():
             log = offline.read(
                 file, arm=arm, reward=reward, time=time, propensity=propensity,
-                skip_bad=skip_bad, encoding=encoding, separator=separator,
+                rewards=rewards, skip_bad=skip_bad, encoding=encoding, separator=separator,
             )  # fmt: skip
             with _progress("all candidates") as progress:
                 advice = offline.advise(
@@ -208,6 +224,7 @@ def _plain_advice(advice: Advice) -> dict[str, Any]:
         "verdict": advice.verdict(),
         "logged": _plain_estimate(advice.logged),
         "gain": _plain_estimate(advice.gain),
+        "left_out": [one.label for one in advice.left_out],
         "rows_needed": advice.rows_needed if math.isfinite(advice.rows_needed) else None,
         "candidates": [
             {

@@ -64,7 +64,7 @@ class AsyncClient(BaseClient):
     async def create(
         self, name: str, arms: Iterable[str], policy: str = "aff-ots", **settings: Any
     ) -> api_types.BanditState:
-        """Create a bandit; `settings` are parameters, reward_window, default_reward, learn and seed."""
+        """Create a bandit; `settings` are parameters, reward_window, default_reward, learn, rewards and seed."""
         body = api_types.Create(arms=list(arms), policy=policy, **settings)
         return await self._send(Call("PUT", bandit_path(name), api_types.BanditState, body))
 

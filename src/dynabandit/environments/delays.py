@@ -66,6 +66,13 @@ class Delay:
         How rewards are learned if there is a window: ``"at-once"`` learns a positive reward when it arrives and a 0 at
         the end of the window; ``"held"`` learns both at the end of the window; ``"settled"`` learns what is known at
         the settling age (`dynabandit.estimators.settling_age`), and a positive reward that is later as one more reward.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> late = db.delay("fixed", steps=[5, 10])
+    >>> late.parameters
+    {'kind': 'fixed', 'steps': [5, 10]}
     """
 
     kind: ClassVar[str]
@@ -101,7 +108,9 @@ class Delay:
 
     def _of_arms(self, arms: int, numbers: Any) -> np.ndarray:
         if np.ndim(numbers) == 1 and len(numbers) != arms:
-            raise ValueError(f"delay must have one number per arm, {arms}, or one for all, got {len(numbers)}: {self}")
+            raise ValueError(
+                f"delay must have one number per arm, {arms}, or one for all, got {len(numbers)}: {self.label}"
+            )
         return np.full(arms, numbers, dtype=float)
 
     def capacity(self, horizon: int) -> int:
@@ -288,8 +297,7 @@ def delay(kind: str | Delay, /, **parameters: Any) -> Delay:
     >>> import dynabandit as db
     >>> db.delay("geometric", mean=100, lost=0.01).label
     'geometric(lost=0.01, mean=100)'
-    >>> late = db.simulate("ucb", "case-1", horizon=1000, seed=1, delay=db.delay("fixed", steps=50))
-    >>> late.delay
+    >>> db.delay("fixed", steps=50)
     FixedDelay(lost=0.0, window=None, rule='settled', steps=50)
     """
     if isinstance(kind, Delay):

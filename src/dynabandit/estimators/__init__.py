@@ -1,11 +1,13 @@
 """Estimators: the rewards of one arm -> an estimate of its mean."""
 
-from dynabandit.estimators.adaptive_forgetting import AdaptiveForgetting
+from dynabandit.estimators.adaptive_forgetting import AdaptiveForgetting, UnitFreeForgetting
 from dynabandit.estimators.base import Belief, Estimator, EstimatorFunctions
+from dynabandit.estimators.catoni_mean import CatoniMean
 from dynabandit.estimators.fixed_forgetting import FixedForgetting
 from dynabandit.estimators.sample_mean import SampleMean
 from dynabandit.estimators.sliding_window import SlidingWindow
 
 __all__ = [
-    "AdaptiveForgetting", "Belief", "Estimator", "EstimatorFunctions", "FixedForgetting", "SampleMean", "SlidingWindow",
+    "AdaptiveForgetting", "Belief", "CatoniMean", "Estimator", "EstimatorFunctions", "FixedForgetting", "SampleMean",
+    "SlidingWindow", "UnitFreeForgetting",
 ]  # fmt: skip

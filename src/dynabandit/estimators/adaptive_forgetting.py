@@ -6,7 +6,7 @@ from typing import NamedTuple
 from dynabandit.core.compilation import kernel
 from dynabandit.core.records import column_reader, column_writer
 from dynabandit.estimators.base import Belief, Estimator, EstimatorFunctions
-from dynabandit.validation import number, unknown
+from dynabandit.validation import NORMAL, number, unknown
 
 VARIANCE_SCALED = "variance-scaled"
 VARIANCE_SCALE = 0.0001  # eta_4(t) = 0.0001 / s_t^2, section 4.3.1
@@ -15,6 +15,8 @@ LOSSES = ("squared-error", "bernoulli")
 PROBABILITY_FLOOR = 1e-6  # keeps the Bernoulli likelihood of an impossible reward finite
 NO_SPREAD = 1e-12  # up to this, v_t is rounding error and one observation has all the weight
 NO_VARIANCE = 1e-12  # up to this, s_t^2 is rounding error: equal rewards such as 0.1 do not give exactly 0
+ROUNDING = 1e-20  # the same for rewards in any unit, as a share of the squared mean
+ROUNDING_IN_SINGLE = 1e-11
 
 
 class AdaptiveState(NamedTuple):
@@ -60,20 +62,44 @@ def make_params(step_size: float | str = 0.001, floor: float = 0.0, loss: str = 
     return AdaptiveParams(number("step_size", step_size, 0.0, 1.0), False, floor, likelihood)
 
 
+class UnitFreeParams(NamedTuple):
+    """The parameters of the estimator for rewards in any unit."""
+
+    step_size: float  # is divided by the variance
+    floor: float
+
+
+def make_unit_free_params(step_size: float | str, floor: float) -> UnitFreeParams:
+    """Check the arguments of the estimator for rewards in any unit and return its parameters."""
+    return UnitFreeParams(number("step_size", step_size, 0.0, 1.0), number("floor", floor, 0.0, 1.0))
+
+
 @kernel
-def observe(state: AdaptiveState, reward: float, params: AdaptiveParams) -> AdaptiveState:
-    """Update the state with one reward; every right-hand side has the old values."""
+def is_variance(variance: float, mean: float) -> bool:
+    """Whether a variance is more than the rounding error of rewards with this mean, in any unit."""
+    return variance > ROUNDING * mean * mean
+
+
+@kernel
+def is_variance_in_single(variance: float, mean: float) -> bool:
+    """The same for the rounding error of a float32."""
+    return variance > ROUNDING_IN_SINGLE * mean * mean
+
+
+is_variance.in_single = is_variance_in_single  # type: ignore[attr-defined]
+
+
+@kernel
+def slope(state: AdaptiveState) -> float:
+    """Return the derivative of the mean with respect to the past forgetting factors, the bracket of equation (9)."""
+    return (state.m_dot - state.w_dot * state.mean) / state.w if state.w > 0.0 else 0.0
+
+
+@kernel
+def moved(state: AdaptiveState, reward: float) -> AdaptiveState:
+    """Return the state after a reward, with its forgetting factor still to be updated."""
     forgetting, m, w, k, m_dot, w_dot, mean, variance, _, _ = state
     error = mean - reward
-
-    # Equation (9): the derivative of the one-step-ahead loss with respect to the past forgetting factors
-    slope = (m_dot - w_dot * mean) / w if w > 0.0 else 0.0
-    if params.likelihood:
-        p = min(max(mean, PROBABILITY_FLOOR), 1.0 - PROBABILITY_FLOOR)
-        gradient = (p - reward) / (p * (1.0 - p)) * slope
-    else:
-        gradient = 2.0 * error * slope
-
     # Equations (7) and (8)
     new_m_dot = forgetting * m_dot + m
     new_w_dot = forgetting * w_dot + w
@@ -87,16 +113,41 @@ def observe(state: AdaptiveState, reward: float, params: AdaptiveParams) -> Adap
     new_variance = variance
     if new_v > NO_SPREAD:
         new_variance = (forgetting * v * variance + (new_w - 1.0) / new_w * error * error) / new_v
+    return AdaptiveState(forgetting, new_m, new_w, new_k, new_m_dot, new_w_dot, new_m / new_w, new_variance, 0.0, 0.0)
 
-    # Equation (6), truncated
+
+@kernel
+def stepped(state: AdaptiveState, step: float, gradient: float, floor: float) -> AdaptiveState:
+    """Return the state with the forgetting factor of equation (6), truncated."""
+    forgetting, m, w, k, m_dot, w_dot, mean, variance, _, _ = state
+    new_forgetting = min(max(forgetting - step * gradient, floor), 1.0)
+    change = abs(new_forgetting - forgetting)
+    return AdaptiveState(new_forgetting, m, w, k, m_dot, w_dot, mean, variance, change, step)
+
+
+@kernel
+def observe(state: AdaptiveState, reward: float, params: AdaptiveParams) -> AdaptiveState:
+    """Update the state with one reward; every right-hand side has the old values."""
+    # Equation (9): the derivative of the one-step-ahead loss with respect to the past forgetting factors
+    if params.likelihood:
+        p = min(max(state.mean, PROBABILITY_FLOOR), 1.0 - PROBABILITY_FLOOR)
+        gradient = (p - reward) / (p * (1.0 - p)) * slope(state)
+    else:
+        gradient = 2.0 * (state.mean - reward) * slope(state)
+    new = moved(state, reward)
     step = params.step_size
     if params.scaled:
-        step /= new_variance if new_variance > NO_VARIANCE else BERNOULLI_VARIANCE
-    new_forgetting = min(max(forgetting - step * gradient, params.floor), 1.0)
-    return AdaptiveState(
-        new_forgetting, new_m, new_w, new_k, new_m_dot, new_w_dot,
-        new_m / new_w, new_variance, abs(new_forgetting - forgetting), step,
-    )  # fmt: skip
+        step /= new.variance if new.variance > NO_VARIANCE else BERNOULLI_VARIANCE
+    return stepped(new, step, gradient, params.floor)
+
+
+@kernel
+def observe_unit_free(state: AdaptiveState, reward: float, params: UnitFreeParams) -> AdaptiveState:
+    """Update the state with one reward in any unit: the step size is divided by the variance; no step without one."""
+    gradient = 2.0 * (state.mean - reward) * slope(state)
+    new = moved(state, reward)
+    step = params.step_size / new.variance if is_variance(new.variance, new.mean) else 0.0
+    return stepped(new, step, gradient, params.floor)
 
 
 @kernel
@@ -187,3 +238,45 @@ class AdaptiveForgetting(Estimator):
     @property
     def weight(self) -> float:
         return float(self.state.w)
+
+
+class UnitFreeForgetting(AdaptiveForgetting):
+    r"""Adaptive forgetting for rewards in any unit: all rewards times a constant give the same forgetting factors.
+
+    The step size is divided by the estimated variance, as the paper's eta_4, but without any constant in the unit of
+    the rewards: there is no step while the rewards have no variance. Rewards may be any numbers.
+
+    Parameters
+    ----------
+    step_size
+        The step size of the gradient descent, in [0, 1].
+    floor
+        The minimum forgetting factor, in [0, 1].
+
+    Examples
+    --------
+    >>> from dynabandit.estimators import UnitFreeForgetting
+    >>> euros, cents = UnitFreeForgetting(), UnitFreeForgetting()
+    >>> for reward in [3, 5, 4, 4, 3, 5] * 30 + [9, 11, 10] * 10:
+    ...     _ = euros.update(reward), cents.update(100 * reward)
+    >>> round(euros.mean, 1), round(cents.mean), round(euros.forgetting, 2), round(cents.forgetting, 2)
+    (8.5, 847, 0.67, 0.67)
+
+    Notes
+    -----
+    The forgetting factor after a reward y, where s^2 is the adaptive variance:
+
+    .. math:: \lambda \leftarrow \lambda - \frac{\eta}{s^2} \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y
+        \right)^2
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, sections 2 and 4.3.1.
+    """
+
+    functions = EstimatorFunctions(observe_unit_free, mean)
+    rewards = NORMAL
+
+    def __init__(self, step_size: float = 0.0001, floor: float = 0.0) -> None:
+        self.params = (make_unit_free_params(step_size, floor),)
+        self.state = START

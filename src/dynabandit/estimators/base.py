@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.validation import reward as checked
+from dynabandit.validation import BOUNDED, RewardDomain
 
 
 class Belief(NamedTuple):
@@ -67,6 +67,7 @@ class Estimator:
     """
 
     functions: ClassVar[EstimatorFunctions]
+    rewards: ClassVar[RewardDomain] = BOUNDED  # which rewards it accepts
     state: Any
     params: tuple[Any, ...] = ()
     """The further arguments of `functions.observe`."""
@@ -74,8 +75,8 @@ class Estimator:
     """How many of the latest rewards count, if `functions.retract` removes older ones."""
 
     def update(self, reward: float) -> "Estimator":
-        """Update the estimator with a reward in [0, 1] or a bool, and return the estimator."""
-        self.state = self._observe(checked(reward))
+        """Update the estimator with a reward, by default in [0, 1], or a bool, and return the estimator."""
+        self.state = self._observe(self.rewards.check(reward))
         return self
 
     def _observe(self, reward: float) -> Any:

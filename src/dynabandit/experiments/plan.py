@@ -105,7 +105,9 @@ def make_plan(spec: Spec, backends: Mapping[str, str] | None = None, precision: 
             shared.figures.add(experiment.figure)
             tasks.append(shared)
         for policy in experiment.policies:
-            code = code_version(policy, experiment.environment, experiment.horizon)
+            code = code_version(
+                policy, experiment.environment, experiment.horizon, delayed=experiment.delay is not None
+            )
             keys = tuple(task.add(policy, code) for task in tasks)
             runs.append(PlannedRun(experiment, policy, keys, code))
     return Plan(
@@ -128,4 +130,5 @@ def _make_tasks(experiment: Experiment, backend: str, precision: str) -> Iterato
             count=count,
             backend=backend,
             precision=precision,
+            delay=experiment.delay,
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynabandit.core.streams import LARGEST_REPLICATION, stream
-from dynabandit.environments import Environment, environment as make_environment
+from dynabandit.environments import Delay, Environment, delay as make_delay, environment as make_environment
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import check_horizon, check_rewards, recorded_times
 from dynabandit.validation import integer, number, set_fields, unknown
@@ -45,7 +45,7 @@ class Experiment(Part):
         The environment, or its name.
     policies
         At least one policy, or the names of policies; all of them see the same paths.
-    horizon, replications, seed, times
+    horizon, replications, seed, times, delay
         As for `dynabandit.compare`.
 
     Examples
@@ -64,6 +64,7 @@ class Experiment(Part):
     horizon: int = 10_000
     replications: int = 100
     times: int | tuple[int, ...] = 100
+    delay: Delay | None = None
 
     def __post_init__(self) -> None:
         _check_name("id", self.id)
@@ -80,6 +81,8 @@ class Experiment(Part):
                 raise ValueError(f"policies must be different, got {label!r} twice")
         check_horizon(self.horizon, self.environment, self.policies_by_label)
         check_rewards(self.environment, self.policies_by_label)
+        if self.delay is not None:
+            make_delay(self.delay).params(self.environment.arms)  # raises an error if it has other arms
         self.recorded_times()
 
     @property
@@ -226,6 +229,10 @@ def parameters_to_write(one: Policy | Environment) -> dict[str, Any]:
 
 def _table(part: Part) -> dict[str, Any]:
     values = {field.name: getattr(part, field.name) for field in fields(part)}
+    if values.get("delay") is None:
+        values.pop("delay", None)
+    else:
+        values["delay"] = values["delay"].parameters
     if isinstance(part, (Experiment, PathSpec)):
         values["environment"] = _named(part.environment)
     if isinstance(part, Experiment):

@@ -16,7 +16,13 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 import msgspec
 
 from dynabandit.catalogue import example
-from dynabandit.environments import ENVIRONMENTS, Environment, environment as make_environment
+from dynabandit.environments import (
+    ENVIRONMENTS,
+    Delay,
+    Environment,
+    delay as make_delay,
+    environment as make_environment,
+)
 from dynabandit.experiments.one_line_syntax import read_one_line
 from dynabandit.experiments.spec import CoverageSpec, Experiment, PathSpec, Spec
 from dynabandit.extras import import_extra
@@ -65,6 +71,13 @@ class EnvironmentEntry:
         self.environment = read_environment(value)
 
 
+class DelayEntry:
+    """The delay of a table."""
+
+    def __init__(self, value: Any) -> None:
+        self.delay = read_delay(value)
+
+
 def _table_type(part: type, **types: Any) -> type[msgspec.Struct]:
     """Return the type of the tables that hold the fields of `part`, which checks all values but those of `types`."""
     declared = [
@@ -73,7 +86,7 @@ def _table_type(part: type, **types: Any) -> type[msgspec.Struct]:
     return msgspec.defstruct(part.__name__, declared, kw_only=True)
 
 
-EXPERIMENT = _table_type(Experiment, environment=EnvironmentEntry, policies=list[PolicyEntry])
+EXPERIMENT = _table_type(Experiment, environment=EnvironmentEntry, policies=list[PolicyEntry], delay=DelayEntry)
 SAMPLE_PATHS = _table_type(PathSpec, environment=EnvironmentEntry)
 COVERAGE = _table_type(CoverageSpec)
 DEFAULTS = msgspec.defstruct(
@@ -164,6 +177,8 @@ def _read_part(table_type: type[msgspec.Struct], table: dict[str, Any], make: Ca
     values = msgspec.structs.asdict(read_table(table_type, table, where))
     if "environment" in values:
         values["environment"] = values["environment"].environment
+    if values.get("delay") is not None:
+        values["delay"] = values["delay"].delay
     if "policies" in values:
         values["policies"] = tuple(policy for entry in values["policies"] for policy in entry.policies)
     try:
@@ -272,6 +287,21 @@ def read_environment(value: Any, arms: int | None = None, write: Write | None = 
         raise TypeError(f"{error.lack}{such_as}; dynabandit list shows all parameters") from None
 
 
+def read_delay(value: Any) -> Delay:
+    """Return the delay of an entry such as ``"geometric:mean=100,lost=0.01"`` or ``{"kind": "fixed", "steps": 5}``.
+
+    Examples
+    --------
+    >>> read_delay("geometric:mean=100,lost=0.01").label
+    'geometric(lost=0.01, mean=100)'
+    """
+    kind, parameters = _split(value, key="kind", what="delay")
+    try:
+        return make_delay(kind, **parameters)
+    except MissingParameterError as error:
+        raise TypeError(error.lack) from None
+
+
 def _read_policies(value: Any) -> list[Policy]:
     """Return the policies of one entry: one, or as many as its grid has points."""
     grid: Any = {}
@@ -300,17 +330,17 @@ def _make_policy(name: str, parameters: dict[str, Any]) -> Policy:
         raise ValueError(f"{error}{hint}") from None
 
 
-def _split(value: Any) -> tuple[str, dict[str, Any]]:
+def _split(value: Any, key: str = "name", what: str = "policy or environment") -> tuple[str, dict[str, Any]]:
     """Return the name and the parameters of an entry."""
     if isinstance(value, str):
         return read_one_line(value)
     if not isinstance(value, dict):
         raise _EntryError("", f"must be a table, got {value!r}")
-    if "name" not in value:
-        raise _EntryError("", "missing key 'name', which policy or environment is meant")
-    if not isinstance(value["name"], str):
-        raise _EntryError(".name", f"must be text, got {value['name']!r}")
-    return value["name"], {key: one for key, one in value.items() if key != "name"}
+    if key not in value:
+        raise _EntryError("", f"missing key {key!r}, which {what} is meant")
+    if not isinstance(value[key], str):
+        raise _EntryError(f".{key}", f"must be text, got {value[key]!r}")
+    return value[key], {name: one for name, one in value.items() if name != key}
 
 
 def _inline_table(name: str, parameters: Mapping[str, Any]) -> str:

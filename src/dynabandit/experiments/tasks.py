@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from dynabandit.core.fingerprint import fingerprint
-from dynabandit.environments import Environment
+from dynabandit.environments import Delay, Environment
 from dynabandit.experiments.bound_coverage import add_exceeded, count_exceeded
 from dynabandit.experiments.spec import CoverageSpec, PathSpec
 from dynabandit.experiments.store import Arrays, request_key
@@ -97,6 +97,7 @@ class SimulationTask(Task):
     count: int
     backend: str = "cpu"
     precision: str = "double"
+    delay: Delay | None = None
     figures: set[str] = field(default_factory=set)
     policies: dict[str, Policy] = field(default_factory=dict)
     requests: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -118,6 +119,8 @@ class SimulationTask(Task):
             "first_replication": self.first,
             "replications": self.count,
         }
+        if self.delay is not None:
+            common["delay"] = self.delay.parameters
         if self.backend == "cuda":  # the same choices as on the CPU, but the last bits of sums may differ
             common |= {"backend": "cuda", "device_code": device_version()}
         return common
@@ -164,6 +167,7 @@ class SimulationTask(Task):
             threads=threads,
             backend=self.backend,
             precision=self.precision,
+            delay=self.delay,
             progress=progress,
         )
         return {key: {"regret": run.regret, "correct": run.correct_by_replication} for key, run in runs.items()}

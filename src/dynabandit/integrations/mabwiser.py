@@ -6,7 +6,6 @@ from typing import Any
 
 from dynabandit.integrations.bandit_adapter import BanditAdapter
 from dynabandit.policies import Policy, policy as make_policy
-from dynabandit.validation import reward as checked_reward
 
 __all__ = ["MAB"]
 
@@ -64,10 +63,10 @@ class MAB:
         self.partial_fit(decisions, rewards)
 
     def partial_fit(self, decisions: Sequence[Any], rewards: Sequence[float], contexts: None = None) -> None:
-        """Learn from more decisions and their rewards in [0, 1], in the order given."""
+        """Learn from more decisions and their rewards, in the order given."""
         _check(decisions, rewards, contexts)
         arms = [decision.item() if hasattr(decision, "item") else decision for decision in decisions]
-        pairs = [(arm, checked_reward(value)) for arm, value in zip(arms, rewards, strict=True)]
+        pairs = [(arm, self._adapter.bandit.rewards.check(value)) for arm, value in zip(arms, rewards, strict=True)]
         for arm in arms:
             self._adapter.column(arm)
         for arm, value in pairs:  # all were checked first, so an error leaves the bandit unchanged

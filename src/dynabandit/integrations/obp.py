@@ -4,7 +4,7 @@ import numpy as np
 
 from dynabandit.integrations.bandit_adapter import BanditAdapter
 from dynabandit.policies import Policy as OwnPolicy
-from dynabandit.validation import integer, reward as check_reward
+from dynabandit.validation import integer
 
 __all__ = ["Policy"]
 
@@ -89,8 +89,8 @@ class Policy:
         return np.array(selected)
 
     def update_params(self, action: int, reward: float) -> None:
-        """Add a reward in [0, 1]."""
-        checked = check_reward(reward)
+        """Add a reward."""
+        checked = self._adapter.bandit.rewards.check(reward)
         self.n_trial += 1
         self.action_counts[action] += 1
         self._pending.append((int(action), checked))

@@ -51,7 +51,7 @@ class Policy(bandit.base.Policy):
         return self._adapter.choose(among=offered)
 
     def update(self, arm_id: Any, *reward_args: Any, **reward_kwargs: Any) -> None:
-        """Learn from a reward in [0, 1] of an arm that was pulled."""
+        """Learn from a reward of an arm that was pulled."""
         if self._adapter is None:
             raise ValueError(f"arm_id must be one that was pulled before, got {arm_id!r}")
         self._adapter.reward(arm_id, *reward_args, **reward_kwargs)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dynabandit.environments import Environment, environment as make_environment
+from dynabandit.environments import Environment, delay as make_delay, environment as make_environment
 from dynabandit.experiments.spec import Experiment, Spec
 from dynabandit.policies import POLICIES, policy as make_policy
 from dynabandit.validation import unknown
@@ -11,6 +11,11 @@ from dynabandit.validation import unknown
 ARMS = (2, 10, 50, 100)
 HORIZON = 10_000
 ANY_SIZE = ("case-1", "case-2", "case-3", "case-4", "seasonal", "rotting", "burst")  # with any number of arms
+DELAYED, DELAYED_ARMS = "case-3", 10  # also with late rewards
+DELAYS = {
+    "delay-100": make_delay("geometric", mean=100, lost=0.01),
+    "delay-1000": make_delay("geometric", mean=1000, lost=0.01),
+}
 FIXED_SIZE = ("small-changes", "pb-1", "pb-2", "needle")  # with a number of arms of their own
 ONE_CHANGE = "one-change"
 
@@ -40,7 +45,7 @@ def leaderboard_spec(
     --------
     >>> spec = leaderboard_spec(replications=10, policies=["ucb", "aff-ots"], environments=["case-3"])
     >>> [experiment.id for experiment in spec.experiments]
-    ['case-3-2', 'case-3-10', 'case-3-50', 'case-3-100', 'one-change']
+    ['case-3-2', 'case-3-10', 'case-3-50', 'case-3-100', 'case-3-10-delay-100', 'case-3-10-delay-1000', 'one-change']
     """
     for name in policies:
         if name not in POLICIES:
@@ -60,7 +65,13 @@ def leaderboard_spec(
         Experiment(id=identifier, environment=environment, times=(horizon,), **common)
         for identifier, environment in _make_environments(environments, arms).items()
     ]
-    return Spec(title="Leaderboard", experiments=(*experiments, _one_change(horizon, common)))
+    delayed = make_environment(DELAYED, arms=DELAYED_ARMS)
+    late = [
+        Experiment(id=f"{DELAYED}-{DELAYED_ARMS}-{name}", environment=delayed, delay=delay, times=(horizon,), **common)
+        for name, delay in DELAYS.items()
+        if DELAYED in (environments or ANY_SIZE) and DELAYED_ARMS in arms
+    ]
+    return Spec(title="Leaderboard", experiments=(*experiments, *late, _one_change(horizon, common)))
 
 
 def _make_environments(names: Sequence[str], arms: Sequence[int]) -> dict[str, Environment]:

@@ -1,5 +1,6 @@
 """Policy advice: compares candidate policies on one log."""
 
+import dataclasses
 import math
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,24 +10,40 @@ import numpy as np
 
 from dynabandit.extras import import_extra
 from dynabandit.offline.log import Log
-from dynabandit.offline.replay import doubly_robust, player
+from dynabandit.offline.replay import LEAST_EFFECTIVE_ROWS, doubly_robust, player
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation.backends import cores
 from dynabandit.simulation.request import Progress
 from dynabandit.stats.intervals import Estimate, Z, t_quantile
-from dynabandit.validation import number
+from dynabandit.stats.ratio_estimator import RatioEstimator
+from dynabandit.validation import BOUNDED, RewardDomain, number
 
 BLOCKS = 20  # of time, for the standard errors of differences
 
 
-def candidates() -> list[Policy]:
+def candidates(rewards: RewardDomain = BOUNDED) -> list[Policy]:
     """Return the policies that are compared by default, at several values of step size, memory, discount or window.
+
+    `rewards` are those of the log; if they are not in [0, 1], there are fewer candidates.
 
     Examples
     --------
     >>> [policy.label for policy in candidates()][:3]
     ['uniform', 'eps-greedy', 'ucb']
     """
+    if not rewards.is_within(BOUNDED):
+        names = (
+            "uniform",
+            "eps-greedy",
+            "normal-ts",
+            "aff-normal-ucb",
+            "robust-ucb",
+            "aff-poisson-ts",
+            "aff-revenue-ts",
+        )
+        some = [make_policy(name) for name in (*names, "aff-poisson-ts", "aff-revenue-ts")]
+        some += [make_policy("aff-normal-ts", step_size=step_size) for step_size in (0.0001, 0.001, 0.01)]
+        return [one for one in some if rewards.is_within(one.rewards)]
     return [
         *(make_policy(name) for name in ("uniform", "eps-greedy", "ucb", "ts", "ots", "aff-ucb2", "aff-dts2")),
         *(make_policy("aff-ts", step_size=step_size) for step_size in (0.001, 0.01, 0.1)),
@@ -82,7 +99,9 @@ class Advice:
     rows_needed: float
     """About how many rows would separate the leader from the second; infinity where they make the same choices."""
     accepted: float = field(repr=False)
-    """Number of rows that the leader learned from."""
+    """Number of rows with the leader's own choice."""
+    left_out: tuple[Policy, ...] = ()
+    """Policies that rarely choose what the log chose: their weighted rows are worth fewer than 30 rows."""
 
     @property
     def leader(self) -> Policy:
@@ -111,7 +130,12 @@ class Advice:
                 lines.append(
                     f"To distinguish it from the second takes about {float(f'{self.rows_needed:.2g}'):,.0f} rows."
                 )
+        if self.left_out:
+            names = ", ".join(one.label for one in self.left_out)
+            lines.append(f"Left out, because they rarely choose what the log chose: {names}.")
         lines.append(self._against_the_log())
+        if not self.log.is_uniform:
+            return [*lines, "It learned from every row of the log, as if it took over from the logging policy."]
         share = self.log.rows / max(self.accepted, 1.0)
         lines.append(
             f"It learned from 1 row in {share:.3g}. In use it would learn from every row, so changes would be "
@@ -166,7 +190,7 @@ def advise(
     >>> advice.leader.label, advice.sure
     ('ts', True)
     """
-    chosen = [make_policy(one) for one in (candidates() if policies is None else policies)]
+    chosen = [make_policy(one) for one in (candidates(log.domain) if policies is None else policies)]
     labels = [one.label for one in chosen]
     if len(set(labels)) < max(len(labels), 2):
         raise ValueError(f"policies must hold at least 2 different ones, got {labels}")
@@ -174,9 +198,10 @@ def advise(
     if log.rows < BLOCKS:
         raise ValueError(f"{log.name} must have at least {BLOCKS} rows for advice, got {log.rows}")
     import_extra("scipy.stats", "lab")  # needed at the end; fail now rather than after all replays
-    players = [player(log, one, replications, draws, "log", clip, seed) for one in chosen]
+    players = [player(log, one, replications, draws, "log", clip, seed, None) for one in chosen]
     blocks = np.zeros((len(chosen) + 1, BLOCKS))  # the last row is the log itself
     squares, accepted, rows = np.zeros(len(chosen) + 1), np.zeros(len(chosen)), 0
+    weights = [RatioEstimator() for _ in chosen]
     with ThreadPoolExecutor(cores()) as pool:
         for logged in log.chunks():
             played = list(pool.map(lambda one, logged=logged: one.play(logged), players))
@@ -186,10 +211,21 @@ def advise(
                 blocks[row] += np.bincount(block, values, minlength=BLOCKS)
             squares += (terms * terms).sum(axis=1)
             accepted += [one.accepted.sum() for one in played]
+            for weight, one in zip(weights, played, strict=True):
+                weight.add(one.weight, one.weight)
             rows += terms.shape[1]
             if progress is not None:
                 progress(rows, log.rows)
-    return _compared(log, chosen, blocks, squares, accepted)
+    kept = [index for index, weight in enumerate(weights) if weight.effective_rows >= LEAST_EFFECTIVE_ROWS]
+    left_out = tuple(one for index, one in enumerate(chosen) if index not in kept)
+    if len(kept) < 2:
+        raise ValueError(
+            f"{log.name} overlaps too little with the choices of {', '.join(one.label for one in left_out)}: their "
+            f"weighted rows are worth fewer than {LEAST_EFFECTIVE_ROWS} rows, and fewer than 2 policies are left"
+        )
+    rows_kept = [*kept, len(chosen)]
+    found = _compared(log, [chosen[index] for index in kept], blocks[rows_kept], squares[rows_kept], accepted[kept])
+    return dataclasses.replace(found, left_out=left_out)
 
 
 def _compared(

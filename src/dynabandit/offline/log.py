@@ -1,5 +1,6 @@
 """Logs of past decisions: which arm was chosen at each row, and its reward."""
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -8,11 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynabandit.core.streams import LARGEST_STEP
+from dynabandit.environments import RewardLaw, reward_law
 from dynabandit.offline.readers import Memory, Source, open_file
 from dynabandit.offline.rows import BadRows, Columns, Parsed, parse
-from dynabandit.validation import integer
+from dynabandit.validation import RewardDomain, integer
 
 MOST_ARMS = 10_000
+PROPENSITY = "propensity"  # the column that the service exports
+EQUAL = 1.001  # propensities whose ratio is below this are equal but for rounding
 FAR_FROM_UNIFORM = 4.0  # standard deviations; about 1 arm in 16,000 of a uniform log is further away
 
 
@@ -38,6 +42,9 @@ class Log:
     """
 
     def __init__(self, source: Source, columns: Columns, *, skip_bad: bool = False) -> None:
+        named = [name for _, name in columns.named()]
+        if columns.propensity is None and PROPENSITY not in named and PROPENSITY in source.header():
+            columns = dataclasses.replace(columns, propensity=PROPENSITY)
         self._source, self._columns = source, columns
         self.bad = BadRows()
         """The skipped rows: their count, and the first few."""
@@ -62,7 +69,7 @@ class Log:
     def _survey(self) -> None:
         found: dict[str, int] = {}
         counts, totals = np.zeros(MOST_ARMS, dtype=np.int64), np.zeros(MOST_ARMS)
-        self.least_propensity, self.inverse_propensities = math.inf, 0.0
+        self.least_propensity, self.largest_propensity, self.inverse_propensities = math.inf, 0.0, 0.0
         self.first_time, self.last_time = math.nan, -math.inf
         for parsed in self._parsed(self.bad):
             codes = self._coded(parsed.arm, found)
@@ -70,6 +77,7 @@ class Log:
             totals += np.bincount(codes, parsed.reward, minlength=MOST_ARMS)
             if parsed.propensity is not None:
                 self.least_propensity = min(self.least_propensity, float(parsed.propensity.min()))
+                self.largest_propensity = max(self.largest_propensity, float(parsed.propensity.max()))
                 self.inverse_propensities += float((1.0 / parsed.propensity).sum())
             if parsed.time is not None:
                 self.first_time = float(parsed.time[0]) if self.rows == 0 else self.first_time
@@ -84,7 +92,7 @@ class Log:
         self.rewards = totals[order]
         """Sum of the rewards of each arm."""
         if self._columns.propensity is None:
-            self.least_propensity = 1.0 / max(len(names), 1)
+            self.least_propensity = self.largest_propensity = 1.0 / max(len(names), 1)
 
     def _coded(self, names: list[str], found: dict[str, int]) -> np.ndarray:
         for name in names:
@@ -129,9 +137,19 @@ class Log:
         return self._source.name
 
     @property
+    def domain(self) -> RewardDomain:
+        """Which rewards are valid."""
+        return self._columns.rewards
+
+    @property
     def has_propensities(self) -> bool:
         """Whether the log has propensities; if not, all arms are assumed to be equally likely."""
         return self._columns.propensity is not None
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all propensities are equal, as in a log of random decisions; those of a policy that learns differ."""
+        return self.largest_propensity <= EQUAL * self.least_propensity
 
     @property
     def doubts(self) -> list[str]:
@@ -177,6 +195,7 @@ def read(
     reward: str = "reward",
     time: str | None = None,
     propensity: str | None = None,
+    rewards: RewardLaw | str = "bounded",
     skip_bad: bool = False,
     encoding: str = "utf-8",
     separator: str = ",",
@@ -188,9 +207,12 @@ def read(
     path
         A CSV file whose first line names the columns, or a Parquet file (.parquet or .pq).
     arm, reward, time, propensity
-        Names of the columns. Rewards are in [0, 1]. Times are numbers or ISO dates and must not decrease; without
+        Names of the columns. Times are numbers or ISO dates and must not decrease; without
         them, the rows are assumed to be in time order. A propensity is the probability in (0, 1] with which the arm of
-        the row was chosen; without them, all arms are assumed to be equally likely.
+        the row was chosen; by default the column ``propensity`` is used, which the service exports. Without
+        propensities, all arms are assumed to be equally likely.
+    rewards
+        The reward law, which says which rewards are valid; by default numbers in [0, 1].
     skip_bad
         Skip rows that cannot be used, instead of raising an error that names them.
     encoding, separator
@@ -206,7 +228,8 @@ def read(
     >>> log.rows, log.arms
     (2, ('blue', 'red'))
     """
-    columns = Columns(arm=arm, reward=reward, time=time, propensity=propensity)
+    domain = reward_law(rewards).domain
+    columns = Columns(arm=arm, reward=reward, time=time, propensity=propensity, rewards=domain)
     return Log(open_file(path, encoding, separator), columns, skip_bad=skip_bad)
 
 
@@ -217,6 +240,7 @@ def from_columns(
     reward: str = "reward",
     time: str | None = None,
     propensity: str | None = None,
+    rewards: RewardLaw | str = "bounded",
     skip_bad: bool = False,
 ) -> Log:
     """Return the log in a mapping from names to lists or arrays, or in a data frame; other arguments as for `read`.
@@ -227,5 +251,6 @@ def from_columns(
     >>> offline.from_columns({"arm": ["a", "b", "a"], "reward": [1, 0, 0]})
     Log(the log: 3 rows, 2 arms, mean reward 0.3333)
     """
-    columns = Columns(arm=arm, reward=reward, time=time, propensity=propensity)
+    domain = reward_law(rewards).domain
+    columns = Columns(arm=arm, reward=reward, time=time, propensity=propensity, rewards=domain)
     return Log(Memory(table), columns, skip_bad=skip_bad)

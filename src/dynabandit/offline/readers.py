@@ -30,6 +30,9 @@ class Source(Protocol):
 
     name: str
 
+    def header(self) -> list[str]:
+        """Return the names of all columns; none if they cannot be read, which `read` then reports."""
+
     def read(self, columns: Columns) -> Iterator[RawRows]:
         """Yield all rows in batches."""
 
@@ -80,6 +83,14 @@ class CsvFile:
         self.path, self.encoding, self.separator = path, encoding, separator
         self.name = str(path)
 
+    def header(self) -> list[str]:
+        """Return the names of all columns, or none if the first line cannot be read."""
+        try:
+            with self.path.open(encoding=self._checked_encoding(), errors="surrogateescape", newline="") as file:
+                return next(csv.reader(file, delimiter=self.separator), [])
+        except (csv.Error, UnicodeError):
+            return []
+
     def read(self, columns: Columns) -> Iterator[RawRows]:
         """Yield all rows in batches; undecodable bytes stay visible in their values."""
         encoding = self._checked_encoding()
@@ -129,6 +140,14 @@ class ParquetFile:
         self.path = path
         self.name = str(path)
 
+    def header(self) -> list[str]:
+        """Return the names of all columns, or none if the file is not Parquet."""
+        lib = import_extra("pyarrow", "lab")
+        try:
+            return list(self.parquet.read_schema(self.path).names)
+        except (lib.ArrowInvalid, lib.ArrowNotImplementedError, OSError):
+            return []
+
     def read(self, columns: Columns) -> Iterator[RawRows]:
         """Yield all rows in batches."""
         lib = import_extra("pyarrow", "lab")
@@ -163,11 +182,14 @@ class Memory:
 
     def __init__(self, table: Any) -> None:
         self.table = table
-        self.header = list(table.keys() if isinstance(table, Mapping) else table.columns)
+
+    def header(self) -> list[str]:
+        """Return the names of all columns."""
+        return list(self.table.keys() if isinstance(self.table, Mapping) else self.table.columns)
 
     def read(self, columns: Columns) -> Iterator[RawRows]:
         """Yield all rows in batches."""
-        find_columns(columns, self.header, self.name)
+        find_columns(columns, self.header(), self.name)
         values = {role: _listed(self.table[name]) for role, name in columns.named()}
         lengths = {role: len(column) for role, column in values.items()}
         if len(set(lengths.values())) > 1:

@@ -1,5 +1,6 @@
 """Replay: estimates from a log what a policy would have earned."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,13 +9,15 @@ import numpy as np
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED
 from dynabandit.offline.log import Log, Logged
 from dynabandit.offline.replay_loop import Played, Player
-from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.policies import Policy, check_fit, policy as make_policy
 from dynabandit.simulation.request import Progress
 from dynabandit.stats.intervals import Estimate
 from dynabandit.stats.ratio_estimator import RatioEstimator
-from dynabandit.validation import integer, number, unknown
+from dynabandit.validation import BOUNDED, integer, number, unknown
 
 CLOCKS = ("log", "accepted")
+LEARN = (ACCEPTED, ALL) = ("accepted", "all")
+LEAST_EFFECTIVE_ROWS = 30  # fewer rows give no normal interval
 ESTIMATES = ("replay", "ips", "snips", "dr")
 LONG_BURN_IN = 0.1  # of the rows
 
@@ -24,8 +27,8 @@ class Replay:
     """Estimates of what a policy would have earned: mean rewards per decision with 95 % intervals.
 
     All four estimate the mean, over the rows of the log, of the value of the policy's decision, where the policy has
-    learned from the accepted rows only. They require propensities that are correct and positive for every arm, and
-    choices that do not affect later rewards. They do not require stationarity.
+    learned from the accepted rows or from all rows before (`learn`). They require propensities that are correct and
+    positive for every arm, and choices that do not affect later rewards. They do not require stationarity.
 
     Examples
     --------
@@ -59,19 +62,32 @@ class Replay:
     replications: int
     draws: int
     clock: str
+    learn: str
+    """Which rows the policy learned from: ``"accepted"`` or ``"all"``."""
     clip: float
     seed: int
 
     @property
+    def is_refused(self) -> bool:
+        """Whether policy and log overlap too little for the weighted estimates, which are NaN then."""
+        return self.effective_rows < LEAST_EFFECTIVE_ROWS
+
+    @property
     def doubts(self) -> list[str]:
         """Reasons to doubt these estimates, in addition to those of the log."""
-        if self.burning <= LONG_BURN_IN * self.log.rows:
-            return []
-        doubt = (
-            f"{self.policy.label} spent {self.burning:.0f} of {self.log.rows} rows in its burn-in, waiting for each "
-            "arm in turn: try burn_in=0, or for rare arms a larger clip"
-        )
-        return [doubt]
+        found = []
+        if self.is_refused:
+            found.append(
+                f"{self.policy.label} rarely chooses what the log chose: its weighted rows are worth only "
+                f"{self.effective_rows:.1f} of {self.log.rows} rows, so IPS, SNIPS and doubly robust are not estimated "
+                f"(at least {LEAST_EFFECTIVE_ROWS} are needed); use a longer log, or one with more random decisions"
+            )
+        if self.burning > LONG_BURN_IN * self.log.rows:
+            found.append(
+                f"{self.policy.label} spent {self.burning:.0f} of {self.log.rows} rows in its burn-in, waiting for "
+                "each arm in turn: try burn_in=0, or for rare arms a larger clip"
+            )
+        return found
 
     def __str__(self) -> str:
         lines = [f"{self.policy.label} on {self.log!r}"]
@@ -86,6 +102,7 @@ def replay(
     replications: int = 10,
     draws: int = 20,
     clock: str = "log",
+    learn: str | None = None,
     clip: float = 0.0,
     seed: int = 1,
     progress: Progress | None = None,
@@ -107,6 +124,11 @@ def replay(
     clock
         ``"log"``: every row is a step, so idle times count rows of the log. ``"accepted"``: only accepted rows are
         steps; with K arms, time then passes about K times too slowly for the policy, and changes seem K times faster.
+    learn
+        ``"accepted"``: the policy learns only from rows with its own choice, for logs of random decisions. ``"all"``:
+        it learns from every row, as if it took over from the logging policy at each row; a policy is then right about
+        its own log, where ``"accepted"`` would leave it nearly nothing to learn from. The default is ``"accepted"`` if
+        all propensities are equal, else ``"all"``.
     clip
         Smaller propensities are replaced by this value: less variance, but a bias against rarely chosen arms.
     seed
@@ -135,7 +157,7 @@ def replay(
     Dudik, Erhan, Langford & Li (2014), Doubly robust policy evaluation and optimization. Statistical Science.
     """
     clip = number("clip", clip, 0.0, 1.0)
-    one = player(log, make_policy(policy, **parameters), replications, draws, clock, clip, seed)
+    one = player(log, make_policy(policy, **parameters), replications, draws, clock, clip, seed, learn)
     sums = {name: RatioEstimator() for name in (*ESTIMATES, "logged")}
     for logged in log.chunks():
         played = one.play(logged)
@@ -147,33 +169,45 @@ def replay(
         sums["logged"].add(logged.rewards, ones)
         if progress is not None:
             progress(one.rows, log.rows)
+    interval = RatioEstimator.wilson if log.domain.is_within(BOUNDED) else RatioEstimator.normal
+    overlap = sums["snips"].effective_rows
+    ips, snips, dr = (
+        sums[name].normal() if overlap >= LEAST_EFFECTIVE_ROWS else Estimate(math.nan, math.nan, math.nan)
+        for name in ("ips", "snips", "dr")
+    )
     return Replay(
         policy=one.policy,
         log=log,
-        replay=sums["replay"].wilson(),
-        ips=sums["ips"].normal(),
-        snips=sums["snips"].normal(),
-        dr=sums["dr"].normal(),
-        logged=sums["logged"].wilson(),
+        replay=interval(sums["replay"]),
+        ips=ips,
+        snips=snips,
+        dr=dr,
+        logged=interval(sums["logged"]),
         accepted=float(sums["replay"].sums[1]),
         burning=float(one.burning[0]),
-        effective_rows=sums["snips"].effective_rows,
+        effective_rows=overlap,
         shares=dict(zip(log.arms, (one.shares / log.rows).tolist(), strict=True)),
         replications=replications,
         draws=draws,
         clock=clock,
+        learn=ALL if one.settings.learn_all else ACCEPTED,
         clip=clip,
         seed=seed,
     )
 
 
-def player(log: Log, policy: Policy, replications: int, draws: int, clock: str, clip: float, seed: int) -> Player:
+def player(
+    log: Log, policy: Policy, replications: int, draws: int, clock: str, clip: float, seed: int, learn: str | None
+) -> Player:
     """Return a policy at the start of a log, or raise an error that names the invalid argument."""
     if clock not in CLOCKS:
         raise unknown("clock", clock, CLOCKS)
+    if learn is not None and learn not in LEARN:
+        raise unknown("learn", learn, LEARN)
     replications = integer("replications", replications, 1, 10_000)
     draws = integer("draws", draws, 1, LARGEST_REPLICATION // 10_001)
     seed = integer("seed", seed, 0, LARGEST_SEED)
+    check_fit(policy, log.domain, log.name)
     return Player(
         policy,
         log.arms,
@@ -181,7 +215,9 @@ def player(log: Log, policy: Policy, replications: int, draws: int, clock: str, 
         replications=replications,
         draws=draws,
         log_clock=clock == "log",
+        learn_all=not log.is_uniform if learn is None else learn == ALL,
         seed=seed,
+        domain=log.domain,
     )
 
 

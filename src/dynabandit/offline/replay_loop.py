@@ -16,6 +16,7 @@ from dynabandit.policies import Policy, PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.choose_arm import Workspace, make_choose, make_count_choices, new_workspace
 from dynabandit.simulation.request import initial_states
 from dynabandit.simulation.stepper import Replications, least_played_arm, make_learn
+from dynabandit.validation import BOUNDED, RewardDomain
 
 
 class Model(NamedTuple):
@@ -45,8 +46,8 @@ class Played(NamedTuple):
 
 
 @functools.cache
-def _compiled_play(functions: PolicyFunctions) -> Callable[..., None]:
-    return compiled(make_play(functions))
+def _compiled_play(functions: PolicyFunctions, unit_free: bool) -> Callable[..., None]:
+    return compiled(make_play(functions, unit_free=unit_free))
 
 
 class Settings(NamedTuple):
@@ -56,18 +57,22 @@ class Settings(NamedTuple):
     draws: int  # for the probability of each choice
     least: float  # smaller propensities are replaced by this one
     log_clock: bool  # whether a step is a row of the log, not a row that the policy accepted
+    learn_all: bool  # whether the policy learns from every row, not only from rows that it accepted
 
 
-def make_play(functions: PolicyFunctions) -> Callable[..., None]:
+def make_play(functions: PolicyFunctions, *, unit_free: bool = False) -> Callable[..., None]:
     """Return play(progress, played, logged, space, settings, first, random), which replays some rows of a log.
 
     At each row every replication estimates the probability of each choice, and chooses. If that is the arm of the row,
-    it learns from the row, with a probability that corrects for unequal propensities (rejection sampling). The model
-    learns from every row, after all replications have chosen.
+    it accepts the row, with a probability that corrects for unequal propensities (rejection sampling). It learns from
+    accepted rows or, with `learn_all`, from every row. The model learns from every row, after all replications have
+    chosen; `unit_free` for rewards that are not in [0, 1].
     """
     choose = make_choose(functions)
     count_choices = make_count_choices(choose)
     learn, read_params = make_learn(functions), vector_reader(functions.params)
+
+    observe = observe_unit_free if unit_free else observe_bounded
 
     @kernel
     def play(
@@ -95,6 +100,8 @@ def make_play(functions: PolicyFunctions) -> Callable[..., None]:
                 counts[:] = 0
                 arm = least_played_arm(plays, settings.burn_in)
                 if arm >= 0:
+                    if settings.learn_all and plays[target] == plays[arm]:
+                        arm = target  # the burn-in of the logging policy had another order of the arms
                     counts[arm] = draws
                     progress.burning[0] += 1.0 / replications
                 else:
@@ -107,10 +114,12 @@ def make_play(functions: PolicyFunctions) -> Callable[..., None]:
                         progress.shares[other] += probability
                         played.direct[row] += probability * expected(model, other)
                 played.weight[row] += counts[target] / draws / replications / propensity
-                if arm == target and (chance >= 1.0 or uniform(own, REPLAY, first + row, 0) < chance):
+                is_accepted = arm == target and (chance >= 1.0 or uniform(own, REPLAY, first + row, 0) < chance)
+                if is_accepted:
                     played.accepted[row] += 1.0 / replications
-                    learn(state, arm, Reward(value, number, number), params)
-                    plays[arm] += 1
+                if is_accepted or settings.learn_all:
+                    learn(state, target, Reward(value, number, number), params)
+                    plays[target] += 1
             model.overall[0] += 1.0
             model.overall[1] += value
             observe(model.memory, target, value)
@@ -128,10 +137,18 @@ def expected(model: Model, arm: int) -> float:
 
 
 PARAMS = adaptive_forgetting.make_params()
+UNIT_FREE_PARAMS = adaptive_forgetting.make_unit_free_params(0.001, 0.0)
 
 
 @kernel
-def observe(memory: np.ndarray, arm: int, value: float) -> None:
+def observe_unit_free(memory: np.ndarray, arm: int, value: float) -> None:
+    """Update the model with a reward in any unit."""
+    known = adaptive_forgetting.load(memory, arm)
+    adaptive_forgetting.store(memory, arm, adaptive_forgetting.observe_unit_free(known, value, UNIT_FREE_PARAMS))
+
+
+@kernel
+def observe_bounded(memory: np.ndarray, arm: int, value: float) -> None:
     """Update the model with a reward; it forgets as fast as the arm changes."""
     known = adaptive_forgetting.load(memory, arm)
     adaptive_forgetting.store(memory, arm, adaptive_forgetting.observe(known, value, PARAMS))
@@ -149,11 +166,13 @@ class Player:
         replications: int,
         draws: int,
         log_clock: bool,
+        learn_all: bool,
         seed: int,
+        domain: RewardDomain = BOUNDED,
     ) -> None:
         Bandit(policy, arms, seed=seed)  # raises an error for policies that need a simulation
-        self.policy = policy
-        self.settings = Settings(policy.burn_in, draws, least, log_clock)
+        self.policy, self._unit_free = policy, not domain.is_within(BOUNDED)
+        self.settings = Settings(policy.burn_in, draws, least, log_clock, learn_all)
         self.random = stream(seed)
         states = initial_states(policy, len(arms), np.ones(replications, dtype=np.int64), LARGEST_STEP)
         model = Model(np.zeros((adaptive_forgetting.SIZE, len(arms))), np.zeros(2))
@@ -172,7 +191,7 @@ class Player:
     def play(self, logged: Logged) -> Played:
         """Replay the next rows."""
         played = Played(*(np.zeros(len(logged.arms)) for _ in Played._fields))
-        play = _compiled_play(self.policy.functions)
+        play = _compiled_play(self.policy.functions, self._unit_free)
         play(self.progress, played, logged, self.space, self.settings, self.rows + 1, self.random)
         self.rows += len(logged.arms)
         return played

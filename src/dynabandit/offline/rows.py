@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynabandit.validation import BOUNDED, RewardDomain
+
 SHOWN = 5  # bad rows in a message
 TRUE_AND_FALSE = {"true": 1.0, "false": 0.0}
 LONGEST_SHOWN = 40  # characters of a value in a message
@@ -23,6 +25,7 @@ class Columns:
     reward: str = "reward"
     time: str | None = None
     propensity: str | None = None
+    rewards: RewardDomain = BOUNDED  # which rewards are valid
 
     def __post_init__(self) -> None:
         taken: dict[str, str] = {}
@@ -108,7 +111,6 @@ class Allowed(NamedTuple):
 
 
 ALLOWED = {
-    "reward": Allowed("a number in [0, 1]", 0.0, 1.0),
     "propensity": Allowed("the probability with which the arm was chosen, in (0, 1]", 0.0, 1.0, open_low=True),
     "time": Allowed("a number or a date and time such as 2024-05-31T12:00:00", -sys.float_info.max, sys.float_info.max),
 }
@@ -122,7 +124,7 @@ def parse(raw: RawRows, columns: Columns, latest: float = -math.inf) -> tuple[Pa
     """Return the usable rows and the bad ones; no row may be earlier than `latest`, the last time before them."""
     problems: dict[int, tuple[str, str]] = {}  # index -> role of the first bad value and the reason
     arms = _each(raw, "arm", problems)
-    rewards = _floats(raw, "reward", problems)
+    rewards = _floats(raw, "reward", problems, columns.rewards)
     propensities = _floats(raw, "propensity", problems) if columns.propensity is not None else None
     times = None
     if columns.time is not None:
@@ -143,30 +145,33 @@ def _bad_row(raw: RawRows, columns: Columns, index: int, role: str, problem: str
     return BadRow(raw.first + index, line, getattr(columns, role), problem, raw.values[role][index])
 
 
-def _each(raw: RawRows, role: str, problems: dict[int, tuple[str, str]], bad: Any = None) -> list[Any]:
+def _each(
+    raw: RawRows, role: str, problems: dict[int, tuple[str, str]], bad: Any = None, allowed: Any = None
+) -> list[Any]:
     """Check the values one by one; note each bad one and put `bad` in its place."""
     checked = []
     for index, value in enumerate(raw.values[role]):
         try:
             if value is None:
                 raise _BadValueError("is missing")
-            checked.append(CHECKS[role](value))
+            checked.append(CHECKS[role](value, allowed))
         except _BadValueError as problem:
             problems.setdefault(index, (role, str(problem)))
             checked.append(bad)
     return checked
 
 
-def _floats(raw: RawRows, role: str, problems: dict[int, tuple[str, str]]) -> np.ndarray:
+def _floats(raw: RawRows, role: str, problems: dict[int, tuple[str, str]], allowed: Any = None) -> np.ndarray:
     """Check all values at once, and one by one only if some are bad or not plain numbers."""
     values = raw.values[role]
+    allowed = allowed or ALLOWED[role]
     try:
         array = np.fromiter(map(float, values), float, len(values)) if None not in values else None
     except (OverflowError, TypeError, ValueError):
         array = None
-    if array is not None and np.all(ALLOWED[role].contains(array)):
+    if array is not None and np.all(allowed.contains(array)):
         return array
-    return np.array(_each(raw, role, problems, math.nan), dtype=float)
+    return np.array(_each(raw, role, problems, math.nan, allowed), dtype=float)
 
 
 def _readable(value: Any) -> str:
@@ -176,7 +181,7 @@ def _readable(value: Any) -> str:
     return text
 
 
-def _arm(value: Any) -> str:
+def _arm(value: Any, allowed: Any = None) -> str:
     if isinstance(value, float):
         if math.isnan(value):
             raise _BadValueError("is missing")
@@ -187,25 +192,25 @@ def _arm(value: Any) -> str:
     return text
 
 
-def _number(value: Any, role: str) -> float:
+def _number(value: Any, allowed: Any) -> float:
     if isinstance(value, str):
         _readable(value)
     try:
         result = float(value)
     except (TypeError, ValueError, OverflowError):
         result = math.nan
-    if not ALLOWED[role].contains(result):
-        raise _BadValueError(f"must be {ALLOWED[role].description}")
+    if not allowed.contains(result):
+        raise _BadValueError(f"must be {allowed.description}")
     return result
 
 
-def _reward(value: Any) -> float:
+def _reward(value: Any, allowed: Any) -> float:
     if isinstance(value, str) and value.strip().lower() in TRUE_AND_FALSE:
         return TRUE_AND_FALSE[value.strip().lower()]
-    return _number(value, "reward")
+    return _number(value, allowed)
 
 
-def _time(value: Any) -> float:
+def _time(value: Any, allowed: Any) -> float:
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
             value = float(value)  # first, because Python also reads 20240531 as a date
@@ -217,11 +222,11 @@ def _time(value: Any) -> float:
     if isinstance(value, datetime):
         value = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         return value.timestamp()
-    return _number(value, "time")
+    return _number(value, allowed)
 
 
-CHECKS: dict[str, Callable[[Any], Any]] = {
-    "arm": _arm, "reward": _reward, "propensity": lambda value: _number(value, "propensity"), "time": _time,
+CHECKS: dict[str, Callable[[Any, Any], Any]] = {
+    "arm": _arm, "reward": _reward, "propensity": _number, "time": _time,
 }  # fmt: skip
 
 

@@ -5,6 +5,10 @@ from typing import Any
 
 from dynabandit.policies.aff_d_greedy import AffDGreedy
 from dynabandit.policies.aff_kl_ucb import AffKLUCB
+from dynabandit.policies.aff_normal_ts import AffNormalTS
+from dynabandit.policies.aff_normal_ucb import AffNormalUCB
+from dynabandit.policies.aff_poisson_ts import AffPoissonTS
+from dynabandit.policies.aff_revenue_ts import AffRevenueTS
 from dynabandit.policies.aff_thompson import AffOTS, AffTS
 from dynabandit.policies.aff_ucb1 import AffUCB1
 from dynabandit.policies.aff_ucb2 import AffUCB2, AffUCB2Growing
@@ -23,10 +27,12 @@ from dynabandit.policies.fewa import Fewa
 from dynabandit.policies.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
 from dynabandit.policies.kl_ucb import KLUCB
 from dynabandit.policies.m_ucb import MUCB
+from dynabandit.policies.normal_ts import NormalTS
 from dynabandit.policies.oracle_restart import OracleRestart
 from dynabandit.policies.r_ed_ucb import REdUCB
 from dynabandit.policies.raw_ucb import RawUCB
 from dynabandit.policies.rexp3 import Rexp3
+from dynabandit.policies.robust_ucb import RobustUCB
 from dynabandit.policies.sw_kl_ucb import SWKLUCB
 from dynabandit.policies.sw_thompson import SWTS
 from dynabandit.policies.sw_ucb import SWUCB
@@ -34,7 +40,7 @@ from dynabandit.policies.thompson import OTS, TS
 from dynabandit.policies.ucb import UCB
 from dynabandit.policies.uniform import Uniform
 from dynabandit.policies.w_swa import WSWA
-from dynabandit.validation import check_parameter_names, unknown
+from dynabandit.validation import RewardDomain, check_parameter_names, unknown
 
 __all__ = [
     "DTS", "DUCB", "OTS", "SWUCB", "TS", "UCB",
@@ -43,6 +49,7 @@ __all__ = [
     "Uniform", "policy",
     "DKLUCB", "GLRKLUCB", "KLUCB", "MUCB", "SWKLUCB",
     "AffKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "OracleRestart",
+    "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
     "ChangepointTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
     "WSWA", "Fewa", "REdUCB", "RawUCB",
 ]  # fmt: skip
@@ -81,10 +88,26 @@ POLICIES: dict[str, type[Policy]] = {
     "fewa": Fewa,
     "w-swa": WSWA,
     "r-ed-ucb": REdUCB,
+    "normal-ts": NormalTS,
+    "aff-normal-ts": AffNormalTS,
+    "aff-normal-ucb": AffNormalUCB,
+    "aff-poisson-ts": AffPoissonTS,
+    "aff-revenue-ts": AffRevenueTS,
+    "robust-ucb": RobustUCB,
     "oracle-restart": OracleRestart,
     "uniform": Uniform,
     "best-arm": BestArm,
 }
+
+
+def check_fit(policy: Policy, domain: RewardDomain, source: str) -> None:
+    """Raise an error if a policy cannot learn from all rewards of a domain; `source` says where they come from."""
+    if not domain.is_within(policy.rewards):
+        fitting = [name for name, kind in POLICIES.items() if domain.is_within(kind.rewards)]
+        raise ValueError(
+            f"policy {policy.label!r} needs rewards that are {policy.rewards.description}, but those of {source} are "
+            f"{domain.description}. Policies for them: {', '.join(fitting)}"
+        )
 
 
 def policy(name: str | Policy, /, **parameters: Any) -> Policy:

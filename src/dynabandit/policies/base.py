@@ -191,6 +191,7 @@ class Policy:
     informed: ClassVar[bool] = False  # True for oracle policies, which are told the true means
     needs_double: ClassVar[bool] = False  # True if single precision would overflow or underflow
     rewards: ClassVar[RewardDomain] = BOUNDED  # which rewards the policy can learn from
+    live_rewards: ClassVar[RewardDomain | None] = None  # what a `Bandit` accepts by default, if it is not all of them
 
     burn_in: int = 0
 

@@ -91,8 +91,8 @@ class DUCB(DiscountTuned):
     r"""Discounted UCB: the rewards of all arms are discounted at the same constant rate, whether they are played or
     not.
 
-    The discount is applied with each reward of any arm. In a simulation each step has a reward; in a `Bandit`, a
-    decision whose reward has not arrived yet discounts nothing. The effective size of an arm is its discounted number
+    The discount is applied with each reward of any arm; a decision whose reward has not arrived yet discounts nothing.
+    The effective size of an arm is its discounted number
     of rewards. A baseline of the literature; with many arms it explores too much.
 
     Parameters

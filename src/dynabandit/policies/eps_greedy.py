@@ -10,7 +10,7 @@ from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
-from dynabandit.validation import NORMAL, number, set_fields
+from dynabandit.validation import BOUNDED, NORMAL, number, set_fields
 
 SLOTS = (*sample_mean_policy.SLOTS, "mean")
 MEAN = SLOTS.index("mean")
@@ -78,6 +78,7 @@ class EpsGreedy(SampleMeanPolicy):
 
     name = "eps-greedy"
     rewards = NORMAL
+    live_rewards = BOUNDED
     slots = SLOTS
     functions = PolicyFunctions(
         start=start, score=score, learn=learn, explore=explore, static_index=True, params=Params

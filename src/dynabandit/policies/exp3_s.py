@@ -72,8 +72,8 @@ class Exp3S(HorizonTuned, SampleMeanPolicy):
 
     It has guarantees for rewards chosen by an adversary, relative to the best sequence of arms with few changes. Use it
     only in such environments; elsewhere it has much regret. A reward is weighted by the probability of its arm when it
-    is learned, which in a simulation is the probability of the decision. In a `Bandit`, late rewards are weighted by
-    later probabilities, and paused or removed arms keep their share of the weights, so the rewards of other arms get
+    is learned: late rewards are weighted by later probabilities than that of their decision. In a `Bandit`, paused or
+    removed arms keep their share of the weights, so the rewards of other arms get
     too much weight. If arms are added or removed, use another policy.
 
     Parameters

@@ -66,8 +66,8 @@ class Rexp3(HorizonTuned, SampleMeanPolicy):
     r"""Rexp3: draw an arm from exponential weights, which are reset at the end of each batch.
 
     Its bound holds for all environments whose total variation of means is within a budget, with abrupt or slow changes.
-    A reward is weighted by the probability of its arm when it is learned, which in a simulation is the probability of
-    the decision; in a `Bandit`, late rewards are weighted by later probabilities. Batches count rewards. If arms of a
+    A reward is weighted by the probability of its arm when it is learned: late rewards are weighted by later
+    probabilities than that of their decision. Batches count rewards. If arms of a
     `Bandit` are added or removed, probabilities are only correct again after the batch; use another policy in that
     case.
 

@@ -59,9 +59,8 @@ def retract_reward(state: PolicyState, arm: int, value: float) -> None:
 class SWUCB(WindowTuned, SampleMeanPolicy):
     r"""Sliding-window UCB: only the latest rewards count.
 
-    The window moves with the rewards of all arms. In a simulation each step has a reward; in a `Bandit`, a decision
-    whose reward has not arrived yet does not move it. A baseline of the literature; with many arms it explores too
-    much.
+    The window moves with the rewards of all arms; a decision whose reward has not arrived yet does not move it. A
+    baseline of the literature; with many arms it explores too much.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
-from dynabandit.validation import NORMAL
+from dynabandit.validation import BOUNDED, NORMAL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,5 +36,6 @@ class Uniform(SampleMeanPolicy):
 
     name = "uniform"
     rewards = NORMAL
+    live_rewards = BOUNDED
     slots = sample_mean_policy.SLOTS
     functions = PolicyFunctions(start=sample_mean_policy.start, learn=sample_mean_policy.learn, static_index=True)

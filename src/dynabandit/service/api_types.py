@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from dynabandit.validation import LARGEST_REWARD
+
 MAX_ARMS = 100_000
 MAX_DECISIONS = 1_000
 MAX_REWARDS = 10_000
@@ -12,7 +14,10 @@ MAX_PREVIEW_DRAWS = 10_000
 MAX_WINDOW = 10.0 * 365 * 86400
 
 Share = Annotated[float, Meta(ge=0, le=1)]
-UnitReward = Annotated[float, Meta(ge=0, le=1, description="A reward in [0, 1].")]
+RewardValue = Annotated[
+    float, Meta(ge=-LARGEST_REWARD, le=LARGEST_REWARD, description="A reward; most policies need a number in [0, 1].")
+]
+RewardLaw = Literal["bernoulli", "bounded", "normal", "counts", "revenue"]
 Name = Annotated[str, Meta(min_length=1, max_length=200, extra_json_schema={"not": {"enum": [".", ".."]}})]
 # A body may be large because it may have many arms; a policy and its parameters have limits of their own
 Policy = Annotated[str, Meta(max_length=100)]
@@ -28,9 +33,10 @@ class Create(Struct, forbid_unknown_fields=True, kw_only=True):
     policy: Policy = "aff-ots"
     parameters: Parameters = {}
     reward_window: Annotated[float, Meta(gt=0, le=MAX_WINDOW)] | None = msgspec.field(default=None)
-    default_reward: UnitReward | None = None
+    default_reward: RewardValue | None = None
     learn: Literal["settled", "held", "at-once"] | None = None
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+    rewards: RewardLaw | None = None
 
 
 class Decide(Struct, forbid_unknown_fields=True):
@@ -56,7 +62,7 @@ class Decisions(Struct):
 class Reward(Struct, forbid_unknown_fields=True):
     """The reward of a decision."""
 
-    reward: UnitReward
+    reward: RewardValue
 
 
 class Rewarded(Struct):
@@ -70,7 +76,7 @@ class GivenReward(Struct, forbid_unknown_fields=True):
     """A reward and its decision."""
 
     decision: Annotated[str, Meta(max_length=64)]
-    reward: UnitReward
+    reward: RewardValue
 
 
 class Rewards(Struct, forbid_unknown_fields=True):
@@ -165,7 +171,10 @@ class Ready(Struct):
 
 
 class ArmState(Struct):
-    """What a bandit has learned about an arm; `mean` is null before the first reward."""
+    """What a bandit has learned about an arm; `mean` is null before the first reward.
+
+    `pending` is the number of its decisions whose rewards are in flight, as the policy counts them.
+    """
 
     arm: str
     mean: float | None
@@ -178,6 +187,7 @@ class ArmState(Struct):
     paused: bool
     min_share: float
     max_share: float
+    pending: int = 0
 
 
 class BanditState(Struct):
@@ -243,7 +253,7 @@ class Exported(Struct):
     """One decision for off-policy evaluation; `closed` if its window ended before a reward came.
 
     `replayed` is false for a decision of an earlier release that decided by other rules: it is taken from the log, and
-    its propensity is that of the current rules.
+    its propensity is computed as if no reward were in flight, which those rules ignored.
     """
 
     step: int

@@ -85,12 +85,13 @@ def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambd
     piece: list[Replayed] = []
     until = time.monotonic() + PIECE_SECONDS
     for row in _while_wanted(store.log(number), is_wanted):
-        before = state.bandit.propensities(draws) if row.kind == DECISION else {}
+        is_current = state.rules == RULES
+        before = state.bandit.propensities(draws, count_pending=is_current) if row.kind == DECISION else {}
         state.apply(row)
         if row.kind == DECISION:
             arm = state.bandit.names[row.arm or 0]
             propensity = (before.get(arm, 0.0) * draws + 1.0) / (draws + 1.0)
-            piece.append(Replayed(row, arm, propensity, state.rules == RULES))
+            piece.append(Replayed(row, arm, propensity, is_current))
         if len(piece) == PIECE_ROWS or time.monotonic() >= until:
             yield _with_rewards(store, number, piece)
             piece, until = [], time.monotonic() + PIECE_SECONDS

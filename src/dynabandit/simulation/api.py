@@ -7,7 +7,7 @@ import numpy as np
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED, stream
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.environments.delays import Delay, delay as make_delay
-from dynabandit.policies import POLICIES, Policy, policy as make_policy
+from dynabandit.policies import Policy, check_fit, policy as make_policy
 from dynabandit.results import Simulation
 from dynabandit.simulation import cpu as on_threads
 from dynabandit.simulation.backends import check_backend, cores, takes_gpu
@@ -205,15 +205,9 @@ def check_horizon(horizon: int, environment: Environment, policies: Mapping[str,
 
 def check_rewards(environment: Environment, policies: Mapping[str, Policy]) -> None:
     """Raise an error if a policy cannot learn from the rewards of the environment."""
-    drawn = environment.rewards.domain
-    for label, policy in policies.items():
-        if not drawn.is_within(policy.rewards):
-            fitting = [name for name, kind in POLICIES.items() if drawn.is_within(kind.rewards)]
-            raise ValueError(
-                f"policy {label!r} needs rewards that are {policy.rewards.description}, but the reward law "
-                f"{environment.rewards.name!r} of environment {environment.name!r} draws {drawn.description}. "
-                f"Policies for it: {', '.join(fitting)}"
-            )
+    law = environment.rewards
+    for policy in policies.values():
+        check_fit(policy, law.domain, f"the reward law {law.name!r} of environment {environment.name!r}")
 
 
 def recorded_times(times: int | Sequence[int] | np.ndarray, horizon: int) -> np.ndarray:

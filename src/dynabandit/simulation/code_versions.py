@@ -28,7 +28,7 @@ ON_DEVICE = (
 )
 
 
-def code_version(policy: Policy, environment: Environment, horizon: int) -> str:
+def code_version(policy: Policy, environment: Environment, horizon: int, *, delayed: bool = False) -> str:
     """Return a hash of all code and numbers that determine the result of `policy` on `environment`.
 
     It changes with every edit of the algorithm, the environment or the simulator that could change a result, but not
@@ -42,7 +42,7 @@ def code_version(policy: Policy, environment: Environment, horizon: int) -> str:
     True
     """
     law = environment.reward_functions
-    parts = [_engine_version(), path_version(environment), _policy_version(policy.functions, law)]
+    parts = [_engine_version(), path_version(environment), _policy_version(policy.functions, law, delayed)]
     return _digest([*parts, to_row(environment.rewards.params()), *_policy_numbers(policy, environment, horizon)])
 
 
@@ -75,8 +75,8 @@ def _engine_version() -> str:
 
 
 @functools.cache
-def _policy_version(functions: PolicyFunctions, law: RewardFunctions) -> str:
-    return fingerprint(make_play(functions, law), functions.start)
+def _policy_version(functions: PolicyFunctions, law: RewardFunctions, delayed: bool) -> str:
+    return fingerprint(make_play(functions, law, delayed=delayed), functions.start)
 
 
 @functools.cache

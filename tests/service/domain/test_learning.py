@@ -18,7 +18,7 @@ from dynabandit.service.domain.events import EventRow
 from dynabandit.service.domain.learning import SETTLED, SettlingAge
 from dynabandit.service.domain.rewards import reward, settle_due
 from dynabandit.service.domain.unit_of_work import UnitOfWork
-from dynabandit.service.errors import ConflictError, DomainError, LateRewardError
+from dynabandit.service.errors import ConflictError, DomainError, InvalidValueError, LateRewardError
 from dynabandit.service.stores import Store, open_store
 from service.harness import (
     ARMS,
@@ -189,9 +189,11 @@ def test_with_the_rule_at_once_a_reward_is_learned_when_it_comes(sqlite_url: str
         clicked, _ = shop.decide(2)
         shop.reward(clicked)
         assert shop.observations() == 1
+        assert sum(arm.pending for arm in shop.state.bandit.arms.values()) == 1
         shop.now = WINDOW + 1
         shop.maintain()
         assert shop.observations() == 2
+        assert sum(arm.pending for arm in shop.state.bandit.arms.values()) == 0
         assert [row.kind for row in shop.store.log(shop.number)].count("learn") == 0
 
 
@@ -213,6 +215,18 @@ def test_arms_and_policy_may_change_while_decisions_are_held(store_url: str) -> 
         assert learned == 130
         shop.decide(5)
         shop.commit(lambda: changes.delete(work, "b", None, erase=False))
+
+
+def test_a_policy_that_cannot_learn_a_held_reward_is_refused(sqlite_url: str) -> None:
+    with opened(sqlite_url, policy="normal-ts") as shop:
+        [step] = shop.decide()
+        shop.reward(step, 5.0)
+        with pytest.raises(
+            InvalidValueError, match=r"policy 'ucb' cannot learn from the log: reward must be .*, got 5"
+        ):
+            shop.commit(lambda: changes.set_policy(shop.work, "b", api_types.SetPolicy("ucb")))
+        shop.now = WINDOW + 1
+        shop.maintain()
 
 
 def test_an_idle_bandit_is_not_looked_at_and_a_decision_or_a_reward_wakes_it(sqlite_url: str) -> None:
@@ -264,12 +278,14 @@ def expected_bandit(events: list[EventRow]) -> db.Bandit:
             assert event.value is not None
             rewards[event.settles] = event.value
             if event.settles <= learned and event.kind == "reward" and event.value != 0.0:
-                bandit.reward_column(arms[event.settles], event.value, event.settles)
+                bandit.reward_column(arms[event.settles], event.value, event.settles, ends_play=False)
         elif event.kind == "learn":
             to = int((event.body or "").partition('"to": ')[2].partition(",")[0])
             for step in range(learned + 1, to + 1):
                 bandit.reward_column(arms[step], rewards.get(step, 0.0), step)
             learned = to
+    held = [arm for step, arm in arms.items() if step > learned]
+    assert [bandit.pending(column) for column in range(3)] == [held.count(column) for column in range(3)]
     return bandit
 
 
@@ -374,5 +390,6 @@ def test_the_state_says_how_many_decisions_are_held_and_how_long(client: Client,
     client.reward(clicked.decision, 1)
     state = client.state("b")
     assert (state.learn, state.settling_age, state.held) == ("settled", 10.0, 4)
+    assert [arm.pending for arm in state.arms] == [arm.plays for arm in state.arms]
     assert sum(arm.effective_size for arm in state.arms) == 0
     assert [event.kind for event in client.events("b", kind="reward")] == ["reward"], "it is stored at once"

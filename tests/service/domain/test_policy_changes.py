@@ -76,7 +76,7 @@ def test_a_preview_of_what_is_not_there_or_not_valid_is_refused(client: Client) 
 
 @pytest.mark.parametrize("policy", ["aff-ots", "d-ucb"])
 def test_learning_many_rewards_at_once_is_learning_them_one_by_one(policy: str) -> None:
-    parameters = {"discount": 0.99} if policy == "d-ucb" else {}
+    parameters: dict[str, Any] = {"discount": 0.99} if policy == "d-ucb" else {}
     one, many = (db.Bandit(policy, ARMS, seed=1, **parameters) for _ in range(2))
     rewards = [(step % 3, float(step % 7 < 3), step) for step in range(5000)]
     for reward in rewards:

@@ -3,10 +3,11 @@
 import functools
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
-from dynabandit.client import Client
+from dynabandit.client import Client, ServiceError
 from dynabandit.service import api_types
 from dynabandit.service.api_types import Event
 from dynabandit.service.clock import Clock
@@ -90,6 +91,7 @@ def test_a_decision_without_a_reward_gets_the_default_exactly_once(
     clock.seconds += 100
     assert status_of(client.reward, forgotten.decision, 1) == 410
     assert len(closed(client)) == 1
+    assert [arm.pending for arm in client.state("b").arms] == [0, 0, 0]
     sizes = {arm.arm: arm.effective_size for arm in client.state("b").arms}
     assert sizes[forgotten.arm] == (4.0 if default is None else 5.0)  # the prior counts 4
 
@@ -161,3 +163,48 @@ def test_a_negative_zero_is_a_zero_in_the_log_and_in_its_replay(
                           headers={"Content-Type": "application/json"})  # fmt: skip
         assert answer.status_code == (410 if default else 200)
     assert_replay_agrees(store_url)
+
+
+def test_a_reward_must_fit_the_policy_or_the_law_of_its_bandit(client: Client) -> None:
+    client.create("b", ARMS)
+    client.create("money", ARMS, policy="uniform", rewards="revenue", seed=1)
+    client.create("money", ARMS, policy="uniform", rewards="revenue", seed=1)  # the same body again
+    click, sale = client.decide("b").decision, client.decide("money").decision
+    wrong: list[tuple[Any, str]] = [
+        (lambda: client.reward(click, 2), "reward must be a number in [0, 1], got 2"),
+        (lambda: client.reward(sale, -1), "reward must be a number in [0, 1e+100], got -1"),
+        (
+            lambda: client.reward_many([(sale, 12.5), ("x", 7), (click, 2)]),
+            "rewards[2].reward must be a number in [0, 1], got 2",
+        ),
+        (lambda: client.create("c", ARMS, default_reward=2), "default_reward must be a number in [0, 1], got 2.0"),
+        (
+            lambda: client.create("c", ARMS, policy="ts", rewards="normal"),
+            "policy 'ts' needs rewards that are a number",
+        ),
+        (
+            lambda: client.set_policy("money", "ts"),
+            "policy 'ts' needs rewards that are a number in [0, 1], but those of",
+        ),
+    ]
+    for act, problem in wrong:
+        with pytest.raises(ServiceError) as caught:
+            act()
+        assert caught.value.status == 422
+        assert problem in str(caught.value)
+    for name in ("b", "money"):
+        assert [event.kind for event in client.events(name)] == ["create", "decision"]
+    assert [one.status for one in client.reward_many([(sale, 12.5), (click, 1), ("x", 7)])] == [200, 200, 404]
+    assert [arm.mean for arm in client.state("money").arms if arm.plays] == [12.5]
+
+
+def test_a_policy_that_cannot_learn_the_logged_rewards_does_not_take_over(client: Client) -> None:
+    client.create("b", ARMS, policy="uniform", rewards="counts", seed=1)
+    client.create("free", ARMS, policy="uniform", default_reward=0, seed=1)
+    client.reward(client.decide("b").decision, 3)
+    client.reward(client.decide("free").decision, 1)
+    client.set_policy("free", "aff-ots")  # its rewards were in [0, 1]
+    client.set_policy("b", "eps-greedy")
+    assert status_of(client.reward, client.decide("b").decision, 7) == 200, "it goes on accepting counts"
+    assert status_of(client.reward, client.decide("b").decision, 0.5) == 422
+    assert status_of(client.reward, client.decide("free").decision, 3) == 422

@@ -13,6 +13,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from dynabandit.service.http.routes import DOCUMENT, ENDPOINTS
 from dynabandit.service.stores import open_store
+from dynabandit.validation import LARGEST_REWARD
 from service.harness import Running, running, talking
 
 BEYOND_A_SCHEMA = {
@@ -55,7 +56,7 @@ def test_the_document_lists_every_call(described: Running) -> None:
 def test_the_document_has_the_limits_of_the_types(described: Running) -> None:
     document = httpx.get(f"{described.url}/openapi.json", verify=False).json()
     reward = document["components"]["schemas"]["Reward"]["properties"]["reward"]
-    assert (reward["minimum"], reward["maximum"]) == (0, 1)
+    assert (reward["minimum"], reward["maximum"]) == (-LARGEST_REWARD, LARGEST_REWARD)
     arms = document["components"]["schemas"]["Create"]["properties"]["arms"]
     assert arms["maxItems"] == 100_000
     assert msgspec.json.encode(document)

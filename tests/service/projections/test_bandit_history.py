@@ -220,6 +220,27 @@ def test_the_uniform_baseline_leaves_out_arms_that_cannot_be_chosen() -> None:
     assert uniform.expected_plays(1) == pytest.approx(100.5)
 
 
+def test_rewards_without_bounds_have_means_in_their_unit_and_no_intervals_for_proportions() -> None:
+    log = Log(policy="uniform")
+    body = json.loads(log.rows[0].body or "")
+    log.rows[0] = log.rows[0]._replace(body=json.dumps({**body, "rewards": "normal"}))
+    for step in range(1, 1200):
+        column = log.bandit.choose_column()
+        log.add("decision", step=step, arm=column)
+        log.add("reward", settles=step, arm=column, value=-40.0 + step % 3 + (500.0 if step > 600 else 0.0))
+    history = log.history()
+    page, entry = bandit_page_data(history, 1), overview_entry(history, 1)
+    json.dumps([{**page, "events": []}, entry], allow_nan=False)
+    assert not page["bounded"]
+    assert not entry["bounded"]
+    assert history.changes == type(history.changes)(), "the test for changes is for rewards in [0, 1]"
+    assert page["uniform"][0] is page["uniform"][2] is None
+    assert page["uniform"][1] == pytest.approx(page["total"], rel=0.2)
+    for arm in page["arms"]:
+        assert 150 < arm["low"] < arm["mean"] < arm["high"] < 270
+    assert bandit_page_data(Log().history(), 1)["bounded"]
+
+
 def test_a_retired_name_that_is_used_again_is_another_arm(dice: np.random.Generator) -> None:
     log = Log()
     log.play([0.2, 0.5, 0.3], 100, dice)

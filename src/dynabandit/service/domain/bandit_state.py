@@ -37,7 +37,7 @@ def apply_change(bandit: Bandit | None, event: EventRow, learner: Learner, log: 
     """
     body = json.loads(event.body or "{}")
     if event.kind == CREATE:
-        return Bandit(body["policy"], body["arms"], seed=body["seed"], **body["parameters"])
+        return new_bandit(body)
     assert bandit is not None
     if event.kind == ARM:
         change_arm(bandit, body)
@@ -51,6 +51,11 @@ def rules_of(body: dict[str, Any]) -> int:
     """Return the rules by which decisions are made after the event with this body."""
     rules: int = body.get("rules", 1)
     return rules
+
+
+def new_bandit(body: dict[str, Any]) -> Bandit:
+    """Return the bandit that the body of a create event describes."""
+    return Bandit(body["policy"], body["arms"], seed=body["seed"], rewards=body.get("rewards"), **body["parameters"])
 
 
 def change_arm(bandit: Bandit, body: dict[str, Any]) -> None:

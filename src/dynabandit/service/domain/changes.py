@@ -6,9 +6,8 @@ from typing import Any
 
 import msgspec
 
-from dynabandit.bandit import Bandit
 from dynabandit.service import api_types
-from dynabandit.service.domain.bandit_state import RULES, LoggedState, change_arm as change_arm_of
+from dynabandit.service.domain.bandit_state import RULES, LoggedState, change_arm as change_arm_of, new_bandit
 from dynabandit.service.domain.events import ARM, CREATE, DELETE
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.names import ID_BITS
@@ -20,6 +19,8 @@ from dynabandit.service.errors import ConflictError, InvalidValueError, NotFound
 def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[LoggedState, bool]:
     """Return a bandit and whether it was created now: the same body again gives the one that exists."""
     body = {"name": name, **msgspec.to_builtins(asked), "learn": asked.learn or default_rule(asked)}
+    if asked.rewards is None:  # as in the logs of earlier releases
+        del body["rewards"]
     number = work.find(name)
     if number is not None:
         state = work.named(name)  # raises where there is no log to compare with
@@ -44,7 +45,9 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
         )
     try:
         check_size(body["policy"], body["parameters"])
-        Bandit(body["policy"], body["arms"], seed=body["seed"], **body["parameters"])
+        bandit = new_bandit(body)
+        if asked.default_reward is not None:
+            bandit.rewards.check(asked.default_reward, "default_reward")
     except (TypeError, ValueError) as error:
         raise InvalidValueError(str(error)) from None
     state = LoggedState(secrets.randbits(ID_BITS), work.store)

@@ -17,7 +17,6 @@ AT_ONCE = "at-once"  # a reward is learned when it arrives, the default reward a
 HELD = "held"  # a decision is learned at the end of its window
 SETTLED = "settled"  # a decision is learned at the settling age, by which nearly all other rewards have come
 
-
 Learned = tuple[int, float, int]  # column, reward, step of the decision
 
 
@@ -129,8 +128,11 @@ class SettlingAge:
 
 def teach(bandit: Bandit, observations: Iterable[Observation]) -> None:
     """Let a bandit learn observations."""
-    for column, value, step, _ in observations:
-        if not 0 <= column < len(bandit.names):  # compiled code does not check its indices
-            raise ValueError(f"column must be one of {len(bandit.names)}, got {column}")
-        if value is not None:
-            bandit.reward_column(column, float(value), step)
+    columns = len(bandit.names)
+    for column, value, step, is_late in observations:
+        if not 0 <= column < columns:  # compiled code does not check its indices
+            raise ValueError(f"column must be one of {columns}, got {column}")
+        if value is None:
+            bandit.close_column(column, step)
+        else:
+            bandit.reward_column(column, float(value), step, not is_late)

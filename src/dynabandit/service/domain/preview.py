@@ -21,7 +21,8 @@ def preview(store: Store, state: LoggedState, asked: api_types.PreviewPolicy) ->
     warm = WarmStart(state, api_types.SetPolicy(asked.policy, asked.parameters))
     log_compilation(warm.bandit.policy, compiled.count_choices, compiled.learn_many)
     warm.learn(store, state.sequence)
-    current, other = state.bandit, warm.bandit
+    current, other = state.bandit, warm.bandit_for(state)
+    assert other is not None, "it was made for this state"
     now, then = current.propensities(asked.draws), other.propensities(asked.draws)
     previewed = []
     for name, arm in other.arms.items():

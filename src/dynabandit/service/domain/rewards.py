@@ -7,16 +7,25 @@ from dynabandit.service.domain.events import CLOSE, LEARN, REWARD, LoggedDecisio
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.names import decision_id, public_id
 from dynabandit.service.domain.unit_of_work import UnitOfWork
-from dynabandit.service.errors import ConflictError, LateRewardError, NotFoundError
+from dynabandit.service.errors import ConflictError, InvalidValueError, LateRewardError, NotFoundError
 from dynabandit.service.stores.base import PAGE
 
 EXPIRY_PAGE = 500  # decisions that are learned, and whose window is checked, in one transaction
 
 
+def check_reward(work: UnitOfWork, number: int, step: int, value: float, where: str = "reward") -> LoggedState:
+    """Return the bandit of a decision, or raise an error if the reward is not one of its law."""
+    state = _find_bandit(work, number, step)
+    accepted = state.bandit.rewards
+    if not accepted.contains(value):
+        raise InvalidValueError(f"{where} must be {accepted.description}, got {value:g}")
+    return state
+
+
 def reward(work: UnitOfWork, number: int, step: int, value: float) -> None:
     """Count a reward once; the same reward again changes nothing, another one or a late one is an error."""
     value += 0.0  # turns -0.0 into 0.0, which every store returns unchanged
-    state = _find_bandit(work, number, step)
+    state = check_reward(work, number, step, value)
     found = _find_decision(work, state, step)
     if found is None:
         raise _no_decision(number, step)

@@ -8,9 +8,11 @@ import structlog
 
 from dynabandit.bandit import Bandit
 from dynabandit.core.compilation import is_cached
+from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
+from dynabandit.service.domain.learning import AT_ONCE
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.stores import Store
 from dynabandit.simulation import compiled
@@ -33,8 +35,11 @@ class WarmStart:
         try:
             check_size(asked.policy, asked.parameters)
             self.bandit = state.bandit.swapped(asked.policy, (), **asked.parameters)
+            if state.settings.default_reward is not None:
+                self.bandit.rewards.check(state.settings.default_reward, "default_reward")
         except (TypeError, ValueError) as error:
             raise InvalidValueError(str(error)) from None
+        self._narrows = not state.bandit.rewards.is_within(self.bandit.rewards)
 
     def bandit_for(self, state: LoggedState) -> Bandit | None:
         """Return the bandit with which a state continues; None if the state is another bandit's or has other arms."""
@@ -44,9 +49,17 @@ class WarmStart:
 
     def learn(self, store: Store, upto: int) -> None:
         """Learn the rewards that are new since the last call, up to an event."""
-        for page in self.learner.learned_pages(store, self.number, self.sequence, upto + 1):
-            self.bandit.reward_columns(page)
-            self.rewards += len(page)
+        try:
+            for page in self.learner.learned_pages(store, self.number, self.sequence, upto + 1):
+                self.bandit.reward_columns(page)
+                self.rewards += len(page)
+            if self._narrows and self.learner.rule != AT_ONCE:  # decisions that are held will be learned later
+                for held in store.held_decisions(self.number, self.learner.learned_to, LARGEST_STEP, upto + 1):
+                    if held.value is not None:
+                        self.bandit.rewards.check(held.value)
+        except ValueError as error:
+            problem = f"policy {self.bandit.policy.name!r} cannot learn from the log: {error}"
+            raise InvalidValueError(problem) from None
         self.sequence = upto
 
 

@@ -1,6 +1,7 @@
 """One function per request of the API: it reads the request, hands the work to the writer or a reader, and responds."""
 
 import asyncio
+import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -60,6 +61,10 @@ async def add_rewards(service: Service, request: Request, body: api_types.Reward
     given = [(read_decision_id(one.decision), one) for one in body.rewards]
 
     def run(work: UnitOfWork) -> list[api_types.RewardResult]:
+        for place, (found, one) in enumerate(given):  # one that is not valid rejects all, as in every other body
+            with contextlib.suppress(NotFoundError):
+                if found is not None:
+                    rewards.check_reward(work, *found, one.reward, f"rewards[{place}].reward")
         return [_add_one(work, found, one) for found, one in given]
 
     numbers = {found[0] for found, _ in given if found is not None}

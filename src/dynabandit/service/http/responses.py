@@ -49,7 +49,8 @@ def bandit_view(state: LoggedState) -> Callable[[], api_types.BanditState]:
         for name, arm in bandit.arms.items():
             share = arm.plays / bandit.step if bandit.step else 0.0
             mean = None if arm.mean != arm.mean else arm.mean
-            arms.append(api_types.ArmState(name, mean, *arm[1:6], share, arm.paused, *bandit.shares(name)))
+            limits = bandit.shares(name)
+            arms.append(api_types.ArmState(name, mean, *arm[1:6], share, arm.paused, *limits, arm.pending))
         return api_types.BanditState(
             name=settings.name,
             id=public_id(state.number),

@@ -17,6 +17,7 @@ from dynabandit.service.domain.learning import Learner, Log, teach
 from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints, Series
 from dynabandit.service.projections.uniform_baseline import UniformBaseline
 from dynabandit.stats.change_detection import Change, ChangeDetector
+from dynabandit.validation import BOUNDED
 
 FORMAT = 4
 MAX_TRACKED_ARMS = 50  # with curves of their own; later arms are only counted together
@@ -79,6 +80,11 @@ class BanditHistory:
         return self._bandit
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether all rewards are in [0, 1]; changes are detected and intervals given only for these."""
+        return self.bandit.rewards.is_within(BOUNDED)
+
+    @property
     def tracked(self) -> int:
         """How many arms have curves."""
         return min(len(self.plays), MAX_TRACKED_ARMS)
@@ -122,7 +128,9 @@ class BanditHistory:
         self.uniform.reward(column, value)
         if column >= MAX_TRACKED_ARMS:
             return
-        change = self._detectors[column].add(value, self.steps, self.uniform.expected_plays(column))
+        change = None
+        if self.is_bounded:  # the test is for rewards in [0, 1]
+            change = self._detectors[column].add(value, self.steps, self.uniform.expected_plays(column))
         if change is not None:
             self.uniform.change(column, change)
             self.changes.append((column, change))

@@ -27,6 +27,7 @@ def overview_entry(history: BanditHistory, last_sequence: int) -> dict[str, Any]
     return {
         "name": history.name,
         "policy": history.bandit.policy.name,
+        "bounded": history.is_bounded,
         **_counts(history, last_sequence),
         **_recent_rate(series),
         "leader": None if leader is None else history.bandit.names[leader],
@@ -47,6 +48,7 @@ def bandit_page_data(history: BanditHistory, last_sequence: int) -> dict[str, An
         "name": history.name,
         "policy": bandit.policy.name,
         "parameters": bandit.policy.parameters,
+        "bounded": history.is_bounded,
         "wall": history.wall,
         "reward_window": history.reward_window,
         "learn": history.learner.rule,
@@ -170,18 +172,28 @@ def _arms(history: BanditHistory, series: Series) -> list[dict[str, Any]]:
     listed = []
     for name, column in sorted(columns, key=lambda one: one[1]):
         arm = history.bandit.belief(column)
-        low, high = agresti_coull(np.array([arm.mean]), np.array([arm.effective_size]))
+        low, high = _interval(history, np.array([arm.mean]), np.array([arm.effective_size]), arm.variance)
         min_share, max_share = history.bandit.shares(name)
         listed.append(
             {
                 "arm": name, "column": column, "mean": _round(arm.mean), "low": _round(low[0]), "high": _round(high[0]),
                 "forgetting": _round(arm.forgetting), "effective_size": _round(arm.effective_size),
-                "plays": history.plays[column],
+                "plays": history.plays[column], "pending": history.bandit.pending(column),
                 "recent_share": _round(recent[column] / total) if column < len(recent) else None,
                 "paused": history.bandit.paused(name), "min_share": min_share, "max_share": max_share,
             }
         )  # fmt: skip
     return listed
+
+
+def _interval(
+    history: BanditHistory, mean: np.ndarray, size: np.ndarray, variance: float = math.nan
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the 95 % interval of means; if rewards are not in [0, 1], from their variance, and NaN without it."""
+    if history.is_bounded:
+        return agresti_coull(mean, size)
+    error = 1.96 * np.sqrt(variance / np.maximum(size, 1.0))
+    return mean - error, mean + error
 
 
 def _retired_arms(history: BanditHistory) -> list[dict[str, Any]]:
@@ -200,7 +212,7 @@ def _line(history: BanditHistory, column: int, series: Series) -> dict[str, Any]
     retired = history.columns.get(name) != column
     mean = series.mean[:, column]
     known = ~np.isnan(mean)
-    low, high = agresti_coull(mean, series.effective_size[:, column])
+    low, high = _interval(history, mean, series.effective_size[:, column])
     return {
         "arm": name,
         "column": column,
@@ -237,6 +249,9 @@ def _shares(series: Series, columns: list[int]) -> np.ndarray:
 def _uniform_baseline(history: BanditHistory, series: Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the total reward of uniform choices at each point: lower end, estimate, upper end."""
     mean, variance = history.uniform.along(series.uniform_plays)
+    if not history.is_bounded:
+        unknown = np.full(len(mean), math.nan)
+        return unknown, mean + series.untracked_mean, unknown
     return binomial_total(mean + series.untracked_mean, variance + series.untracked_variance, series.rewards)
 
 

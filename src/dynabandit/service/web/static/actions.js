@@ -1,6 +1,6 @@
 // The actions on a bandit: add and retire arms, change the policy, export the log, delete the bandit
 import { call, download, url } from "./api.js";
-import { byId, count, showFieldProblem, h, percent } from "./dom.js";
+import { byId, count, showFieldProblem, h, meanReward, percent } from "./dom.js";
 import { clearProblems, onSubmit, open, PolicyFields, showProblem } from "./forms.js";
 
 const MAX_DRAWS = 1e7; // times arms: the limit of the service
@@ -13,6 +13,7 @@ export function askRetire(arm) {
 }
 
 function previewTable(preview) {
+  const bounded = preview.arms.every((arm) => arm.mean === null || (arm.mean >= 0 && arm.mean <= 1));
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Preview" }, h("table", {},
     h("caption", {}, `Probability of each choice after the ${count(preview.rewards)} rewards so far, and the mean that ${preview.policy} estimates:`),
     h("thead", {}, h("tr", {},
@@ -20,7 +21,7 @@ function previewTable(preview) {
       h("th", { scope: "col", class: "number" }, preview.policy), h("th", { scope: "col", class: "number" }, "Mean"))),
     h("tbody", {}, preview.arms.slice(0, 50).map((arm) => h("tr", {},
       h("th", { scope: "row" }, arm.arm, arm.paused && " (paused)"), h("td", { class: "number" }, percent(arm.current_propensity)),
-      h("td", { class: "number" }, percent(arm.propensity)), h("td", { class: "number" }, percent(arm.mean)))))));
+      h("td", { class: "number" }, percent(arm.propensity)), h("td", { class: "number" }, meanReward(arm.mean, bounded)))))));
 }
 
 function setUpExport(name) {

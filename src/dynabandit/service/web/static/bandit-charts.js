@@ -1,6 +1,6 @@
 // The charts on the page of one bandit
 import { band, Chart, layer, layout, line, marks, OTHERS, plotly, seriesStyle } from "./charts.js";
-import { byId, clock, count, decimal, percent } from "./dom.js";
+import { byId, clock, count, decimal, meanReward, percent } from "./dom.js";
 import { interventionMarks } from "./interventions.js";
 
 const TABLE_ROWS = 40;
@@ -69,19 +69,22 @@ function shareChart() {
 }
 
 function meanChart() {
-  const { lines } = data;
+  const { lines, bounded } = data;
   const x = xValues();
   const bands = lines.flatMap((one) => band(one.arm, x, one.low, one.high, one.column));
-  const curves = lines.map((one) => line(one.arm, x, one.mean, one.column, { form: ".1%", width: 1.7 }));
+  const curves = lines.map((one) => line(one.arm, x, one.mean, one.column, { form: bounded ? ".1%" : ".4~g", width: 1.7 }));
   // The first estimates vary most and would make the axis too long
   const later = (values) => values.slice(Math.floor(values.length / 20));
   const high = 1.3 * Math.max(0.05, ...lines.flatMap((one) => later(one.mean)));
   return {
     data: [...bands, ...curves],
     note: note(),
-    layout: chartLayout("mean", { percent: true, yaxis: { range: [0, Math.min(1, high)] } }),
+    layout: chartLayout("mean", bounded ? { percent: true, yaxis: { range: [0, Math.min(1, high)] } } : {}),
     table: chartTable("Estimated mean reward, with its 95 % interval", lines.map((one) =>
-      [one.arm, (i) => `${percent(one.mean[i])} (${percent(one.low[i])} to ${percent(one.high[i])})`])),
+      [one.arm, (i) => {
+        const [mean, low, high] = [one.mean, one.low, one.high].map((values) => meanReward(values[i], bounded));
+        return `${mean} (${low} to ${high})`;
+      }])),
   };
 }
 

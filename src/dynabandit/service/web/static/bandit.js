@@ -4,7 +4,7 @@ import { call, follow, url } from "./api.js";
 import { showCharts, timeOfStep } from "./bandit-charts.js";
 import { OTHERS } from "./charts.js";
 import { showConnection } from "./connection.js";
-import { byId, clock, count, decimal, duration, formatLimits, h, percent } from "./dom.js";
+import { byId, clock, count, decimal, duration, formatLimits, h, meanReward, percent } from "./dom.js";
 import { colourDot, describe, showTimeline } from "./interventions.js";
 
 const name = decodeURIComponent(byId("bandit").dataset.name); // encoded, since HTML turns a carriage return into a newline
@@ -29,6 +29,7 @@ function tile(value, text) {
 /** Whether the total reward is clearly above (1) or below (-1) that of choosing at random, or neither (0). */
 function comparison() {
   const [low, , high] = data.uniform;
+  if (low === null) return 0; // rewards without bounds have no interval
   return data.total > high ? 1 : data.total < low ? -1 : 0;
 }
 
@@ -37,7 +38,8 @@ function showTiles() {
   const relation = { 1: "more than choosing at random", 0: "compared with choosing at random", [-1]: "less than choosing at random" };
   byId("tiles").replaceChildren(
     tile(count(data.decisions), "decisions"),
-    tile(percent(data.recent_rate), `reward rate, ${lastDecisions()} (all: ${percent(data.rate)})`),
+    tile(meanReward(data.recent_rate, data.bounded),
+      `${data.bounded ? "reward rate" : "mean reward"}, ${lastDecisions()} (all: ${meanReward(data.rate, data.bounded)})`),
     tile(`${gain >= 0 ? "+" : "−"}${count(Math.abs(Math.round(gain)))}`, `reward ${relation[comparison()]}`),
     tile(count(data.pending), "rewards pending"),
     data.settling_age === null ? "" : tile(count(data.held), `decisions held, learned after ${duration(data.settling_age)}`),
@@ -95,9 +97,9 @@ function armRow(one) {
       limits && h("span", { class: "soft tight" }, `limits ${limits}`)),
     h("td", { class: "number" }, percent(one.recent_share), h("span", { class: "track", "aria-hidden": "true" }, bar)),
     h("td", { class: "number roomy" }, limits || "–"),
-    h("td", { class: "number roomy" }, count(one.plays)),
-    h("td", { class: "number" }, percent(one.mean)),
-    h("td", { class: "number roomy" }, one.mean === null ? "–" : `${percent(one.low)} to ${percent(one.high)}`),
+    h("td", { class: "number roomy" }, count(one.plays)), h("td", { class: "number roomy" }, count(one.pending)),
+    h("td", { class: "number" }, meanReward(one.mean, data.bounded)),
+    h("td", { class: "number roomy" }, one.mean === null ? "–" : `${meanReward(one.low, data.bounded)} to ${meanReward(one.high, data.bounded)}`),
     h("td", { class: "number roomy" }, decimal(one.forgetting, 4)),
     h("td", { class: "number roomy" }, count(one.effective_size)),
     h("td", { class: "acts" },
@@ -109,8 +111,8 @@ function retiredRow(one) {
   const empty = (times) => Array.from({ length: times }, () => h("td", { class: "number roomy" }, "–"));
   return h("tr", { class: "soft" },
     h("th", { scope: "row" }, colourDot(one.column), one.arm, " ", h("span", { class: "badge" }, "retired")),
-    h("td", { class: "number" }, "–"), empty(1), h("td", { class: "number roomy" }, count(one.plays)),
-    h("td", { class: "number" }, percent(one.mean)), empty(3), h("td", {}));
+    h("td", { class: "number" }, "–"), empty(1), h("td", { class: "number roomy" }, count(one.plays)), empty(1),
+    h("td", { class: "number" }, meanReward(one.mean, data.bounded)), empty(3), h("td", {}));
 }
 
 let shownArms = "";

@@ -29,6 +29,12 @@ export function decimal(value, digits = 3) {
   return value === null || value === undefined || Number.isNaN(value) ? "–" : value.toFixed(digits);
 }
 
+/** A mean reward: a percentage if rewards are in [0, 1], else a number in their unit. */
+export function meanReward(value, bounded) {
+  if (bounded || value === null || value === undefined || Number.isNaN(value)) return percent(value);
+  return String(Number(value.toPrecision(4)));
+}
+
 /** A number of seconds, in the largest unit of which there are at least two. */
 export function duration(seconds) {
   const [size, unit] = [[86400, "days"], [3600, "hours"], [60, "minutes"], [1, "seconds"]].find(([size]) => seconds >= 2 * size) ?? [1, "s"];

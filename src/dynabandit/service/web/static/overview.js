@@ -1,7 +1,7 @@
 // The overview page: one card per bandit, and the form that creates a bandit
 import { call, follow, url } from "./api.js";
 import { showConnection } from "./connection.js";
-import { byId, copy, count, h, percent } from "./dom.js";
+import { byId, copy, count, h, meanReward, percent } from "./dom.js";
 import { onSubmit, open, parseValue, PolicyFields, showProblem } from "./forms.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -54,12 +54,12 @@ function card(one) {
     one.change && h("p", { class: "small warm-text" },
       `The mean reward of “${one.change.arm}” went from ${percent(one.change.before)} to ${percent(one.change.after)}.`),
     leaderBar(one),
-    one.decisions > 0 && h("p", { class: "soft small" }, "reward rate over time"),
+    one.decisions > 0 && h("p", { class: "soft small" }, one.bounded ? "reward rate over time" : "mean reward over time"),
     one.decisions > 0 && sparkline(one.sparkline),
     h("dl", { class: "facts" },
       fact("decisions", count(one.decisions)),
-      fact("reward rate", percent(one.rate)),
-      one.decisions > 0 && fact(`last ${count(one.recent_decisions)} decisions`, percent(one.recent_rate)),
+      fact(one.bounded ? "reward rate" : "mean reward", meanReward(one.rate, one.bounded)),
+      one.decisions > 0 && fact(`last ${count(one.recent_decisions)} decisions`, meanReward(one.recent_rate, one.bounded)),
       fact("pending", count(one.pending)),
       one.expired > 0 && fact("expired", count(one.expired)),
       one.forgetting !== null && fact("memory", memory(one.forgetting))),

@@ -1,0 +1,101 @@
+"""Normal-TS: Thompson sampling for normal rewards with unknown mean and variance."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynabandit.core.compilation import kernel
+from dynabandit.core.draws import gamma
+from dynabandit.core.streams import SCORE, SECOND, normal_pair, words
+from dynabandit.estimators.adaptive_forgetting import is_variance
+from dynabandit.estimators.base import Belief
+from dynabandit.policies import all_rewards
+from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.validation import NORMAL
+
+SLOTS = ("plays", "mean", "squares")
+PLAYS, MEAN, SQUARES = range(3)  # SQUARES: the sum of the squared deviations from the mean
+
+
+@kernel
+def start(state: PolicyState, arm: int, params: Any) -> None:
+    state.memory[:, arm] = 0.0
+
+
+@kernel
+def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
+    plays, mean, squares = state.memory[PLAYS, arm], state.memory[MEAN, arm], state.memory[SQUARES, arm]
+    noise, _ = normal_pair(words(step.random, SECOND, step.number, arm, 0))
+    freedom = plays - 2.0
+    if freedom > 0.0 and is_variance(squares / (plays - 1.0), mean):
+        # A Student number is a normal one divided by sqrt(chi^2 / nu), and chi^2 with nu degrees is 2 gamma(nu / 2)
+        chi_squared = 2.0 * gamma(0.5 * freedom, step.random, SCORE, step.number, arm)
+        return mean + noise * math.sqrt(squares / (plays * chi_squared))
+    common = all_rewards.variance(state.shared)
+    if plays > 0.0:
+        return mean + noise * math.sqrt(common / plays)
+    return state.shared[all_rewards.MEAN] + noise * math.sqrt(common)
+
+
+@kernel
+def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
+    memory, value = state.memory, reward.value
+    memory[PLAYS, arm] += 1.0
+    deviation = value - memory[MEAN, arm]
+    memory[MEAN, arm] += deviation / memory[PLAYS, arm]
+    memory[SQUARES, arm] += deviation * (value - memory[MEAN, arm])
+    all_rewards.add(state.shared, value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormalTS(Policy):
+    r"""Thompson sampling for normal rewards: draw a mean for each arm from its Student posterior.
+
+    A baseline for rewards in any unit with constant means and variances. It never forgets, so it reacts slowly to
+    changes; `AffNormalTS` forgets. All rewards times a constant give the same choices.
+
+    Parameters
+    ----------
+    burn_in
+        The number of plays of each arm before the policy decides; 4 as in the reference.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("normal-ts").rewards.check(-12.5)
+    -12.5
+
+    Notes
+    -----
+    With a uniform prior of the mean and of the standard deviation, the posterior of the mean of n rewards x is
+
+    .. math:: \bar{x} + \sqrt{\frac{\sum (x - \bar{x})^2}{n (n - 2)}} \; t_{n - 2}
+
+    Before an arm has three different rewards, its score is a draw from the normal distribution with its mean and the
+    variance of the rewards of all arms, divided by n; an arm without rewards takes their mean too.
+
+    Cost per step: O(K).
+
+    References
+    ----------
+    Honda & Takemura (2014), Optimality of Thompson sampling for Gaussian bandits depends on priors. AISTATS; the prior
+    with alpha = -1/2.
+    """
+
+    name = "normal-ts"
+    rewards = NORMAL
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, score=score, learn=learn)
+
+    burn_in: int = 4
+
+    def shared_size(self) -> int:
+        return all_rewards.SIZE
+
+    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+        plays, mean, squares = column.tolist()
+        if plays == 0.0:
+            return Belief(math.nan, 0.0, 1.0, 0.0)
+        return Belief(mean, squares / (plays - 1.0) if plays > 1.0 else 0.0, 1.0, plays)

@@ -1,0 +1,153 @@
+"""The policies for normal rewards, counts, revenue and heavy tails: against their oracles, and in other units."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import dynabandit as db
+from driver import Driver
+from dynabandit.core.draws import beta, gamma
+from dynabandit.core.streams import SCORE, SECOND, Stream, normal_pair, words
+from dynabandit.policies.base import Policy
+from oracles import aff_normal, aff_poisson_ts, aff_revenue_ts, normal_ts, robust_ucb
+
+TOLERANCE = 1e-7
+History = list[tuple[int, float]]
+Score = Callable[[Any, History, int, int, int, Stream], float]
+
+
+def noise(role: int, step: int, arm: int, source: Stream) -> float:
+    return float(normal_pair(words(source, role, step, arm, 0))[0])
+
+
+def normal_ts_score(policy: Any, history: History, arm: int, arms: int, step: int, source: Stream) -> float:
+    center, scale, freedom = normal_ts.posterior(history, arm)
+    number = noise(SECOND, step, arm, source)
+    if math.isinf(freedom):
+        return center + scale * number
+    return center + scale * number / math.sqrt(2 * gamma(freedom / 2, source, SCORE, step, arm) / freedom)
+
+
+def aff_normal_ts_score(policy: Any, history: History, arm: int, arms: int, step: int, source: Stream) -> float:
+    mean, variance = aff_normal.law(history, arm, arms, policy.step_size, policy.floor)
+    return mean + math.sqrt(variance) * noise(SCORE, step, arm, source)
+
+
+def aff_normal_ucb_score(policy: Any, history: History, arm: int, arms: int, step: int, source: Stream) -> float:
+    return aff_normal.upper_bound(history, arm, arms, policy.step_size, policy.floor, policy.confidence)
+
+
+def aff_poisson_ts_score(policy: Any, history: History, arm: int, arms: int, step: int, source: Stream) -> float:
+    shape, rate = aff_poisson_ts.posterior(history, arm, arms, policy.step_size, policy.floor, policy.prior)
+    return gamma(shape, source, SCORE, step, arm) / rate
+
+
+def aff_revenue_ts_score(policy: Any, history: History, arm: int, arms: int, step: int, source: Stream) -> float:
+    laws = aff_revenue_ts.laws(history, arm, arms, policy.step_size, policy.floor, policy.prior)
+    conversion = beta(laws.a, laws.b, source, SCORE, step, arm)
+    return conversion * math.exp(laws.center + laws.deviation * noise(SECOND, step, arm, source) + laws.variance / 2)
+
+
+def robust_ucb_score(policy: Any, history: History, arm: int, arms: int, step: int, source: Stream) -> float:
+    return robust_ucb.score(history, arm, policy.window, policy.confidence, policy.exploration)
+
+
+ORACLES: dict[str, Score] = {
+    "normal-ts": normal_ts_score,
+    "aff-normal-ts": aff_normal_ts_score,
+    "aff-normal-ucb": aff_normal_ucb_score,
+    "aff-poisson-ts": aff_poisson_ts_score,
+    "aff-revenue-ts": aff_revenue_ts_score,
+    "robust-ucb": robust_ucb_score,
+}
+STEP_SIZES = st.sampled_from([0.0, 0.001, 0.05])
+AFF = {"step_size": STEP_SIZES, "floor": st.sampled_from([0.0, 0.9]), "burn_in": st.sampled_from([0, 2])}
+PRIORS = st.sampled_from([(1.0, 1.0), (0.5, 0.1), (3.0, 2.0)])
+PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
+    "normal-ts": {"burn_in": st.sampled_from([0, 3])},
+    "aff-normal-ts": AFF,
+    "aff-normal-ucb": {**AFF, "confidence": st.sampled_from([0.01, 0.3])},
+    "aff-poisson-ts": {**AFF, "prior": PRIORS},
+    "aff-revenue-ts": {**AFF, "prior": st.sampled_from([0.1, 2.0])},
+    "robust-ucb": {
+        "window": st.sampled_from([1, 3, 13, 100]),
+        "confidence": st.sampled_from([0.001, 0.5]),
+        "exploration": st.sampled_from([0.0, 1.0, 4.0]),
+        "burn_in": st.sampled_from([0, 2]),
+    },
+}
+each_policy = pytest.mark.parametrize("name", ORACLES)
+each_policy_without_a_unit = pytest.mark.parametrize("name", [name for name in ORACLES if name != "aff-poisson-ts"])
+
+
+def rewards_for(name: str, steps: int, arms: int, seed: int) -> np.ndarray:
+    """Rewards of the policy's domain whose mean jumps; those of the last arm are all equal for a while."""
+    drawn = np.random.default_rng(seed)
+    level = np.repeat(drawn.uniform(1.0, 8.0, (3, arms)), -(-steps // 3), axis=0)[:steps]
+    if name == "aff-poisson-ts":
+        rewards = drawn.poisson(level).astype(float)
+    elif name == "aff-revenue-ts":
+        rewards = np.where(drawn.random((steps, arms)) < 0.4, np.exp(drawn.normal(level)), 0.0)
+    else:
+        rewards = 1000.0 * drawn.normal(level - 4.0) ** 3
+    rewards[: steps // 2, -1] = rewards[0, -1]
+    return rewards
+
+
+def agrees_with_oracle(policy: Policy, arms: int, steps: int, seed: int) -> None:
+    rewards = rewards_for(policy.name, steps, arms, seed)
+    driver = Driver(policy, arms, seed)
+    history: History = []
+    for step, arm in driver.play(rewards):
+        if step > policy.burn_in * arms:
+            score = ORACLES[policy.name]
+            expected = [score(policy, history, one, arms, step, driver.random) for one in range(arms)]
+            size = max(abs(value) for value in expected)
+            np.testing.assert_allclose(driver.scores, expected, rtol=TOLERANCE, atol=TOLERANCE * size)
+            assert max(expected) - expected[arm] <= TOLERANCE * size
+        history.append((arm, float(rewards[step - 1, arm])))
+
+
+@each_policy
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_every_score_and_choice_is_that_of_the_oracle(name: str, data: st.DataObject) -> None:
+    policy = db.policy(name, **data.draw(st.fixed_dictionaries(PARAMETERS[name])))
+    agrees_with_oracle(policy, data.draw(st.integers(2, 4)), 36, data.draw(st.integers(0, 2**32)))
+
+
+@each_policy_without_a_unit
+def test_all_rewards_times_a_power_of_two_give_the_same_choices_bit_for_bit(name: str) -> None:
+    rewards = rewards_for(name, 90, 3, seed=5)
+    runs = {}
+    for factor in (1.0, 2.0**-40, 2.0**70):
+        driver = Driver(db.policy(name), arms=3, seed=2)
+        scores = [
+            (arm, driver.scores / (1.0 if name == "aff-revenue-ts" else factor))
+            for _, arm in driver.play(rewards * factor)
+        ]
+        runs[factor] = [(arm, score.tobytes()) for arm, score in scores]
+    assert runs[1.0] == runs[2.0**-40] == runs[2.0**70]
+
+
+@each_policy_without_a_unit
+def test_all_rewards_times_a_constant_give_the_same_choices(name: str) -> None:
+    rewards = rewards_for(name, 90, 3, seed=6)
+    chosen = [[arm for _, arm in Driver(db.policy(name), arms=3, seed=3).play(rewards * f)] for f in (1.0, 0.01, 1e30)]
+    assert chosen[0] == chosen[1] == chosen[2]
+
+
+@pytest.mark.parametrize("policy", [db.policy("aff-normal-ucb", step_size=0), db.policy("robust-ucb")])
+def test_pending_plays_count_in_the_bonus(policy: Policy) -> None:
+    driver = Driver(policy, arms=3)
+    driver.feed(0, 1.0, 3.0, 2.0, 4.0).feed(1, 5.0, 6.0)
+    step = driver.step(20)
+    for arm, (mean, size) in enumerate([(2.5, 4.0), (5.5, 2.0), (3.5, 1.0)]):  # the third arm has the mean of all
+        bonus = driver.functions.score(driver.state, arm, step, driver.params) - mean
+        waiting = driver.state._replace(pending=np.full(3, 3))
+        later = driver.functions.score(waiting, arm, step, driver.params) - mean
+        assert later == pytest.approx(bonus * math.sqrt(size / (size + 3)), rel=1e-3)
