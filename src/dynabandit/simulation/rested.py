@@ -30,6 +30,18 @@ def make_arm_mean(law: RewardFunctions) -> Callable[..., float]:
 
 
 @kernel
+def no_reward(means: np.ndarray, optimal: np.ndarray, number: int, matrix: np.ndarray, law_params: Any) -> float:
+    """Follow no policy: the regret of restless arms is the sum of their gaps."""
+    return 0.0
+
+
+@kernel
+def never_best(means: np.ndarray, plays: np.ndarray, optimal: np.ndarray, arm: int, matrix: np.ndarray) -> bool:
+    """Compare with no policy."""
+    return False
+
+
+@kernel
 def largest_of(numbers: np.ndarray) -> float:
     """Return the largest of some numbers; CUDA has no `max` of arrays."""
     largest = numbers[0]
@@ -47,6 +59,8 @@ def make_best_policy(law: RewardFunctions) -> tuple[Callable[..., float], Callab
     whether to play an arm is right: it has the largest current mean or, if means rise, it is the best single arm. It
     must be called after the first.
     """
+    if not law.observes_plays:
+        return no_reward, never_best
     mean, expected, read_params, arm_mean = law.mean, law.expected, rows_reader(law.mean_params), make_arm_mean(law)
 
     @kernel
