@@ -1,6 +1,6 @@
 """Check that the simulator makes the same choices on a GPU as on the CPU, and measure its speed.
 
-python benchmarks/gpu.py [--check [--environments case-1 ...]] [--time] [--policies ucb ...]
+python benchmarks/gpu.py [--check [--late] [--environments case-1 ...]] [--time] [--policies ucb ...]
 """
 
 import argparse
@@ -24,7 +24,10 @@ ENVIRONMENTS = {
 }
 
 
-def check(environments: list[str], policies: list[str], horizon: int = 3000, replications: int = 8) -> None:
+LATE = {"": None, "late ": db.delay("geometric", mean=30, lost=0.05)}
+
+
+def check(environments: list[str], policies: list[str], late: str, horizon: int = 3000, replications: int = 8) -> None:
     """Compare the choices of each policy on both backends, step by step."""
     for name in environments:
         environment = db.environment(name, **ENVIRONMENTS[name])
@@ -37,6 +40,7 @@ def check(environments: list[str], policies: list[str], horizon: int = 3000, rep
                 seed=7,
                 keep=("arms",),
                 backend=backend,
+                delay=LATE[late],
             )
             for backend in ("cpu", "cuda")
         }
@@ -47,7 +51,8 @@ def check(environments: list[str], policies: list[str], horizon: int = 3000, rep
             apart = (here.arms != there.arms).any(axis=1).sum()
             off = abs(here.total_regret - there.total_regret).max()
             print(
-                f"check {name:14s} {policy:18s} different replications: {apart} of {replications}, regret {off:.1e}",
+                f"check {late}{name:14s} {policy:18s} different replications: "
+                f"{apart} of {replications}, regret {off:.1e}",
                 flush=True,
             )
 
@@ -85,6 +90,7 @@ def measure(arms: int, horizon: int, replications: int, policies: list[str], pre
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--late", action="store_true", help="check with delayed rewards")
     parser.add_argument("--time", action="store_true")
     parser.add_argument("--policies", nargs="*", default=[])
     parser.add_argument("--environments", nargs="*", default=list(ENVIRONMENTS), choices=list(ENVIRONMENTS))
@@ -93,4 +99,4 @@ if __name__ == "__main__":
         for precision in ("single", "double"):
             measure(100, 10_000, 10_000, given.policies or TIMED, precision)
     if given.check:
-        check(given.environments, given.policies or list(db.policies.POLICIES))
+        check(given.environments, given.policies or list(db.policies.POLICIES), "late " if given.late else "")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dynabandit.core.records import to_row
-from dynabandit.policies.base import Policy, Step
+from dynabandit.policies.base import Policy, Reward, Step
 from dynabandit.simulation import compiled
 from dynabandit.simulation.step_by_step import StepByStep
 
@@ -19,6 +19,7 @@ class Driver(StepByStep):
     def __init__(self, policy: Policy, arms: int, seed: int = 1, *, interpreted: bool = True) -> None:
         super().__init__(policy, arms, TABLE_HORIZON, seed)
         self.memory, self.shared, self.last_played, self.pending = self.state
+        self.rewards = 0  # so far
         self._interpreted = interpreted
 
     @property
@@ -43,15 +44,15 @@ class Driver(StepByStep):
         return int(compiled.choose(self.functions)(*state, space.scratch, number, row, space.table, seed))
 
     def feed(self, arm: int, *rewards: float) -> "Driver":
-        """Give an arm rewards without playing it."""
+        """Give an arm rewards without playing it, one per step."""
         for value in rewards:
+            self.rewards += 1
+            reward = Reward(float(value), int(self.last_played[arm]), self.rewards)
             if self._interpreted:
-                played = self.last_played[arm]
-                super().learn(arm, int(played), value)
+                self.functions.learn(self.state, arm, reward, self.params)
             else:
                 played = np.stack([self.last_played, self.pending])
-                state, params = (self.memory, self.shared, played), to_row(self.params)
-                compiled.learn(self.functions)(*state, arm, float(value), -1, int(played[0].max()), params)
+                compiled.learn(self.functions)(self.memory, self.shared, played, arm, *reward, to_row(self.params))
         return self
 
     @property

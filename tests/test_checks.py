@@ -16,6 +16,7 @@ from dynabandit.core.streams import SCORE, uniform
 from dynabandit.estimators import Belief
 from dynabandit.policies import POLICIES, Policy, PolicyFunctions, PolicyState, Reward, Step, sample_mean_policy
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.validation import RewardDomain
 from ready import BANDIT_CHECKS
 
 VARIANTS: dict[str, Policy] = {
@@ -143,6 +144,12 @@ class BelievesTooMuch(Valid):
         return Belief(1.5, 0.0, 1.0, 1.0)
 
 
+class LearnsFromNoLaw(Valid):
+    """Parameters, Examples, References."""
+
+    rewards = RewardDomain("temperatures below zero", -300.0, -1.0)
+
+
 class HasNoReferences(Valid):
     """Parameters, Examples."""
 
@@ -253,6 +260,7 @@ BROKEN_POLICIES: dict[type[Valid], str] = {
     OverflowsWhenCompiled: "interpreted, step .* chooses arm .; compiled, arm .",
     UsesTheHorizon: "a Bandit must choose as the simulator does",
     BelievesTooMuch: r"belief must give arm 0 a mean in \[0, 1\], got Arm\(mean=1.5",
+    LearnsFromNoLaw: "rewards must include 0 and 1 or all rewards of another reward law, got RewardDomain",
     HasNoReferences: "the docstring of HasNoReferences must have a section References",
     HasOneSlotTwice: "slots must be different names",
     HasAnInfiniteParameter: "params must be finite numbers",

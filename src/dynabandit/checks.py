@@ -190,6 +190,7 @@ def declares_its_parts(policy: Policy) -> None:
     params, functions = tuned.params(ARMS), kind.functions
     _require(type(params) is functions.params, f"params must be a {functions.params}, got {params!r}")
     _require(np.isfinite(to_row(params)).all(), f"params must be finite numbers, got {params!r}")
+    _law(policy)
     drawn = functions.posterior is not None
     _require(not (functions.static_index and drawn), "scores drawn from a posterior are not a static index")
 
@@ -228,8 +229,9 @@ def scores_change_only_with_plays(policy: Policy) -> None:
 
 
 def _law(policy: Policy) -> RewardLaw:
-    fitting = [law for law in LAWS if law.domain.is_within(policy.rewards)]
-    _require(fitting, f"rewards must include those of a reward law, got {policy.rewards}")
+    accepted = policy.live_rewards or policy.rewards
+    fitting = [law for law in LAWS if law.domain.is_within(accepted)]
+    _require(fitting, f"rewards must include 0 and 1 or all rewards of another reward law, got {accepted}")
     return fitting[0]
 
 

@@ -121,5 +121,5 @@ def test_a_pick_in_single_precision_gives_every_number_as_many_of_the_words(
         assert abs(end - first - 2**32 / count) < 1.0
         for word_, expected in ((first, number), (end - 1, number)):
             monkeypatch.setattr(streams, "words", lambda *_, four=(word_, 0, 0, 0): four)
-            assert streams.pick_in_single(stream(1), TIE, 1, count) == expected
+            assert streams.pick_in_single(stream(1), TIE, 1, 0, count) == expected
     assert pick.in_single is streams.pick_in_single  # type: ignore[attr-defined]

@@ -119,6 +119,14 @@ def test_only_what_the_processor_runs_is_compiled_ahead() -> None:
     assert not coverage
 
 
+def test_policies_are_compiled_ahead_for_bernoulli_rewards_alone() -> None:
+    counts = db.environment("case-1", arms=3, rewards="bounded")
+    plan = make_plan(Spec(title="Bounded", experiments=(replace(TRIAL, environment=counts),)), {})
+    compiled, environments, _ = to_compile([PendingTask(task, list(task.requests)) for task in plan.tasks])
+    assert compiled == []
+    assert environments == [counts]
+
+
 ROOM = 1 << 36
 
 

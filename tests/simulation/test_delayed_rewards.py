@@ -1,5 +1,6 @@
 """Rewards that arrive late or never: the simulator against a bandit that is fed the same delays by a plain list."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import dynabandit as db
 from dynabandit import Bandit
 from dynabandit.core.streams import stream
 from dynabandit.environments.delays import LOST, draw_delay
+from dynabandit.estimators import settling_age
 from dynabandit.policies import POLICIES
 from dynabandit.simulation import compiled, trace
 from dynabandit.simulation.in_flight import learned_rewards
@@ -123,3 +125,35 @@ def test_rewards_that_are_lost_or_later_than_the_window_count_as_0(rule: str) ->
     assert set(learned.values) == {0.0}
     assert set(learned.arrived_at - learned.decided_at) == {20}
     assert np.array_equal(learned.arms, arms[:80])
+
+
+@pytest.mark.parametrize("rule", ["at-once", "held", "settled"])
+def test_a_bandit_that_learns_by_the_rule_of_a_window_makes_the_choices_of_the_simulator(rule: str) -> None:
+    delay = db.delay("recorded", delays=[2] * 99 + [15], window=20, rule=rule)
+    environment, horizon = db.environment("fixed", means=[0.8, 0.7, 0.7]), 700
+    simulated = db.simulate("ucb", environment, horizon=horizon, seed=SEED, keep=("arms", "rewards"), delay=delay)
+    assert simulated.arms is not None
+    assert simulated.rewards is not None
+    bandit, params, late = Bandit("ucb", arms=["0", "1", "2"], seed=SEED), delay.params(arms=3), 0
+    ages = [0.0] * settling_age.SIZE
+    settling_age.start(ages, 20.0)
+    arrivals: dict[int, list[tuple[int, float, int, bool]]] = {}
+    observed: dict[int, list[int]] = {}
+    for step in range(1, horizon + 1):
+        column = bandit.choose_column()
+        assert column == simulated.arms[0, step - 1], step
+        value, steps = float(simulated.rewards[0, step - 1]), draw_delay(params, column, step, stream(SEED))
+        known_at = steps if value else 20
+        learned_at = {"at-once": known_at, "held": 20, "settled": math.ceil(ages[settling_age.AGE])}[rule]
+        is_late = value > 0 and known_at > learned_at
+        arrivals.setdefault(step + learned_at, []).append((column, 0.0 if is_late else value, step, True))
+        if value:
+            observed.setdefault(step + known_at, []).append(known_at)
+        if is_late:
+            arrivals.setdefault(step + known_at, []).append((column, value, step, False))
+        for rewarded, what, decided_at, ends_play in sorted(arrivals.pop(step, []), key=lambda one: one[2]):
+            bandit.reward_column(rewarded, what, decided_at, ends_play)
+            late += not ends_play
+        for age in observed.pop(step, []):
+            settling_age.observe(ages, float(age), 20.0)
+    assert (late > 0) == (rule == "settled")

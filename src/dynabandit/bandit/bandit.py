@@ -11,6 +11,7 @@ import numpy as np
 from dynabandit.bandit import serialization
 from dynabandit.bandit.arms import Arm, ArmColumns, Arms
 from dynabandit.bandit.live_policies import accepted_rewards, check_size, law_after_change, live_policy
+from dynabandit.bandit.reward_learning import RewardLearning
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED, LARGEST_STEP, SHARE, stream, uniform
@@ -19,7 +20,6 @@ from dynabandit.estimators.base import Belief
 from dynabandit.policies import Policy, PolicyState, policy as make_policy
 from dynabandit.policies.base import new_state
 from dynabandit.policies.choose_arm import Workspace, new_workspace
-from dynabandit.policies.pending_plays import UNKNOWN_STEP, end_play
 from dynabandit.simulation import compiled
 from dynabandit.simulation.stepper import least_played_arm
 from dynabandit.validation import RewardDomain, integer
@@ -28,7 +28,7 @@ MANY_REWARDS = 4096  # learned at a time
 TABLE_HORIZON = 1024  # the length of a policy's table; beyond it the policy computes the same numbers one by one
 
 
-class Bandit:
+class Bandit(RewardLearning):
     """A policy that makes live decisions: ask it for an arm, and report the reward.
 
     It uses the functions and random streams of a simulation: with the same rewards and delays, it makes the same
@@ -88,9 +88,6 @@ class Bandit:
         check_size(self._policy, columns)
         self._memory, self._shared, *_ = new_state(self._policy, columns, self._policy.params(self._open_arms()))
         self._prepare()
-
-    def _open_arms(self) -> int:
-        return max(len(self._arms.available()), 1)
 
     def _prepare(self) -> None:
         """Compute what follows from the policy, the seed and the arms."""
@@ -261,64 +258,6 @@ class Bandit:
         if self._limits is not None:
             probabilities = self._limits.mixed(columns, probabilities)
         return {self._arms.names[column]: float(p) for column, p in zip(columns, probabilities, strict=True)}
-
-    def reward(self, arm: str, value: float, step: int | None = None) -> None:
-        """Learn a reward of an arm that was chosen.
-
-        Parameters
-        ----------
-        arm
-            The arm that was chosen.
-        value
-            The reward; `rewards` says which ones are valid.
-        step
-            The number of the decision, `step` after its `choose`, if the reward may come after later decisions; by
-            default the latest decision for this arm.
-
-        Examples
-        --------
-        >>> bandit = Bandit("ucb", arms=["a", "b"], seed=1)
-        >>> first = bandit.choose(), bandit.step
-        >>> second = bandit.choose(), bandit.step
-        >>> bandit.reward(first[0], 1, step=first[1])
-        >>> [arm.pending for arm in bandit.arms.values()]
-        [0, 1]
-        """
-        self.reward_column(self._arms.of(arm), self._rewards.check(value), self._checked_step(step))
-
-    def close(self, arm: str, step: int | None = None) -> None:
-        """Record that a decision for an arm will have no reward: it is no longer pending."""
-        self.close_column(self._arms.of(arm), self._checked_step(step))
-
-    def _checked_step(self, step: int | None) -> int | None:
-        return None if step is None else integer("step", step, 1, self._step)
-
-    def reward_column(self, column: int, value: float, decided_at: int | None = None, ends_play: bool = True) -> None:
-        """Learn a reward of a column, even if its arm was removed after it was chosen.
-
-        `decided_at` is the step of the decision, by default the latest one that chose the column. The idle time of the
-        arm is counted from its latest choice, however late the reward is. The decision is no longer pending, unless
-        `ends_play` is false because it was not pending any more.
-        """
-        decided = UNKNOWN_STEP if decided_at is None else decided_at
-        played = self._arms.played if ends_play else self._arms.played.copy()
-        self._learn(self._memory, self._shared, played, column, value, decided, self._step, self._params)
-
-    def close_column(self, column: int, decided_at: int | None = None) -> None:
-        """Record that a decision for a column will have no reward, as `close` does."""
-        state = PolicyState(self._memory, self._shared, *self._arms.played)
-        end_play(state, column, UNKNOWN_STEP if decided_at is None else decided_at)
-
-    def reward_columns(self, rewards: Sequence[tuple[int, float, int]]) -> None:
-        """Learn many (column, reward, decided_at) triples in order, as `reward_column` would, but much faster."""
-        columns = np.array([column for column, _, _ in rewards], dtype=np.int64)
-        values = np.array([value for _, value, _ in rewards], dtype=np.float64)
-        self._rewards.check_all(values)
-        decided_at = np.array([step for _, _, step in rewards], dtype=np.int64)
-        state = PolicyState(self._memory, self._shared, *self._arms.played)
-        learn_many = compiled.learn_many(self._policy.functions)
-        arrived_at = np.full(len(columns), self._step)
-        learn_many(state, columns, values, decided_at, arrived_at, self._policy.params(self._open_arms()))
 
     def swapped(self, policy: Policy | str, rewards: Iterable[tuple[int, float, int]], **parameters: Any) -> "Bandit":
         """Return a bandit that continues with a policy that has learned (column, reward, decided_at) triples."""

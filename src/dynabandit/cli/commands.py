@@ -204,7 +204,7 @@ def leaderboard(
 ) -> None:
     """Rank all policies on the paper's and other environments.
 
-    Environments that take any number of arms are run with 2, 10, 50 and 100.
+    Environments that take any number of arms are run with 2, 10, 50 and 100, and case-3 also with late rewards.
     """
     with bad_input():
         spec = leaderboard_spec(replications, seed, horizon, policy or (), environment or ())

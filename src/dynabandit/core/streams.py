@@ -102,21 +102,21 @@ unit.in_single = unit_in_single  # type: ignore[attr-defined]
 
 
 @kernel
-def pick(source: Stream, role: int, step: int, count: int) -> int:
+def pick(source: Stream, role: int, step: int, arm: int, count: int) -> int:
     """Return a uniformly random whole number from 0 to `count` - 1.
 
     Examples
     --------
-    >>> [pick(stream(1), TIE, step, 3) for step in range(1, 9)]
+    >>> [pick(stream(1), TIE, step, 0, 3) for step in range(1, 9)]
     [1, 0, 0, 0, 2, 2, 0, 0]
     """
-    return min(int(uniform(source, role, step, 0) * count), count - 1)
+    return min(int(uniform(source, role, step, arm) * count), count - 1)
 
 
 @kernel
-def pick_in_single(source: Stream, role: int, step: int, count: int) -> int:
+def pick_in_single(source: Stream, role: int, step: int, arm: int, count: int) -> int:
     """Return the same from a word of 32 bits: the 24 bits of a float32 would favour some of many numbers."""
-    return (words(source, role, step, 0, 0)[0] * count) >> 32
+    return (words(source, role, step, arm, 0)[0] * count) >> 32
 
 
 pick.in_single = pick_in_single  # type: ignore[attr-defined]

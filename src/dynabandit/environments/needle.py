@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import LARGEST_STEP, PATH, uniform
+from dynabandit.core.streams import LARGEST_STEP, PATH, pick
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.validation import integer, number, set_fields
 
@@ -29,7 +29,7 @@ def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) ->
 def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
     stretch = (step.number - 1) // int(params.period[arm])
     if stretch != state[STRETCH, arm]:
-        needle = min(int(uniform(step.random, PATH, stretch + 1, FOR_ALL) * step.arms), step.arms - 1)
+        needle = pick(step.random, PATH, stretch + 1, FOR_ALL, step.arms)
         state[STRETCH, arm] = stretch
         state[MEAN, arm] = params.high[arm] if arm == needle else params.low[arm]
     return state[MEAN, arm]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
-from dynabandit.environments import Environment
+from dynabandit.environments import Bernoulli, Environment
 from dynabandit.experiments.backend_choice import Gpu, find_gpu
 from dynabandit.experiments.compiling import compile_ahead
 from dynabandit.experiments.progress import ProgressReporter, counted
@@ -58,9 +58,15 @@ def to_compile(pending: Sequence[PendingTask]) -> tuple[list[tuple[Policy, int]]
     """Return what to compile ahead: policies with their number of arms, environments, and whether coverage.
 
     Code for a GPU is not compiled ahead: the process that runs it compiles it within seconds and caches it on disk.
+    Policies are compiled ahead for Bernoulli rewards, and for other reward laws when they are simulated.
     """
     simulated = [(task, keys) for task, keys in pending if isinstance(task, SimulationTask) and task.backend == "cpu"]
-    policies = [(task.policies[key], task.environment.arms) for task, keys in simulated for key in keys]
+    policies = [
+        (task.policies[key], task.environment.arms)
+        for task, keys in simulated
+        if task.environment.reward_functions == Bernoulli.functions
+        for key in keys
+    ]
     environments = [task.environment for task, _ in simulated]
     environments += [task.spec.environment for task, _ in pending if isinstance(task, PathTask)]
     return policies, environments, any(isinstance(task, CoverageTask) for task, _ in pending)

@@ -4,7 +4,6 @@ The step size is divided by the adaptive variance, as the paper's eta_4. There i
 keeps its value, while the rewards of an arm have no variance.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -93,6 +92,4 @@ class UnitFreePolicy(Policy):
         return all_rewards.SIZE
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        if column[SIZE] == 0.0:
-            return Belief(math.nan, 0.0, 1.0, 0.0)
         return adaptive_forgetting.belief(AdaptiveState(*column[: adaptive_forgetting.SIZE].tolist()))

@@ -7,7 +7,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
-from dynabandit.validation import NORMAL
+from dynabandit.validation import BOUNDED, NORMAL
 
 SLOTS = (*sample_mean_policy.SLOTS, "truth")
 TRUTH = SLOTS.index("truth")
@@ -54,6 +54,7 @@ class BestArm(SampleMeanPolicy):
 
     name = "best-arm"
     rewards = NORMAL
+    live_rewards = BOUNDED
     slots = SLOTS
     functions = PolicyFunctions(
         start=sample_mean_policy.start, score=score, learn=sample_mean_policy.learn, reveal=reveal

@@ -73,7 +73,7 @@ def make_choose(
         sync()
         leader = leading_arm(space, step)
         if explore(state, leader, step, params):
-            return pick(random, EXPLORED_ARM, number, arms)
+            return pick(random, EXPLORED_ARM, number, 0, arms)
         return leader
 
     return choose
@@ -201,9 +201,7 @@ def make_pruned_draws(functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE
                         shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm], random, step.number, arm
                     )
                     own_best = max(own_best, score[arm])
-                if (
-                    optimistic and mean[arm] == largest_mean
-                ):  # a pruned arm scores its mean, which can tie with the best
+                if optimistic and mean[arm] == largest_mean:  # a pruned arm scores its mean, which can tie
                     score[arm] = max(score[arm], shape_a[arm] / shape_b[arm])
             best = highest(own_best)
 
@@ -303,7 +301,7 @@ def break_tie(scores: np.ndarray, best: float, number: int, random: Stream) -> i
     for arm in range(scores.size):
         if scores[arm] == best:
             ties += 1
-    skip = pick(random, TIE, number, ties)
+    skip = pick(random, TIE, number, 0, ties)
     for arm in range(scores.size):
         if scores[arm] == best:
             if skip == 0:

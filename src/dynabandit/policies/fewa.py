@@ -68,8 +68,8 @@ class Fewa(RottingPolicy):
 
     If means only fall, an arm whose mean over some window is clearly below the largest one is not the best. The filter
     starts with the latest reward of each arm and doubles the window until an arm that is left has too few rewards;
-    among the arms that are left, the one with the fewest plays is chosen. RAW-UCB is usually better with the same
-    assumption.
+    among the arms that are left, the one with the fewest plays is chosen. Use it for arms that wear out; it does not
+    notice arms that become better.
 
     This is the efficient version of the paper; `RawUCB` describes its windows. While rewards are pending, they count as
     plays, and an arm passes the windows that only they would fill.

@@ -29,7 +29,7 @@ def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
     plays, mean, squares = state.memory[PLAYS, arm], state.memory[MEAN, arm], state.memory[SQUARES, arm]
     noise, _ = normal_pair(words(step.random, SECOND, step.number, arm, 0))
     freedom = plays - 2.0
-    if freedom > 0.0 and is_variance(squares / (plays - 1.0), mean):
+    if freedom > 0.0 and is_variance(squares, mean):
         # A Student number is a normal one divided by sqrt(chi^2 / nu), and chi^2 with nu degrees is 2 gamma(nu / 2)
         chi_squared = 2.0 * gamma(0.5 * freedom, step.random, SCORE, step.number, arm)
         return mean + noise * math.sqrt(squares / (plays * chi_squared))

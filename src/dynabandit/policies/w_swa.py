@@ -79,7 +79,8 @@ class WSWA(SampleMeanPolicy):
     r"""wSWA: play each arm M times, then the arm with the largest mean of its latest M rewards.
 
     M suits a horizon T. As the horizon is unknown, the policy runs for 2, 4, 8, ... rewards, each time from scratch. It
-    was the first policy for rested arms whose means fall; RAW-UCB is usually better with the same assumption.
+    was the first policy for rested arms whose means fall. Starting from scratch is expensive if the arms have dropped
+    by then: RAW-UCB and FEWA need no horizon.
 
     While rewards are pending, they count as plays.
 

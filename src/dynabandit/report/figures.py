@@ -87,6 +87,8 @@ def groups(results: Results) -> list[Group]:
 
 def _environment(run: Run) -> str:
     others = {name: value for name, value in run.environment_parameters.items() if name != "arms"}
+    if "rewards" in others:
+        others["rewards"] = others["rewards"]["name"]
     details = "".join(f", {name} {value}" for name, value in others.items())
     return f"{run.environment}, {run.arms} arms{details[:80]}"
 

@@ -76,7 +76,8 @@ def send(flight: InFlight, arm: int, value: float, number: int, random: Stream) 
     if params.rule == AT_ONCE:
         learned = steps
     elif params.rule == SETTLED:
-        learned = min(math.ceil(flight.settling[settling_age.AGE]), params.window)
+        age = math.ceil(flight.settling[settling_age.AGE])
+        learned = min(int(age), params.window)  # on a GPU, math.ceil returns a float
         if value > 0.0 and steps < size:  # its arrival is observed, and learned if it comes after the settling age
             put(queue, size + place, (number + steps) % size, arm if steps > learned else NOTHING, value)
         if steps > learned:

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from dynabandit.bandit import Bandit
 from dynabandit.service import api_types
+from dynabandit.service.clock import Clock
 from dynabandit.service.domain import changes
-from dynabandit.service.domain.bandit_state import MAX_OPEN, RULES
+from dynabandit.service.domain.bandit_state import HASH_PREFIX, MAX_OPEN, RULES
 from dynabandit.service.domain.decisions import decide
 from dynabandit.service.domain.rewards import reward
-from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY
+from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import verify
 from ready import READY, TRIED
@@ -167,3 +169,21 @@ def test_damage_before_and_after_an_upgrade_is_reported(
     ) as store:
         [found] = verify(store)
     assert problem in str(found.problem)
+
+
+def test_adopting_rules_learns_no_reward_again(old_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.closing(open_store(old_url)) as store:
+        state = UnitOfWork(store, Clock(lambda: 0.0)).state(store.find_log("b", None))
+        learned = state.bandit.state_hash()
+        monkeypatch.setattr(Bandit, "swapped", None)
+        state.adopt_rules(0.0, 0.0)
+    assert (state.rules, state.bandit.state_hash()) == (RULES, learned)
+
+
+def test_a_snapshot_of_an_earlier_release_is_replaced_when_the_service_stops(old_url: str) -> None:
+    with running(open_store(old_url)) as server, talking(server.url) as (client, _):
+        sequence = client.state("b").sequence
+    with contextlib.closing(open_store(old_url)) as store:
+        snapshot = store.snapshot(store.find_log("b", None))
+    assert snapshot is not None
+    assert (snapshot.sequence, snapshot.state_hash[:2]) == (sequence, HASH_PREFIX)

@@ -182,6 +182,9 @@ def test_with_the_rule_held_the_age_is_always_the_window(sqlite_url: str) -> Non
         shop.now += WINDOW
         shop.maintain()
         assert (shop.observations(), shop.state.learner.age) == (100, WINDOW)
+        other = shop.state.copy()
+        other.learner.learned_to -= 1
+        assert other.state_hash() != shop.state.state_hash(), "the decisions that are held are part of the state"
 
 
 def test_with_the_rule_at_once_a_reward_is_learned_when_it_comes(sqlite_url: str) -> None:

@@ -121,6 +121,36 @@ def test_a_saved_history_continues_as_if_it_had_not_been_saved(dice: np.random.G
     assert saved.to_json() == whole.to_json()
 
 
+@pytest.mark.parametrize("saved_before", [None, 5, 13])
+def test_held_decisions_count_when_they_are_learned(saved_before: int | None) -> None:
+    log = Log(policy="ucb")
+    body = json.loads(log.rows[0].body or "{}")
+    settled = {"reward_window": 60, "default_reward": 0, "learn": "settled"}
+    log.rows[0] = log.rows[0]._replace(body=json.dumps({**body, **settled}))
+    for step in range(1, 7):
+        log.add("decision", step=step, arm=step % 3)
+    log.add("reward", settles=1, arm=1, value=1.0)
+    before = bandit_page_data(log.history(), 0)
+    assert (before["held"], before["settling_age"], before["rate"], before["pending"]) == (6, 60, None, 5)
+    log.add("learn", body=json.dumps({"to": 4, "age": 2.5}))
+    log.add("reward", settles=2, arm=2, value=1.0)  # late, one more observation
+    log.add("reward", settles=3, arm=0, value=0.0)  # late, but as it was learned
+    log.add("reward", settles=5, arm=2, value=1.0)  # still held
+    log.add("close", settles=4, arm=1, value=0.0)
+    log.add("policy", body=json.dumps({"policy": "eps-greedy", "parameters": {"epsilon": 0.1}, "rules": 2}))
+    history = log.history(log.rows[:saved_before]) if saved_before else log.history()
+    if saved_before:
+        history = BanditHistory.from_json(1, history.to_json(), log)
+        for row in log.rows[saved_before:]:
+            history.apply(row)
+    data = bandit_page_data(history, 0)
+    assert (data["held"], data["settling_age"], data["rate"], data["total"]) == (2, 2.5, 0.4, 2.0)
+    assert (data["pending"], data["expired"]) == (1, 1)
+    assert [(arm["effective_size"], arm["mean"], arm["pending"]) for arm in data["arms"]] == [
+        (1.0, 0.0, 1), (2.0, 0.5, 0), (2.0, 0.5, 1),
+    ]  # fmt: skip
+
+
 def test_repeated_events_change_nothing(dice: np.random.Generator) -> None:
     log = Log()
     log.play([0.2, 0.5, 0.3], 50, dice)
