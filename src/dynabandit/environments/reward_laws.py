@@ -1,7 +1,7 @@
 """Reward laws: how a reward is drawn, given the value in [0, 1] that the path of an environment has at a step."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -40,6 +40,10 @@ class ExpectedReward(Protocol):
     def __call__(self, value: Any, params: Any, /) -> Any: ...
 
 
+class MeanByPlays(Protocol):
+    def __call__(self, value: float, plays: int, arm: int, params: Any, /) -> float: ...
+
+
 @kernel
 def value_of_path(value: Any, params: Any) -> Any:
     """Return the value of the path."""
@@ -47,9 +51,9 @@ def value_of_path(value: Any, params: Any) -> Any:
 
 
 @kernel
-def mean_of_path(mean: float, plays: int) -> float:
+def mean_of_path(value: float, plays: int, arm: int, params: Any) -> float:
     """Return the value of the path, however often the arm was played."""
-    return mean
+    return value
 
 
 class RewardFunctions(NamedTuple):
@@ -69,8 +73,12 @@ class RewardFunctions(NamedTuple):
     """The named tuple that `RewardLaw.params` returns; its fields are floats."""
     dtype: type = np.float64
     """The type in which rewards are kept."""
-    mean: Callable[[float, int], float] = mean_of_path
-    """mean(value, plays): the value of an arm after so many plays; `EnvironmentFunctions.mean` of the environment."""
+    mean: MeanByPlays = mean_of_path
+    """mean(value, plays, arm, params): `EnvironmentFunctions.mean` of the environment."""
+    mean_params: type = NoParams
+    """The named tuple of arrays that `mean` receives: the parameters of the environment."""
+    rising: bool = False
+    """`EnvironmentFunctions.rising` of the environment."""
 
     @property
     def observes_plays(self) -> bool:
