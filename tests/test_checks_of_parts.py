@@ -126,6 +126,34 @@ class EndsBeforeItsStep(ValidEnvironment):
         return step - step // 50
 
 
+@kernel
+def seesaw(value: float, plays: int, arm: int, params: Any) -> float:
+    return value * (0.5 if plays % 9 == 8 else 0.9)
+
+
+class RisesAgain(ValidEnvironment):
+    """Parameters, Examples, References."""
+
+    functions = EnvironmentFunctions(start, any_mean, mean=seesaw)
+
+
+class FallsAgain(ValidEnvironment):
+    """Parameters, Examples, References."""
+
+    functions = EnvironmentFunctions(start, any_mean, mean=seesaw, rising=True)
+
+
+@kernel
+def rising_beyond_one(value: float, plays: int, arm: int, params: Any) -> float:
+    return value + 0.1 * plays
+
+
+class RisesBeyondOne(ValidEnvironment):
+    """Parameters, Examples, References."""
+
+    functions = EnvironmentFunctions(start, any_mean, mean=rising_beyond_one, rising=True)
+
+
 BROKEN_ENVIRONMENTS: dict[type[ValidEnvironment], str] = {
     MeansAboveOne: r"every mean must be in \[0, 1\]",
     LeaksBetweenReplications: "the simulator must use the path that environment.path returns",
@@ -134,6 +162,9 @@ BROKEN_ENVIRONMENTS: dict[type[ValidEnvironment], str] = {
     NewAtEveryCall: "the parameters must make an equal environment",
     DeclaresConstantMeans: r"constant_until\(50\) is 51, but the means change in between",
     EndsBeforeItsStep: r"constant_until\(50\) must not be before that step, got 49",
+    RisesAgain: "with rising=False, no mean may rise",
+    FallsAgain: "with rising=True, no mean may fall",
+    RisesBeyondOne: r"the means after all numbers of plays must be in \[0, 1\]",
     HasNoExamples: "the docstring of HasNoExamples must have a section Examples",
 }
 

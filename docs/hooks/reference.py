@@ -10,6 +10,7 @@ from mkdocs.structure.files import File
 
 from dynabandit.catalogue import fields_of
 from dynabandit.environments import ENVIRONMENTS
+from dynabandit.environments.rested import RestedEnvironment
 from dynabandit.policies import POLICIES
 
 DOCS = Path(__file__).parents[1]
@@ -19,6 +20,7 @@ CAPTIONS = {
     "steps 3,000 and 5,000, compared with all other policies: 100 replications on the same paths.",
     "environments": "One sample path of the means of at most four arms.",
 }
+RESTED_CAPTION = "The means of four arms by their own plays."
 INTRODUCTIONS = {
     "policies": "A policy chooses an arm from the estimates of all arms. Each page is generated from the docstring of "
     "the class, which `help(db.policies.POLICIES[name])` also shows. [Which policy should I use?](../which-policy.md)",
@@ -101,7 +103,8 @@ def linked(text: str) -> str:
 def picture(kind: str, name: str) -> list[str]:
     """Return the figure of a page with its caption, if there is one."""
     path = f"pictures/{kind}/{name}.svg"
-    return [f"![{name}](../{path})", f"*{CAPTIONS[kind]}*"] if (DOCS / path).exists() else []
+    caption = RESTED_CAPTION if issubclass(KINDS[kind][name], RestedEnvironment) else CAPTIONS[kind]
+    return [f"![{name}](../{path})", f"*{caption}*"] if (DOCS / path).exists() else []
 
 
 def parameters(one: type) -> str:

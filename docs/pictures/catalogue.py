@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import dynabandit as db
+from dynabandit.environments.rested import RestedEnvironment
 from dynabandit.policies import POLICIES
 from dynabandit.report.drawing import DASHES
 from dynabandit.report.style import ARM_STYLES, style
@@ -22,10 +23,22 @@ EXAMPLES = {
     "recorded": {"rates": [[0.5, 0.7], [0.6, 0.2], [0.4, 0.5], [0.7, 0.6]], "period": 2500},
     "needle": {"arms": 20},
     "exponential-clock": {"rates": [0.0005, 0.002], "low": [0.0, 0.4], "high": [1.0, 0.8]},
+    "rested-rotting": {"arms": 4},
+    "rested-drops": {
+        "arms": 4,
+        "initial": [0.5, 0.9, 0.8, 0.7],
+        "final": [0.5, 0.1, 0.2, 0.3],
+        "drop": [1, 2000, 4000, 6000],
+    },
+    "rested-rising": {"arms": 4},
     "path": {
         "means": np.column_stack([np.linspace(0.2, 0.8, HORIZON), 0.5 + 0.2 * np.sin(np.arange(HORIZON) / 900.0)])
     },
 }
+SMOOTH = (
+    "path", "seasonal", "rotting", "reflected-walk", "logistic-walk", "case-3", "case-4", "rested-rotting",
+    "rested-rising",
+)  # fmt: skip
 
 
 def save(figure: plt.Figure, path: Path) -> None:
@@ -65,10 +78,15 @@ def draw_policies() -> None:
 
 def draw_environments() -> None:
     for name in db.environments.ENVIRONMENTS:
-        path = db.environment(name, **EXAMPLES.get(name, {})).path(HORIZON, seed=SEED)
+        environment = db.environment(name, **EXAMPLES.get(name, {}))
         figure, axes = blank("mean reward")
+        if isinstance(environment, RestedEnvironment):
+            path = environment.means_by_plays(HORIZON)
+            axes.set_xlabel("plays of the arm")
+        else:
+            path = environment.path(HORIZON, seed=SEED)
         shown = np.unique(np.r_[0 : HORIZON : HORIZON // 250, HORIZON - 1])
-        steps = name not in ("path", "seasonal", "rotting", "reflected-walk", "logistic-walk", "case-3", "case-4")
+        steps = name not in SMOOTH
         for arm in range(min(path.shape[1], len(ARM_STYLES)) if name != "needle" else path.shape[1]):
             look = ARM_STYLES[arm % len(ARM_STYLES)]
             axes.plot(

@@ -53,7 +53,10 @@ def yield_checks(subject: Any) -> Iterator[Callable[[Any], None]]:
         if not subject.informed:
             yield from (decides_alike_in_a_bandit, allows_changing_arms)
     elif isinstance(subject, Environment):
-        yield from (declares_its_environment, makes_valid_paths, keeps_means_constant, gives_the_simulator_its_path)
+        yield from (declares_its_environment, makes_valid_paths, keeps_means_constant)
+        if subject.reward_functions.observes_plays:
+            yield changes_means_in_one_direction
+        yield gives_the_simulator_its_path
     else:
         yield from (starts_empty, constant_rewards, stays_in_range, rejects_invalid_rewards)
 
@@ -372,6 +375,16 @@ def keeps_means_constant(environment: Environment) -> None:
             (path[step - 1 : until] == path[step - 1]).all(),
             f"constant_until({step}) is {until}, but the means change in between",
         )
+
+
+def changes_means_in_one_direction(environment: Environment) -> None:
+    """Means of rested arms stay in [0, 1]; they never rise with plays, or never fall if they are declared as rising."""
+    law, params, values = environment.reward_functions, environment.params(), _path(environment)[0]
+    for arm, value in enumerate(values):
+        means = np.array([law.mean(value, plays, arm, params) for plays in range(STEPS)])
+        _require(((means >= 0.0) & (means <= 1.0)).all(), "the means after all numbers of plays must be in [0, 1]")
+        steps = np.diff(means) if law.rising else -np.diff(means)
+        _require((steps >= 0.0).all(), f"with rising={law.rising}, no mean may {'fall' if law.rising else 'rise'}")
 
 
 def gives_the_simulator_its_path(environment: Environment) -> None:

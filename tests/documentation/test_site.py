@@ -19,7 +19,7 @@ REGISTRIES: dict[str, Mapping[str, type]] = {
     "policies": db.policies.POLICIES,
     "environments": db.environments.ENVIRONMENTS,
 }
-MAX_PICTURE_BYTES = 30_000
+MAX_PICTURE_BYTES = 35_000
 OTHER_HOST = re.compile(r"""<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href)=["']?(?:https?:)?//[^>]*>""")
 
 

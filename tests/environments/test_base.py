@@ -27,6 +27,9 @@ EXAMPLES: dict[str, dict[str, object]] = {
     "pb-2": {"segment": 7},
     "seasonal": {"arms": 5, "period": 33.3},
     "rotting": {"arms": 5, "fastest": 3, "slowest": 300},
+    "rested-rotting": {"arms": 3, "exponent": [0.5, 1.0, 0.0], "scale": 10},
+    "rested-drops": {"arms": 3, "drop": [5, 10, 20]},
+    "rested-rising": {"arms": 3, "scale": 10},
     "burst": {"arms": 4, "first": 30, "length": 60, "rate": 0.1},
     "needle": {"arms": 40, "period": 25},
     "recorded": {"rates": np.random.default_rng(2).random((20, 4)), "period": 7},
@@ -48,6 +51,9 @@ DEFAULTS: dict[str, dict[str, object]] = {
     **{name: {"arms": 3, "segment": 1000} for name in ("pb-1", "pb-2")},
     "seasonal": {"arms": 2, "period": 2000.0, "middle": 0.5, "amplitude": 0.4},
     "rotting": {"arms": 2, "low": 0.5, "high": 1.0, "fastest": 500.0, "slowest": 50_000.0},
+    "rested-rotting": {"arms": 2, "initial": 1.0, "exponent": None, "scale": 100.0},
+    "rested-drops": {"arms": 2, "initial": 0.8, "final": 0.2, "drop": None},
+    "rested-rising": {"arms": 2, "initial": 0.1, "final": None, "scale": None},
     "burst": {"arms": 2, "first": 4000, "length": 1000, "rate": 0.02},
     "needle": {"arms": 200, "low": 0.2, "high": 0.8, "period": 5000},
     "recorded": {"period": 1},
@@ -145,9 +151,9 @@ def test_a_bernoulli_reward_is_one_where_its_uniform_number_is_below_the_mean() 
 
 def test_a_law_observes_plays_unless_its_mean_is_that_of_the_path() -> None:
     functions = Bernoulli.functions
-    assert functions.mean(0.3, 8) == mean_of_path(0.3, 8) == 0.3
+    assert functions.mean(0.3, 8, 1, None) == mean_of_path(0.3, 8, 1, None) == 0.3
     assert not functions.observes_plays
-    assert functions._replace(mean=lambda mean, plays: mean / (1 + plays)).observes_plays
+    assert functions._replace(mean=lambda value, plays, arm, params: value / (1 + plays)).observes_plays
 
 
 @pytest.mark.parametrize("name", ["case-1", "case-3", "case-4"])

@@ -46,14 +46,16 @@ def test_gymnasium_can_import_the_module_itself() -> None:
     assert done.stdout == "Discrete(2)\n", done.stderr
 
 
-def test_the_episodes_of_a_seed_are_the_replications_of_a_simulation() -> None:
-    run = db.simulate(
-        "aff-ots", db.environment("case-1", arms=4), horizon=50, replications=3, seed=7, keep=("arms", "rewards"),
-        times=50,
-    )  # fmt: skip
+@pytest.mark.parametrize("name", ["case-1", "rested-rotting", "rested-rising"])
+def test_the_episodes_of_a_seed_are_the_replications_of_a_simulation(name: str) -> None:
+    with interpreted():
+        run = db.simulate(
+            "aff-ots", db.environment(name, arms=4), horizon=50, replications=3, seed=7, keep=("arms", "rewards"),
+            times=50,
+        )  # fmt: skip
     assert run.arms is not None
     assert run.rewards is not None
-    env = BanditEnv("case-1", arms=4, horizon=50)
+    env = BanditEnv(name, arms=4, horizon=50)
     env.reset(seed=7)
     for replication in range(3):
         steps = [env.step(arm) for arm in run.arms[replication]]

@@ -15,6 +15,7 @@ ELSEWHERE = {
     "logistic-walk": "case-4",
     "path": "nowhere: its means are the user's",
     "recorded": "nowhere: its rates are the user's",
+    **dict.fromkeys(("rested-rotting", "rested-drops", "rested-rising"), "the page on rested arms"),
 }
 
 

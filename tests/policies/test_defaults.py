@@ -46,6 +46,10 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "cusum-ucb": OPEN | {"burn_in": 1, "drift": 0.05, "reference_plays": 100, "threshold": None, "exploration": None},
     "m-ucb": OPEN | {"burn_in": 1, "window": 800, "threshold": None, "exploration": None},
     "aff-kl-ucb": ADAPTIVE | {"confidence": 0.05},
+    "raw-ucb": {"burn_in": 1, "alpha": 1.4, "sigma": 0.5},
+    "fewa": {"burn_in": 1, "alpha": 0.06, "sigma": 0.5},
+    "w-swa": {"burn_in": 0, "alpha": 0.2, "sigma": 0.5, "capacity": 1000},
+    "r-ed-ucb": {"burn_in": 0, "alpha": 2.0, "sigma": 0.5, "epsilon": 0.25, "window": 1000},
     "normal-ts": {"burn_in": 4},
     "aff-normal-ts": UNIT_FREE,
     "aff-normal-ucb": UNIT_FREE | {"confidence": 0.05},
@@ -125,6 +129,15 @@ LIMITS: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     ("robust-ucb", "confidence"): ((TINY, 0.5), (0.0, -0.5, 1.0, 1.5)),
     ("robust-ucb", "exploration"): NOT_NEGATIVE,
     ("oracle-restart", "tolerance"): CLOSED,
+    ("raw-ucb", "alpha"): POSITIVE,
+    ("fewa", "sigma"): POSITIVE,
+    ("w-swa", "alpha"): POSITIVE,
+    ("w-swa", "sigma"): POSITIVE,
+    ("w-swa", "capacity"): FROM_ONE,
+    ("r-ed-ucb", "alpha"): POSITIVE,
+    ("r-ed-ucb", "sigma"): POSITIVE,
+    ("r-ed-ucb", "epsilon"): ((LEAST, 0.25, 0.499), (0.0, -0.5, 0.5)),
+    ("r-ed-ucb", "window"): FROM_ONE,
 } | {(name, "prior"): PAIR for name, defaults in DEFAULTS.items() if isinstance(defaults.get("prior"), tuple)}
 
 
@@ -178,6 +191,10 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
     ("aff-dts1", {"prior": (1, 3), "memory": 7}, 3, [*ESTIMATOR, 1, 3, 7, 10]),
     ("aff-dts2", {"prior": (1, 3)}, 3, [*ESTIMATOR, 1, 3, 10, 1]),
     ("aff-kl-ucb", {}, 3, [*ESTIMATOR, math.log(20)]),
+    ("raw-ucb", {"alpha": 2, "sigma": 1}, 3, [2, 1]),
+    ("fewa", {}, 3, [0.06, 0.5]),
+    ("w-swa", {"capacity": 7}, 3, [3, 0.2, 0.5, 7]),
+    ("r-ed-ucb", {"window": 7}, 3, [2, 0.5, 0.25, 7]),
     ("d-ts", {"prior": (1, 3), "discount": 0.9}, 3, [1, 3, 0.9]),
     ("d-ts", {"changes": 4, "horizon": 1000}, 3, [1, 1, 1 - math.sqrt(4 / 1000) / 4]),
     ("sw-ts", {"prior": (1, 3), "window": 9}, 3, [1, 3, 9]),
@@ -307,7 +324,7 @@ def test_only_oracle_policies_are_told_the_true_means() -> None:
 
 def test_what_grows_or_fades_without_bound_is_kept_in_double_precision() -> None:
     double = {name for name, policy in POLICIES.items() if policy.needs_double}
-    assert double == {"d-ucb", "d-kl-ucb", "d-ts", "f-dsw-ts", "rexp3"}
+    assert double == {"d-ucb", "d-kl-ucb", "d-ts", "f-dsw-ts", "rexp3", "r-ed-ucb"}
 
 
 # --- Tuning -------------------------------------------------------------------------------------------------

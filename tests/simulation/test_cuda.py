@@ -100,7 +100,15 @@ def test_single_precision_agrees_in_law_and_without_beta_draws_nearly_number_for
     space = Workspace(*(part.astype(np.float32) for part in wide))
     block = Block(1, horizon, policy.burn_in, 0, False)
     play = compiled(single(make_play(policy.functions, pruned=False)))  # in single precision a GPU draws every arm
-    play(narrow, record, Paths(means, means.max(axis=2), np.zeros(1)), block, space, NO_DELAY, stream(1))
+    play(
+        narrow,
+        record,
+        Paths(means, means.max(axis=2), np.zeros(1), np.zeros((1, arms))),
+        block,
+        space,
+        NO_DELAY,
+        stream(1),
+    )
     exact = db.simulate(policy, world, horizon=horizon, replications=replications, seed=1).total_regret
     # The same streams: most replications make the same choices, and the rest differ by chance, not in the mean.
     # Beta draws take fewer words of a stream in single precision, and so are others.

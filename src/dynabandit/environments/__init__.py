@@ -11,6 +11,7 @@ from dynabandit.environments.needle import Needle
 from dynabandit.environments.piecewise_benchmarks import PB1, PB2
 from dynabandit.environments.random_walks import Case3, Case4, LogisticWalk, ReflectedWalk
 from dynabandit.environments.recorded import Recorded
+from dynabandit.environments.rested import RestedDrops, RestedRising, RestedRotting
 from dynabandit.environments.reward_laws import (
     REWARD_LAWS,
     Bernoulli,
@@ -32,7 +33,8 @@ __all__ = [
     "DELAYS", "Delay", "delay",
     "ENVIRONMENTS", "PB1", "PB2", "Burst", "Case1", "Case2", "Case3", "Case4", "Environment",
     "EnvironmentFunctions", "EnvironmentStep", "ExponentialClock",
-    "Fixed", "LogisticWalk", "Needle", "Path", "Piecewise", "Recorded", "ReflectedWalk", "Rotting",
+    "Fixed", "LogisticWalk", "Needle", "Path", "Piecewise", "Recorded", "ReflectedWalk", "RestedDrops",
+    "RestedRising", "RestedRotting", "Rotting",
     "Seasonal", "SmallChanges", "environment",
     "REWARD_LAWS", "Bernoulli", "Bounded", "Counts", "Normal", "Revenue",
     "RewardFunctions", "RewardLaw", "RewardStep", "reward_law",
@@ -54,6 +56,9 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "pb-2": PB2,
     "seasonal": Seasonal,
     "rotting": Rotting,
+    "rested-rotting": RestedRotting,
+    "rested-drops": RestedDrops,
+    "rested-rising": RestedRising,
     "burst": Burst,
     "needle": Needle,
     "recorded": Recorded,

@@ -1,7 +1,7 @@
 """The environment contract: how the mean reward of each arm evolves, and which law the rewards have."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -11,7 +11,14 @@ from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
 from dynabandit.core.records import NoParams, rows_reader
 from dynabandit.core.streams import LARGEST_STEP, Stream, shifted, stream
-from dynabandit.environments.reward_laws import BERNOULLI, RewardFunctions, RewardLaw, mean_of_path, reward_law
+from dynabandit.environments.reward_laws import (
+    BERNOULLI,
+    MeanByPlays,
+    RewardFunctions,
+    RewardLaw,
+    mean_of_path,
+    reward_law,
+)
 from dynabandit.validation import integer, set_fields
 
 
@@ -48,7 +55,7 @@ class EnvironmentFunctions(NamedTuple):
     --------
     >>> import dynabandit as db
     >>> db.environments.Fixed.functions._fields
-    ('start', 'advance', 'params', 'mean')
+    ('start', 'advance', 'params', 'mean', 'rising')
     """
 
     start: Start
@@ -57,8 +64,13 @@ class EnvironmentFunctions(NamedTuple):
     """advance(state, arm, step, params): move the arm to the step and return its mean there."""
     params: type = NoParams
     """The named tuple that `Environment.params` returns; each field is an array with one number per arm."""
-    mean: Callable[[float, int], float] = mean_of_path
-    """mean(mean, plays): the arm's mean after so many earlier plays, given the mean of the path."""
+    mean: MeanByPlays = mean_of_path
+    """mean(value, plays, arm, params): the arm's mean after so many earlier plays, given the value of the path.
+
+    Regret is then measured against the best policy in hindsight. If means do not rise with plays and the path is
+    constant, that policy always plays the arm with the largest current mean."""
+    rising: bool = False
+    """Whether `mean` rises with the plays: the best policy in hindsight plays one arm only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,13 +98,16 @@ class Environment:
     @property
     def reward_functions(self) -> RewardFunctions:
         """The functions of the reward law, and how plays change the means."""
-        return self.rewards.functions._replace(mean=self.functions.mean)
+        law, functions = self.rewards.functions, self.functions
+        if functions.mean is mean_of_path:
+            return law
+        return law._replace(mean=functions.mean, mean_params=functions.params, rising=functions.rising)
 
     def params(self) -> Any:
         """Return the parameters as the named tuple that the functions read."""
         return NoParams(*self.per_arm(0.0))
 
-    def per_arm(self, *numbers: float | np.ndarray) -> list[np.ndarray]:
+    def per_arm(self, *numbers: float | Sequence[float] | np.ndarray) -> list[np.ndarray]:
         """Return each number, or one number per arm, as an array with one number per arm."""
         return [np.full(self.arms, one, dtype=float) for one in numbers]
 

@@ -40,7 +40,8 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 class Rotting(Environment):
     """Means that decay exponentially, each arm with its own half-life, so that the best arm changes.
 
-    Arms decay with time, whether they are played or not (restless bandit).
+    Arms decay with time, whether they are played or not (restless bandit). In `RestedRotting` they decay with their own
+    plays.
 
     Parameters
     ----------

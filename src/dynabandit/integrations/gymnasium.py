@@ -7,6 +7,7 @@ import numpy as np
 from dynabandit.core.streams import stream
 from dynabandit.environments import ENVIRONMENTS, Environment, RewardStep, environment as make_environment
 from dynabandit.extras import import_extra
+from dynabandit.simulation.rested import make_best_policy
 
 import_extra("gymnasium", "gymnasium")
 import gymnasium  # noqa: E402 - after the message that says how to install it
@@ -73,6 +74,7 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
         self._source = stream(self._seed, self._replication)
         self._means = self.environment.path(self.horizon, self._seed, self._replication)
         self._step, self._plays = 0, [0] * self.environment.arms
+        self._optimal = np.zeros(self.environment.arms)  # the state of the best policy in hindsight, for rested arms
         return np.int64(0), {}
 
     def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
@@ -83,12 +85,16 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
         if not self.action_space.contains(arm):
             raise ValueError(f"action must be an arm from 0 to {self.environment.arms - 1}, got {action}")
         law, params = self.environment.reward_functions, self.environment.rewards.params()
-        values = [law.mean(value, plays) for value, plays in zip(self._means[self._step], self._plays, strict=True)]
+        means, arm_params = self._means[self._step], self.environment.params()
+        value = law.mean(means[arm], self._plays[arm], arm, arm_params)
         self._step += 1
         self._plays[arm] += 1
-        reward = float(law.draw(values[arm], arm, RewardStep(self._step, self._source), params))
-        mean = float(law.expected(values[arm], params))
-        info = {"mean": mean, "regret": float(law.expected(max(values), params)) - mean}
+        reward = float(law.draw(value, arm, RewardStep(self._step, self._source), params))
+        mean, best = float(law.expected(value, params)), float(law.expected(means.max(), params))
+        if law.observes_plays:
+            best_reward, _ = make_best_policy(law)
+            best = float(best_reward(means, self._optimal, self._step, np.array(arm_params), params))
+        info = {"mean": mean, "regret": best - mean}
         return np.int64(0), reward, False, self._step == self.horizon, info
 
 

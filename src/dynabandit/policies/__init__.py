@@ -23,11 +23,14 @@ from dynabandit.policies.dynamic_thompson import DTS, AffDTS1, AffDTS2
 from dynabandit.policies.eps_greedy import EpsGreedy
 from dynabandit.policies.exp3_s import Exp3S
 from dynabandit.policies.f_dsw_thompson import FDSWTS
+from dynabandit.policies.fewa import Fewa
 from dynabandit.policies.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
 from dynabandit.policies.kl_ucb import KLUCB
 from dynabandit.policies.m_ucb import MUCB
 from dynabandit.policies.normal_ts import NormalTS
 from dynabandit.policies.oracle_restart import OracleRestart
+from dynabandit.policies.r_ed_ucb import REdUCB
+from dynabandit.policies.raw_ucb import RawUCB
 from dynabandit.policies.rexp3 import Rexp3
 from dynabandit.policies.robust_ucb import RobustUCB
 from dynabandit.policies.sw_kl_ucb import SWKLUCB
@@ -36,6 +39,7 @@ from dynabandit.policies.sw_ucb import SWUCB
 from dynabandit.policies.thompson import OTS, TS
 from dynabandit.policies.ucb import UCB
 from dynabandit.policies.uniform import Uniform
+from dynabandit.policies.w_swa import WSWA
 from dynabandit.validation import RewardDomain, check_parameter_names, unknown
 
 __all__ = [
@@ -47,6 +51,7 @@ __all__ = [
     "AffKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "OracleRestart",
     "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
     "ChangepointTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
+    "WSWA", "Fewa", "REdUCB", "RawUCB",
 ]  # fmt: skip
 
 POLICIES: dict[str, type[Policy]] = {
@@ -79,6 +84,10 @@ POLICIES: dict[str, type[Policy]] = {
     "cusum-ucb": CusumUCB,
     "m-ucb": MUCB,
     "aff-kl-ucb": AffKLUCB,
+    "raw-ucb": RawUCB,
+    "fewa": Fewa,
+    "w-swa": WSWA,
+    "r-ed-ucb": REdUCB,
     "normal-ts": NormalTS,
     "aff-normal-ts": AffNormalTS,
     "aff-normal-ucb": AffNormalUCB,

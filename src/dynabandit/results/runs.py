@@ -23,7 +23,9 @@ class RecordedRegret:
     """What the replications of one policy on one environment recorded.
 
     `Simulation` adds the policy and the environment themselves, `Run` their names, as result files keep them.
-    `regret` is the expected regret, the sum of max_a mu_t(a) - mu_t(a_t); burn-in plays count.
+    `regret` is the expected regret, the sum of max_a mu_t(a) - mu_t(a_t); burn-in plays count. For rested arms, whose
+    means depend on their plays, it is the mean reward of the best policy in hindsight for that many steps minus that of
+    this policy. A best arm is then one with the largest current mean or, if means rise, the best single arm.
     """
 
     horizon: int

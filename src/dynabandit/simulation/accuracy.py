@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import compiled, kernel
-from dynabandit.core.records import to_row, vector_reader
+from dynabandit.core.records import rows_reader, to_row, vector_reader
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED, Stream, shifted, stream
 from dynabandit.environments import (
     Environment,
@@ -110,24 +110,26 @@ class Start(NamedTuple):
 
 
 def make_estimate(functions: EstimatorFunctions, law: RewardFunctions) -> Callable[..., None]:
-    """Return estimate(start, paths, law_params, times, errors, arm, random), which writes the errors at the times.
+    """Return estimate(start, paths, law_row, matrix, times, errors, arm, random), which writes the errors at the times.
 
     `paths` has one row per replication, or one row for all of them, and one column per step.
     """
     observe, mean, retract = functions
-    draw, expected, read_law, value_after = law.draw, law.expected, vector_reader(law.params), law.mean
+    draw, expected, read_law = law.draw, law.expected, vector_reader(law.params)
+    mean_after, read_params = law.mean, rows_reader(law.mean_params)
 
     @kernel
     def estimate(
         start: Start,
         paths: np.ndarray,
         law_row: np.ndarray,
+        matrix: np.ndarray,
         times: np.ndarray,
         errors: np.ndarray,
         arm: int,
         random: Stream,
     ) -> None:
-        law_params = read_law(law_row)
+        law_params, params = read_law(law_row), read_params(matrix)
         rewards = np.empty(paths.shape[1])
         for row in range(errors.shape[0]):
             path = paths[min(row, paths.shape[0] - 1)]
@@ -135,7 +137,7 @@ def make_estimate(functions: EstimatorFunctions, law: RewardFunctions) -> Callab
             state = start.state
             cursor = 0
             for plays in range(path.size):
-                value = value_after(path[plays], plays)
+                value = mean_after(path[plays], plays, arm, params)
                 rewards[plays] = draw(value, arm, RewardStep(plays + 1, own), law_params)
                 if 0 < start.window <= plays:
                     state = retract(state, rewards[plays - start.window])
@@ -217,7 +219,7 @@ def estimation(
 
     def task(low: int) -> None:
         part, own = errors[low : low + arm_paths.per_task], shifted(random, low)
-        estimate(start, arm_paths.write(len(part), own), law_row, marks, part, arm, own)
+        estimate(start, arm_paths.write(len(part), own), law_row, arm_paths.params, marks, part, arm, own)
 
     with ThreadPoolExecutor(cores(), thread_name_prefix="dynabandit") as pool:
         for future in [pool.submit(task, low) for low in range(0, replications, arm_paths.per_task)]:
@@ -231,6 +233,7 @@ class ArmPaths(NamedTuple):
     horizon: int
     law: RewardLaw
     functions: RewardFunctions
+    params: np.ndarray  # (fields, arms): those of the environment
     per_task: int  # how many replications a task has
     write: Callable[[int, Stream], np.ndarray]  # (replications, stream of the first one) -> their paths, or one for all
 
@@ -246,7 +249,12 @@ def _of_means(path: Any, horizon: int | None, arm: int, rewards: RewardLaw | str
     steps = len(means) if horizon is None else integer("horizon", horizon, 1, len(means))
     law = reward_law("bernoulli" if rewards is None else rewards)
     return ArmPaths(
-        steps, law, law.functions, max(1, PATH_CELLS // steps), lambda count, random: means[np.newaxis, :steps]
+        steps,
+        law,
+        law.functions,
+        np.zeros((1, 1)),
+        max(1, PATH_CELLS // steps),
+        lambda count, random: means[np.newaxis, :steps],
     )
 
 
@@ -266,7 +274,7 @@ def _of_environment(
         return np.ascontiguousarray(means[:, :, arm])
 
     per_task = max(1, PATH_CELLS // (steps * environment.arms))
-    return ArmPaths(steps, environment.rewards, environment.reward_functions, per_task, write)
+    return ArmPaths(steps, environment.rewards, environment.reward_functions, params, per_task, write)
 
 
 def _functions(estimator: Estimator) -> EstimatorFunctions:

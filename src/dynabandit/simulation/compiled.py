@@ -151,7 +151,7 @@ def compile_policy(policy: Policy, arms: int) -> None:
     >>> import dynabandit as db
     >>> compile_policy(db.policy("ucb"), arms=2)
     """
-    paths = Paths(np.zeros((1, 1, arms)), np.zeros((1, 1)), to_row(BERNOULLI.params()))
+    paths = Paths(np.zeros((1, 1, arms)), np.zeros((1, 1)), to_row(BERNOULLI.params()), np.zeros((1, arms)))
     record = empty_record(np.zeros(0, dtype=np.int64), replications=1, kept_steps=0)
     states = initial_states(policy, arms, np.zeros(1, dtype=np.int64), horizon=1)
     space = new_workspace(policy.functions, arms, 1)._replace(tree=new_trees(policy.functions, 1, arms))

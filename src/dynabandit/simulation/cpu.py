@@ -112,8 +112,8 @@ def _blocks(request: Request, random: Stream, count: int, limits: BlockLimits) -
     params, table = np.array(environment.params()), environment.table()
     rows = min(limits.changing, request.horizon)
     law = to_row(environment.rewards.params())
-    many = Paths(np.empty((count, rows, environment.arms)), np.empty((count, rows)), law)
-    one = Paths(np.empty((count, 1, environment.arms)), np.empty((count, 1)), law)
+    many = Paths(np.empty((count, rows, environment.arms)), np.empty((count, rows)), law, params)
+    one = Paths(np.empty((count, 1, environment.arms)), np.empty((count, 1)), law, params)
     first = 1
     while first <= request.horizon:
         left = request.horizon + 1 - first

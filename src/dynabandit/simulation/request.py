@@ -67,8 +67,9 @@ def distinct_states(
         shared[row, : len(state.shared)] = state.shared
     last_played = np.zeros((len(tuned), arms), dtype=np.int64)
     plays = np.zeros((len(tuned), arms if law.observes_plays else 0), dtype=np.int64)
+    optimal = np.zeros(plays.shape)
     pending = np.zeros((len(tuned), 0 if delay is None else arms), dtype=np.int64)
     queue, settling = (np.zeros((1, 0)), np.zeros(0)) if delay is None else empty_queue(delay, horizon)
     in_flight = (np.stack([part] * len(tuned)) for part in (queue, settling))
     numbers = np.stack([to_row(own) for own in params])
-    return Replications(memory, shared, last_played, plays, numbers, pending, *in_flight), index
+    return Replications(memory, shared, last_played, plays, optimal, numbers, pending, *in_flight), index

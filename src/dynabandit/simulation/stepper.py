@@ -1,6 +1,5 @@
 """One step of a policy: burn-in or decision, reward, learning, record. All backends and `Bandit` are built from it."""
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from dynabandit.policies.choose_arm import Workspace, make_choose, make_score_ro
 from dynabandit.policies.pending_plays import begin_play, end_play
 from dynabandit.simulation import in_flight
 from dynabandit.simulation.in_flight import InFlight
+from dynabandit.simulation.rested import make_arm_mean, make_best_policy
 
 
 class Replications(NamedTuple):
@@ -26,7 +26,9 @@ class Replications(NamedTuple):
     memory: np.ndarray  # (replications, slots, arms)
     shared: np.ndarray  # (replications, shared)
     last_played: np.ndarray  # (replications, arms)
-    plays: np.ndarray  # (replications, arms), or (replications, 0) if the reward law does not observe plays
+    # The following two are (replications, arms), or (replications, 0) if means do not depend on plays
+    plays: np.ndarray
+    optimal: np.ndarray  # the best policy in hindsight, see `simulation.rested`
     params: np.ndarray  # (replications, fields): a tuned policy has other parameters on each path
     # The following have no columns without delays; see `simulation.in_flight`
     pending: np.ndarray  # (replications, arms): plays whose rewards have not arrived
@@ -53,6 +55,7 @@ class Paths(NamedTuple):
     means: np.ndarray  # (replications, rows, arms)
     best: np.ndarray  # (replications, rows): the largest mean
     law: np.ndarray  # the parameters of the reward law
+    params: np.ndarray  # (fields, arms): those of the environment
 
 
 class Block(NamedTuple):
@@ -128,26 +131,6 @@ def make_learn(functions: PolicyFunctions) -> Callable[..., None]:
         update(state, arm, reward, params)
 
     return learn
-
-
-@functools.cache
-def make_means(law: RewardFunctions) -> tuple[Callable[..., float], Callable[..., float]]:
-    """Return arm_mean(means, plays, arm) and largest_mean(means, plays, best), both in the units of the path."""
-    mean, observes_plays = law.mean, law.observes_plays
-
-    @inlined_kernel
-    def arm_mean(means: np.ndarray, plays: np.ndarray, arm: int) -> float:
-        return mean(means[arm], plays[arm] if observes_plays else 0)
-
-    @inlined_kernel
-    def largest_mean(means: np.ndarray, plays: np.ndarray, best: float) -> float:
-        if observes_plays:
-            best = 0.0
-            for arm in range(means.size):
-                best = max(best, arm_mean(means, plays, arm))
-        return best
-
-    return arm_mean, largest_mean
 
 
 def make_play(
@@ -241,7 +224,7 @@ def make_play_replication(
     observe, state_of = make_observe(functions, update, delayed=delayed), delayed_state if delayed else immediate_state
     reveal, read_params = functions.reveal, vector_reader(functions.params)
     draw, expected, read_law = law.draw, law.expected, vector_reader(law.params)
-    observes_plays, (arm_mean, largest_mean) = law.observes_plays, make_means(law)
+    observes_plays, arm_mean, (best_reward, is_best) = law.observes_plays, make_arm_mean(law), make_best_policy(law)
     rounds, arm_at, exists, is_leader, sync = lanes.rounds, lanes.arm_at, lanes.exists, lanes.is_leader, lanes.sync
 
     @inlined_kernel
@@ -260,6 +243,7 @@ def make_play_replication(
             InFlight(replications.queue[row], replications.settling[row], delays),
         )
         params, plays, stored = read_params(replications.params[row]), replications.plays[row], space.tree
+        optimal, matrix = replications.optimal[row], paths.params
         means, best, times, law_params = paths.means[row], paths.best[row], record.times, read_law(paths.law)
         arms, rows = state.last_played.size, means.shape[0]
         total = record.total[row]
@@ -270,7 +254,7 @@ def make_play_replication(
             at = min(offset, rows - 1)
             for turn in range(rounds(arms)):
                 if exists(arm_at(0, turn), arms):
-                    current = arm_mean(means[at], plays, arm_at(0, turn))
+                    current = arm_mean(means[at], plays, arm_at(0, turn), matrix)
                     reveal(state, arm_at(0, turn), expected(current, law_params))
             step = Step(number, arms, 0.0, space.features, space.table, random)
             arm = round_robin_arm(arms, number, block.burn_in)
@@ -279,9 +263,13 @@ def make_play_replication(
                     fill(stored, state, step, params)
                 arm = choose(state, number, params, space, random)
             sync()
-            mean = arm_mean(means[at], plays, arm)
-            largest = largest_mean(means[at], plays, best[at])
-            gap = expected(largest, law_params) - expected(mean, law_params)
+            mean = arm_mean(means[at], plays, arm, matrix)
+            gap = expected(best[at], law_params) - expected(mean, law_params)
+            is_correct = gap == 0.0
+            if observes_plays and is_leader():
+                reward_of_best = best_reward(means[at], optimal, number, matrix, law_params)
+                gap = reward_of_best - expected(mean, law_params)
+                is_correct = number == due and is_best(means[at], plays, optimal, arm, matrix)
             total += gap
             if is_leader():
                 value = draw(mean, arm, RewardStep(number, random), law_params)
@@ -290,7 +278,7 @@ def make_play_replication(
                 observe(state, arm, value, step, params, flight, stored)
                 if number == due:
                     record.regret[row, cursor] = total
-                    record.correct[row, cursor] = gap == 0.0
+                    record.correct[row, cursor] = is_correct
                 if block.keep:
                     record.arms[row, number - 1] = arm
                     record.rewards[row, number - 1] = value

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynabandit.core.streams import stream
+from dynabandit.environments import Environment
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import Policy
 from dynabandit.policies.base import Reward, new_state
@@ -61,12 +62,25 @@ def trace(run: Simulation, replication: int = 0, times: int | Sequence[int] | np
     marks = recorded_times(times, run.horizon)
     path = run.environment.path(run.horizon, run.seed, run.first_replication + replication)
     policy = run.policy.tuned(_switches(path) if run.policy.needs_tuning else 0, run.horizon)
-    truth = run.environment.rewards.expected(path)
+    truth = run.environment.rewards.expected(_means(run.environment, path, run.arms[replication]))
     beliefs = _replay(policy, _learned(run, replication), marks, truth)
     plays = np.zeros((len(marks), path.shape[1]), dtype=np.int64)
     np.add.at(plays, (np.searchsorted(marks, np.arange(1, run.horizon + 1)), run.arms[replication]), 1)
     mean, variance, forgetting, effective_size = np.moveaxis(beliefs, -1, 0)
     return Trace(marks, truth[marks - 1], mean, variance, forgetting, effective_size, plays)
+
+
+def _means(environment: Environment, path: np.ndarray, arms: np.ndarray) -> np.ndarray:
+    """Return the means at each step, which may depend on the plays before it."""
+    law, params = environment.reward_functions, environment.params()
+    if not law.observes_plays:
+        return path
+    means, plays = path.copy(), np.zeros(environment.arms, dtype=np.int64)
+    for step, played in enumerate(arms):
+        for arm in range(environment.arms):
+            means[step, arm] = law.mean(path[step, arm], int(plays[arm]), arm, params)
+        plays[played] += 1
+    return means
 
 
 def _switches(path: np.ndarray) -> int:

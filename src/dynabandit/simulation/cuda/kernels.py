@@ -188,8 +188,8 @@ def play_kernel(
     shared_shape = (THREADS // width * rows, width * max(shape.rounds, 1))
 
     def play(  # type: ignore[no-untyped-def]
-        memory, shared, last_played, plays, params, pending, queue, settling,
-        times, total, regret, correct, arms, rewards, table, scratch, means, best, law_params,
+        memory, shared, last_played, plays, optimal, params, pending, queue, settling,
+        times, total, regret, correct, arms, rewards, table, scratch, means, best, law_params, environment,
         delay_law, window, rule, low, high, lost, sample,
         first, steps, burn_in, cursor, keep, seed_low, seed_high, first_replication,
     ):  # fmt: skip
@@ -200,12 +200,14 @@ def play_kernel(
                 own = cuda.shared.array(shared_shape, kind)[begin : begin + rows]
             else:
                 own = scratch[row]
-            states = Replications(memory, shared, last_played, plays, params, pending, queue, settling)
+            states = Replications(memory, shared, last_played, plays, optimal, params, pending, queue, settling)
             delays = DelayParams(delay_law, window, rule, low, high, lost, sample)
             record = Record(times, total, regret, correct, arms, rewards)
             block, space = Block(first, steps, burn_in, cursor, keep), Workspace(own, own, table, table[:0])
             random = Stream(int(seed_low), int(seed_high), int(first_replication + row))
-            play_replication(states, record, Paths(means, best, law_params), block, space, delays, row, random)
+            play_replication(
+                states, record, Paths(means, best, law_params, environment), block, space, delays, row, random
+            )
 
     return jit(play, in_single=in_single)
 

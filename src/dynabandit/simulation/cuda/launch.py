@@ -93,7 +93,7 @@ def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: i
     each = 8 * arms * (len(environment.slots) + 2) + kept * len(policies)
     for policy in policies.values():
         tuned = policy.tuned(1, horizon)
-        each += 8 * (arms * (tuned.memory_size() + 2 + counts + SCRATCH_ROWS) + tuned.shared_size())
+        each += 8 * (arms * (tuned.memory_size() + 2 + 2 * counts + SCRATCH_ROWS) + tuned.shared_size())
     count = int((SHARE_OF_MEMORY * free - block_bytes(free)) / each)
     if count < 1:
         raise MemoryError(
@@ -143,9 +143,9 @@ class _Batch:
         filled = array if array.size else np.zeros((1,) * array.ndim)  # a GPU has no empty arrays
         return self.cuda.to_device(np.ascontiguousarray(filled, dtype=kind))
 
-    def spread(self, rows: np.ndarray, index: Any) -> Any:
+    def spread(self, rows: np.ndarray, index: Any, *, exact: bool = False) -> Any:
         """Return an array on the GPU with the row of its index for each replication."""
-        there = self.send(rows)
+        there = self.send(rows, exact=exact)
         copies = self.empty(rows.shape[1:], there.dtype)
         size = math.prod(rows.shape[1:])
         flat = there.reshape(len(rows), size), index, copies.reshape(self.replications, size)
@@ -204,8 +204,10 @@ class _Player:
         states, index = distinct_states(policy, arms, switches, horizon, law, delay)
         there = batch.send(index)
         self.state = [
-            batch.spread(part, there) if part.size else batch.empty((1,) * (part.ndim - 1), part.dtype)
-            for part in states
+            batch.spread(part, there, exact=name == "optimal")
+            if part.size
+            else batch.empty((1,) * (part.ndim - 1), part.dtype)
+            for name, part in states._asdict().items()
         ]
         self.delays = [
             batch.send(part) if isinstance(part, np.ndarray) else part
@@ -226,8 +228,8 @@ class _Player:
         batch = self.batch
         cursor = int(np.searchsorted(batch.request.times, first))
         self.kernel[batch.launch(batch.shape.width)](
-            *self.state, *self.record, self.table, self.scratch, batch.means, batch.best, batch.law, *self.delays,
-            first, length, self.policy.burn_in, cursor, self.row.arms.size > 0, *batch.random,
+            *self.state, *self.record, self.table, self.scratch, batch.means, batch.best, batch.law, batch.params,
+            *self.delays, first, length, self.policy.burn_in, cursor, self.row.arms.size > 0, *batch.random,
         )  # fmt: skip
 
     def collect(self) -> None:
