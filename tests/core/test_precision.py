@@ -118,12 +118,17 @@ def test_no_uniform_number_in_single_precision_is_one() -> None:
 def test_a_pick_in_single_precision_gives_every_number_as_many_of_the_words(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keys: list[Any] = []
+    keys = set()
     for number in (0, 1, count // 3, count - 1):
         first, end = (-(-place * 2**32 // count) for place in (number, number + 1))
         assert abs(end - first - 2**32 / count) < 1.0
         for word_, expected in ((first, number), (end - 1, number)):
-            monkeypatch.setattr(streams, "words", lambda *key, four=(word_, 0, 0, 0): keys.append(key) or four)
+
+            def words(*key: Any, four: Any = (word_, 0, 0, 0)) -> Any:
+                keys.add(key)
+                return four
+
+            monkeypatch.setattr(streams, "words", words)
             assert streams.pick_in_single(stream(1), TIE, 1, 3, count) == expected
-    assert set(keys) == {(stream(1), TIE, 1, 3, 0)}
+    assert keys == {(stream(1), TIE, 1, 3, 0)}
     assert pick.in_single is streams.pick_in_single  # type: ignore[attr-defined]
