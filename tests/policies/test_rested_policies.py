@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
 from driver import Driver
-from dynabandit.policies import dyadic_windows, fewa, r_ed_ucb, w_swa
+from dynabandit.policies import dyadic_windows, fewa, r_ed_ucb, raw_ucb, w_swa
 from dynabandit.policies.base import Policy
 from oracles import fewa as fewa_oracle, r_ed_ucb as r_ed_ucb_oracle, raw_ucb as raw_ucb_oracle, w_swa as w_swa_oracle
 
@@ -100,6 +100,16 @@ def test_windows_stop_doubling_at_the_longest(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(dyadic_windows, "WINDOWS", 3)
     driver = Driver(db.policy("raw-ucb"), arms=2).feed(0, *[1.0] * 20)
     assert driver.memory[dyadic_windows.CURRENT : dyadic_windows.CURRENT + 4, 0].tolist() == [1.0, 2.0, 4.0, 0.0]
+    monkeypatch.setattr(raw_ucb, "WINDOWS", 3)
+    driver.choose(30)
+    assert driver.scores[0] == pytest.approx(1.0 + driver.common(30) / 2.0)
+
+
+def test_a_window_that_is_not_full_yet_is_not_touched() -> None:
+    driver = Driver(db.policy("raw-ucb"), arms=2).feed(0, *[1.0] * 7)
+    windows = driver.memory[dyadic_windows.CURRENT :, 0].reshape(2, dyadic_windows.WINDOWS)
+    assert windows[0].tolist() == [1.0, 2.0, 4.0, *[0.0] * 29]
+    assert windows[1, 3:].tolist() == [0.0] * 29
 
 
 def pend(driver: Driver, *counts: int) -> Driver:
@@ -108,11 +118,11 @@ def pend(driver: Driver, *counts: int) -> Driver:
 
 
 def test_pending_plays_narrow_every_window_of_raw_ucb() -> None:
-    driver = pend(Driver(db.policy("raw-ucb"), arms=3), 3, 2, 0)
+    driver = pend(Driver(db.policy("raw-ucb"), arms=3), 2, 2, 0)
     driver.feed(0, 1.0, 0.0)
     driver.choose(9)
     width = 0.5 * math.sqrt(2.0 * 1.4 * math.log(9))
-    two = [0.0 + width / math.sqrt(1 + 3), 0.5 + width / math.sqrt(2 + 3)]
+    two = [0.0 + width / math.sqrt(1 + 2), 0.5 + width / math.sqrt(2 + 2)]
     assert driver.scores.tolist() == pytest.approx([min(two), 1 / 3 + width / math.sqrt(2), math.inf])
 
 
@@ -127,7 +137,7 @@ def test_pending_plays_count_as_plays_in_fewa() -> None:
     assert driver.scores.tolist() == [-3.0, -5.0, -3.0]
     driver.feed(1, 0.0)
     driver.choose(21)
-    assert driver.scores.tolist() == [-3.0, 0.0 - fewa.FILTERED, -3.0]
+    assert driver.scores.tolist() == [-3.0, 0.0 - 2.0**49, -3.0]
 
 
 def test_pending_plays_end_the_first_phase_of_w_swa() -> None:
