@@ -211,8 +211,8 @@ def test_revenue_is_believed_to_be_the_conversion_times_the_mean_of_log_normal_a
         mean = conversion * 8 * math.exp(center + (variance + error) / 2)
         second = conversion * 64 * math.exp(2 * center + 2 * variance)
         expected.append((mean, max(second - mean**2, 0.0), 1.0, total))
-    same(beliefs("aff-revenue-ts", history, step_size=0.0, prior=2), expected)
-    nothing, _, unknown = beliefs("aff-revenue-ts", [(0, 0.0), (1, 0.0)], step_size=0.0, prior=2)
+    same(beliefs("aff-revenue-ts", history, step_size=0.0, prior_weight=2), expected)
+    nothing, _, unknown = beliefs("aff-revenue-ts", [(0, 0.0), (1, 0.0)], step_size=0.0, prior_weight=2)
     assert (nothing.mean, nothing.effective_size) == (0.0, 3.0)
     assert math.isnan(unknown.mean)
 
