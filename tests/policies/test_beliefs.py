@@ -211,14 +211,14 @@ def test_revenue_is_believed_to_be_the_conversion_times_the_mean_of_log_normal_a
         mean = conversion * 8 * math.exp(center + (variance + error) / 2)
         second = conversion * 64 * math.exp(2 * center + 2 * variance)
         expected.append((mean, max(second - mean**2, 0.0), 1.0, total))
-    same(beliefs("aff-revenue-ts", history, step_size=0.0, prior=2), expected)
-    nothing, _, unknown = beliefs("aff-revenue-ts", [(0, 0.0), (1, 0.0)], step_size=0.0, prior=2)
+    same(beliefs("aff-revenue-ts", history, step_size=0.0, prior_weight=2), expected)
+    nothing, _, unknown = beliefs("aff-revenue-ts", [(0, 0.0), (1, 0.0)], step_size=0.0, prior_weight=2)
     same([nothing, unknown], [(0.0, 0.0, 1.0, 3.0), (math.nan, 0.0, 1.0, 2.0)])
 
 
 def test_rounding_makes_no_variance_of_revenue_negative() -> None:
     for amount in range(1, 50):  # every reward is positive, so the variance of the second arm is 0 but for rounding
-        found = beliefs("aff-revenue-ts", [(0, 8.0), (1, amount)], prior=1e-300)[1]
+        found = beliefs("aff-revenue-ts", [(0, 8.0), (1, amount)], prior_weight=1e-300)[1]
         assert 0.0 <= found.variance < 1e-12 * found.mean**2
 
 

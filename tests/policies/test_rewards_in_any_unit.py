@@ -47,7 +47,7 @@ def aff_poisson_ts_score(policy: Any, history: History, arm: int, arms: int, ste
 
 
 def aff_revenue_ts_score(policy: Any, history: History, arm: int, arms: int, step: int, source: Stream) -> float:
-    laws = aff_revenue_ts.laws(history, arm, arms, policy.step_size, policy.floor, policy.prior)
+    laws = aff_revenue_ts.laws(history, arm, arms, policy.step_size, policy.floor, policy.prior_weight)
     conversion = beta(laws.a, laws.b, source, SCORE, step, arm)
     return conversion * math.exp(laws.center + laws.deviation * noise(SECOND, step, arm, source) + laws.variance / 2)
 
@@ -72,7 +72,7 @@ PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "aff-normal-ts": AFF,
     "aff-normal-ucb": {**AFF, "confidence": st.sampled_from([0.01, 0.3])},
     "aff-poisson-ts": {**AFF, "prior": PRIORS},
-    "aff-revenue-ts": {**AFF, "prior": st.sampled_from([0.1, 2.0])},
+    "aff-revenue-ts": {**AFF, "prior_weight": st.sampled_from([0.1, 2.0])},
     "robust-ucb": {
         "window": st.sampled_from([1, 3, 13, 100]),
         "confidence": st.sampled_from([0.001, 0.5]),
