@@ -135,7 +135,9 @@ def test_draws_are_compared_with_a_threshold_that_no_double_tells_from_one(a: fl
         assert stats.kstest(np.array(drawn) - log_best, stats.expon(scale=1.0 / b).cdf).pvalue > 1e-6
 
 
-def test_a_proposal_that_is_rounded_to_one_leaves_a_small_share_of_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proposal_that_is_rounded_to_one_leaves_a_small_share_of_the_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     shares = []
     for exponent in range(10):
         best = 1e5 * 2.0**exponent
