@@ -13,7 +13,7 @@ from dynabandit.core.streams import PATH, REWARD, Stream, normal_pair, stream, u
 from laws import assert_law, assert_mean, assert_uncorrelated, size
 
 ROLES = [streams.START, streams.PATH, streams.REWARD, streams.SCORE, streams.TIE, streams.EXPLORE]
-ROLES += [streams.EXPLORED_ARM]
+ROLES += [streams.EXPLORED_ARM, streams.SECOND, streams.DELAY, streams.SHARE, streams.REPLAY]
 KEYS = st.tuples(
     st.integers(0, MASK),
     st.sampled_from(ROLES),
@@ -43,9 +43,13 @@ def draws(part: str, count: int) -> np.ndarray:
     return out
 
 
-def test_roles_are_different_and_below_256() -> None:
-    assert len(set(ROLES)) == len(ROLES)
-    assert all(0 < role < 256 for role in ROLES)
+def test_roles_have_the_numbers_of_earlier_releases_and_are_below_256() -> None:
+    assert ROLES == [1, 2, 3, 4, 5, 6, 7, 8, 32, 64, 65]
+
+
+def test_a_key_has_a_word_for_a_simulated_step_and_48_bits_for_a_live_one() -> None:
+    assert streams.LARGEST_STEP == streams.LARGEST_REPLICATION == MASK == 0xFFFFFFFF
+    assert streams.LARGEST_LIVE_STEP == 0xFFFF_FFFFFFFF
 
 
 @given(KEYS, KEYS, st.integers(0, 2**64 - 1))

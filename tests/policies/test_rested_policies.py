@@ -126,6 +126,13 @@ def test_pending_plays_narrow_every_window_of_raw_ucb() -> None:
     assert driver.scores.tolist() == pytest.approx([min(two), 1 / 3 + width / math.sqrt(2), math.inf])
 
 
+def test_the_filter_of_fewa_is_empty_while_an_arm_has_no_play() -> None:
+    driver = Driver(db.policy("fewa"), arms=2).feed(0, 1.0)
+    assert driver.shared[fewa.DEPTH] == 0.0
+    driver.feed(1, 1.0)
+    assert driver.shared[fewa.DEPTH] == 1.0
+
+
 def test_pending_plays_count_as_plays_in_fewa() -> None:
     driver = pend(Driver(db.policy("fewa"), arms=3), 0, 5, 0)
     for arm in (0, 2):
@@ -144,7 +151,11 @@ def test_pending_plays_end_the_first_phase_of_w_swa() -> None:
     driver = pend(Driver(db.policy("w-swa"), arms=2), 1, 0)
     assert driver.shared[w_swa.WINDOW] == 1.0
     driver.choose(2)
-    assert driver.scores.tolist() == [0.5, w_swa.UNFINISHED + 1.0]
+    assert driver.scores.tolist() == [0.5, 1.0 + 1.0]
+    driver.shared[w_swa.WINDOW] = 4.0
+    driver.feed(0, 1.0)
+    driver.choose(3)
+    assert driver.scores.tolist() == [1.0 + (4.0 - 1.0 - 1.0), 1.0 + 4.0]
 
 
 def test_pending_plays_shrink_the_bonus_of_r_ed_ucb() -> None:
@@ -156,6 +167,9 @@ def test_pending_plays_shrink_the_bonus_of_r_ed_ucb() -> None:
     without = 1.0 + width * (30 - 4 + 1 - 1)
     unseen = 1 / 9 + width * (30 - 8 + 2 - 1) / 2**1.5
     assert driver.scores.tolist() == pytest.approx([with_pending, without, math.inf, unseen])
+    eighth = pend(Driver(db.policy("r-ed-ucb"), arms=2), 1, 0).feed(0, *[1.0] * 7)  # whose window is 2
+    eighth.choose(30)
+    assert eighth.scores[0] == pytest.approx(with_pending)
 
 
 def test_beliefs_are_the_means_that_the_policies_use() -> None:
