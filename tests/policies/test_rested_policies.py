@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
 from driver import Driver
-from dynabandit.policies import dyadic_windows, fewa, r_ed_ucb, w_swa
+from dynabandit.policies import dyadic_windows, fewa, r_ed_ucb, raw_ucb, w_swa
 from dynabandit.policies.base import Policy
 from oracles import fewa as fewa_oracle, r_ed_ucb as r_ed_ucb_oracle, raw_ucb as raw_ucb_oracle, w_swa as w_swa_oracle
 
@@ -98,8 +98,11 @@ def test_every_full_window_has_the_mean_of_its_rewards() -> None:
 
 def test_windows_stop_doubling_at_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dyadic_windows, "WINDOWS", 3)
+    monkeypatch.setattr(raw_ucb, "WINDOWS", 3)
     driver = Driver(db.policy("raw-ucb"), arms=2).feed(0, *[1.0] * 20)
     assert driver.memory[dyadic_windows.CURRENT : dyadic_windows.CURRENT + 4, 0].tolist() == [1.0, 2.0, 4.0, 0.0]
+    driver.choose(21)
+    assert driver.scores[0] == pytest.approx(1.0 + 0.5 * math.sqrt(2.0 * 1.4 * math.log(21) / 4))
 
 
 def pend(driver: Driver, *counts: int) -> Driver:
@@ -128,6 +131,16 @@ def test_pending_plays_count_as_plays_in_fewa() -> None:
     driver.feed(1, 0.0)
     driver.choose(21)
     assert driver.scores.tolist() == [-3.0, 0.0 - fewa.FILTERED, -3.0]
+
+
+def test_fewa_prefers_arms_that_pass_more_windows_and_a_mean_at_the_threshold_passes() -> None:
+    driver = Driver(db.policy("fewa"), arms=4)
+    for arm, rewards in enumerate([(0.0, 0.0), (0.0, 0.5), (0.5, 0.5), (1.0, 1.0)]):
+        driver.feed(arm, *rewards)
+    driver.shared[fewa.DEPTH] = 2.0
+    driver.shared[fewa.THRESHOLDS : fewa.THRESHOLDS + 2] = 0.5
+    driver.choose(9)
+    assert driver.scores.tolist() == [-fewa.FILTERED, 1.0 - fewa.FILTERED, -2.0, -2.0]
 
 
 def test_pending_plays_end_the_first_phase_of_w_swa() -> None:
