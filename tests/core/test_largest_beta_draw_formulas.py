@@ -135,6 +135,18 @@ def test_draws_are_compared_with_a_threshold_that_no_double_tells_from_one(a: fl
         assert stats.kstest(np.array(drawn) - log_best, stats.expon(scale=1.0 / b).cdf).pvalue > 1e-6
 
 
+def test_a_proposal_that_is_rounded_to_one_leaves_a_small_share_of_the_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shares = []
+    for exponent in range(10):
+        best = 1e5 * 2.0**exponent
+        pairs = iter([(0.0, 1.0), (1e-300, 0.5)])  # U = 0 and the largest proposal, which is accepted
+        monkeypatch.setattr(largest_beta_draw, "uniform_pair", lambda _, pairs=pairs: next(pairs))
+        shares.append((1.0 + best) / draw_above(2.0, 2.0, 0.5, best, 0.0, SOURCE, 1, 0))
+    assert min(shares) == pytest.approx(2.0**-53, rel=1e-4, abs=0.0)
+
+
 @kernel
 def largest_ratio(shapes: np.ndarray, shares: np.ndarray) -> float:
     """Return the largest mass / first with first < DIRECT_IF_BOTH on a grid."""

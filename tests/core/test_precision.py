@@ -110,16 +110,25 @@ def test_no_uniform_number_in_single_precision_is_one() -> None:
         assert type(found) is np.float32
         assert 0.0 < found < 1.0
         assert float(found) == pytest.approx(unit(high, low), rel=2.0**-23)
+    assert streams.unit_in_single(123, MASK) == unit(123, MASK)  # called with doubles, nothing is rounded
+    assert streams.unit_in_single(MASK, MASK) == np.nextafter(np.float32(1.0), np.float32(0.0))
 
 
 @pytest.mark.parametrize("count", [2, 3, 1000, 10**6, 2**31])
 def test_a_pick_in_single_precision_gives_every_number_as_many_of_the_words(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    keys = set()
     for number in (0, 1, count // 3, count - 1):
         first, end = (-(-place * 2**32 // count) for place in (number, number + 1))
         assert abs(end - first - 2**32 / count) < 1.0
         for word_, expected in ((first, number), (end - 1, number)):
-            monkeypatch.setattr(streams, "words", lambda *_, four=(word_, 0, 0, 0): four)
-            assert streams.pick_in_single(stream(1), TIE, 1, 0, count) == expected
+
+            def words(*key: Any, four: Any = (word_, 0, 0, 0)) -> Any:
+                keys.add(key)
+                return four
+
+            monkeypatch.setattr(streams, "words", words)
+            assert streams.pick_in_single(stream(1), TIE, 1, 3, count) == expected
+    assert keys == {(stream(1), TIE, 1, 3, 0)}
     assert pick.in_single is streams.pick_in_single  # type: ignore[attr-defined]

@@ -115,6 +115,7 @@ def test_an_environment_without_parameters_and_table_has_a_row_of_zeros_and_an_e
 @pytest.mark.parametrize("name", ["path", "recorded"])
 def test_an_environment_does_not_print_a_table_of_means(name: str) -> None:
     assert "0." not in repr(example(name))
+    assert "rewards" not in repr(example(name))
 
 
 @kernel

@@ -103,6 +103,13 @@ def test_impossible_delays_are_named(kind: str, parameters: dict[str, Any], mess
         db.delay(kind, **parameters)
 
 
+def test_a_delay_is_returned_as_it_is_but_not_with_parameters() -> None:
+    late = db.delay("fixed", steps=3)
+    assert db.delay(late) is late
+    with pytest.raises(TypeError, match=r"parameters \['lost'\] go with a kind of delay, not with FixedDelay"):
+        db.delay(late, lost=0.5)
+
+
 def test_equal_bounds_are_allowed_and_numbers_must_fit_the_arms() -> None:
     assert db.delay("geometric", mean=1e9).params(2).sample.size == 0
     assert [part.tolist() for part in NO_DELAY[3:]] == [[0.0]] * 4

@@ -5,13 +5,22 @@ import math
 import numpy as np
 import pytest
 
-from dynabandit.estimators import AdaptiveForgetting, Estimator, FixedForgetting, SampleMean, SlidingWindow
-from dynabandit.estimators.adaptive_forgetting import START, AdaptiveState, load, make_params, observe, store
+from dynabandit.estimators import (
+    AdaptiveForgetting,
+    CatoniMean,
+    Estimator,
+    FixedForgetting,
+    SampleMean,
+    SlidingWindow,
+    UnitFreeForgetting,
+)
+from dynabandit.estimators.adaptive_forgetting import START, AdaptiveState, load, make_params, moved, observe, store
 from dynabandit.estimators.sample_mean import Sums
 from dynabandit.estimators.sliding_window import retract
 
 EMPTY: list[tuple[Estimator, float]] = [
     (SampleMean(), 1.0), (SlidingWindow(3), 1.0), (FixedForgetting(0.9), 0.9), (AdaptiveForgetting(), 1.0),
+    (UnitFreeForgetting(), 1.0), (CatoniMean(), 1.0),
 ]  # fmt: skip
 
 
@@ -28,6 +37,8 @@ def test_adaptive_forgetting_starts_with_a_factor_of_one_and_zeros() -> None:
     params = make_params()
     assert tuple(params) == (0.001, False, 0.0, False)
     assert tuple(make_params("variance-scaled", floor=0.25, loss="bernoulli")) == (0.0001, True, 0.25, True)
+    assert moved(START, 0.5) == (1.0, 0.5, 1.0, 1.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0)
+    assert UnitFreeForgetting().update(0.5).state == moved(START, 0.5)  # no step without a variance
     assert AdaptiveForgetting().update(0).update(1).state == observe(observe(START, 0.0, params), 1.0, params)
 
 

@@ -19,8 +19,8 @@ def settled(ages: list[float], window: float = WINDOW) -> list[float]:
 
 
 def test_until_enough_positive_rewards_arrived_the_whole_window_is_waited_for() -> None:
-    assert settled([1.0] * 99)[AGE] == WINDOW
-    assert settled([1.0] * 100)[AGE] < 1.0 / RATIO
+    assert settled([1.0] * 9)[AGE] == WINDOW
+    assert settled([1.0] * 10)[AGE] < 1.0 / RATIO
 
 
 def test_the_largest_age_of_a_bin_is_in_it() -> None:

@@ -49,6 +49,7 @@ def test_the_sample_mean_counts_every_reward_alike(name: str) -> None:
     # 1, 0.5 and 0: the squared distances from 0.5 add up to 0.5, over 3 - 1
     given: dict[str, Any] = {"horizon": 100, "changes": 1} if db.policy(name).needs_horizon else {}
     same(beliefs(name, **given), [(0.5, 0.25, 1.0, 3.0), (1.0, 0.0, 1.0, 1.0), (math.nan, 0.0, 1.0, 0.0)])
+    same(beliefs(name, HISTORY[:2], **given)[:1], [(0.75, 0.125, 1.0, 2.0)])
 
 
 @pytest.mark.parametrize("name", ["sw-ucb", "sw-kl-ucb"])
@@ -210,10 +211,15 @@ def test_revenue_is_believed_to_be_the_conversion_times_the_mean_of_log_normal_a
         mean = conversion * 8 * math.exp(center + (variance + error) / 2)
         second = conversion * 64 * math.exp(2 * center + 2 * variance)
         expected.append((mean, max(second - mean**2, 0.0), 1.0, total))
-    same(beliefs("aff-revenue-ts", history, step_size=0.0, prior=2), expected)
-    nothing, _, unknown = beliefs("aff-revenue-ts", [(0, 0.0), (1, 0.0)], step_size=0.0, prior=2)
-    assert (nothing.mean, nothing.effective_size) == (0.0, 3.0)
-    assert math.isnan(unknown.mean)
+    same(beliefs("aff-revenue-ts", history, step_size=0.0, prior_weight=2), expected)
+    nothing, _, unknown = beliefs("aff-revenue-ts", [(0, 0.0), (1, 0.0)], step_size=0.0, prior_weight=2)
+    same([nothing, unknown], [(0.0, 0.0, 1.0, 3.0), (math.nan, 0.0, 1.0, 2.0)])
+
+
+def test_rounding_makes_no_variance_of_revenue_negative() -> None:
+    for amount in range(1, 50):  # every reward is positive, so the variance of the second arm is 0 but for rounding
+        found = beliefs("aff-revenue-ts", [(0, 8.0), (1, amount)], prior_weight=1e-300)[1]
+        assert 0.0 <= found.variance < 1e-12 * found.mean**2
 
 
 @pytest.mark.parametrize("rates", [(0.2,), RATES])

@@ -125,6 +125,11 @@ def test_after_one_reward_the_logarithm_of_time_is_still_zero(name: str, bonus: 
         ("d-ucb", {"discount": 0.5}, 2, 9, 2 * math.sqrt(0.6 * math.log(1.5) / 0.25)),
         ("d-kl-ucb", {"discount": 0.5}, 2, 9, math.log(1.5) / 0.25),
         ("m-ucb", {"exploration": 0.0}, 3, 9, math.sqrt(2 * math.log(9))),
+        ("m-ucb", {"exploration": 0.0}, 0, 1, 0.0),
+        ("m-ucb", {"exploration": 0.0}, 0, 0, 0.0),  # the step of a restart itself
+        ("robust-ucb", {}, 0, 1, 0.0),
+        ("robust-ucb", {}, 0, 2, 0.0),
+        ("robust-ucb", {}, 0, 4, 4 * 2 * math.log(3)),
         ("glr-kl-ucb", {"scale": 0.0}, 3, 9, 1.0),
     ],
 )

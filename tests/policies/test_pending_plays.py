@@ -1,6 +1,7 @@
 """What policies do while rewards are in flight."""
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,16 @@ from driver import Driver
 from dynabandit import Bandit
 from dynabandit.bandit.serialization import checksum
 from dynabandit.policies import POLICIES
+from dynabandit.policies.aff_shared import pending_hoeffding, pending_mean
 from dynabandit.policies.base import PolicyState
-from dynabandit.policies.pending_plays import UNKNOWN_STEP, begin_play, end_play, expected_mean, pending_plays
+from dynabandit.policies.pending_plays import (
+    UNKNOWN_STEP,
+    UNSEEN,
+    begin_play,
+    end_play,
+    expected_mean,
+    pending_plays,
+)
 
 INDEX_POLICIES: dict[str, dict[str, Any]] = {
     "ucb": {},
@@ -26,6 +35,7 @@ INDEX_POLICIES: dict[str, dict[str, Any]] = {
     "glr-kl-ucb": {"horizon": 10**6, "scale": 0.0},
     "glr-kl-ucb-diminishing": {"delta": 1e-6, "scale": 0.0},
     "oracle-restart": {},
+    "oracle-restart ucb": {"index": "ucb"},
     "aff-ucb1": {"variance_floor": 0.05},
     "aff-ucb2": {},
     "aff-ucb2-growing": {},
@@ -40,12 +50,12 @@ NUMBER = 200  # late enough that no policy explores on a schedule: 200 is in no 
 
 def played(name: str, pending: int, rewards: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0) * 3) -> Driver:
     """Return a policy with these rewards of arm 0, half as many of arm 1, and pending plays of arm 0."""
-    driver = Driver(db.policy(name, **{**INDEX_POLICIES, **UNIT_FREE, **GREEDY}[name]), arms=2)
+    driver = Driver(db.policy(name.split()[0], **{**INDEX_POLICIES, **UNIT_FREE, **GREEDY}[name]), arms=2)
     for arm, values in ((0, rewards), (1, rewards[: len(rewards) // 2])):
         driver.last_played[arm] = NUMBER - 1 - arm
         driver.feed(arm, *values)
     driver.pending[0] = pending
-    if name == "oracle-restart":
+    if name.startswith("oracle-restart"):
         driver.slot("age")[:] = NUMBER
     return driver
 
@@ -120,13 +130,14 @@ def test_a_play_is_pending_until_its_reward_arrives() -> None:
 
 @pytest.mark.parametrize(
     ("pending", "last_played", "decided_at", "left"),
-    [(5, 9, 9, 0), (5, 9, 7, 2), (5, 90, 7, 4), (5, 9, UNKNOWN_STEP, 4), (0, 9, UNKNOWN_STEP, 0), (0, 9, 7, 0)],
+    [(5, 9, 9, 0), (5, 9, 7, 2), (5, 90, 7, 4), (5, 2, UNKNOWN_STEP, 4), (0, 9, UNKNOWN_STEP, 0), (0, 9, 7, 0)],
 )
 def test_plays_whose_rewards_are_lost_end_with_the_reward_of_a_later_decision(
     pending: int, last_played: int, decided_at: int, left: int
 ) -> None:
     state = counted(pending, last_played)
     end_play(state, 1, decided_at)
+    assert UNKNOWN_STEP == -1
     assert state.pending.tolist() == [7, left]
 
 
@@ -137,6 +148,24 @@ def test_without_delays_no_play_is_pending() -> None:
 def test_an_arm_without_rewards_is_expected_to_have_one_success_among_its_pending_plays_and_one_more() -> None:
     assert [expected_mean(np.inf, pending) for pending in (1, 3)] == [0.5, 0.25]
     assert expected_mean(0.7, 3) == 0.7
+    assert expected_mean(UNSEEN, 3) == 0.25
+
+
+@pytest.mark.parametrize(("rewards", "mean", "size"), [((), 1 / 4, 3.0), ((0.75,), 0.75, 0.5 + 3.0)])
+def test_pending_plays_of_an_adaptive_policy_add_to_its_effective_size(
+    rewards: tuple[float, ...], mean: float, size: float
+) -> None:
+    state = Driver(db.policy("aff-ucb2"), arms=2).feed(0, *rewards).state
+    assert pending_mean(state, 0, 3) == mean
+    assert pending_hoeffding(state, 0, 0.5, 3) == pytest.approx(math.sqrt(math.log(20) / 2 / size), rel=1e-12)
+
+
+def test_pending_plays_add_to_the_weight_of_an_idle_arm_of_aff_ucb1() -> None:
+    driver = played("aff-ucb1", pending=4)
+    driver.last_played[0] = NUMBER - 1 - 6
+    mean, variance, weight = (driver.slot(name)[0] for name in ("mean", "variance", "w"))
+    assert variance > 0.05
+    assert score(driver) == pytest.approx(mean + math.sqrt(variance / (weight + 4)) * math.sqrt(6), rel=1e-12)
 
 
 # --- AFF-d-Greedy: has lambda just changed? -----------------------------------------------------------------
@@ -156,6 +185,20 @@ def falling(**parameters: Any) -> Bandit:
 
 def choices(bandit: Bandit, count: int) -> list[int]:
     return [bandit.choose_column() for _ in range(count)]
+
+
+def test_lambda_has_changed_if_it_moved_by_the_threshold_or_more_but_not_if_it_did_not_move() -> None:
+    rewards = (1.0, 0.0, 0.0)  # lambda moves with the third one
+    moved = float(Driver(db.policy("aff-d-greedy"), arms=2).feed(0, *rewards).slot("change")[0])
+    for threshold, changed_at in ((0.0, 3.0), (moved, 3.0), (math.nextafter(moved, 1.0), -1.0)):
+        driver = Driver(db.policy("aff-d-greedy", threshold=threshold), arms=2)
+        for value, expected in zip(rewards, (-1.0, -1.0, changed_at), strict=True):
+            driver.feed(0, value)
+            assert driver.slot("changed_at").tolist() == [expected, -1.0]
+            # A bandit of 0.1.0 has no such row, and its arms were last played when their rewards arrived
+            earlier = driver.policy.restored(driver.memory[:-1], np.full(2, driver.rewards))
+            np.testing.assert_array_equal(earlier, driver.memory)
+            assert driver.policy.restored(driver.memory, driver.last_played) is driver.memory
 
 
 def test_aff_d_greedy_explores_when_lambda_has_just_changed() -> None:

@@ -98,11 +98,18 @@ def test_every_full_window_has_the_mean_of_its_rewards() -> None:
 
 def test_windows_stop_doubling_at_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dyadic_windows, "WINDOWS", 3)
-    monkeypatch.setattr(raw_ucb, "WINDOWS", 3)
     driver = Driver(db.policy("raw-ucb"), arms=2).feed(0, *[1.0] * 20)
     assert driver.memory[dyadic_windows.CURRENT : dyadic_windows.CURRENT + 4, 0].tolist() == [1.0, 2.0, 4.0, 0.0]
-    driver.choose(21)
-    assert driver.scores[0] == pytest.approx(1.0 + 0.5 * math.sqrt(2.0 * 1.4 * math.log(21) / 4))
+    monkeypatch.setattr(raw_ucb, "WINDOWS", 3)
+    driver.choose(30)
+    assert driver.scores[0] == pytest.approx(1.0 + driver.common(30) / 2.0)
+
+
+def test_a_window_that_is_not_full_yet_is_not_touched() -> None:
+    driver = Driver(db.policy("raw-ucb"), arms=2).feed(0, *[1.0] * 7)
+    windows = driver.memory[dyadic_windows.CURRENT :, 0].reshape(2, dyadic_windows.WINDOWS)
+    assert windows[0].tolist() == [1.0, 2.0, 4.0, *[0.0] * 29]
+    assert windows[1, 3:].tolist() == [0.0] * 29
 
 
 def pend(driver: Driver, *counts: int) -> Driver:
@@ -111,11 +118,11 @@ def pend(driver: Driver, *counts: int) -> Driver:
 
 
 def test_pending_plays_narrow_every_window_of_raw_ucb() -> None:
-    driver = pend(Driver(db.policy("raw-ucb"), arms=3), 3, 2, 0)
+    driver = pend(Driver(db.policy("raw-ucb"), arms=3), 2, 2, 0)
     driver.feed(0, 1.0, 0.0)
     driver.choose(9)
     width = 0.5 * math.sqrt(2.0 * 1.4 * math.log(9))
-    two = [0.0 + width / math.sqrt(1 + 3), 0.5 + width / math.sqrt(2 + 3)]
+    two = [0.0 + width / math.sqrt(1 + 2), 0.5 + width / math.sqrt(2 + 2)]
     assert driver.scores.tolist() == pytest.approx([min(two), 1 / 3 + width / math.sqrt(2), math.inf])
 
 
@@ -130,7 +137,7 @@ def test_pending_plays_count_as_plays_in_fewa() -> None:
     assert driver.scores.tolist() == [-3.0, -5.0, -3.0]
     driver.feed(1, 0.0)
     driver.choose(21)
-    assert driver.scores.tolist() == [-3.0, 0.0 - fewa.FILTERED, -3.0]
+    assert driver.scores.tolist() == [-3.0, 0.0 - 2.0**49, -3.0]
 
 
 def test_fewa_prefers_arms_that_pass_more_windows_and_a_mean_at_the_threshold_passes() -> None:

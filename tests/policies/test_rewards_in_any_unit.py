@@ -47,7 +47,7 @@ def aff_poisson_ts_score(policy: Any, history: History, arm: int, arms: int, ste
 
 
 def aff_revenue_ts_score(policy: Any, history: History, arm: int, arms: int, step: int, source: Stream) -> float:
-    laws = aff_revenue_ts.laws(history, arm, arms, policy.step_size, policy.floor, policy.prior)
+    laws = aff_revenue_ts.laws(history, arm, arms, policy.step_size, policy.floor, policy.prior_weight)
     conversion = beta(laws.a, laws.b, source, SCORE, step, arm)
     return conversion * math.exp(laws.center + laws.deviation * noise(SECOND, step, arm, source) + laws.variance / 2)
 
@@ -72,7 +72,7 @@ PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "aff-normal-ts": AFF,
     "aff-normal-ucb": {**AFF, "confidence": st.sampled_from([0.01, 0.3])},
     "aff-poisson-ts": {**AFF, "prior": PRIORS},
-    "aff-revenue-ts": {**AFF, "prior": st.sampled_from([0.1, 2.0])},
+    "aff-revenue-ts": {**AFF, "prior_weight": st.sampled_from([0.1, 2.0])},
     "robust-ucb": {
         "window": st.sampled_from([1, 3, 13, 100]),
         "confidence": st.sampled_from([0.001, 0.5]),
@@ -139,6 +139,25 @@ def test_all_rewards_times_a_constant_give_the_same_choices(name: str) -> None:
     rewards = rewards_for(name, 90, 3, seed=6)
     chosen = [[arm for _, arm in Driver(db.policy(name), arms=3, seed=3).play(rewards * f)] for f in (1.0, 0.01, 1e30)]
     assert chosen[0] == chosen[1] == chosen[2]
+
+
+@pytest.mark.parametrize("name", ["aff-normal-ts", "aff-poisson-ts", "aff-revenue-ts"])
+def test_an_arm_starts_with_forgetting_factors_of_one_and_zeros(name: str) -> None:
+    driver = Driver(db.policy(name), arms=2)
+    for slot in driver.policy.slots:
+        factor = slot.endswith("forgetting") and not slot.endswith("log_forgetting")
+        assert driver.slot(slot).tolist() == [1.0 if factor else 0.0] * 2
+
+
+@pytest.mark.parametrize("name", ["aff-normal-ucb", "robust-ucb"])
+def test_a_variance_of_1e_20_times_the_squared_mean_is_rounding_error(name: str) -> None:
+    """Then the variance of the rewards of all arms, here about 1, takes its place."""
+    for deviation, rounding in ((0.95e-10, True), (1.05e-10, False)):
+        driver = Driver(db.policy(name), arms=2).feed(0, 1.0 - deviation, 1.0, 1.0 + deviation).feed(1, 0.0, 2.0)
+        score = driver.functions.score(driver.state, 0, driver.step(6), driver.params)
+        assert (abs(float(score) - 1.0) > 0.01) is rounding
+        own = 0.0 if rounding else deviation**2
+        assert driver.slot("own_variance").tolist() == pytest.approx([own, 2.0], rel=1e-4, abs=0.0)
 
 
 @pytest.mark.parametrize("policy", [db.policy("aff-normal-ucb", step_size=0), db.policy("robust-ucb")])

@@ -77,7 +77,7 @@ def test_kill_9_under_load_loses_and_doubles_nothing(sqlite_url: str, settings: 
             finish(client, callers)
             check_acknowledged(callers, list(client.events("b", limit=10_000)))
             assert httpx.get(f"{server.url}/readyz", verify=False).status_code == 200
-            if settings:  # with a hundred rewards the settling age is known, and everything is learned soon
+            if settings:  # with ten rewards the settling age is known, and everything is learned soon
                 client.reward_many([(one.decision, 1.0) for one in client.decide_many("b", 100)])
                 wait_for(lambda: client.state("b").held == 0)
             server.kill()

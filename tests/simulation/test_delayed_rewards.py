@@ -98,10 +98,10 @@ def test_the_rules_of_a_window_learn_at_once_at_its_end_or_at_the_settling_age()
     assert set(ages["at-once"][learned["at-once"].values == 1]) == {3}
     assert set(ages["at-once"][learned["at-once"].values == 0]) == {20}
     assert set(ages["held"]) == {20}
-    assert set(ages["settled"]) == {20, 4}  # 99 % arrive within 3.49 steps, the largest age of a bin, after 100 rewards
+    assert set(ages["settled"]) == {20, 4}  # 99 % arrive within 3.49 steps, the largest age of a bin, after 10 rewards
     settled = learned["settled"]
-    assert (ages["settled"] == 4)[settled.decided_at > 155].all()
-    assert (ages["settled"] == 20)[settled.decided_at < 150].all()
+    assert (ages["settled"] == 4)[settled.decided_at > 20].all()
+    assert (ages["settled"] == 20)[settled.decided_at < 2].all()
 
 
 def test_a_positive_reward_after_the_settling_age_is_learned_as_one_more() -> None:

@@ -110,7 +110,7 @@ def pick(source: Stream, role: int, step: int, arm: int, count: int) -> int:
     >>> [pick(stream(1), TIE, step, 0, 3) for step in range(1, 9)]
     [1, 0, 0, 0, 2, 2, 0, 0]
     """
-    return min(int(uniform(source, role, step, arm) * count), count - 1)
+    return int(uniform(source, role, step, arm) * count)
 
 
 @kernel

@@ -130,10 +130,6 @@ class Bernoulli(RewardLaw):
     >>> import dynabandit as db
     >>> db.environment("case-1").rewards
     Bernoulli()
-
-    References
-    ----------
-    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 1.
     """
 
     name = "bernoulli"
@@ -175,10 +171,6 @@ class Bounded(RewardLaw):
 
     .. math:: \mathrm{Beta}(c x, \; c (1 - x)), \quad \text{mean } x, \quad
         \text{variance } \frac{x (1 - x)}{1 + c}
-
-    References
-    ----------
-    None.
     """
 
     name = "bounded"
@@ -225,20 +217,14 @@ class Normal(RewardLaw):
     Examples
     --------
     >>> import dynabandit as db
-    >>> law = db.reward_law("normal", low=-100, high=100, deviation=20)
-    >>> environment = db.environment("path", means=[[0.2, 0.75]], rewards=law)
-    >>> law.expected(environment.path(horizon=1, seed=1)).tolist()
-    [[-60.0, 50.0]]
+    >>> db.environment("case-3", rewards=db.reward_law("normal", low=-100, high=100)).rewards.expected(0.75)
+    50.0
 
     Notes
     -----
     With the value x of the path:
 
     .. math:: N\left( \mathrm{low} + (\mathrm{high} - \mathrm{low}) x, \; \mathrm{deviation}^2 \right)
-
-    References
-    ----------
-    None.
     """
 
     name = "normal"
@@ -276,7 +262,7 @@ def draw_counts(value: float, arm: int, step: RewardStep, params: CountsParams) 
 
 @dataclass(frozen=True, kw_only=True)
 class Counts(RewardLaw):
-    r"""Poisson counts 0, 1, 2, ... with a drifting mean.
+    """Poisson counts 0, 1, 2, ... with a drifting mean, the scale times the value of the path.
 
     Parameters
     ----------
@@ -288,16 +274,6 @@ class Counts(RewardLaw):
     >>> import dynabandit as db
     >>> db.reward_law("counts", scale=5).expected(0.5)
     2.5
-
-    Notes
-    -----
-    With the value x of the path:
-
-    .. math:: \mathrm{Poisson}(\mathrm{scale} \cdot x)
-
-    References
-    ----------
-    None.
     """
 
     name = "counts"
@@ -344,8 +320,8 @@ class Revenue(RewardLaw):
     median
         The median amount, positive.
     log_deviation
-        The standard deviation of the logarithm of an amount, in [0, 5]: 1 means that one amount in six is more than 2.7
-        times the median, and 2 that it is more than 7.4 times the median.
+        The standard deviation of the logarithm of an amount, in [0, 5]; with 1, one amount in six is more than 2.7
+        times the median.
 
     Examples
     --------
@@ -360,10 +336,6 @@ class Revenue(RewardLaw):
 
     .. math:: \exp\left( N( \log \mathrm{median}, \; \mathrm{log\_deviation}^2 ) \right), \quad \text{mean reward }
         \mathrm{conversion} \cdot x \cdot \mathrm{median} \cdot e^{\mathrm{log\_deviation}^2 / 2}
-
-    References
-    ----------
-    None.
     """
 
     name = "revenue"
@@ -401,8 +373,7 @@ def reward_law(name: str | RewardLaw | Mapping[str, Any], /, **parameters: Any) 
     Parameters
     ----------
     name
-        A name of the registry, such as ``"normal"``, or a mapping with the name and parameters; a law is returned
-        unchanged.
+        A name, such as ``"normal"``, or a mapping with the name and parameters; a law is returned unchanged.
     parameters
         Parameters that differ from the defaults; `environments.REWARD_LAWS[name]` documents them.
 

@@ -96,6 +96,14 @@ def catoni_mean(rewards: np.ndarray, moments: Moments, level: float) -> float:
     return theta
 
 
+def check_confidence(confidence: float) -> float:
+    """Return a confidence in (0, 1) as a float; with 1, alpha would be 0."""
+    checked = number("confidence", confidence, 0.0, 1.0, open_low=True)
+    if checked == 1.0:
+        raise ValueError(f"confidence must be a number in (0, 1), got {confidence!r}")
+    return checked
+
+
 class CatoniMean(Estimator):
     r"""A robust mean of the latest rewards, for heavy tails.
 
@@ -135,7 +143,7 @@ class CatoniMean(Estimator):
 
     def __init__(self, window: int = 100, confidence: float = 0.05) -> None:
         self.window = integer("window", window, 1)
-        self.confidence = number("confidence", confidence, 0.0, 1.0, open_low=True)
+        self.confidence = check_confidence(confidence)
         self.state: tuple[float, ...] = ()
 
     def _observe(self, reward: float) -> tuple[float, ...]:

@@ -10,7 +10,9 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 
 SHARE = 0.99  # of the positive rewards arrive by the settling age
-FEWEST = 100  # positive rewards; with fewer, the settling age is the window
+# Positive rewards; with fewer, the settling age is the window. An estimate from ten of them can be too short, but that
+# costs less than waiting for more: a positive reward that comes later is still learned.
+FEWEST = 10
 RATIO = 0.84  # between the largest ages of two neighbouring bins: the settling age is at most 19 % too large
 BINS = 64  # ages below RATIO ** 63 = 0.00002 windows are in the last bin
 AGE, COUNT, FIRST = range(3)  # the state: the settling age, the number of positive rewards, and their number per bin

@@ -24,7 +24,7 @@ REFERENCE, REWARDS = all_rewards.SIZE, all_rewards.SIZE + 1
 
 class Params(NamedTuple):
     estimator: UnitFreeParams
-    prior: float
+    prior_weight: float
 
 
 @kernel
@@ -45,8 +45,8 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     amounts, conversions, shared = state.memory, state.memory[CONVERSION:], state.shared
     factor = aff_shared.idle_discount(conversions[LOG_FORGETTING, arm], state, arm, step)
     usual = conversion_of_all(shared)
-    a = params.prior * usual + factor * conversions[M, arm]
-    b = params.prior * (1.0 - usual) + factor * (conversions[W, arm] - conversions[M, arm])
+    a = params.prior_weight * usual + factor * conversions[M, arm]
+    b = params.prior_weight * (1.0 - usual) + factor * (conversions[W, arm] - conversions[M, arm])
     conversion = beta(a, b, step.random, SCORE, step.number, arm)
     variance = aff_unit_free.variance(amounts, shared, arm)
     noise, _ = normal_pair(words(step.random, SECOND, step.number, arm, 0))
@@ -81,7 +81,7 @@ class AffRevenueTS(UnitFreePolicy):
         The step size of both forgetting factors, in [0, 1]; it is divided by the estimated variance, so it has no unit.
     floor
         The minimum of both forgetting factors, in [0, 1].
-    prior
+    prior_weight
         The weight of the prior of a conversion probability, a positive number of rewards; it is not discounted. The
         mean of the prior is the conversion of all arms so far.
     burn_in
@@ -90,7 +90,7 @@ class AffRevenueTS(UnitFreePolicy):
     Examples
     --------
     >>> import dynabandit as db
-    >>> db.policy("aff-revenue-ts", prior=2).rewards.description
+    >>> db.policy("aff-revenue-ts", prior_weight=2).rewards.description
     'a number in [0, 1e+100]'
 
     Notes
@@ -121,14 +121,14 @@ class AffRevenueTS(UnitFreePolicy):
     functions = PolicyFunctions(start=start, score=score, learn=learn, params=Params)
 
     burn_in: int = 1
-    prior: float = 0.5
+    prior_weight: float = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(self, prior=number("prior", self.prior, 0.0, math.inf, open_low=True))
+        set_fields(self, prior_weight=number("prior_weight", self.prior_weight, 0.0, math.inf, open_low=True))
 
     def params(self, arms: int) -> Params:
-        return Params(self._estimator(), self.prior)
+        return Params(self._estimator(), self.prior_weight)
 
     def shared_size(self) -> int:
         return REWARDS + 1
@@ -137,8 +137,8 @@ class AffRevenueTS(UnitFreePolicy):
         amounts, conversions = column[:, None], column[CONVERSION:]
         reference, forgetting = float(shared[REFERENCE]), float(conversions[FORGETTING])
         usual = float(conversion_of_all(shared))
-        a = self.prior * usual + float(conversions[M])
-        b = self.prior * (1.0 - usual) + float(conversions[W] - conversions[M])
+        a = self.prior_weight * usual + float(conversions[M])
+        b = self.prior_weight * (1.0 - usual) + float(conversions[W] - conversions[M])
         if reference == 0.0:
             return Belief(0.0 if conversions[W] > 0.0 else math.nan, 0.0, forgetting, a + b)
         center = float(aff_unit_free.mean(amounts, shared, 0))

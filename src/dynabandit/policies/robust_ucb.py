@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import is_variance
 from dynabandit.estimators.base import Belief
-from dynabandit.estimators.catoni_mean import catoni_mean, robust_moments
+from dynabandit.estimators.catoni_mean import catoni_mean, check_confidence, robust_moments
 from dynabandit.policies import all_rewards
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.pending_plays import pending_plays
@@ -115,7 +115,7 @@ class RobustUCB(Policy):
         set_fields(
             self,
             window=integer("window", self.window, 1, 10**6),
-            confidence=number("confidence", self.confidence, 0.0, 1.0, open_low=True),
+            confidence=check_confidence(self.confidence),
             exploration=number("exploration", self.exploration, 0.0, math.inf),
         )
 
