@@ -147,6 +147,16 @@ def test_pending_plays_count_as_plays_in_fewa() -> None:
     assert driver.scores.tolist() == [-3.0, 0.0 - 2.0**49, -3.0]
 
 
+def test_fewa_prefers_arms_that_pass_more_windows_and_a_mean_at_the_threshold_passes() -> None:
+    driver = Driver(db.policy("fewa"), arms=4)
+    for arm, rewards in enumerate([(0.0, 0.0), (0.0, 0.5), (0.5, 0.5), (1.0, 1.0)]):
+        driver.feed(arm, *rewards)
+    driver.shared[fewa.DEPTH] = 2.0
+    driver.shared[fewa.THRESHOLDS : fewa.THRESHOLDS + 2] = 0.5
+    driver.choose(9)
+    assert driver.scores.tolist() == [-fewa.FILTERED, 1.0 - fewa.FILTERED, -2.0, -2.0]
+
+
 def test_pending_plays_end_the_first_phase_of_w_swa() -> None:
     driver = pend(Driver(db.policy("w-swa"), arms=2), 1, 0)
     assert driver.shared[w_swa.WINDOW] == 1.0
