@@ -142,6 +142,9 @@ def test_pending_plays_count_as_plays_in_fewa() -> None:
     # The second arm passes windows that only its pending plays fill; the filter ends at the window of 4
     assert driver.shared[fewa.DEPTH] == 2.0
     assert driver.scores.tolist() == [-3.0, -5.0, -3.0]
+    driver.feed(1, 1.0)  # not enough for the window of 2, which it passes as well
+    driver.choose(20)
+    assert driver.scores.tolist() == [-3.0, -6.0, -3.0]
     driver.feed(1, 0.0)
     driver.choose(21)
     assert driver.scores.tolist() == [-3.0, 0.0 - 2.0**49, -3.0]

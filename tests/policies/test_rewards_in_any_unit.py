@@ -12,6 +12,7 @@ import dynabandit as db
 from driver import Driver
 from dynabandit.core.draws import beta, gamma
 from dynabandit.core.streams import SCORE, SECOND, Stream, normal_pair, words
+from dynabandit.policies.aff_shared import LOG_ZERO
 from dynabandit.policies.base import Policy
 from oracles import aff_normal, aff_poisson_ts, aff_revenue_ts, normal_ts, robust_ucb
 
@@ -147,6 +148,14 @@ def test_an_arm_starts_with_forgetting_factors_of_one_and_zeros(name: str) -> No
     for slot in driver.policy.slots:
         factor = slot.endswith("forgetting") and not slot.endswith("log_forgetting")
         assert driver.slot(slot).tolist() == [1.0 if factor else 0.0] * 2
+
+
+def test_an_idle_arm_of_aff_poisson_ts_keeps_the_weight_of_one_count_after_lambda_fell_to_zero() -> None:
+    driver = Driver(db.policy("aff-poisson-ts"), arms=2)
+    driver.slot("w")[0], driver.slot("m")[0], driver.slot("log_forgetting")[0] = 1.0, 4.0, LOG_ZERO
+    driver.last_played[0] = 1
+    score = driver.functions.score(driver.state, 0, driver.step(9), driver.params)
+    assert score == gamma(0.5 + 4.0, driver.random, SCORE, 9, 0) / (0.1 + 1.0)
 
 
 @pytest.mark.parametrize("name", ["aff-normal-ucb", "robust-ucb"])
