@@ -1,6 +1,7 @@
 """What estimators hold before the first reward, and where rounding could show."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,17 @@ from dynabandit.estimators import (
     SlidingWindow,
     UnitFreeForgetting,
 )
-from dynabandit.estimators.adaptive_forgetting import START, AdaptiveState, load, make_params, moved, observe, store
+from dynabandit.estimators.adaptive_forgetting import (
+    START,
+    AdaptiveState,
+    is_variance,
+    load,
+    make_params,
+    moved,
+    observe,
+    slope,
+    store,
+)
 from dynabandit.estimators.sample_mean import Sums
 from dynabandit.estimators.sliding_window import retract
 
@@ -64,3 +75,16 @@ def test_a_window_that_lost_its_last_reward_holds_nothing_of_its_rounding() -> N
     assert retract(Sums(0.3, 0.1, 1.0), 0.3) == (0.0, 0.0, 0.0)
     assert retract(Sums(0.3, 0.05, 2.0), 0.4) == (0.0, 0.0, 1.0)
     assert retract(Sums(2.5, 2.0, 2.0), 0.5) == (1.0, 1.75, 1.0)
+
+
+@pytest.mark.parametrize(("function", "share"), [(is_variance, 1e-20), (is_variance.in_single, 1e-11)])  # type: ignore[attr-defined]
+@pytest.mark.parametrize("mean", [0.25, 4.0])
+def test_a_variance_up_to_a_share_of_the_squared_mean_is_rounding_error(
+    function: Any, share: float, mean: float
+) -> None:
+    assert not function(share * mean * mean, mean)
+    assert function(1.01 * share * mean * mean, mean)
+
+
+def test_a_weight_of_one_has_a_slope_after_everything_was_forgotten() -> None:
+    assert slope(AdaptiveState(0.0, 1.0, 1.0, 1.0, 3.0, 2.0, 1.0, 0.0, 0.0, 0.0)) == 1.0
