@@ -190,6 +190,7 @@ def test_beliefs_are_the_means_that_the_policies_use() -> None:
     policy = db.policy("r-ed-ucb")
     driver = Driver(policy, arms=2)
     assert math.isnan(policy.belief(driver.memory[:, 0], driver.shared).mean)
+    assert policy.belief(driver.memory[:, 0], driver.shared)[1:] == (0.0, 1.0, 0.0)
     driver.feed(0, *rewards[:3])
     assert policy.belief(driver.memory[:, 0], driver.shared) == pytest.approx((2 / 3, 2 / 9, 1.0, 3.0))
     driver.feed(0, *rewards[3:6])
