@@ -166,7 +166,7 @@ def test_impossible_parameters_are_refused(name: str, parameters: dict[str, Any]
 
 
 def test_means_are_asked_for_at_least_one_play_and_the_default_scale_is_100() -> None:
-    rotting = db.environment("rested-rotting")
+    rotting: Any = db.environment("rested-rotting")
     assert rotting.means_by_plays(1).shape == (1, rotting.arms)
     assert rotting.parameters["scale"] == 100.0
     with pytest.raises(ValueError, match="plays must be a whole number of at least 1"):
