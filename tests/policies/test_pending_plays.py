@@ -84,6 +84,16 @@ def test_pending_plays_count_as_observations_that_leave_the_mean_as_it_is(name: 
     assert score(few, number) < score(played(name, pending=0), number) - 0.02
 
 
+@pytest.mark.parametrize("name", ["ucb", "m-ucb", "kl-ucb", "glr-kl-ucb", "aff-ucb2", "aff-ucb2-growing", "aff-kl-ucb"])
+def test_rewards_and_pending_plays_tie_to_the_last_bit_with_as_many_rewards(name: str) -> None:
+    """Otherwise the rounding of a processor would decide between such arms, and a GPU would choose others."""
+    for rewards in range(1, 12):
+        for pending in range(1, 12):
+            few = played(name, pending, rewards=(0.0,) * rewards)
+            many = played(name, pending=0, rewards=(0.0,) * (rewards + pending))
+            assert score(few) == score(many), (rewards, pending)
+
+
 @pytest.mark.parametrize("name", [*INDEX_POLICIES, *GREEDY])
 def test_an_arm_without_rewards_but_with_pending_plays_has_a_finite_score_that_falls(name: str) -> None:
     scores = [score(played(name, pending, rewards=())) for pending in (1, 2, 30, 10**6)]

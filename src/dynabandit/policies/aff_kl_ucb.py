@@ -31,7 +31,8 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     # w~^2 / k~ = lambda^(idle/|A|) w^2 / k with k discounted as w is, but never less than one observation
     size = memory[SIZE, arm] * aff_shared.idle_discount(memory[LOG_FORGETTING, arm], state, arm, step)
     if pending > 0:
-        return kl_index.pending_bound(aff_shared.pending_mean(state, arm, pending), size, pending, params.level)
+        mean = aff_shared.pending_mean(state, arm, pending)
+        return kl_index.pending_bound(mean, pending, params.level / (size + pending))
     return upper_bound(memory[MEAN, arm], memory[NEGENTROPY, arm], params.level / max(size, 1.0))
 
 

@@ -59,8 +59,8 @@ def pending_mean(state: PolicyState, arm: int, pending: int) -> float:
 def pending_hoeffding(state: PolicyState, arm: int, factor: float, pending: int) -> float:
     """Return the bonus of an arm with pending plays: they add to its effective size, times `factor` of its data."""
     w, k = state.memory[W, arm], state.memory[K, arm]
-    size = factor * w * w / k if k > 0.0 else 0.0
-    return math.sqrt(CONFIDENCE / (size + pending))
+    size = (factor * w * w / k if k > 0.0 else 0.0) + pending
+    return math.sqrt(CONFIDENCE * size) / size  # as in `hoeffding`: ties are equal to the last bit
 
 
 @kernel

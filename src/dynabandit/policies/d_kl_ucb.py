@@ -28,9 +28,8 @@ def common(state: PolicyState, number: int, params: Params) -> float:
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     memory, pending = state.memory, pending_plays(state, arm)
     if pending > 0:
-        scale = state.shared[d_ucb.SCALE]
-        count = memory[d_ucb.COUNT, arm] * scale
-        return kl_index.pending_bound(memory[d_ucb.MEAN, arm], count, pending, step.common * scale)
+        width = 1.0 / math.sqrt(memory[d_ucb.COUNT, arm] + pending / state.shared[d_ucb.SCALE])
+        return kl_index.pending_bound(memory[d_ucb.MEAN, arm], pending, step.common * width * width)
     width = memory[d_ucb.WIDTH, arm]
     return kl_index.bound(memory[d_ucb.MEAN, arm], memory[NEGENTROPY, arm], step.common * width * width)
 

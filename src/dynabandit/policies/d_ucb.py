@@ -48,7 +48,7 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     if pending == 0:
         return memory[MEAN, arm] + step.common * memory[WIDTH, arm]
     count = memory[COUNT, arm] + pending / state.shared[SCALE]
-    return expected_mean(memory[MEAN, arm], pending) + step.common / math.sqrt(count)
+    return expected_mean(memory[MEAN, arm], pending) + step.common * (1.0 / math.sqrt(count))
 
 
 @kernel

@@ -40,7 +40,7 @@ def index(state: PolicyState, arm: int, level: float) -> float:
     memory, pending = state.memory, pending_plays(state, arm)
     if pending == 0:
         return bound(memory[MEAN, arm], memory[NEGENTROPY, arm], level * memory[INVERSE, arm])
-    return pending_bound(memory[MEAN, arm], memory[PLAYS, arm], pending, level)
+    return pending_bound(memory[MEAN, arm], pending, level * (1.0 / (memory[PLAYS, arm] + pending)))
 
 
 @kernel
@@ -50,7 +50,11 @@ def bound(mean: float, negentropy: float, level: float) -> float:
 
 
 @kernel
-def pending_bound(mean: float, size: float, pending: int, level: float) -> float:
-    """Return the largest q with (size + pending) kl(mean, q) <= level: pending plays count as observations."""
+def pending_bound(mean: float, pending: int, level: float) -> float:
+    """Return the largest q with kl(mean, q) <= level for an arm with pending plays.
+
+    The level is that of the policy divided by the observations, pending plays included, in the same way as without
+    pending plays: so ties are equal to the last bit.
+    """
     mean = expected_mean(mean, pending)
-    return upper_bound(mean, negentropy(mean), level / (size + pending))
+    return upper_bound(mean, negentropy(mean), level)

@@ -48,7 +48,7 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     level = math.log(max(memory[AGE, arm], 1.0))
     if params.is_ucb and pending > 0:
         size = memory[kl_index.PLAYS, arm] + pending
-        return expected_mean(memory[kl_index.MEAN, arm], pending) + math.sqrt(2.0 * level / size)
+        return expected_mean(memory[kl_index.MEAN, arm], pending) + math.sqrt(2.0 * level * (1.0 / size))
     if params.is_ucb:
         return memory[kl_index.MEAN, arm] + math.sqrt(2.0 * level * memory[kl_index.INVERSE, arm])
     return kl_index.index(state, arm, level)

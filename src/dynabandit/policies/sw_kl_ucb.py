@@ -25,7 +25,8 @@ def common(state: PolicyState, number: int, params: Params) -> float:
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     memory, pending = state.memory, pending_plays(state, arm)
     if pending > 0:
-        return kl_index.pending_bound(memory[ucb.MEAN, arm], memory[ucb.PLAYS, arm], pending, step.common)
+        width = 1.0 / math.sqrt(memory[ucb.PLAYS, arm] + pending)
+        return kl_index.pending_bound(memory[ucb.MEAN, arm], pending, step.common * width * width)
     width = memory[ucb.WIDTH, arm]
     return kl_index.bound(memory[ucb.MEAN, arm], memory[NEGENTROPY, arm], step.common * width * width)
 

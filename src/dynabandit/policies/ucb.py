@@ -34,7 +34,8 @@ def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
     memory, pending = state.memory, pending_plays(state, arm)
     if pending == 0:
         return memory[MEAN, arm] + step.common * memory[WIDTH, arm]
-    return expected_mean(memory[MEAN, arm], pending) + step.common / math.sqrt(memory[PLAYS, arm] + pending)
+    width = 1.0 / math.sqrt(memory[PLAYS, arm] + pending)  # as in `observe`: ties are equal to the last bit
+    return expected_mean(memory[MEAN, arm], pending) + step.common * width
 
 
 @kernel
