@@ -244,6 +244,7 @@ def test_progress_rises_to_the_total(threads: int) -> None:
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_an_error_of_the_callback_ends_the_run(threads: int, error: type[BaseException]) -> None:
     calls: list[int] = []
+    before = set(threading.enumerate())
 
     def report(done: int, total: int) -> None:
         calls.append(done)
@@ -253,7 +254,7 @@ def test_an_error_of_the_callback_ends_the_run(threads: int, error: type[BaseExc
     with pytest.raises(error, match="enough"):
         db.simulate("ucb", STILL, horizon=1000, replications=20, threads=threads, block=10, progress=report)
     assert len(calls) == 3
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("dynabandit")]
+    assert set(threading.enumerate()) <= before
     assert db.simulate("ucb", STILL, horizon=10, threads=threads).horizon == 10
 
 

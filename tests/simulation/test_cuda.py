@@ -4,7 +4,7 @@ The tests need no GPU: Numba's CUDA simulator runs the kernels with one Python t
 tests/gpu_cases.py are small. ``benchmarks/gpu.py --check`` compares every policy on a real GPU.
 """
 
-from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,23 +26,17 @@ from dynabandit.simulation.stepper import Block, Paths, Replications, empty_reco
 from gpu_cases import CASES, run_case
 
 
-@pytest.fixture(scope="module")
-def simulated(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, np.ndarray]:
-    """The results of all cases on the simulated GPU; interpreted, since its kernels are interpreted anyway."""
-    path = tmp_path_factory.mktemp("gpu") / "results.npz"
+def test_cuda_kernels_make_the_choices_of_the_processor(tmp_path: Path) -> None:
+    """One test for all cases, which the simulated GPU runs in one process: interpreted, as its kernels are anyway."""
+    path = tmp_path / "results.npz"
     done = cudasim("-W", "error", gpu_cases.__file__, str(path), NUMBA_DISABLE_JIT="1")
     assert done.returncode == 0, done.stderr
-    return dict(np.load(path))
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_cuda_kernels_make_the_choices_of_the_processor(name: str, simulated: Mapping[str, np.ndarray]) -> None:
-    expected, _ = run_case(CASES[name], "cpu")
-    for key, array in expected.items():
-        assert (simulated[f"{name}: {key}"] == array).all(), key
-
-
-def test_policies_restart_in_the_case_of_restarts(simulated: Mapping[str, np.ndarray]) -> None:
+    simulated = dict(np.load(path))
+    expected = {
+        f"{name}: {key}": array for name, case in CASES.items() for key, array in run_case(case, "cpu")[0].items()
+    }
+    assert simulated.keys() == expected.keys()
+    assert [key for key, array in expected.items() if not np.array_equal(simulated[key], array)] == []
     for name in CASES["restarts"].policies:
         assert (simulated[f"restarts: {name} arms"][0, -8:] == 0).mean() >= 0.5, name  # the best arm after the change
 
