@@ -45,7 +45,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 unit: $(READY) browser
-	$(BIN)/pytest -n 4 --dist worksteal --durations=10
+	$(BIN)/pytest -n 3 --dist worksteal --durations=10
 
 # The tests of web pages need Chrome or Chromium; as root on Debian it is installed if it is missing
 browser:
