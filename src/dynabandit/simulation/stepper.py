@@ -238,10 +238,8 @@ def make_play_replication(
         row: int,
         random: Stream,
     ) -> None:
-        state, flight = (
-            state_of(replications, row),
-            InFlight(replications.queue[row], replications.settling[row], delays),
-        )
+        state = state_of(replications, row)
+        flight = InFlight(replications.queue[row], replications.settling[row], delays)
         params, plays, stored = read_params(replications.params[row]), replications.plays[row], space.tree
         optimal, matrix = replications.optimal[row], paths.params
         means, best, times, law_params = paths.means[row], paths.best[row], record.times, read_law(paths.law)
