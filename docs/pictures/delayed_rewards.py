@@ -50,7 +50,7 @@ def draw_delays(numbers: Numbers, scale: float) -> None:
         axis.set(xticks=range(3), xticklabels=["0", "100", "1,000"], xlabel="mean delay")
         axis.set_title(f"{float(lost):.0%} of the rewards lost", fontsize="medium")
     axes[0].set_ylabel("regret")
-    axes[1].legend(fontsize="small")
+    axes[1].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     figure.savefig(HERE / "delayed-regret.svg")
 
 
