@@ -190,11 +190,11 @@ def test_a_run_leaves_decisions_alone_and_ends_when_stopped_or_closed(tmp_path: 
     others = worker_processes()
 
     def end_run(end: Callable[[], None]) -> None:
-        """End a run and wait for the end of its process; a spare one for the next run may have started."""
+        """End a run and wait for the end of its process; a spare one, for the next run, stays."""
         processes = worker_processes() - others
         assert processes
         end()
-        wait_for(lambda: not processes & worker_processes())
+        wait_for(lambda: processes - worker_processes())
 
     with running(open_store(f"sqlite:///{tmp_path}/store.db")) as server:
         page = open_page(f"{server.url}/playground?{LONG}").page

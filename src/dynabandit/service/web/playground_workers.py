@@ -48,7 +48,8 @@ class WorkerPool:
         process = None
         closing_check = None
         try:
-            process = await self._take()
+            with anyio.CancelScope(shield=True):  # a process that is being started must be known, to be ended
+                process = await self._take()
             closing_check = asyncio.create_task(self._kill_on_closing(process))
             self.running.add(process)
             yield process
