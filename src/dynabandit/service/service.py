@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.clock import Clock
+from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import OverloadedError, StoreError, StreamInterruptedError
 from dynabandit.service.keys import Keyring
@@ -62,6 +63,7 @@ class Service:
         self._key_seconds = key_seconds
         self._timer = timer
         self._ready_until, self._ready_failures = 0.0, 0
+        self._decision_ids: DecisionIds | None = None
         self._key_refresher: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -109,6 +111,12 @@ class Service:
                 return _read(self._reader, query)
 
         return await asyncio.to_thread(run)
+
+    async def decision_ids(self) -> DecisionIds:
+        """Return what makes and checks the ids of decisions."""
+        if self._decision_ids is None:
+            self._decision_ids = await self.writer.submit(lambda work: work.store.decision_ids())
+        return self._decision_ids
 
     async def write(self, statements: Statements) -> None:
         """Run statements that are no events in the writer's thread."""
