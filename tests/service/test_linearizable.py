@@ -74,7 +74,7 @@ def run_program(servers: list[Running], programs: list[list[Operation]]) -> tupl
     with Client(servers[0].url) as client:
         number = read_public_id(client.create(name, ARMS, policy="ucb", seed=5).id)
     with contextlib.closing(servers[0].store.reader()) as store:
-        id_of = functools.partial(store.decision_ids().make, number)
+        id_of = functools.partial(store.decision_ids().make, number or 0)
     history: list[Done] = []
     start = threading.Barrier(len(programs))
 

@@ -63,7 +63,6 @@ class Service:
         self._key_seconds = key_seconds
         self._timer = timer
         self._ready_until, self._ready_failures = 0.0, 0
-        self._decision_ids: DecisionIds | None = None
         self._key_refresher: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -113,10 +112,9 @@ class Service:
         return await asyncio.to_thread(run)
 
     async def decision_ids(self) -> DecisionIds:
-        """Return what makes and checks the ids of decisions."""
-        if self._decision_ids is None:
-            self._decision_ids = await self.writer.submit(lambda work: work.store.decision_ids())
-        return self._decision_ids
+        """Return what makes and checks the ids of decisions, when the writer has prepared the store."""
+        ids = self.writer.decision_ids
+        return ids or await self.writer.submit(lambda work: work.store.decision_ids(), priority=True)
 
     async def write(self, statements: Statements) -> None:
         """Run statements that are no events in the writer's thread."""
