@@ -6,7 +6,7 @@ import dataclasses
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import structlog
@@ -18,12 +18,15 @@ from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
 from dynabandit.service.errors import DomainError, ReplayMismatchError, StoreError, WriteConflictError
 from dynabandit.service.metrics import Metrics
+from dynabandit.service.stores import BanditKey
 
 MAX_REQUESTS = 256  # per commit
+MAX_BANDITS = 1_000  # per commit: PostgreSQL has room for some thousand locks
 CONGESTED_COMMITS = 3.0  # a request may wait for one commit, be in the next, and be unlucky
 CONGESTED_SECONDS = 0.005  # a burst of requests is normal
 COMMIT_SECONDS_GROWTH = 1.02  # per commit, of the shortest recent one
 SAVE_TIME_SECONDS = 30.0
+NO_EVENTS = 2**62  # a sequence number after which there are none
 ATTEMPTS = 3  # to commit a batch that conflicts with what other processes write
 
 log = structlog.get_logger("dynabandit.service")
@@ -35,14 +38,29 @@ class _Request:
 
     run: Callable[[UnitOfWork], Any]
     name: str | None = None
-    bandits: Iterable[int] = ()
+    bandits: Collection[int] = ()
     alone: bool = False
     events: int = 1
+    key: str | None = None
     started: float = 0.0
     future: asyncio.Future[Any] | None = None
     abandoned: bool = False
     result: Any = None
     error: Exception | None = None
+
+
+def _commits(batch: Iterable[_Request]) -> Iterator[list[_Request]]:
+    """Divide requests into those that share a commit, in their order."""
+    shared: list[_Request] = []
+    bandits = 0
+    for request in batch:
+        bandits += max(1, len(request.bandits))
+        if shared and (request.alone or shared[-1].alone or bandits > MAX_BANDITS):
+            yield shared
+            shared, bandits = [], max(1, len(request.bandits))
+        shared.append(request)
+    if shared:
+        yield shared
 
 
 class Writer:
@@ -97,21 +115,23 @@ class Writer:
         run: Callable[[UnitOfWork], Any],
         *,
         name: str | None = None,
-        bandits: Iterable[int] = (),
+        bandits: Collection[int] = (),
         alone: bool = False,
         events: int = 1,
+        key: str | None = None,
         priority: bool = False,
     ) -> "asyncio.Future[Any]":
         """Run a function in the writer's thread; its result, or its error, is there after the commit.
 
-        `name` or `bandits` (numbers) are the bandits that it uses, `events` is about how many events it adds. A
-        function that reads the log runs `alone`, in its own commit. One with `priority` is admitted when decisions and
-        rewards are refused. After a conflict with another process the function runs again.
+        `name` or `bandits` (numbers) are the bandits that it uses, `events` is about how many events it adds, and
+        `key` the idempotency key that it will look up. A function that reads the log runs `alone`, in its own commit.
+        One with `priority` is admitted when decisions and rewards are refused. After a conflict with another process
+        the function runs again.
         """
         assert self._loop is not None
         self.admission.enter(events, priority)
         future = self._loop.create_future()
-        request = _Request(run, name, bandits, alone, events, self._timer(), future)
+        request = _Request(run, name, bandits, alone, events, key, self._timer(), future)
         self._waiting[request] = None
         self._queue.put(request)
         return future
@@ -164,15 +184,8 @@ class Writer:
         is_last = False
         while not is_last:
             batch, is_last = self._take_batch()
-            shared: list[_Request] = []  # requests that share a commit
-            for request in batch:
-                if request.alone:
-                    self._commit_and_answer(shared)
-                    self._commit_and_answer([request])
-                    shared = []
-                else:
-                    shared.append(request)
-            self._commit_and_answer(shared)
+            for requests in _commits(batch):
+                self._commit_and_answer(requests)
             if self._timer() >= self._next_maintenance and not is_last:
                 self._maintain()
         self._shutdown()
@@ -193,8 +206,6 @@ class Writer:
         return batch, False
 
     def _commit_and_answer(self, requests: list[_Request]) -> None:
-        if not requests:
-            return
         self._commit(requests)
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the event loop has ended: nobody waits for the answers
@@ -280,17 +291,29 @@ class Writer:
             self._prepared = True
 
     def _lock_bandits(self, requests: list[_Request]) -> None:
-        """Keep other processes from writing to the bandits, and apply the events that they have written."""
-        work = self._work
-        numbers = {number for request in requests for number in request.bandits}
-        named = {number for one in requests if one.name is not None and (number := work.find(one.name)) is not None}
-        numbers |= named
-        self._store.begin(sorted(numbers))
-        if (numbers - self._store.alive(numbers)) & (named | work.states.keys()):
+        """Keep other processes from writing to the bandits, and apply the events that they have written.
+
+        Bandits that do not exist are not locked: a caller may send any number of them.
+        """
+        work, store = self._work, self._store
+        known, asked_keys = dict[int, int](), set[BanditKey]()
+        for request in requests:
+            number = None if request.name is None else work.find(request.name)
+            if number is not None:
+                known[number] = NO_EVENTS
+                if request.key is not None:
+                    asked_keys.add((number, request.key))
+        unknown = {number for request in requests for number in request.bandits} - known.keys()
+        existing = store.alive(unknown - work.states.keys()) | (unknown & work.states.keys())
+        known |= dict.fromkeys(existing, NO_EVENTS)
+        known |= {number: state.sequence for number, state in work.states.items() if number in known}
+        news = store.begin(known, asked_keys)
+        if len(news.events) < len(known):
             raise WriteConflictError("a bandit was deleted meanwhile")  # names and states are then looked up again
-        for number in numbers:
-            if number in work.states:
-                work.catch_up(number)
+        work.missing = unknown - existing
+        work.unused_keys = asked_keys - news.used_keys
+        for number in known.keys() & work.states.keys():
+            work.catch_up(number, news.events[number])
 
     def _discard(self) -> None:
         """Forget all that was not committed; the next request reads the log again."""

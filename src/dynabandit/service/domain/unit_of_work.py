@@ -4,11 +4,13 @@ Everything here runs in the writer's thread. Events of a batch are not in the st
 later request of the same batch may ask the store for is kept here as well.
 """
 
+from collections.abc import Iterable, Sequence
+
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain.bandit_state import DAMAGE, HASH_PREFIX, LoggedState
 from dynabandit.service.domain.events import POLICY, EventRow
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, WriteConflictError
-from dynabandit.service.stores import Snapshot, Store
+from dynabandit.service.stores import NEWS_PAGE, Snapshot, Store
 
 SNAPSHOT_EVERY = 10_000  # events
 
@@ -31,6 +33,8 @@ class UnitOfWork:
         self.erased: list[int] = []
         self.settled: dict[tuple[int, int], tuple[str, float | None]] = {}  # (bandit, step) -> kind, reward
         self.keyed: dict[tuple[int, str], list[EventRow]] = {}  # (bandit, idempotency key) -> decisions
+        self.unused_keys: set[tuple[int, str]] = set()  # that are known not to be in the store
+        self.missing: set[int] = set()  # bandits that are known not to be in the store
 
     def discard(self) -> None:
         """Drop the batch and every state; they are read again from the store."""
@@ -85,12 +89,13 @@ class UnitOfWork:
             raise ReplayMismatchError(self.store.name_of(number), snapshot.sequence, problem)
         return state
 
-    def catch_up(self, number: int) -> None:
-        """Apply the events that other processes have added to the log of a bandit."""
-        self.states[number] = self._catch_up(self.states[number])
+    def catch_up(self, number: int, events: Sequence[EventRow]) -> None:
+        """Apply the events that other processes have added to the log of a bandit; they are the first ones of it."""
+        self.states[number] = self._catch_up(self.states[number], events if len(events) < NEWS_PAGE else None)
 
-    def _catch_up(self, state: LoggedState) -> LoggedState:
-        for event in self.store.log(state.number, state.sequence):
+    def _catch_up(self, state: LoggedState, events: Iterable[EventRow] | None = None) -> LoggedState:
+        """Apply the given events, or else all events of the log after the state."""
+        for event in self.store.log(state.number, state.sequence) if events is None else events:
             if event.kind == POLICY:  # it comes with a snapshot, which saves learning all rewards again
                 restored = self._restore(state.number, event.sequence)
                 if restored is not None:
@@ -98,6 +103,13 @@ class UnitOfWork:
             state.apply(event)
         self.clock.advance_to(state.time)
         return state
+
+    def find_keyed(self, number: int, key: str) -> list[EventRow]:
+        """Return the decisions of an idempotency key, in order."""
+        found = self.keyed.get((number, key))
+        if found is None:
+            found = [] if (number, key) in self.unused_keys else self.store.keyed(number, key)
+        return found
 
     def snapshot(self, number: int) -> Snapshot:
         """Return a snapshot of a state."""

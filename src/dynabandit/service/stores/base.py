@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dynabandit.service.domain.events import (
@@ -29,7 +29,10 @@ REFERENCES = {  # to a bandit
     "histories": "bandit", "events": "bandit", "snapshots": "bandit", "unsigned_ids": "bandit", "bandits": "number",
 }  # fmt: skip
 
+NEWS_PAGE = 500
+
 Events = Sequence[EventRow]
+BanditKey = tuple[int, str]  # number of a bandit, idempotency key
 
 
 class BanditRow(NamedTuple):
@@ -38,6 +41,16 @@ class BanditRow(NamedTuple):
     number: int
     name: str
     deleted: bool
+
+
+class News(NamedTuple):
+    """What `Store.begin` found: the new events of each bandit that exists, and the idempotency keys in use.
+
+    Of a bandit with many new events only the first `NEWS_PAGE` are returned.
+    """
+
+    events: dict[int, list[EventRow]]
+    used_keys: set[BanditKey]
 
 
 class Snapshot(NamedTuple):
@@ -79,8 +92,12 @@ class Store(KeyTables):
         """Return a store with its own connection, to read from."""
         raise NotImplementedError
 
-    def begin(self, bandits: Iterable[int]) -> None:
-        """Start a transaction that keeps other processes from writing to these bandits, where there are any."""
+    def begin(self, known: Mapping[int, int], keys: Collection[BanditKey] = ()) -> News:
+        """Start a transaction that keeps other processes from writing to some bandits; return what is new.
+
+        `known` has, for each bandit, the sequence number after which events are returned.
+        """
+        return News({}, set())
 
     def _execute(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         raise NotImplementedError
@@ -101,20 +118,20 @@ class Store(KeyTables):
 
     def write(self, statements: Statements) -> None:
         """Run statements in one transaction, or in the one that `begin` started."""
-        inside = self._inside
-        if len(statements) == 1 and not inside:  # a transaction by itself; other threads run during this one call
+        if len(statements) == 1 and not self._inside:  # a transaction by itself; other threads run during this one call
             self.rows(*statements[0])
             return
-        if not inside:
-            self.rows(self.begin_statement)
+        if not self._inside:
+            statements = [(self.begin_statement, ()), *statements, ("COMMIT", ())]
         try:
-            for statement, values in statements:
-                self.rows(statement, values)
-            if not inside:
-                self.rows("COMMIT")
+            self.run(statements)
         except StoreError:
             self.rollback()
             raise
+
+    def run(self, statements: Statements) -> list[list[tuple[Any, ...]]]:
+        """Run statements one after the other, as fast as the store can, and return the rows of each."""
+        return [self.rows(statement, values) for statement, values in statements]
 
     def commit(
         self,
@@ -134,10 +151,8 @@ class Store(KeyTables):
             for number in erased
             for table, column in REFERENCES.items()
         ]
-        self.write(statements)
-        if self._inside:
-            self.rows("COMMIT")
-            self._inside = False
+        self.write([*statements, ("COMMIT", ())] if self._inside else statements)
+        self._inside = False
 
     def rollback(self) -> None:
         """Close the connection, which rolls back what `begin` started; the next statement opens a new one."""
@@ -238,9 +253,11 @@ class Store(KeyTables):
 
     def log(self, bandit: int, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[EventRow]:
         """Return all events of a bandit after a sequence number, of all kinds or of some, read page by page."""
-        while page := self.events(bandit, after, kinds=kinds):
+        page = self.events(bandit, after, kinds=kinds)
+        yield from page
+        while len(page) == PAGE:
+            page = self.events(bandit, page[-1].sequence, kinds=kinds)
             yield from page
-            after = page[-1].sequence
 
     def arm_names(self, bandit: int) -> list[str]:
         """Return the name of every arm by its index, retired ones included."""
