@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 
 from dynabandit.service.admission import MAX_WAITING, AdmissionControl
+from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.events import POLICY, EventRow
 from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
@@ -78,6 +79,7 @@ class Writer:
         self._next_save = 0.0
         self._load_all = True
         self._prepared = False
+        self.decision_ids: DecisionIds | None = None  # known when the store is prepared
         self._maintenance_problem: str | None = None  # the latest one that was logged, until it is over
         self.failures = 0  # requests that the store left unanswered
         self.saved_at: dict[int, int] = {}  # bandit -> sequence of the latest snapshot
@@ -273,6 +275,7 @@ class Writer:
     def _prepare(self) -> None:
         if not self._prepared:
             self._store.prepare()
+            self.decision_ids = self._store.decision_ids()
             self._work.clock.advance_to(self._store.latest_time())
             self._prepared = True
 
