@@ -10,6 +10,7 @@ from collections.abc import Callable
 import structlog
 
 from dynabandit.service.admission import MAX_WAITING
+from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.events import POLICY, EventRow
 from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
@@ -65,6 +66,7 @@ class Writer:
         self._parked: list[Request] = []  # wait until their bandits are loaded
         self._next_load = 0.0
         self._prepared = False
+        self.decision_ids: DecisionIds | None = None  # known when the store is prepared
         self._maintenance_problem: str | None = None  # the latest one that was logged, until it is over
         self.saved_at: dict[int, int] = {}  # bandit -> sequence of the latest snapshot
 
@@ -227,6 +229,7 @@ class Writer:
     def _prepare(self) -> None:
         if not self._prepared:
             self._store.prepare()
+            self.decision_ids = self._store.decision_ids()
             self._work.clock.advance_to(self._store.latest_time())
             self._prepared = True
 
