@@ -24,6 +24,7 @@ from dynabandit.service.errors import (
 from dynabandit.service.loading import WORTH_A_SNAPSHOT, Loader
 from dynabandit.service.metrics import Metrics
 from dynabandit.service.request_queue import Request, RequestQueue
+from dynabandit.service.stores.erasing import Eraser
 
 MAX_REQUESTS = 256  # per commit
 COMMIT_SECONDS_GROWTH = 1.02  # per commit, of the shortest recent one
@@ -63,8 +64,9 @@ class Writer:
         self._next_maintenance = 0.0
         self._next_save = 0.0
         self._loader = Loader(work, timer)
+        self._eraser = Eraser(work.store)
         self._parked: list[Request] = []  # wait until their bandits are loaded
-        self._next_load = 0.0
+        self._next_background = 0.0
         self._prepared = False
         self.decision_ids: DecisionIds | None = None  # known when the store is prepared
         self._maintenance_problem: str | None = None  # the latest one that was logged, until it is over
@@ -88,13 +90,14 @@ class Writer:
     def _run_thread(self) -> None:
         is_last = False
         while not is_last:
-            next_turn = min(self._next_maintenance, self._next_load if self._loader else math.inf)
+            is_idle = not self._loader and not self._eraser
+            next_turn = min(self._next_maintenance, math.inf if is_idle else self._next_background)
             batch, is_last = self.requests.take(MAX_REQUESTS, next_turn - self._timer())
             self._serve(batch)
             if self._timer() >= self._next_maintenance and not is_last:
                 self._maintain()
-            if self._loader and self._timer() >= self._next_load and not is_last:
-                self._load()
+            if self._timer() >= self._next_background and not is_last:
+                self._work_in_background()
         self._shutdown()
 
     def _serve(self, batch: list[Request]) -> None:
@@ -163,7 +166,7 @@ class Writer:
         if self._store.shared:  # in the same transaction: other processes need not learn all rewards again
             for number in new_policy:
                 self._store.save_snapshot(number, work.snapshot(number))
-        if events or work.created or work.deleted or work.erased:
+        if events or work.created or work.deleted or work.erased or work.erasing:
             started = time.perf_counter()
             self._write(len(requests))
             seconds = time.perf_counter() - started
@@ -179,7 +182,7 @@ class Writer:
         work = self._work
         while True:
             try:
-                self._store.commit(work.events, work.created, work.deleted, work.erased)
+                self._store.commit(work.events, work.created, work.deleted, work.erased, work.erasing)
                 return
             except StoreBusyError as failure:
                 if self._stopping:
@@ -216,7 +219,8 @@ class Writer:
         for number, events in by_bandit.items():
             state = work.states[number]
             self._metrics.count_arms(state.settings.name, state.bandit.names, events)
-        for number in (*work.deleted, *work.erased):
+        self._eraser.add(work.erasing)
+        for number in (*work.deleted, *work.erased, *work.erasing):
             self._loader.remove(number)
             if (gone := work.states.pop(number, None)) is not None:
                 self._metrics.remove_bandit(gone.settings.name)
@@ -285,7 +289,7 @@ class Writer:
             self._prepare()
             if now >= self._next_save:
                 self._store.save_time(self._work.clock.now())
-                self._load_others()
+                self._find_background_work()
                 self._next_save = now + SAVE_TIME_SECONDS
             states, time = self._work.states, self._work.clock.now()
             for number in [number for number, state in states.items() if time > state.due_at]:
@@ -300,25 +304,32 @@ class Writer:
         elif problem is None and before is not None:
             log.info("maintenance works again")
 
-    def _load_others(self) -> None:
-        """Load the bandits that nobody has used yet, or that other processes created: their windows end, too."""
+    def _find_background_work(self) -> None:
+        """Load the bandits that nobody has used yet, whose windows end, too, and go on erasing those being erased."""
         self._work.damaged.clear()
+        self._eraser.find()
         after = ""
         while page := self._store.bandits(after=after):
             self._loader.add((one.number for one in page if one.number not in self._work.states), wanted=False)
             after = page[-1].name
 
-    def _load(self) -> None:
-        """Load bandits for a moment, and serve the requests that wait for one that is loaded now."""
+    def _work_in_background(self) -> None:
+        """Load and erase bandits for a moment."""
         try:
             self._prepare()
-            done = self._loader.step()
+            if self._loader:
+                self._load()
+            if self._eraser:
+                self._eraser.step()
         except Exception as error:  # this thread must survive every error
             self._store.rollback()
-            self._next_load = self._timer() + RETRY_SECONDS
+            self._next_background = self._timer() + RETRY_SECONDS
             if not isinstance(error, StoreError):
-                log.exception("loading failed")
-            return
+                log.exception("loading or erasing failed")
+
+    def _load(self) -> None:
+        """Load bandits for a moment, and serve the requests that wait for one that is loaded now."""
+        done = self._loader.step()
         if done is None:
             return
         number, applied = done

@@ -63,7 +63,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/v1/bandits/{name}/export", "read", handlers.get_export, None, api.Exported, (404, 501),
              query=(Query("format", words=("ndjson", "parquet")), Query("draws", 200, 1, 100_000), ID),
              media=(NDJSON, PARQUET), returns_json=False),
-    Endpoint("DELETE", "/v1/bandits/{name}", "admin", handlers.delete, None, api.Deleted, (404,),
+    Endpoint("DELETE", "/v1/bandits/{name}", "admin", handlers.delete, None, api.Deleted, (202, 404),
              query=(Query("confirm", required=True), Query("erase", words=BOOL), ID)),
     Endpoint("GET", "/healthz", "", handlers.healthz, None, api.Ready),
     Endpoint("GET", "/readyz", "", handlers.readyz, None, api.Ready),
