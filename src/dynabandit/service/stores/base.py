@@ -133,7 +133,7 @@ class Store(KeyTables):
     ) -> None:
         """Add events to the log and remove erased bandits in one transaction, and return when that is durable.
 
-        Bandits that are `erasing` are only marked: their logs are too long to be removed in one transaction.
+        Of bandits that are `erasing` the events are left, marked by their row: they are too many for one transaction.
         """
         statements: Statements = [
             ("INSERT INTO bandits (number, name) VALUES (?, ?)", (number, to_bytes(name))) for number, name in created
@@ -143,8 +143,9 @@ class Store(KeyTables):
         statements += self._insert_statements(events)
         statements += [
             (f"DELETE FROM {table} WHERE {column} = ?", (number,))
-            for number in erased
+            for number in (*erased, *erasing)
             for table, column in REFERENCES.items()
+            if number in erased or table not in ("events", "bandits")
         ]
         self.write(statements)
         self.end()
