@@ -23,6 +23,9 @@ CONGESTED_COMMITS = 3.0  # a request may wait for one commit, be in the next, an
 CONGESTED_SECONDS = 0.005  # a burst of requests is normal
 COMMIT_SECONDS_GROWTH = 1.02  # per commit, of the shortest recent one
 SAVE_TIME_SECONDS = 30.0
+SHARE_TIME_SECONDS = 1.0  # with other processes: the most by which their clocks differ
+LOAD_SECONDS = 30.0
+MAX_HEARTBEAT_SECONDS = 0.25
 ATTEMPTS = 3  # to commit a batch that conflicts with what other processes write
 
 log = structlog.get_logger("dynabandit.service")
@@ -44,12 +47,18 @@ class _Request:
     error: Exception | None = None
 
 
+HEARTBEAT = _Request(lambda work: None)  # wakes the thread and does nothing
+
+
 class Writer:
     """The thread that owns the states of all bandits and the store's connection for writing.
 
     At most `max_waiting` requests may wait (see `AdmissionControl`), and one that is not committed within `patience`
     seconds fails. Every `maintenance_seconds` it learns held decisions and closes those whose window has ended. `timer`
     returns seconds that never go back.
+
+    The event loop sends heartbeats through the queue, as requests come. So the clock, which counts only the time
+    between two readings that are close to each other, runs while both threads can serve requests.
     """
 
     def __init__(
@@ -73,9 +82,12 @@ class Writer:
         self._waiting: dict[_Request, None] = {}  # in order; only the event loop uses it
         self._thread = threading.Thread(target=self._run_thread, name="dynabandit-writer", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._timeouts: asyncio.TimerHandle | None = None
+        self._next_heartbeat: asyncio.TimerHandle | None = None
+        self._heartbeat_seconds = min(MAX_HEARTBEAT_SECONDS, patience / 4, maintenance_seconds)
+        self._heartbeat_waits = False
         self._next_maintenance = 0.0
         self._next_save = 0.0
+        self._next_load = 0.0
         self._load_all = True
         self._prepared = False
         self._maintenance_problem: str | None = None  # the latest one that was logged, until it is over
@@ -88,7 +100,7 @@ class Writer:
         """Start; call it in a running event loop."""
         self._loop = asyncio.get_running_loop()
         self._thread.start()
-        self._check_timeouts()
+        self._watch()
 
     def submit(
         self,
@@ -120,8 +132,8 @@ class Writer:
         limit = max(CONGESTED_SECONDS, CONGESTED_COMMITS * self._commit_seconds)
         return oldest is not None and self._timer() - oldest.started > limit
 
-    def _check_timeouts(self) -> None:
-        """Answer requests that have waited too long: the store is slow or not available."""
+    def _watch(self) -> None:
+        """Answer requests that have waited too long, because the store is slow or not available; send a heartbeat."""
         assert self._loop is not None
         limit = self._timer() - self._patience
         for request in list(self._waiting):
@@ -131,7 +143,10 @@ class Writer:
             self.failures += 1
             self._answer(request, None, StoreError("the store did not answer in time"))
         self._metrics.waiting.set(len(self._waiting))
-        self._timeouts = self._loop.call_later(min(0.25, self._patience / 4), self._check_timeouts)
+        if not self._heartbeat_waits:
+            self._heartbeat_waits = True
+            self._queue.put(HEARTBEAT)
+        self._next_heartbeat = self._loop.call_later(self._heartbeat_seconds, self._watch)
 
     def _answer(self, request: _Request, result: Any, error: Exception | None) -> None:
         if request in self._waiting:
@@ -151,8 +166,8 @@ class Writer:
 
     async def stop(self) -> None:
         """Finish what waits, save snapshots, close the store."""
-        if self._timeouts is not None:
-            self._timeouts.cancel()
+        if self._next_heartbeat is not None:
+            self._next_heartbeat.cancel()
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
@@ -179,11 +194,14 @@ class Writer:
         """Wait for requests; return all that are there, up to a limit, and whether the thread is to end."""
         batch: list[_Request] = []
         with contextlib.suppress(queue.Empty):
-            request = self._queue.get(timeout=max(0.0, self._next_maintenance - self._timer()))
+            request = self._queue.get(block=self._timer() < self._next_maintenance)
             while True:
                 if request is None:
                     return batch, True
-                if not request.abandoned:
+                if request is HEARTBEAT:
+                    self._heartbeat_waits = False
+                    self._work.clock.now()
+                elif not request.abandoned:
                     batch.append(request)
                 if len(batch) >= MAX_REQUESTS:
                     break
@@ -211,6 +229,7 @@ class Writer:
                 continue
             except StoreError as failure:
                 self._discard()
+                self._work.clock.stop()
                 self._metrics.store_failures.inc()
                 self.failures += 1
                 log.error("store failed", problem=str(failure), calls=len(requests))
@@ -245,12 +264,14 @@ class Writer:
         if events or work.created or work.deleted or work.erased:
             started = time.perf_counter()
             self._store.commit(events, work.created, work.deleted, work.erased)
+            work.clock.resume()
             seconds = time.perf_counter() - started
             recent = self._commit_seconds * COMMIT_SECONDS_GROWTH
             self._commit_seconds = min(recent, seconds) if recent else seconds
             self._metrics.count_commit(events, seconds)
         elif self._store.shared:
             self._store.commit(())
+            work.clock.resume()
         self._after_commit(new_policy)
 
     def _after_commit(self, new_policy: set[int]) -> None:
@@ -271,10 +292,14 @@ class Writer:
             self._save_snapshot_if_due(number)
 
     def _prepare(self) -> None:
+        """Prepare the store at first; let the clock follow other processes after any interruption."""
         if not self._prepared:
             self._store.prepare()
-            self._work.clock.advance_to(self._store.latest_time())
             self._prepared = True
+        clock = self._work.clock
+        clock.now()
+        if clock.is_behind:
+            clock.advance_to(self._store.latest_time())
 
     def _lock_bandits(self, requests: list[_Request]) -> None:
         """Keep other processes from writing to the bandits, and apply the events that they have written."""
@@ -319,21 +344,33 @@ class Writer:
         self._next_maintenance = now + self._maintenance_seconds
         try:
             self._prepare()
-            if now >= self._next_save:
-                self._next_save = now + SAVE_TIME_SECONDS
+            if now >= self._next_load:
+                self._next_load = now + LOAD_SECONDS
                 self._load_all = True  # other processes may have created bandits, or a failure dropped the states
-                self._store.save_time(self._work.clock.now())
+            if now >= self._next_save or self._work.clock.stopped:
+                self._next_save = now + (SHARE_TIME_SECONDS if self._store.shared else SAVE_TIME_SECONDS)
+                self._save_time()
             for number in self._find_due():
                 self._settle_due(number)
             problem = None
         except Exception as error:  # this thread must survive every error
             self._discard()
+            if isinstance(error, StoreError):
+                self._work.clock.stop()
             problem = str(error)
         before, self._maintenance_problem = self._maintenance_problem, problem
         if problem is not None and problem != before:  # not once per second
             log.error("maintenance failed", problem=problem)
         elif problem is None and before is not None:
             log.info("maintenance works again")
+
+    def _save_time(self) -> None:
+        """Save the time of the clock, and follow the process whose clock is furthest ahead."""
+        clock = self._work.clock
+        self._store.save_time(clock.now())
+        clock.resume()
+        if self._store.shared:
+            clock.advance_to(self._store.latest_time())
 
     def _find_due(self) -> list[int]:
         """Return the bandits that may have a decision to learn or to close."""

@@ -96,7 +96,6 @@ class UnitOfWork:
                 if restored is not None:
                     return self._catch_up(restored)
             state.apply(event)
-        self.clock.advance_to(state.time)
         return state
 
     def snapshot(self, number: int) -> Snapshot:
