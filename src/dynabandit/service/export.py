@@ -12,7 +12,6 @@ from dynabandit.service.api_types import Event, Exported
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.events import CLOSE, DECISION, EventRow, HeldDecision, Settlement, api_event
 from dynabandit.service.domain.learning import Log
-from dynabandit.service.domain.names import decision_id, public_id
 from dynabandit.service.errors import InvalidValueError, StreamInterruptedError
 from dynabandit.service.stores import Store
 
@@ -61,8 +60,8 @@ def check_draws(store: Store, number: int, draws: int) -> None:
 
 def page_of_events(store: Store, number: int, after: int, limit: int, kinds: Sequence[str] = ()) -> list[Event]:
     """Return a page of the events after a sequence number."""
-    names = store.arm_names(number)
-    return [api_event(event, names) for event in store.events(number, after, limit, kinds)]
+    names, ids = store.arm_names(number), store.decision_ids()
+    return [api_event(event, names, ids) for event in store.events(number, after, limit, kinds)]
 
 
 def event_lines(store: Store, number: int, after: int, kinds: Sequence[str] = ()) -> Iterator[bytes]:
@@ -102,13 +101,13 @@ def _with_rewards(store: Store, number: int, piece: list[Replayed]) -> list[Expo
     """Join decisions with their rewards."""
     if not piece:
         return []
-    public = public_id(number)
+    ids = store.decision_ids()
     outcomes = store.outcomes(number, piece[0].row.step or 0, piece[-1].row.step or 0)
     found = []
     for row, arm, propensity, replayed in piece:
         step = row.step or 0
         kind, value = outcomes.get(step, (None, None))
-        decision = decision_id(public, step)
+        decision = ids.make(number, step)
         found.append(Exported(step, decision, arm, propensity, value, kind == CLOSE, row.time, row.wall, replayed))
     return found
 

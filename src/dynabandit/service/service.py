@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.clock import Clock
+from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import OverloadedError, StoreError, StreamInterruptedError
 from dynabandit.service.keys import Keyring
@@ -111,6 +112,11 @@ class Service:
                 return _read(self._reader, query)
 
         return await asyncio.to_thread(run)
+
+    async def decision_ids(self) -> DecisionIds:
+        """Return what makes and checks the ids of decisions, when the writer has prepared the store."""
+        ids = self.writer.decision_ids
+        return ids or await self.writer.submit(lambda work: work.store.decision_ids(), priority=True)
 
     async def write(self, statements: Statements) -> None:
         """Run statements that are no events in the writer's thread."""

@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 
 from dynabandit.service.admission import MAX_WAITING, AdmissionControl
+from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.events import POLICY, EventRow
 from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
@@ -90,6 +91,7 @@ class Writer:
         self._next_load = 0.0
         self._load_all = True
         self._prepared = False
+        self.decision_ids: DecisionIds | None = None  # known when the store is prepared
         self._maintenance_problem: str | None = None  # the latest one that was logged, until it is over
         self.failures = 0  # requests that the store left unanswered
         self.saved_at: dict[int, int] = {}  # bandit -> sequence of the latest snapshot
@@ -295,6 +297,7 @@ class Writer:
         """Prepare the store at first; let the clock follow other processes after any interruption."""
         if not self._prepared:
             self._store.prepare()
+            self.decision_ids = self._store.decision_ids()
             self._prepared = True
         clock = self._work.clock
         clock.now()

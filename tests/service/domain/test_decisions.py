@@ -1,9 +1,12 @@
 """Decisions: what they are, and that a key gives the same ones again."""
 
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
+
+import httpx
 
 from dynabandit.client import Client
-from dynabandit.service.domain.names import decision_id, public_id, read_decision_id
+from dynabandit.service.domain.decision_ids import DecisionIds
 from service.harness import ARMS, Running, status_of
 
 
@@ -27,9 +30,31 @@ def test_state_shows_what_the_bandit_of_the_library_would_know(client: Client) -
 
 
 def test_the_id_of_a_decision_has_a_step_below_2_to_the_48() -> None:
+    ids = DecisionIds(b"secret", {})
     for step in (1, 2**32, 2**48 - 1):
-        assert read_decision_id(decision_id(public_id(33), step)) == (33, step)
-    assert read_decision_id(decision_id(public_id(33), 10**15)) is None
+        assert ids.read(ids.make(33, step)) == (33, step)
+    assert ids.read(ids.make(33, 10**15)) is None
+
+
+def test_the_id_of_a_decision_cannot_be_guessed_from_others(
+    server: Running, client: Client, http: httpx.Client
+) -> None:
+    """Who has seen one id cannot reward other decisions: without its signature an id is unknown."""
+    for name in ("mine", "theirs"):
+        client.create(name, ARMS)
+    mine, theirs = client.decide_many("mine", 3)[0].decision, client.decide_many("theirs", 3)[0].decision
+    bandit, _, signature = mine.split("-")
+    other = theirs.split("-")[0]
+    wrong = f"{signature[:-1]}{'1' if signature[-1] == '0' else '0'}"
+    guesses = [f"{bandit}-2", f"{bandit}-2-{signature}", f"{other}-1", f"{other}-1-{signature}", f"{bandit}-1",
+               f"{bandit}-1-{wrong}", f"{bandit}-1-{signature}0", f"{bandit}-1-{signature.upper()}", f"{mine}\n",
+               f"{bandit}-1-é"]  # fmt: skip
+    for guess in guesses:
+        answer = http.put(f"/v1/decisions/{quote(guess, safe='')}/reward", json={"reward": 1})
+        assert (answer.status_code, signature in answer.text) == (404, signature in guess), guess
+    assert {one.status for one in client.reward_many((guess, 1) for guess in guesses)} == {404}
+    assert [client.state(name).sequence for name in ("mine", "theirs")] == [4, 4], "nothing was rewarded"
+    assert {one.status for one in client.reward_many([(mine, 1), (theirs, 0)])} == {200}
 
 
 def test_the_same_key_gives_the_same_decisions(client: Client) -> None:

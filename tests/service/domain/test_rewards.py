@@ -1,5 +1,6 @@
 """Rewards: which one counts, which one is late, and what a decision gets when its window ends."""
 
+import contextlib
 import functools
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,10 +14,11 @@ from dynabandit.service.api_types import Event
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.decisions import decide
+from dynabandit.service.domain.names import read_public_id
 from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.stores import open_store
-from service.harness import ARMS, ManualClock, assert_replay_agrees, running, status_of, talking, wait_for
+from service.harness import ARMS, ManualClock, Running, assert_replay_agrees, running, status_of, talking, wait_for
 
 
 def closed(client: Client) -> list[Event]:
@@ -49,12 +51,16 @@ def test_of_two_different_concurrent_rewards_exactly_one_counts(client: Client) 
         assert sorted(statuses) == [200] * 4 + [409] * 4
 
 
-def test_early_late_orphan_and_changed_rewards_get_their_status(client: Client, clock: ManualClock) -> None:
+def test_early_late_orphan_and_changed_rewards_get_their_status(
+    server: Running, client: Client, clock: ManualClock
+) -> None:
     client.create("b", ARMS, reward_window=10, default_reward=0)
     decision = client.decide("b").decision
     bandit = decision.partition("-")[0]
-    assert status_of(client.reward, f"{bandit}-2", 1) == 404, "early: not decided yet"
-    assert status_of(client.reward, f"{'0' * 12}-1", 1) == 404, "orphan: no such bandit"
+    with contextlib.closing(server.store.reader()) as store:
+        ids = store.decision_ids()
+    assert status_of(client.reward, ids.make(read_public_id(bandit) or 0, 2), 1) == 404, "early: not decided yet"
+    assert status_of(client.reward, ids.make(1, 1), 1) == 404, "orphan: no such bandit"
     for nonsense in ("x", f"{bandit}-01", f"{bandit}-0", f"{bandit}-\uff11", f"{bandit.upper()}-1x", "../../etc"):
         assert status_of(client.reward, nonsense, 1) == 404
     late = client.decide("b").decision

@@ -85,7 +85,7 @@ def lost(cut: Cut, folder: Path) -> int:
     store.close()
     missing = 0
     for key, (decision, reward) in known.items():
-        step = int(decision.partition("-")[2])
+        step = int(decision.split("-")[1])
         missing += decided.get(key) != step
         missing += reward is not None and rewarded.get(step) != reward
     if number is not None:

@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 
 from dynabandit.service.commands import app
 from dynabandit.service.domain.events import KINDS
+from dynabandit.service.domain.names import public_id
 from dynabandit.service.stores import SqliteStore, Store, open_store
 from dynabandit.service.stores.schema import TABLES, VERSION, migration
-from service.harness import assert_replay_agrees, failed_command, running, talking
+from service.harness import assert_replay_agrees, failed_command, running, status_of, talking
 
 STORE_OF_0_1_0 = Path(__file__).parents[2] / "golden" / "service-0.1.0.db.xz"
 
@@ -51,6 +52,28 @@ def test_a_store_of_0_1_0_is_migrated_when_it_is_served_and_read_as_it_is_before
     assert_replay_agrees(url)
 
 
+def test_decisions_of_0_1_0_keep_their_unsigned_ids(tmp_path: Path) -> None:
+    (tmp_path / "store.db").write_bytes(lzma.decompress(STORE_OF_0_1_0.read_bytes()))
+    url = f"sqlite:///{tmp_path}/store.db"
+    with contextlib.closing(open_store(url)) as store:
+        number = store.find("with-aff-ots")
+        assert number is not None
+        [(keyed,)] = store.rows("SELECT step FROM events WHERE bandit = ? AND key = '3'", (number,))
+        [(last,)] = store.rows("SELECT max(step) FROM events WHERE bandit = ?", (number,))
+        open_steps = [step for step, _, _, settled in store.decisions_after(number, 0) if not settled]
+    before = public_id(number)
+    for _ in range(2):  # also after another start
+        with running(open_store(url), patience=60) as server, talking(server.url) as (client, _):
+            assert client.decide_many("with-aff-ots", 34, key="3")[0].decision == f"{before}-{keyed}"
+            assert status_of(client.reward, f"{before}-{open_steps.pop()}", 1) == 200
+            new = client.decide("with-aff-ots")
+            assert new.step > last
+            assert status_of(client.reward, f"{before}-{new.step}", 1) == 404, "a new decision has a signed id only"
+            assert status_of(client.reward, new.decision, 1) == 200
+            logged = {event.step: event.decision for event in client.events("with-aff-ots") if event.kind == "decision"}
+            assert (logged[last], logged[new.step]) == (f"{before}-{last}", new.decision)
+
+
 def test_migrations_from_every_version_lead_to_the_same_tables(tmp_path: Path) -> None:
     schemas = []
     for first in range(1, VERSION + 1):
@@ -70,12 +93,18 @@ def test_migrations_from_every_version_lead_to_the_same_tables(tmp_path: Path) -
 def test_a_database_is_migrated_too(postgres_url: str) -> None:
     with contextlib.closing(open_store(postgres_url)) as store:
         store.create_tables()
-        store.write([("DROP TABLE histories", ())])
+        store.write([(f"DROP TABLE {name}", ()) for name in ("histories", "signing_secret", "unsigned_ids")])
+        store.write([("ALTER TABLE keys DROP COLUMN namespace", ())])
+        store.write([("INSERT INTO bandits (number, name, deleted) VALUES (5, 'a', 0), (6, 'b', 0), (7, 'c', 1)", ())])
+        decision = "INSERT INTO events (bandit, sequence, kind, step, time, wall) VALUES (?, ?, 'decision', ?, 0, 0)"
+        store.write([(decision, (bandit, step, step)) for bandit in (5, 7) for step in (1, 2)])
         set_version(store, 1)
         store.create_tables()
         assert version(store) == 1
         store.prepare()
         assert (version(store), store.history(0)) == (VERSION, None)
+        assert store.rows("SELECT * FROM unsigned_ids") == [(5, 2)]
+        assert len(store.rows("SELECT value FROM signing_secret")[0][0]) == 32
 
 
 @pytest.mark.parametrize("command", [["serve", "--port", "0"], ["verify"], ["keys", "list"]])

@@ -3,7 +3,6 @@
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.events import EventRow
-from dynabandit.service.domain.names import decision_id, public_id
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError
 
@@ -20,7 +19,7 @@ def decide(work: UnitOfWork, name: str, count: int, key: str | None) -> list[api
                 raise ConflictError(
                     f"count must be {len(before)}, as when this Idempotency-Key came first, got {count}"
                 )
-            return _api_decisions(state, before)
+            return _api_decisions(work, state, before)
     arms = len(state.bandit.names)
     if count > 1 and count * arms > MAX_DRAWS:
         raise InvalidValueError(f"count must be at most {max(1, MAX_DRAWS // arms)} with {arms} arms, got {count}")
@@ -35,12 +34,12 @@ def decide(work: UnitOfWork, name: str, count: int, key: str | None) -> list[api
     if key is not None:
         work.keyed[state.number, key] = events
     work.events += events
-    return _api_decisions(state, events)
+    return _api_decisions(work, state, events)
 
 
-def _api_decisions(state: LoggedState, events: list[EventRow]) -> list[api_types.Decision]:
-    public, names = public_id(state.number), state.bandit.names
+def _api_decisions(work: UnitOfWork, state: LoggedState, events: list[EventRow]) -> list[api_types.Decision]:
+    ids, names = work.store.decision_ids(), state.bandit.names
     return [
-        api_types.Decision(decision_id(public, event.step or 0), names[event.arm or 0], event.step or 0)
+        api_types.Decision(ids.make(state.number, event.step or 0), names[event.arm or 0], event.step or 0)
         for event in events
     ]

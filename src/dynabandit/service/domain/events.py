@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dynabandit.service.api_types import Event
-from dynabandit.service.domain.names import decision_id, public_id
+from dynabandit.service.domain.decision_ids import DecisionIds
 
 CREATE = "create"
 DECISION = "decision"
@@ -72,8 +72,11 @@ class HeldDecision(NamedTuple):
     value: float | None
 
 
-def api_event(row: EventRow, names: Sequence[str]) -> Event:
-    """Return an event as the API shows it; `names` are the names of the arms by index."""
+def api_event(row: EventRow, names: Sequence[str], ids: DecisionIds | None = None) -> Event:
+    """Return an event as the API shows it, with the id of its decision if `ids` is given.
+
+    `names` are the names of the arms by index.
+    """
     step = row.step if row.step is not None else row.settles
     change: dict[str, Any] | None = None
     if row.body is not None and row.kind != DECISION:
@@ -83,7 +86,7 @@ def api_event(row: EventRow, names: Sequence[str]) -> Event:
         kind=row.kind,  # type: ignore[arg-type]
         time=row.time,
         wall=row.wall,
-        decision=None if step is None else decision_id(public_id(row.bandit), step),
+        decision=None if step is None or ids is None else ids.make(row.bandit, step),
         step=step,
         arm=None if row.arm is None else names[row.arm],
         reward=row.value,

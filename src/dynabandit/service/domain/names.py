@@ -1,5 +1,6 @@
-"""Names of bandits and arms in normal form, and the public ids of bandits and decisions."""
+"""Names of bandits and arms in normal form, and the public ids of bandits."""
 
+import functools
 import re
 import unicodedata
 
@@ -8,7 +9,6 @@ ID_BITS = 60  # of a bandit's random number: twelve letters of five bits
 LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 _VALUE = {letter: value for value, letter in enumerate(LETTERS)}
 _PUBLIC = re.compile(f"[{LETTERS}]{{12}}")
-_DECISION = re.compile(f"([{LETTERS}]{{12}})-([1-9][0-9]{{0,14}})")  # a step is below 2^48
 
 
 def clean_name(name: str, what: str = "name") -> str:
@@ -54,6 +54,7 @@ def legible(name: str) -> str:
     return to_bytes(name).decode(errors="replace")
 
 
+@functools.lru_cache(maxsize=1000)
 def public_id(number: int) -> str:
     """Return a bandit's number as twelve letters.
 
@@ -65,6 +66,7 @@ def public_id(number: int) -> str:
     return "".join(LETTERS[number >> shift & 31] for shift in range(ID_BITS - 5, -1, -5))
 
 
+@functools.lru_cache(maxsize=1000)
 def read_public_id(text: str) -> int | None:
     """Return the number that `public_id` encoded, or None if `text` is not such an id."""
     if not _PUBLIC.fullmatch(text):
@@ -73,25 +75,3 @@ def read_public_id(text: str) -> int | None:
     for letter in text:
         number = number << 5 | _VALUE[letter]
     return number
-
-
-def decision_id(public: str, step: int) -> str:
-    """Return the id of a decision: the id of its bandit and its step."""
-    return f"{public}-{step}"
-
-
-def read_decision_id(text: str) -> tuple[int, int] | None:
-    """Return (number of the bandit, step), or None if `text` is not the id of a decision.
-
-    Examples
-    --------
-    >>> read_decision_id("000000000011-17")
-    (33, 17)
-    >>> read_decision_id("000000000011-017") is None
-    True
-    """
-    match = _DECISION.fullmatch(text)
-    if match is None:
-        return None
-    number = read_public_id(match[1])
-    return None if number is None else (number, int(match[2]))

@@ -5,7 +5,6 @@ import json
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.events import CLOSE, LEARN, REWARD, LoggedDecision
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
-from dynabandit.service.domain.names import decision_id, public_id
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError, LateRewardError, NotFoundError
 from dynabandit.service.stores.base import PAGE
@@ -28,18 +27,18 @@ def reward(work: UnitOfWork, number: int, step: int, value: float) -> None:
     state = check_reward(work, number, step, value)
     found = _find_decision(work, state, step)
     if found is None:
-        raise _no_decision(number, step)
+        raise _no_decision(work, number, step)
     if found.kind is None and _is_late(work, state, found.time):
         _close(work, state, step, found.arm)
-        raise _late_reward(state, step)
+        raise _late_reward(work, state, step)
     if found.kind is None:
         now, wall = work.now(state), work.clock.wall()
         work.events.append(state.append(REWARD, now, wall, settles=step, arm=found.arm, value=value))
         work.settled[number, step] = (REWARD, value)
     elif found.kind == CLOSE:
-        raise _late_reward(state, step)
+        raise _late_reward(work, state, step)
     elif found.value != value:
-        decision = decision_id(public_id(number), step)
+        decision = work.store.decision_ids().make(number, step)
         raise ConflictError(f"decision {decision!r} has the reward {found.value:g} already, got {value:g}")
 
 
@@ -47,10 +46,10 @@ def _find_bandit(work: UnitOfWork, number: int, step: int) -> LoggedState:
     if number not in work.states:
         found = work.store.bandit(number)
         if found is None or found.deleted:
-            raise _no_decision(number, step)
+            raise _no_decision(work, number, step)
     state = work.state(number)
     if state.deleted:
-        raise _no_decision(number, step)
+        raise _no_decision(work, number, step)
     return state
 
 
@@ -130,10 +129,10 @@ def _close_expired(work: UnitOfWork, state: LoggedState, window: float) -> float
     return 0.0 if len(page) == EXPIRY_PAGE else now + window  # the windows of later decisions end later
 
 
-def _no_decision(number: int, step: int) -> NotFoundError:
-    return NotFoundError(f"there is no decision {decision_id(public_id(number), step)!r}")
+def _no_decision(work: UnitOfWork, number: int, step: int) -> NotFoundError:
+    return NotFoundError(f"there is no decision {work.store.decision_ids().make(number, step)!r}")
 
 
-def _late_reward(state: LoggedState, step: int) -> LateRewardError:
-    window, decision = state.settings.reward_window, decision_id(public_id(state.number), step)
+def _late_reward(work: UnitOfWork, state: LoggedState, step: int) -> LateRewardError:
+    window, decision = state.settings.reward_window, work.store.decision_ids().make(state.number, step)
     return LateRewardError(f"a reward of decision {decision!r} must come within {window:g} seconds, and they are over")

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from dynabandit.service import api_types, export, policy_change
 from dynabandit.service.domain import changes, decisions, rewards
 from dynabandit.service.domain.events import KINDS
-from dynabandit.service.domain.names import is_whole, legible, public_id, read_decision_id, read_public_id
+from dynabandit.service.domain.names import is_whole, legible, public_id, read_public_id
 from dynabandit.service.domain.preview import preview
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import DomainError, InvalidValueError, NotFoundError
@@ -49,7 +49,7 @@ async def decide(service: Service, request: Request, body: api_types.Decide) -> 
 async def add_reward(service: Service, request: Request, body: api_types.Reward) -> Result:
     """PUT /v1/decisions/{id}/reward."""
     decision, value = request.path_params["id"], body.reward
-    found = read_decision_id(decision)
+    found = (await service.decision_ids()).read(decision)
     if found is None:
         raise NotFoundError(f"there is no decision {decision[:100]!r}")
     await service.writer.submit(lambda work: rewards.reward(work, *found, value), bandits=[found[0]])
@@ -58,7 +58,8 @@ async def add_reward(service: Service, request: Request, body: api_types.Reward)
 
 async def add_rewards(service: Service, request: Request, body: api_types.Rewards) -> Result:
     """POST /v1/rewards."""
-    given = [(read_decision_id(one.decision), one) for one in body.rewards]
+    ids = await service.decision_ids()
+    given = [(ids.read(one.decision), one) for one in body.rewards]
 
     def run(work: UnitOfWork) -> list[api_types.RewardResult]:
         for place, (found, one) in enumerate(given):  # one that is not valid rejects all, as in every other body

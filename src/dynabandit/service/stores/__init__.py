@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from dynabandit.extras import import_extra
-from dynabandit.service.stores.base import BanditRow, KeyRow, Snapshot, Statements, Store
+from dynabandit.service.stores.base import BanditRow, Snapshot, Store
+from dynabandit.service.stores.key_tables import KeyRow, Statements
 from dynabandit.service.stores.sqlite import SqliteStore
 
 __all__ = ["BanditRow", "KeyRow", "Snapshot", "SqliteStore", "Statements", "Store", "open_store"]

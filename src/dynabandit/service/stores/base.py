@@ -20,14 +20,16 @@ from dynabandit.service.domain.events import (
 )
 from dynabandit.service.domain.names import from_bytes, read_public_id, to_bytes
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, StoreError, WriteConflictError
+from dynabandit.service.stores.key_tables import KeyTables, Statements
 
 PAGE = 5_000  # rows that are read at a time, so that memory does not grow with the log
 ALL_COLUMNS = ", ".join(COLUMNS)
 KEEP_SNAPSHOTS = 2
-REFERENCES = {"histories": "bandit", "events": "bandit", "snapshots": "bandit", "bandits": "number"}  # to a bandit
+REFERENCES = {  # to a bandit
+    "histories": "bandit", "events": "bandit", "snapshots": "bandit", "unsigned_ids": "bandit", "bandits": "number",
+}  # fmt: skip
 
 Events = Sequence[EventRow]
-Statements = list[tuple[str, Sequence[Any]]]  # each with its values
 
 
 class BanditRow(NamedTuple):
@@ -38,17 +40,6 @@ class BanditRow(NamedTuple):
     deleted: bool
 
 
-class KeyRow(NamedTuple):
-    """An API key; only a hash of its secret is stored."""
-
-    id: str
-    role: str
-    digest: str
-    note: str
-    created: float
-    revoked: float | None
-
-
 class Snapshot(NamedTuple):
     """A saved state; of an old one only the hash is kept, and `body` is None. The hash begins with its version."""
 
@@ -57,7 +48,7 @@ class Snapshot(NamedTuple):
     body: str | None
 
 
-class Store:
+class Store(KeyTables):
     """A store. One thread writes; `reader` gives another thread its own connection.
 
     A commit is durable when `commit` returns; requests are answered after that.
@@ -372,27 +363,7 @@ class Store:
         """Save the time of the service's clock; it never goes back."""
         self.write([("UPDATE clock SET time = CASE WHEN time > ? THEN time ELSE ? END WHERE id = 1", (now, now))])
 
-    def api_keys(self) -> list[KeyRow]:
-        """Return all API keys."""
-        found = self.rows("SELECT id, role, digest, note, created, revoked FROM keys ORDER BY created")
-        return [KeyRow._make(map(_legible, values)) for values in found]
-
-    def add_key(self, key: KeyRow) -> None:
-        """Save an API key."""
-        self.write([("INSERT INTO keys (id, role, digest, note, created, revoked) VALUES (?, ?, ?, ?, ?, ?)", key)])
-
-    def revoke_key(self, identity: str, now: float) -> bool:
-        """Revoke an API key; return whether it exists."""
-        if not self.rows("SELECT 1 FROM keys WHERE id = ?", (identity,)):
-            return False
-        self.write([("UPDATE keys SET revoked = ? WHERE id = ? AND revoked IS NULL", (now, identity))])
-        return True
-
 
 def _bandit(values: Sequence[Any]) -> BanditRow:
     number, name, deleted = values
     return BanditRow(number, from_bytes(bytes(name)), bool(deleted))
-
-
-def _legible(value: Any) -> Any:
-    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value

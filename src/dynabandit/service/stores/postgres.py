@@ -8,7 +8,8 @@ import psycopg
 
 from dynabandit.service.domain.events import COLUMNS
 from dynabandit.service.errors import StoreError
-from dynabandit.service.stores.base import Events, Statements, Store
+from dynabandit.service.stores.base import Events, Store
+from dynabandit.service.stores.key_tables import Statements
 from dynabandit.service.stores.schema import TABLES, VERSION, check_version, migration
 from dynabandit.validation import listed
 

@@ -31,12 +31,35 @@ CREATE TABLE IF NOT EXISTS histories (bandit {integer} PRIMARY KEY, sequence {in
     """
 DELETE FROM histories
 """,
+    # Decision ids are signed: `unsigned_ids` has the last decision of each bandit whose id earlier releases gave out.
+    # Keys can be bound to a namespace
+    """
+CREATE TABLE signing_secret (id INTEGER PRIMARY KEY, value {bytes} NOT NULL);
+INSERT INTO signing_secret VALUES (1, {random});
+CREATE TABLE unsigned_ids (bandit {integer} PRIMARY KEY, last_step {integer} NOT NULL);
+INSERT INTO unsigned_ids SELECT number, last_step FROM
+    (SELECT number, (SELECT max(step) FROM events WHERE bandit = number AND step IS NOT NULL) AS last_step
+     FROM bandits WHERE deleted = 0) AS bandits_before WHERE last_step > 0;
+ALTER TABLE keys ADD COLUMN namespace TEXT
+""",
 )
 VERSION = len(MIGRATIONS)
-TABLES = ("bandits", "events", "snapshots", "clock", "keys", "histories")
+TABLES = ("bandits", "events", "snapshots", "clock", "keys", "histories", "signing_secret", "unsigned_ids")
 DIALECTS = {
-    "sqlite": {"integer": "INTEGER", "real": "REAL", "bytes": "BLOB", "without_rowid": " WITHOUT ROWID"},
-    "postgres": {"integer": "BIGINT", "real": "DOUBLE PRECISION", "bytes": "BYTEA", "without_rowid": ""},
+    "sqlite": {
+        "integer": "INTEGER",
+        "real": "REAL",
+        "bytes": "BLOB",
+        "without_rowid": " WITHOUT ROWID",
+        "random": "randomblob(32)",
+    },
+    "postgres": {
+        "integer": "BIGINT",
+        "real": "DOUBLE PRECISION",
+        "bytes": "BYTEA",
+        "without_rowid": "",
+        "random": "uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())",  # 244 random bits
+    },
 }
 
 

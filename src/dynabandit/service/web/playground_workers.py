@@ -50,6 +50,7 @@ class WorkerPool:
         try:
             with anyio.CancelScope(shield=True):  # a process that is being started must be known, to be ended
                 process = await self._take()
+            assert process is not None
             closing_check = asyncio.create_task(self._kill_on_closing(process))
             self.running.add(process)
             yield process

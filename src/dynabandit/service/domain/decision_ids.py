@@ -1,0 +1,51 @@
+"""The ids of decisions: the id of the bandit, the step, and a signature without which nobody can guess an id."""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+
+from dynabandit.service.domain.names import LETTERS, public_id, read_public_id
+
+SIGNATURE_BYTES = 8
+# A step is below 2^48
+_DECISION = re.compile(f"([{LETTERS}]{{12}})-([1-9][0-9]{{0,14}})(?:-[0-9a-f]{{{2 * SIGNATURE_BYTES}}})?")
+
+
+class DecisionIds:
+    """Makes and checks the ids of decisions with the secret of the store, which all replicas share.
+
+    Earlier releases gave out ids without a signature: `unsigned` has the last such step of each bandit. These decisions
+    keep their ids, and all others have a signed one.
+
+    Examples
+    --------
+    >>> ids = DecisionIds(b"secret", unsigned={33: 2})
+    >>> ids.make(33, 2), ids.make(33, 3)
+    ('000000000011-2', '000000000011-3-f431b98188b0605d')
+    >>> ids.read("000000000011-2"), ids.read(ids.make(33, 3)), ids.read("000000000011-3")
+    ((33, 2), (33, 3), None)
+    """
+
+    def __init__(self, secret: bytes, unsigned: Mapping[int, int]) -> None:
+        self._unsigned = unsigned
+        self._keyed_hash = hashlib.blake2b(digest_size=SIGNATURE_BYTES, key=secret)
+
+    def make(self, number: int, step: int) -> str:
+        """Return the id of a decision, given the number of its bandit."""
+        plain = f"{public_id(number)}-{step}"
+        if step <= self._unsigned.get(number, 0):
+            return plain
+        keyed_hash = self._keyed_hash.copy()
+        keyed_hash.update(plain.encode())
+        return f"{plain}-{keyed_hash.hexdigest()}"
+
+    def read(self, text: str) -> tuple[int, int] | None:
+        """Return (number of the bandit, step), or None if `text` is not an id that `make` returns."""
+        match = _DECISION.fullmatch(text)
+        if match is None:
+            return None
+        number, step = read_public_id(match[1]), int(match[2])
+        if number is None or not hmac.compare_digest(self.make(number, step), text):
+            return None
+        return number, step
