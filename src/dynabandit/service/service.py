@@ -132,7 +132,7 @@ class Service:
 
         A write is expensive and anybody may ask, so a success is remembered for a moment, unless a request fails.
         """
-        failures = self.writer.failures
+        failures = self.writer.requests.failures
         if self._ready_until > self._timer() and self._ready_failures == failures:
             return
         try:

@@ -2,64 +2,46 @@
 
 import asyncio
 import contextlib
-import dataclasses
-import queue
+import math
 import threading
 import time
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
 
 import structlog
 
-from dynabandit.service.admission import MAX_WAITING, AdmissionControl
+from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.events import POLICY, EventRow
 from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
-from dynabandit.service.errors import DomainError, ReplayMismatchError, StoreError, WriteConflictError
+from dynabandit.service.errors import (
+    DomainError,
+    ReplayMismatchError,
+    StoreBusyError,
+    StoreError,
+    WriteConflictError,
+)
+from dynabandit.service.loading import WORTH_A_SNAPSHOT, Loader
 from dynabandit.service.metrics import Metrics
+from dynabandit.service.request_queue import Request, RequestQueue
 
 MAX_REQUESTS = 256  # per commit
-CONGESTED_COMMITS = 3.0  # a request may wait for one commit, be in the next, and be unlucky
-CONGESTED_SECONDS = 0.005  # a burst of requests is normal
 COMMIT_SECONDS_GROWTH = 1.02  # per commit, of the shortest recent one
 SAVE_TIME_SECONDS = 30.0
 SHARE_TIME_SECONDS = 1.0  # with other processes: the most by which their clocks differ
-LOAD_SECONDS = 30.0
-MAX_HEARTBEAT_SECONDS = 0.25
+LOAD_OTHERS_SECONDS = 30.0
 ATTEMPTS = 3  # to commit a batch that conflicts with what other processes write
+LOCKED_SECONDS = 0.2  # of applying the events of other processes while these wait for the locks
+RETRY_SECONDS = 0.25  # until loading is tried again after the store failed
 
 log = structlog.get_logger("dynabandit.service")
-
-
-@dataclasses.dataclass(eq=False, slots=True)
-class _Request:
-    """A function to run in the writer's thread, its result or error, and the future that gets one of them."""
-
-    run: Callable[[UnitOfWork], Any]
-    name: str | None = None
-    bandits: Iterable[int] = ()
-    alone: bool = False
-    events: int = 1
-    started: float = 0.0
-    future: asyncio.Future[Any] | None = None
-    abandoned: bool = False
-    result: Any = None
-    error: Exception | None = None
-
-
-HEARTBEAT = _Request(lambda work: None)  # wakes the thread and does nothing
 
 
 class Writer:
     """The thread that owns the states of all bandits and the store's connection for writing.
 
-    At most `max_waiting` requests may wait (see `AdmissionControl`), and one that is not committed within `patience`
-    seconds fails. Every `maintenance_seconds` it learns held decisions and closes those whose window has ended. `timer`
-    returns seconds that never go back.
-
-    The event loop sends heartbeats through the queue, as requests come. So the clock, which counts only the time
-    between two readings that are close to each other, runs while both threads can serve requests.
+    Every `maintenance_seconds` it learns held decisions and closes those whose window has ended. For `max_waiting`,
+    `patience` and `timer` see `RequestQueue`.
     """
 
     def __init__(
@@ -75,102 +57,33 @@ class Writer:
         self._store = work.store
         self._metrics = metrics
         self._timer = timer
-        self.admission = AdmissionControl(max_waiting, self._is_congested)
-        self._commit_seconds = 0.0  # the shortest recent commit: how long it takes when nothing delays it
-        self._patience = patience
+        self.requests = RequestQueue(metrics, max_waiting, patience, timer, work.clock.now, maintenance_seconds)
+        self.submit, self.admission = self.requests.submit, self.requests.admission
         self._maintenance_seconds = maintenance_seconds
-        self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
-        self._waiting: dict[_Request, None] = {}  # in order; only the event loop uses it
         self._thread = threading.Thread(target=self._run_thread, name="dynabandit-writer", daemon=True)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._next_heartbeat: asyncio.TimerHandle | None = None
-        self._heartbeat_seconds = min(MAX_HEARTBEAT_SECONDS, patience / 4, maintenance_seconds)
-        self._heartbeat_waits = False
+        self._stopping = False
         self._next_maintenance = 0.0
         self._next_save = 0.0
+        self._next_load_others = 0.0
+        self._loader = Loader(work, timer)
+        self._parked: list[Request] = []  # wait until their bandits are loaded
         self._next_load = 0.0
-        self._load_all = True
         self._prepared = False
         self.decision_ids: DecisionIds | None = None  # known when the store is prepared
         self._maintenance_problem: str | None = None  # the latest one that was logged, until it is over
-        self.failures = 0  # requests that the store left unanswered
         self.saved_at: dict[int, int] = {}  # bandit -> sequence of the latest snapshot
 
     # In the event loop's thread
 
     def start(self) -> None:
         """Start; call it in a running event loop."""
-        self._loop = asyncio.get_running_loop()
+        self.requests.start()
         self._thread.start()
-        self._watch()
-
-    def submit(
-        self,
-        run: Callable[[UnitOfWork], Any],
-        *,
-        name: str | None = None,
-        bandits: Iterable[int] = (),
-        alone: bool = False,
-        events: int = 1,
-        priority: bool = False,
-    ) -> "asyncio.Future[Any]":
-        """Run a function in the writer's thread; its result, or its error, is there after the commit.
-
-        `name` or `bandits` (numbers) are the bandits that it uses, `events` is about how many events it adds. A
-        function that reads the log runs `alone`, in its own commit. One with `priority` is admitted when decisions and
-        rewards are refused. After a conflict with another process the function runs again.
-        """
-        assert self._loop is not None
-        self.admission.enter(events, priority)
-        future = self._loop.create_future()
-        request = _Request(run, name, bandits, alone, events, self._timer(), future)
-        self._waiting[request] = None
-        self._queue.put(request)
-        return future
-
-    def _is_congested(self) -> bool:
-        """Whether the oldest request has waited longer than a burst or the disk explain."""
-        oldest = next(iter(self._waiting), None)
-        limit = max(CONGESTED_SECONDS, CONGESTED_COMMITS * self._commit_seconds)
-        return oldest is not None and self._timer() - oldest.started > limit
-
-    def _watch(self) -> None:
-        """Answer requests that have waited too long, because the store is slow or not available; send a heartbeat."""
-        assert self._loop is not None
-        limit = self._timer() - self._patience
-        for request in list(self._waiting):
-            if request.started > limit:
-                break
-            request.abandoned = True
-            self.failures += 1
-            self._answer(request, None, StoreError("the store did not answer in time"))
-        self._metrics.waiting.set(len(self._waiting))
-        if not self._heartbeat_waits:
-            self._heartbeat_waits = True
-            self._queue.put(HEARTBEAT)
-        self._next_heartbeat = self._loop.call_later(self._heartbeat_seconds, self._watch)
-
-    def _answer(self, request: _Request, result: Any, error: Exception | None) -> None:
-        if request in self._waiting:
-            del self._waiting[request]
-            self.admission.leave(request.events)
-        future = request.future
-        if future is None or future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    def _answer_all(self, requests: list[_Request]) -> None:
-        for request in requests:
-            self._answer(request, request.result, request.error)
 
     async def stop(self) -> None:
         """Finish what waits, save snapshots, close the store."""
-        if self._next_heartbeat is not None:
-            self._next_heartbeat.cancel()
-        self._queue.put(None)
+        self._stopping = True
+        self.requests.stop()
         await asyncio.to_thread(self._thread.join)
 
     # In the writer's thread
@@ -178,52 +91,38 @@ class Writer:
     def _run_thread(self) -> None:
         is_last = False
         while not is_last:
-            batch, is_last = self._take_batch()
-            shared: list[_Request] = []  # requests that share a commit
-            for request in batch:
-                if request.alone:
-                    self._commit_and_answer(shared)
-                    self._commit_and_answer([request])
-                    shared = []
-                else:
-                    shared.append(request)
-            self._commit_and_answer(shared)
+            next_turn = min(self._next_maintenance, self._next_load if self._loader else math.inf)
+            batch, is_last = self.requests.take(MAX_REQUESTS, wait=self._timer() < next_turn)
+            self._serve(batch)
             if self._timer() >= self._next_maintenance and not is_last:
                 self._maintain()
+            if self._loader and self._timer() >= self._next_load and not is_last:
+                self._load()
         self._shutdown()
 
-    def _take_batch(self) -> tuple[list[_Request], bool]:
-        """Wait for requests; return all that are there, up to a limit, and whether the thread is to end."""
-        batch: list[_Request] = []
-        with contextlib.suppress(queue.Empty):
-            request = self._queue.get(block=self._timer() < self._next_maintenance)
-            while True:
-                if request is None:
-                    return batch, True
-                if request is HEARTBEAT:
-                    self._heartbeat_waits = False
-                    self._work.clock.now()
-                elif not request.abandoned:
-                    batch.append(request)
-                if len(batch) >= MAX_REQUESTS:
-                    break
-                request = self._queue.get_nowait()
-        return batch, False
+    def _serve(self, batch: list[Request]) -> None:
+        """Run requests, commit them and answer those that need not wait for a bandit to be loaded."""
+        shared: list[Request] = []  # requests that share a commit
+        for request in batch:
+            if request.alone:
+                self._commit_and_answer(shared)
+                self._commit_and_answer([request])
+                shared = []
+            else:
+                shared.append(request)
+        self._commit_and_answer(shared)
 
-    def _commit_and_answer(self, requests: list[_Request]) -> None:
-        if not requests:
-            return
-        self._commit(requests)
-        if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the event loop has ended: nobody waits for the answers
-                self._loop.call_soon_threadsafe(self._answer_all, requests)
+    def _commit_and_answer(self, requests: list[Request]) -> None:
+        if requests:
+            self._commit(requests)
+            self.requests.answer([request for request in requests if not request.missing])
 
-    def _commit(self, requests: list[_Request]) -> None:
-        """Run requests and commit them together; then each has its result or its error."""
+    def _commit(self, requests: list[Request]) -> None:
+        """Run requests and commit them together; then each has its result or its error, or is parked."""
         error: Exception = AssertionError("there is at least one attempt")
         for _ in range(ATTEMPTS):
             try:
-                self._try_to_commit(requests)
+                self._try_to_commit([request for request in requests if not request.missing])
                 return
             except WriteConflictError as conflict:
                 self._discard()
@@ -231,10 +130,7 @@ class Writer:
                 continue
             except StoreError as failure:
                 self._discard()
-                self._work.clock.stop()
-                self._metrics.store_failures.inc()
-                self.failures += 1
-                log.error("store failed", problem=str(failure), calls=len(requests))
+                self._count_failure(failure, len(requests))
                 error = failure
             except Exception as failure:
                 self._discard()
@@ -246,13 +142,21 @@ class Writer:
                 error = failure
             break
         for request in requests:
-            request.result, request.error = None, error
+            if not request.missing:
+                request.result, request.error = None, error
 
-    def _try_to_commit(self, requests: list[_Request]) -> None:
+    def _count_failure(self, failure: StoreError, calls: int) -> None:
+        self._work.clock.stop()
+        self._metrics.store_failures.inc()
+        self.requests.failures += 1
+        log.error("store failed", problem=str(failure), calls=calls)
+
+    def _try_to_commit(self, requests: list[Request]) -> None:
         work = self._work
         self._prepare()
-        if self._store.shared:
-            self._lock_bandits(requests)
+        requests = self._park(requests)
+        while self._store.shared and requests and not self._lock_bandits(requests):
+            requests = self._park(requests)
         for request in requests:
             try:
                 request.result, request.error = request.run(work), None
@@ -265,16 +169,52 @@ class Writer:
                 self._store.save_snapshot(number, work.snapshot(number))
         if events or work.created or work.deleted or work.erased:
             started = time.perf_counter()
-            self._store.commit(events, work.created, work.deleted, work.erased)
-            work.clock.resume()
+            self._write(len(requests))
             seconds = time.perf_counter() - started
-            recent = self._commit_seconds * COMMIT_SECONDS_GROWTH
-            self._commit_seconds = min(recent, seconds) if recent else seconds
+            recent = self.requests.commit_seconds * COMMIT_SECONDS_GROWTH
+            self.requests.commit_seconds = min(recent, seconds) if recent else seconds
             self._metrics.count_commit(events, seconds)
-        elif self._store.shared:
+        elif self._store.shared and requests:
             self._store.commit(())
-            work.clock.resume()
+            self._resume_clock()
         self._after_commit(new_policy)
+
+    def _write(self, calls: int) -> None:
+        """Commit the batch. While another program keeps the store locked, nothing is lost by trying again."""
+        work = self._work
+        while True:
+            try:
+                self._store.commit(work.events, work.created, work.deleted, work.erased)
+                self._resume_clock()
+                return
+            except StoreBusyError as failure:
+                if self._stopping:
+                    raise
+                self._count_failure(failure, calls)
+
+    def _park(self, requests: list[Request]) -> list[Request]:
+        """Return the requests whose bandits are loaded; the others wait until these are."""
+        work, loader = self._work, self._loader
+        for request in requests:
+            request.used = set(request.bandits)
+            if request.name is not None and (number := work.find(request.name)) is not None:
+                request.used.add(number)
+        used = {number for request in requests for number in request.used}
+        behind = {number for number in used if number not in work.states or loader.is_loading(number)}
+        if not behind:
+            return requests
+        absent = behind - work.states.keys()
+        behind -= absent
+        behind |= self._store.alive(absent - work.damaged.keys())
+        for request in requests:  # in the order in which they came
+            request.missing = request.used & behind
+            loader.add(request.missing)
+        parked = [one for one in requests if one.missing and one.future is not None]  # maintenance comes back anyway
+        self._parked = [one for one in self._parked if not one.abandoned] + parked
+        self.requests.park(parked)
+        if parked:
+            work.clock.stop()
+        return [request for request in requests if not request.missing]
 
     def _after_commit(self, new_policy: set[int]) -> None:
         """Count the events of the batch, forget deleted bandits and save snapshots that are due."""
@@ -285,6 +225,7 @@ class Writer:
             state = work.states[number]
             self._metrics.count_arms(state.settings.name, state.bandit.names, events)
         for number in (*work.deleted, *work.erased):
+            self._loader.remove(number)
             if (gone := work.states.pop(number, None)) is not None:
                 self._metrics.remove_bandit(gone.settings.name)
         work.clear()
@@ -292,6 +233,11 @@ class Writer:
             if number in new_policy and not self._store.shared:
                 self._save_snapshot(number)
             self._save_snapshot_if_due(number)
+
+    def _resume_clock(self) -> None:
+        """Let the clock continue after the store has worked, unless requests wait for a bandit to be loaded."""
+        if not any(self._loader.is_loading(number) for request in self._parked for number in request.missing):
+            self._work.clock.resume()
 
     def _prepare(self) -> None:
         """Prepare the store at first; let the clock follow other processes after any interruption."""
@@ -304,23 +250,30 @@ class Writer:
         if clock.is_behind:
             clock.advance_to(self._store.latest_time())
 
-    def _lock_bandits(self, requests: list[_Request]) -> None:
-        """Keep other processes from writing to the bandits, and apply the events that they have written."""
+    def _lock_bandits(self, requests: list[Request]) -> bool:
+        """Keep other processes from writing to the bandits, and apply the events that they have written.
+
+        If that takes long, nothing is locked, the loader applies the rest, and this returns false.
+        """
         work = self._work
-        numbers = {number for request in requests for number in request.bandits}
+        numbers = {number for request in requests for number in request.used}
         named = {number for one in requests if one.name is not None and (number := work.find(one.name)) is not None}
-        numbers |= named
         self._store.begin(sorted(numbers))
-        if (numbers - self._store.alive(numbers)) & (named | work.states.keys()):
+        gone = (numbers - self._store.alive(numbers)) & (named | work.states.keys())
+        if gone:
+            work.used |= gone
             raise WriteConflictError("a bandit was deleted meanwhile")  # names and states are then looked up again
-        for number in numbers:
-            if number in work.states:
-                work.catch_up(number)
+        until = self._timer() + LOCKED_SECONDS
+        loaded = [number for number in numbers if number in work.states]
+        behind = [number for number in loaded if not work.catch_up(number, lambda: self._timer() < until)]
+        if behind:
+            self._store.commit(())
+            self._loader.add(behind)
+        return not behind
 
     def _discard(self) -> None:
-        """Forget all that was not committed; the next request reads the log again."""
+        """Forget all that was not committed; the states that it changed are loaded again."""
         self._work.discard()
-        self.saved_at.clear()
         self._store.rollback()
 
     def _save_snapshot_if_due(self, number: int) -> None:
@@ -347,13 +300,14 @@ class Writer:
         self._next_maintenance = now + self._maintenance_seconds
         try:
             self._prepare()
-            if now >= self._next_load:
-                self._next_load = now + LOAD_SECONDS
-                self._load_all = True  # other processes may have created bandits, or a failure dropped the states
             if now >= self._next_save or self._work.clock.stopped:
-                self._next_save = now + (SHARE_TIME_SECONDS if self._store.shared else SAVE_TIME_SECONDS)
                 self._save_time()
-            for number in self._find_due():
+                self._next_save = now + (SHARE_TIME_SECONDS if self._store.shared else SAVE_TIME_SECONDS)
+            if now >= self._next_load_others:
+                self._load_others()
+                self._next_load_others = now + LOAD_OTHERS_SECONDS
+            states, time = self._work.states, self._work.clock.now()
+            for number in [number for number, state in states.items() if time > state.due_at]:
                 self._settle_due(number)
             problem = None
         except Exception as error:  # this thread must survive every error
@@ -371,32 +325,54 @@ class Writer:
         """Save the time of the clock, and follow the process whose clock is furthest ahead."""
         clock = self._work.clock
         self._store.save_time(clock.now())
-        clock.resume()
+        self._resume_clock()
         if self._store.shared:
             clock.advance_to(self._store.latest_time())
 
-    def _find_due(self) -> list[int]:
-        """Return the bandits that may have a decision to learn or to close."""
-        work = self._work
-        if self._load_all:
-            after = ""
-            while page := self._store.bandits(after=after):
-                for bandit in page:
-                    with contextlib.suppress(ReplayMismatchError):
-                        work.state(bandit.number)
-                after = page[-1].name
-            self._load_all = False
-        return [number for number, state in work.states.items() if work.clock.now() > state.due_at]
+    def _load_others(self) -> None:
+        """Load the bandits that nobody has used yet, or that other processes created: their windows end, too."""
+        self._work.damaged.clear()
+        after = ""
+        while page := self._store.bandits(after=after):
+            self._loader.add((one.number for one in page if one.number not in self._work.states), wanted=False)
+            after = page[-1].name
+
+    def _load(self) -> None:
+        """Load bandits for a moment, and serve the requests that wait for one that is loaded now."""
+        try:
+            self._prepare()
+            done = self._loader.step()
+        except Exception as error:  # this thread must survive every error
+            self._store.rollback()
+            self._next_load = self._timer() + RETRY_SECONDS
+            if not isinstance(error, StoreError):
+                log.exception("loading failed")
+            return
+        if done is None:
+            return
+        number, applied = done
+        for request in self._parked:
+            request.missing.discard(number)
+        ready = [request for request in self._parked if not request.missing]
+        self._parked = [request for request in self._parked if request.missing]
+        if ready:
+            self._resume_clock()
+        self._serve([request for request in ready if not request.abandoned])
+        if applied >= WORTH_A_SNAPSHOT and number in self._work.states:
+            self._save_snapshot(number)
 
     def _settle_due(self, number: int) -> None:
         """Learn and close one page of decisions in its own commit; requests are served between two pages."""
-        request = _Request(lambda work: settle_due(work, number), bandits=[number])
+        request = Request(lambda work: settle_due(work, number), bandits=[number])
         self._commit([request])
         if request.result:  # there may be more
             self._next_maintenance = 0.0
 
     def _shutdown(self) -> None:
         """Save a snapshot of every state that changed since its last one, and close the store."""
+        for request in self._parked:
+            request.error = StoreError("the service is stopping")
+        self.requests.answer(self._parked)
         for number, state in list(self._work.states.items()):
             if not state.deleted and state.sequence > self.saved_at.get(number, 0):
                 self._save_snapshot(number)

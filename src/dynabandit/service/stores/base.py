@@ -19,7 +19,7 @@ from dynabandit.service.domain.events import (
     Settlement,
 )
 from dynabandit.service.domain.names import from_bytes, read_public_id, to_bytes
-from dynabandit.service.errors import NotFoundError, ReplayMismatchError, StoreError, WriteConflictError
+from dynabandit.service.errors import NotFoundError, ReplayMismatchError, StoreBusyError, StoreError, WriteConflictError
 from dynabandit.service.stores.key_tables import KeyTables, Statements
 
 PAGE = 5_000  # rows that are read at a time, so that memory does not grow with the log
@@ -97,7 +97,12 @@ class Store(KeyTables):
         except self._constraint_errors as error:
             raise WriteConflictError(str(error)) from error
         except self._errors as error:
-            raise StoreError(f"store {self.public_url}: {error}") from error
+            kind = StoreBusyError if self._is_busy(error) else StoreError
+            raise kind(f"store {self.public_url}: {error}") from error
+
+    def _is_busy(self, error: Exception) -> bool:
+        """Whether an error means that another program has locked the store."""
+        return False
 
     def write(self, statements: Statements) -> None:
         """Run statements in one transaction, or in the one that `begin` started."""
@@ -236,11 +241,11 @@ class Store(KeyTables):
         found = self.rows("SELECT max(sequence) FROM events WHERE bandit = ?", (bandit,))
         return found[0][0] or 0
 
-    def log(self, bandit: int, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[EventRow]:
+    def log(self, bandit: int, after: int = 0, kinds: Sequence[str] = (), page: int = PAGE) -> Iterator[EventRow]:
         """Return all events of a bandit after a sequence number, of all kinds or of some, read page by page."""
-        while page := self.events(bandit, after, kinds=kinds):
-            yield from page
-            after = page[-1].sequence
+        while found := self.events(bandit, after, page, kinds):
+            yield from found
+            after = found[-1].sequence
 
     def arm_names(self, bandit: int) -> list[str]:
         """Return the name of every arm by its index, retired ones included."""
@@ -311,12 +316,12 @@ class Store(KeyTables):
         count = int(found[0].body or 1) if found else 0
         return found if count <= 1 else self.events(bandit, found[0].sequence - 1, count)
 
-    def snapshot(self, bandit: int) -> Snapshot | None:
-        """Return the latest snapshot that has a body."""
+    def snapshot(self, bandit: int, sequence: int = 0) -> Snapshot | None:
+        """Return the latest snapshot that has a body, if it is at least as recent as an event."""
         found = self.rows(
-            "SELECT sequence, state_hash, body FROM snapshots WHERE bandit = ? AND body IS NOT NULL"
+            "SELECT sequence, state_hash, body FROM snapshots WHERE bandit = ? AND sequence >= ? AND body IS NOT NULL"
             " ORDER BY sequence DESC LIMIT 1",
-            (bandit,),
+            (bandit, sequence),
         )
         return Snapshot._make(found[0]) if found else None
 

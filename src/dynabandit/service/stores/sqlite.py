@@ -126,6 +126,9 @@ class SqliteStore(Store):
         found: list[tuple[Any, ...]] = self._open().execute(statement, values).fetchall()
         return found
 
+    def _is_busy(self, error: Exception) -> bool:
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY  # the rest is the extended code
+
     def _insert_statements(self, events: Events) -> Statements:
         starts = range(0, len(events), ROWS_PER_STATEMENT)
         pieces = [events[start : start + ROWS_PER_STATEMENT] for start in starts]
