@@ -53,7 +53,9 @@ class Service:
         self.store = store
         self._reader = store.reader()
         self._reading = threading.Lock()
-        work = UnitOfWork(store, clock or Clock())
+        clock = clock or Clock()
+        self.note_refusal = clock.note_refusal  # of a request that may be repeated: reward windows then end later
+        work = UnitOfWork(store, clock)
         self.writer = Writer(work, self.metrics, max_waiting, patience, maintenance_seconds, timer)
         # Long work has its own threads. So have the keys: learning that one was revoked must not wait for anything
         self.replays = BoundedThreadPool("replay", store, threads=2, max_requests=MAX_REPLAYS)

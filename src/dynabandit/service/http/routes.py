@@ -166,6 +166,8 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
             return response
         except Exception as error:
             response = error_response(error)
+            if response.status_code == 503:
+                service.note_refusal()
         service.metrics.count_response(method, path, response.status_code, time.perf_counter() - started)
         return response
 
@@ -175,6 +177,7 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
 async def _refuse(service: Service, pacer: RefusalPacer) -> Response:
     """Return the refusal of a request under overload, after a delay that slows clients down which retry at once."""
     service.metrics.refused.inc()
+    service.note_refusal()
     delay = pacer.delay()
     if delay is None:
         return OVERLOADED_CLOSE
