@@ -14,6 +14,7 @@ from dynabandit.service.metrics import Metrics
 
 CONGESTED_COMMITS = 3.0  # a request may wait for one commit, be in the next, and be unlucky
 CONGESTED_SECONDS = 0.005  # a burst of requests is normal
+HEARTBEAT_SECONDS = 0.25
 MAX_PARKED = 1_000  # requests that wait until their bandits are loaded
 
 
@@ -35,15 +36,29 @@ class Request:
     missing: set[int] = dataclasses.field(default_factory=set)  # those of `used` that must be loaded first
 
 
+HEARTBEAT = Request(lambda work: None)  # wakes the writer's thread
+
+
 class RequestQueue:
     """Requests from the event loop to the writer's thread, and their answers.
 
     At most `max_waiting` requests may wait (see `AdmissionControl`), and one that is not answered within `patience`
     seconds fails. Requests whose bandits must be loaded first are parked: they wait, but keep no others from waiting.
     `timer` returns seconds that never go back.
+
+    At least every `wake_seconds` the event loop sends a heartbeat, on the way that requests take, and the writer's
+    thread calls `on_heartbeat`. There are no heartbeats while one of the two could not serve a request.
     """
 
-    def __init__(self, metrics: Metrics, max_waiting: int, patience: float, timer: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        max_waiting: int,
+        patience: float,
+        timer: Callable[[], float],
+        on_heartbeat: Callable[[], object],
+        wake_seconds: float,
+    ) -> None:
         self.admission = AdmissionControl(max_waiting, self._is_congested)
         self.failures = 0  # requests that the store left unanswered
         self.commit_seconds = 0.0  # how long a commit takes when nothing delays it
@@ -51,20 +66,23 @@ class RequestQueue:
         self._metrics = metrics
         self._patience = patience
         self._timer = timer
+        self._on_heartbeat = on_heartbeat
+        self._heartbeat_seconds = min(HEARTBEAT_SECONDS, patience / 4, wake_seconds)
+        self._heartbeat_waits = False
         self._queue: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._waiting: dict[Request, None] = {}  # in order
         self._parked: dict[Request, None] = {}  # in order
-        self._timeouts: asyncio.TimerHandle | None = None
+        self._next_watch: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
         """Start; call it in a running event loop."""
         self.loop = asyncio.get_running_loop()
-        self._check_timeouts()
+        self._watch()
 
     def stop(self) -> None:
         """Tell the writer's thread to end after the requests that wait."""
-        if self._timeouts is not None:
-            self._timeouts.cancel()
+        if self._next_watch is not None:
+            self._next_watch.cancel()
         self._queue.put(None)
 
     def submit(
@@ -97,8 +115,8 @@ class RequestQueue:
         limit = max(CONGESTED_SECONDS, CONGESTED_COMMITS * self.commit_seconds)
         return oldest is not None and self._timer() - oldest.started > limit
 
-    def _check_timeouts(self) -> None:
-        """Answer requests that have waited too long: the store is slow or not available."""
+    def _watch(self) -> None:
+        """Answer requests that have waited too long, because the store is slow or not available; send a heartbeat."""
         assert self.loop is not None
         limit = self._timer() - self._patience
         for waiting, problem in (
@@ -112,7 +130,10 @@ class RequestQueue:
                 self.failures += waiting is self._waiting
                 self._answer(request, None, StoreError(problem))
         self._metrics.waiting.set(len(self._waiting))
-        self._timeouts = self.loop.call_later(min(0.25, self._patience / 4), self._check_timeouts)
+        if not self._heartbeat_waits:
+            self._heartbeat_waits = True
+            self._queue.put(HEARTBEAT)
+        self._next_watch = self.loop.call_later(self._heartbeat_seconds, self._watch)
 
     def _answer(self, request: Request, result: Any, error: Exception | None) -> None:
         self._parked.pop(request, None)
@@ -144,15 +165,21 @@ class RequestQueue:
 
     # In the writer's thread
 
-    def take(self, most: int, seconds: float) -> tuple[list[Request], bool]:
-        """Wait for requests; return those that are there, up to a limit, and whether the thread is to end."""
+    def take(self, most: int, wait: bool) -> tuple[list[Request], bool]:
+        """Return the requests that are there, up to a limit, and whether the thread is to end.
+
+        If it is to wait, it waits for a request or a heartbeat.
+        """
         batch: list[Request] = []
         with contextlib.suppress(queue.Empty):
-            request = self._queue.get(timeout=seconds) if seconds > 0.0 else self._queue.get_nowait()
+            request = self._queue.get(block=wait)
             while True:
                 if request is None:
                     return batch, True
-                if not request.abandoned:
+                if request is HEARTBEAT:
+                    self._heartbeat_waits = False
+                    self._on_heartbeat()
+                elif not request.abandoned:
                     batch.append(request)
                 if len(batch) >= most:
                     break

@@ -52,7 +52,9 @@ class Service:
         self.closing = threading.Event()  # set when the server is about to stop: endless streams then end
         self.compiled: set[str] = set()  # policies
         self.store = store
-        work = UnitOfWork(store, clock or Clock())
+clock = clock or Clock()
+        self.note_refusal = clock.note_refusal  # of a request that may be repeated: reward windows then end later
+        work = UnitOfWork(store, clock)
         self.writer = Writer(work, self.metrics, max_waiting, patience, maintenance_seconds, timer)
         # Long work has its own threads, and so have pages of the log, for which short reads do not wait. So have the
         # keys: learning that one was revoked must not wait for anything

@@ -14,6 +14,7 @@ from dynabandit.service.domain.names import ID_BITS
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.domain.warm_start import MAX_STATE, WarmStart, check_size, state_size
 from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError
+from dynabandit.service.stores.erasing import ERASED_ROWS, events_left
 
 
 def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[LoggedState, bool]:
@@ -120,19 +121,29 @@ def set_policy(
     return state.sequence, True
 
 
-def delete(work: UnitOfWork, name: str, identity: str | None, erase: bool) -> tuple[int, bool]:
-    """Delete a bandit and keep its log, or erase both; return its number and whether anything changed.
+def delete(work: UnitOfWork, name: str, identity: str | None, erase: bool) -> tuple[int, bool, int]:
+    """Delete a bandit and keep its log, or erase both.
 
-    With its id the log of a bandit that was deleted before can be erased. A log that is damaged can be erased, too.
+    Return its number, whether anything changed, and how many events are still to be erased, which is done later, in
+    small batches. With its id the log of a bandit that was deleted before can be erased. A log that is damaged can be
+    erased, too.
     """
-    number = work.store.find_log(name, identity)
+    store = work.store
+    number = store.find_log(name, identity, erasing=erase)
+    left = events_left(store, number) if erase else 0
+    row = store.bandit(number)
+    if row is not None and row.erasing:
+        return number, False, left
     exists = work.find(name) == number
-    if erase:
+    if left > ERASED_ROWS:
+        work.erasing.append(number)
+    elif erase:
         work.erased.append(number)
+        left = 0
     elif exists:
         state = work.named(name)
         work.events.append(state.append(DELETE, work.now(state), work.clock.wall()))
         work.deleted.append(number)
     if exists:
         work.names.pop(name, None)
-    return number, erase or exists
+    return number, erase or exists, left

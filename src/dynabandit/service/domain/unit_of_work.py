@@ -35,6 +35,7 @@ class UnitOfWork:
         self.created: list[tuple[int, str]] = []
         self.deleted: list[int] = []
         self.erased: list[int] = []
+        self.erasing: list[int] = []
         self.settled: dict[tuple[int, int], tuple[str, float | None]] = {}  # (bandit, step) -> kind, reward
         self.keyed: dict[tuple[int, str], list[EventRow]] = {}  # (bandit, idempotency key) -> decisions
 
@@ -149,5 +150,4 @@ class CatchUp:
                 return False
         if self.state.sequence == 0:
             raise ReplayMismatchError(work.store.name_of(number), 1, "the log is empty")
-        work.clock.advance_to(self.state.time)
         return True

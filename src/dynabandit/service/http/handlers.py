@@ -142,14 +142,15 @@ async def delete(service: Service, request: Request, query: QueryValues) -> Resu
         got = query["confirm"][:200]
         raise InvalidValueError(f"confirm must repeat the name of the bandit, {name!r}, got {got!r}")
     asked = None if identity is None else read_public_id(identity)
-    number, changed = await service.writer.submit(
+    number, changed, left = await service.writer.submit(
         lambda work: changes.delete(work, name, identity, erase),
         name=name,
         bandits=() if asked is None else (asked,),
         alone=True,
         priority=True,
     )
-    return Result(api_types.Deleted(name, public_id(number), log_kept=not erase), changed=changed)
+    deleted = api_types.Deleted(name, public_id(number), not erase, left)
+    return Result(deleted, 202 if left else 200, changed=changed)
 
 
 # Arms and policy

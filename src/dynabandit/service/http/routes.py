@@ -63,7 +63,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/v1/bandits/{name}/export", "read", handlers.get_export, None, api.Exported, (404, 501),
              query=(Query("format", words=("ndjson", "parquet")), Query("draws", 200, 1, 100_000), ID),
              media=(NDJSON, PARQUET), returns_json=False),
-    Endpoint("DELETE", "/v1/bandits/{name}", "admin", handlers.delete, None, api.Deleted, (404,),
+    Endpoint("DELETE", "/v1/bandits/{name}", "admin", handlers.delete, None, api.Deleted, (202, 404),
              query=(Query("confirm", required=True), Query("erase", words=BOOL), ID)),
     Endpoint("GET", "/healthz", "", handlers.healthz, None, api.Ready),
     Endpoint("GET", "/readyz", "", handlers.readyz, None, api.Ready),
@@ -170,6 +170,8 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
             response = error_response(WorkInterruptedError())  # it took longer than the server waits when it stops
         except Exception as error:
             response = error_response(error)
+            if response.status_code == 503:
+                service.note_refusal()
         service.metrics.count_response(method, path, response.status_code, time.perf_counter() - started)
         return response
 
@@ -179,6 +181,7 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
 async def _refuse(service: Service, pacer: RefusalPacer) -> Response:
     """Return the refusal of a request under overload, after a delay that slows clients down which retry at once."""
     service.metrics.refused.inc()
+    service.note_refusal()
     delay = pacer.delay()
     if delay is None:
         return OVERLOADED_CLOSE

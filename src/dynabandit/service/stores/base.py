@@ -25,6 +25,7 @@ from dynabandit.service.stores.key_tables import KeyTables, Statements
 PAGE = 5_000  # rows that are read at a time, so that memory does not grow with the log
 ALL_COLUMNS = ", ".join(COLUMNS)
 KEEP_SNAPSHOTS = 2
+DELETED, ERASING = 1, 2  # in the column `deleted`
 REFERENCES = {  # to a bandit
     "histories": "bandit", "events": "bandit", "snapshots": "bandit", "unsigned_ids": "bandit", "bandits": "number",
 }  # fmt: skip
@@ -33,11 +34,12 @@ Events = Sequence[EventRow]
 
 
 class BanditRow(NamedTuple):
-    """A bandit, deleted or not."""
+    """A bandit, deleted or not; the log of one that is `erasing` is being removed."""
 
     number: int
     name: str
     deleted: bool
+    erasing: bool = False
 
 
 class Snapshot(NamedTuple):
@@ -127,19 +129,29 @@ class Store(KeyTables):
         created: Sequence[tuple[int, str]] = (),
         deleted: Sequence[int] = (),
         erased: Sequence[int] = (),
+        erasing: Sequence[int] = (),
     ) -> None:
-        """Add events to the log and remove erased bandits in one transaction, and return when that is durable."""
+        """Add events to the log and remove erased bandits in one transaction, and return when that is durable.
+
+        Of bandits that are `erasing` the events are left, marked by their row: they are too many for one transaction.
+        """
         statements: Statements = [
             ("INSERT INTO bandits (number, name) VALUES (?, ?)", (number, to_bytes(name))) for number, name in created
         ]
-        statements += [("UPDATE bandits SET deleted = 1 WHERE number = ?", (number,)) for number in deleted]
+        marked = [(DELETED, number) for number in deleted] + [(ERASING, number) for number in erasing]
+        statements += [("UPDATE bandits SET deleted = ? WHERE number = ?", mark) for mark in marked]
         statements += self._insert_statements(events)
         statements += [
             (f"DELETE FROM {table} WHERE {column} = ?", (number,))
-            for number in erased
+            for number in (*erased, *erasing)
             for table, column in REFERENCES.items()
+            if number in erased or table not in ("events", "bandits")
         ]
         self.write(statements)
+        self.end()
+
+    def end(self) -> None:
+        """Commit the transaction that `begin` started, if it did."""
         if self._inside:
             self.rows("COMMIT")
             self._inside = False
@@ -165,14 +177,17 @@ class Store(KeyTables):
         found = self.rows("SELECT number, name, deleted FROM bandits WHERE number = ?", (number,))
         return _bandit(found[0]) if found else None
 
-    def find_log(self, name: str, identity: str | None) -> int:
-        """Return the number of the bandit whose log is asked for; with its id also of one that was deleted."""
+    def find_log(self, name: str, identity: str | None, erasing: bool = False) -> int:
+        """Return the number of the bandit whose log is asked for; with its id also of one that was deleted.
+
+        A log that is being erased is found only with `erasing`.
+        """
         if identity is None:
             number = self.find(name)
         else:
             number = read_public_id(identity)
             row = None if number is None else self.bandit(number)
-            number = None if row is None or row.name != name else number
+            number = None if row is None or row.name != name or (row.erasing and not erasing) else number
         if number is None:
             with_id = f" with the id {identity[:100]!r}" if identity is not None else ""
             raise NotFoundError(f"there is no bandit {name!r}{with_id}")
@@ -240,6 +255,11 @@ class Store(KeyTables):
         """Return the sequence number of the latest event."""
         found = self.rows("SELECT max(sequence) FROM events WHERE bandit = ?", (bandit,))
         return found[0][0] or 0
+
+    def first_sequence(self, bandit: int) -> int:
+        """Return the sequence number of the first event that is left, or 1."""
+        found = self.rows("SELECT min(sequence) FROM events WHERE bandit = ?", (bandit,))
+        return found[0][0] or 1
 
     def log(self, bandit: int, after: int = 0, kinds: Sequence[str] = (), page: int = PAGE) -> Iterator[EventRow]:
         """Return all events of a bandit after a sequence number, of all kinds or of some, read page by page."""
@@ -371,4 +391,4 @@ class Store(KeyTables):
 
 def _bandit(values: Sequence[Any]) -> BanditRow:
     number, name, deleted = values
-    return BanditRow(number, from_bytes(bytes(name)), bool(deleted))
+    return BanditRow(number, from_bytes(bytes(name)), bool(deleted), deleted == ERASING)
