@@ -52,7 +52,7 @@ class Service:
         self.closing = threading.Event()  # set when the server is about to stop: endless streams then end
         self.compiled: set[str] = set()  # policies
         self.store = store
-clock = clock or Clock()
+        clock = clock or Clock()
         self.note_refusal = clock.note_refusal  # of a request that may be repeated: reward windows then end later
         work = UnitOfWork(store, clock)
         self.writer = Writer(work, self.metrics, max_waiting, patience, maintenance_seconds, timer)
