@@ -18,8 +18,8 @@ DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeErro
 MAX_OPEN = 20_000  # decisions without a reward that are kept in memory; older ones are read from the store
 SNAPSHOT_FORMAT = "dynabandit.service.state"
 # The last release that decided by rules 1, by rules 2 and so on, up to the rules before those of this release. Append
-# the latest release when policies draw or decide otherwise, or a snapshot holds something else: decisions of that release
-# are then taken from the log. Append a migration, too, so that earlier releases do not open the store.
+# the latest release when policies draw or decide otherwise, or a snapshot holds something else: its decisions are
+# then taken from the log. Append a migration, too, so that earlier releases do not open the store.
 # Rules 1 are not named in events and snapshots. Rules 2: decisions whose reward is in flight count.
 EARLIER_RELEASES = ("0.1.0",)
 RULES = len(EARLIER_RELEASES) + 1
