@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import os
 import shutil
 import signal
@@ -39,10 +40,18 @@ from dynabandit.service.verify import verify
 
 
 class ServerProcess:
-    """`dynabandit serve` as users run it."""
+    """`dynabandit serve` as users run it, with at most `files` open files."""
 
-    def __init__(self, store: str, *options: str, python: tuple[str, ...] = ("-m", "dynabandit.service")) -> None:
+    def __init__(
+        self,
+        store: str,
+        *options: str,
+        python: tuple[str, ...] = ("-m", "dynabandit.service"),
+        files: int | None = None,
+    ) -> None:
         command = [sys.executable, *python, "serve", "--port", "0", "--store", store, *options]
+        if files is not None:
+            command = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}
         )
@@ -64,8 +73,8 @@ class ServerProcess:
 
 
 @contextlib.contextmanager
-def process(store: str, *options: str) -> Iterator[ServerProcess]:
-    server = ServerProcess(store, *options)
+def process(store: str, *options: str, files: int | None = None) -> Iterator[ServerProcess]:
+    server = ServerProcess(store, *options, files=files)
     try:
         yield server
     finally:
@@ -82,11 +91,11 @@ def workers(server: ServerProcess) -> list[psutil.Process]:
 
 
 class ManualClock(Clock):
-    """A clock that only moves when told to."""
+    """A clock that only moves when told to, by any step, and takes no step for an interruption."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        super().__init__(lambda: self.seconds)
+        super().__init__(lambda: self.seconds, max_step=math.inf, grace_seconds=0.0)
 
 
 class Running:
@@ -96,6 +105,7 @@ class Running:
         self,
         store: Store,
         max_connections: int = MAX_CONNECTIONS,
+        max_per_address: int | None = None,
         port: int = 0,
         clock: Clock | None = None,
         **options: Any,
@@ -104,7 +114,7 @@ class Running:
         self.clock = clock or Clock()
         options = {"maintenance_seconds": 0.02, "key_seconds": 0.02, **options}
         self.service = Service(store, clock=self.clock, **options)
-        self.server = make_server(self.service, port=port, max_connections=max_connections)
+        self.server = make_server(self.service, "127.0.0.1", port, max_connections, max_per_address)
         self.server.main_loop = self._main_loop  # type: ignore[method-assign]  # uvicorn's own ends up to 0.1 s later
         self._thread = threading.Thread(target=self.server.run, daemon=True)
         self._thread.start()
@@ -132,7 +142,8 @@ class Running:
                 for one in listed:
                     query = {"confirm": one["name"], "id": one["id"], "erase": "true"}
                     path = f"/v1/bandits/{quote(one['name'], safe='').replace('.', '%2E')}"
-                    assert http.delete(path, params=query).status_code == 200
+                    while (status := http.delete(path, params=query).status_code) != 404:
+                        assert status in (200, 202)
 
 
 @contextlib.contextmanager

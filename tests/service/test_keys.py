@@ -116,7 +116,7 @@ def test_a_key_is_revoked_even_while_all_readers_are_busy(sqlite_url: str) -> No
     store.add_key(row)
     held = threading.Event()
     with running(store, needs_keys=True) as server, talking(server.url, key) as (_, http):
-        loop = server.service.writer._loop
+        loop = server.service.writer.requests.loop
         assert loop is not None
         waiting = [
             asyncio.run_coroutine_threadsafe(server.service.read(lambda _: held.wait(60)), loop) for _ in range(40)

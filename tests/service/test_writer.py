@@ -83,7 +83,7 @@ def test_readiness_writes_to_the_store_only_now_and_then(tmp_path: Path) -> None
             await service.check_ready()
             saved.append(store.saved)
         store.problem = "gone"
-        service.writer.failures += 1
+        service.writer.requests.failures += 1
         with pytest.raises(StoreError):
             await service.check_ready()
         store.problem = None

@@ -45,8 +45,12 @@ def serve(
     require_keys: Annotated[bool, typer.Option(help="Ask for API keys on 127.0.0.1, too.")] = False,
     most_waiting: Annotated[int, typer.Option(min=1, help="Calls that may wait; others get 429.")] = MAX_WAITING,
     most_connections: Annotated[
-        int, typer.Option(min=1, help="Connections at once; a new one takes the place of an idle one, or gets 503.")
+        int, typer.Option(min=1, help="Connections at once; a new one replaces one that waits, or gets 503.")
     ] = MAX_CONNECTIONS,
+    most_per_address: Annotated[
+        int | None,
+        typer.Option(min=1, help="The same for each address. [default: 90% of --most-connections]", show_default=False),
+    ] = None,
     patience: Annotated[float, typer.Option(min=0.1, help="Seconds until a call gets 503.")] = 5.0,
     compile_first: Annotated[
         list[str] | None,
@@ -76,7 +80,7 @@ def serve(
         structlog.get_logger("dynabandit.service").warning("store not available yet", problem=str(error))
     sys.setswitchinterval(SWITCH_SECONDS)
     service = Service(opened, needs_keys, max_waiting=most_waiting, patience=patience)
-    make_server(service, host, port, most_connections).run()
+    make_server(service, host, port, most_connections, most_per_address).run()
 
 
 @keys_app.command("create")
@@ -130,8 +134,10 @@ def verify(store: StoreOption = DEFAULT_STORE) -> None:
         verdicts = verify_store(opened)
     for one in verdicts:
         if one.problem is None:
-            taken = f", {one.taken} decisions of an earlier release taken from the log" if one.taken else ""
-            print(f"agrees   {one.name!r}: {one.events} events, {one.steps} steps, state {one.state_hash[:16]}{taken}")
+            said = f"agrees   {one.name!r}: {one.events} events, {one.steps} steps, state {one.state_hash[:16]}"
+            for release, count in one.made_by.items():
+                said += f", {count} decisions made by {release}, rewards agree"
+            print(said)
         else:
             print(f"DIFFERS  {one.problem}")
     if any(one.problem is not None for one in verdicts):

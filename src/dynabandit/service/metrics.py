@@ -28,6 +28,9 @@ class Metrics:
         self.store_failures = Counter("dynabandit_store_failures", "Commits that failed.", registry=to)
         self.waiting = Gauge("dynabandit_waiting", "Requests that wait for the writer.", registry=to)
         self.refused = Counter("dynabandit_turned_away", "Requests answered with 429.", registry=to)
+        self.connections = Gauge("dynabandit_connections", "Open connections.", registry=to)
+        text = "Connections closed because they were too many, or because the caller did not read."
+        self.connections_closed = Counter("dynabandit_connections_closed", text, ["reason"], registry=to)
         self.decisions = Counter("dynabandit_decisions", "Decisions of each arm.", arm, registry=to)
         self.rewards = Counter("dynabandit_rewards", "Rewards of each arm.", arm, registry=to)
         self.reward_sum = Counter("dynabandit_reward_sum", "Sum of the rewards of each arm.", arm, registry=to)

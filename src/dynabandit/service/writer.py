@@ -2,73 +2,48 @@
 
 import asyncio
 import contextlib
-import dataclasses
-import queue
+import math
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import structlog
 
-from dynabandit.service.admission import MAX_WAITING, AdmissionControl
+from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.events import POLICY, EventRow
 from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
-from dynabandit.service.errors import DomainError, ReplayMismatchError, StoreError, WriteConflictError
+from dynabandit.service.errors import (
+    DomainError,
+    ReplayMismatchError,
+    StoreBusyError,
+    StoreError,
+    WriteConflictError,
+)
+from dynabandit.service.loading import WORTH_A_SNAPSHOT, Loader
 from dynabandit.service.metrics import Metrics
-from dynabandit.service.stores import BanditKey
+from dynabandit.service.request_queue import Request, RequestQueue, commits
+from dynabandit.service.stores.erasing import Eraser
 
 MAX_REQUESTS = 256  # per commit
-MAX_BANDITS = 1_000  # per commit: PostgreSQL has room for some thousand locks
-CONGESTED_COMMITS = 3.0  # a request may wait for one commit, be in the next, and be unlucky
-CONGESTED_SECONDS = 0.005  # a burst of requests is normal
 COMMIT_SECONDS_GROWTH = 1.02  # per commit, of the shortest recent one
 SAVE_TIME_SECONDS = 30.0
+SHARE_TIME_SECONDS = 1.0  # with other processes: the most by which their clocks differ
+SEARCH_SECONDS = 30.0  # between two searches for bandits that other processes created or began to erase
 NO_EVENTS = 2**62  # a sequence number after which there are none
 ATTEMPTS = 3  # to commit a batch that conflicts with what other processes write
+LOCKED_SECONDS = 0.2  # of applying the events of other processes while these wait for the locks
+RETRY_SECONDS = 0.25  # until loading is tried again after the store failed
 
 log = structlog.get_logger("dynabandit.service")
-
-
-@dataclasses.dataclass(eq=False, slots=True)
-class _Request:
-    """A function to run in the writer's thread, its result or error, and the future that gets one of them."""
-
-    run: Callable[[UnitOfWork], Any]
-    name: str | None = None
-    bandits: Collection[int] = ()
-    alone: bool = False
-    events: int = 1
-    key: str | None = None
-    started: float = 0.0
-    future: asyncio.Future[Any] | None = None
-    abandoned: bool = False
-    result: Any = None
-    error: Exception | None = None
-
-
-def _commits(batch: Iterable[_Request]) -> Iterator[list[_Request]]:
-    """Divide requests into those that share a commit, in their order."""
-    shared: list[_Request] = []
-    bandits = 0
-    for request in batch:
-        bandits += max(1, len(request.bandits))
-        if shared and (request.alone or shared[-1].alone or bandits > MAX_BANDITS):
-            yield shared
-            shared, bandits = [], max(1, len(request.bandits))
-        shared.append(request)
-    if shared:
-        yield shared
 
 
 class Writer:
     """The thread that owns the states of all bandits and the store's connection for writing.
 
-    At most `max_waiting` requests may wait (see `AdmissionControl`), and one that is not committed within `patience`
-    seconds fails. Every `maintenance_seconds` it learns held decisions and closes those whose window has ended. `timer`
-    returns seconds that never go back.
+    Every `maintenance_seconds` it learns held decisions and closes those whose window has ended. For `max_waiting`,
+    `patience` and `timer` see `RequestQueue`.
     """
 
     def __init__(
@@ -84,98 +59,34 @@ class Writer:
         self._store = work.store
         self._metrics = metrics
         self._timer = timer
-        self.admission = AdmissionControl(max_waiting, self._is_congested)
-        self._commit_seconds = 0.0  # the shortest recent commit: how long it takes when nothing delays it
-        self._patience = patience
+        self.requests = RequestQueue(metrics, max_waiting, patience, timer, work.clock.now, maintenance_seconds)
+        self.submit, self.admission = self.requests.submit, self.requests.admission
         self._maintenance_seconds = maintenance_seconds
-        self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
-        self._waiting: dict[_Request, None] = {}  # in order; only the event loop uses it
         self._thread = threading.Thread(target=self._run_thread, name="dynabandit-writer", daemon=True)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._timeouts: asyncio.TimerHandle | None = None
+        self._stopping = False
         self._next_maintenance = 0.0
         self._next_save = 0.0
-        self._load_all = True
+        self._next_search = 0.0
+        self._loader = Loader(work, timer)
+        self._eraser = Eraser(work.store)
+        self._parked: list[Request] = []  # wait until their bandits are loaded
+        self._next_background = 0.0
         self._prepared = False
         self.decision_ids: DecisionIds | None = None  # known when the store is prepared
         self._maintenance_problem: str | None = None  # the latest one that was logged, until it is over
-        self.failures = 0  # requests that the store left unanswered
         self.saved_at: dict[int, int] = {}  # bandit -> sequence of the latest snapshot
 
     # In the event loop's thread
 
     def start(self) -> None:
         """Start; call it in a running event loop."""
-        self._loop = asyncio.get_running_loop()
+        self.requests.start()
         self._thread.start()
-        self._check_timeouts()
-
-    def submit(
-        self,
-        run: Callable[[UnitOfWork], Any],
-        *,
-        name: str | None = None,
-        bandits: Collection[int] = (),
-        alone: bool = False,
-        events: int = 1,
-        key: str | None = None,
-        priority: bool = False,
-    ) -> "asyncio.Future[Any]":
-        """Run a function in the writer's thread; its result, or its error, is there after the commit.
-
-        `name` or `bandits` (numbers) are the bandits that it uses, `events` is about how many events it adds, and
-        `key` the idempotency key that it will look up. A function that reads the log runs `alone`, in its own commit.
-        One with `priority` is admitted when decisions and rewards are refused. After a conflict with another process
-        the function runs again.
-        """
-        assert self._loop is not None
-        self.admission.enter(events, priority)
-        future = self._loop.create_future()
-        request = _Request(run, name, bandits, alone, events, key, self._timer(), future)
-        self._waiting[request] = None
-        self._queue.put(request)
-        return future
-
-    def _is_congested(self) -> bool:
-        """Whether the oldest request has waited longer than a burst or the disk explain."""
-        oldest = next(iter(self._waiting), None)
-        limit = max(CONGESTED_SECONDS, CONGESTED_COMMITS * self._commit_seconds)
-        return oldest is not None and self._timer() - oldest.started > limit
-
-    def _check_timeouts(self) -> None:
-        """Answer requests that have waited too long: the store is slow or not available."""
-        assert self._loop is not None
-        limit = self._timer() - self._patience
-        for request in list(self._waiting):
-            if request.started > limit:
-                break
-            request.abandoned = True
-            self.failures += 1
-            self._answer(request, None, StoreError("the store did not answer in time"))
-        self._metrics.waiting.set(len(self._waiting))
-        self._timeouts = self._loop.call_later(min(0.25, self._patience / 4), self._check_timeouts)
-
-    def _answer(self, request: _Request, result: Any, error: Exception | None) -> None:
-        if request in self._waiting:
-            del self._waiting[request]
-            self.admission.leave(request.events)
-        future = request.future
-        if future is None or future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    def _answer_all(self, requests: list[_Request]) -> None:
-        for request in requests:
-            self._answer(request, request.result, request.error)
 
     async def stop(self) -> None:
         """Finish what waits, save snapshots, close the store."""
-        if self._timeouts is not None:
-            self._timeouts.cancel()
-        self._queue.put(None)
+        self._stopping = True
+        self.requests.stop()
         await asyncio.to_thread(self._thread.join)
 
     # In the writer's thread
@@ -183,40 +94,28 @@ class Writer:
     def _run_thread(self) -> None:
         is_last = False
         while not is_last:
-            batch, is_last = self._take_batch()
-            for requests in _commits(batch):
-                self._commit_and_answer(requests)
+            is_idle = not self._loader and not self._eraser
+            next_turn = min(self._next_maintenance, math.inf if is_idle else self._next_background)
+            batch, is_last = self.requests.take(MAX_REQUESTS, wait=self._timer() < next_turn)
+            self._serve(batch)
             if self._timer() >= self._next_maintenance and not is_last:
                 self._maintain()
+            if self._timer() >= self._next_background and not is_last:
+                self._work_in_background()
         self._shutdown()
 
-    def _take_batch(self) -> tuple[list[_Request], bool]:
-        """Wait for requests; return all that are there, up to a limit, and whether the thread is to end."""
-        batch: list[_Request] = []
-        with contextlib.suppress(queue.Empty):
-            request = self._queue.get(timeout=max(0.0, self._next_maintenance - self._timer()))
-            while True:
-                if request is None:
-                    return batch, True
-                if not request.abandoned:
-                    batch.append(request)
-                if len(batch) >= MAX_REQUESTS:
-                    break
-                request = self._queue.get_nowait()
-        return batch, False
+    def _serve(self, batch: list[Request]) -> None:
+        """Run requests, commit them and answer those that need not wait for a bandit to be loaded."""
+        for requests in commits(batch):
+            self._commit(requests)
+            self.requests.answer([request for request in requests if not request.missing])
 
-    def _commit_and_answer(self, requests: list[_Request]) -> None:
-        self._commit(requests)
-        if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the event loop has ended: nobody waits for the answers
-                self._loop.call_soon_threadsafe(self._answer_all, requests)
-
-    def _commit(self, requests: list[_Request]) -> None:
-        """Run requests and commit them together; then each has its result or its error."""
+    def _commit(self, requests: list[Request]) -> None:
+        """Run requests and commit them together; then each has its result or its error, or is parked."""
         error: Exception = AssertionError("there is at least one attempt")
         for _ in range(ATTEMPTS):
             try:
-                self._try_to_commit(requests)
+                self._try_to_commit([request for request in requests if not request.missing])
                 return
             except WriteConflictError as conflict:
                 self._discard()
@@ -224,9 +123,7 @@ class Writer:
                 continue
             except StoreError as failure:
                 self._discard()
-                self._metrics.store_failures.inc()
-                self.failures += 1
-                log.error("store failed", problem=str(failure), calls=len(requests))
+                self._count_failure(failure, len(requests))
                 error = failure
             except Exception as failure:
                 self._discard()
@@ -238,13 +135,21 @@ class Writer:
                 error = failure
             break
         for request in requests:
-            request.result, request.error = None, error
+            if not request.missing:
+                request.result, request.error = None, error
 
-    def _try_to_commit(self, requests: list[_Request]) -> None:
+    def _count_failure(self, failure: StoreError, calls: int) -> None:
+        self._work.clock.stop()
+        self._metrics.store_failures.inc()
+        self.requests.failures += 1
+        log.error("store failed", problem=str(failure), calls=calls)
+
+    def _try_to_commit(self, requests: list[Request]) -> None:
         work = self._work
         self._prepare()
-        if self._store.shared:
-            self._lock_bandits(requests)
+        requests = self._park(requests)
+        while self._store.shared and requests and not self._lock_bandits(requests):
+            requests = self._park(requests)
         for request in requests:
             try:
                 request.result, request.error = request.run(work), None
@@ -255,16 +160,56 @@ class Writer:
         if self._store.shared:  # in the same transaction: other processes need not learn all rewards again
             for number in new_policy:
                 self._store.save_snapshot(number, work.snapshot(number))
-        if events or work.created or work.deleted or work.erased:
+        if events or work.created or work.deleted or work.erased or work.erasing:
             started = time.perf_counter()
-            self._store.commit(events, work.created, work.deleted, work.erased)
+            self._write(len(requests))
             seconds = time.perf_counter() - started
-            recent = self._commit_seconds * COMMIT_SECONDS_GROWTH
-            self._commit_seconds = min(recent, seconds) if recent else seconds
+            recent = self.requests.commit_seconds * COMMIT_SECONDS_GROWTH
+            self.requests.commit_seconds = min(recent, seconds) if recent else seconds
             self._metrics.count_commit(events, seconds)
-        elif self._store.shared:
+        elif self._store.shared and requests:
             self._store.commit(())
+            self._resume_clock()
         self._after_commit(new_policy)
+
+    def _write(self, calls: int) -> None:
+        """Commit the batch. While another program keeps the store locked, nothing is lost by trying again."""
+        work = self._work
+        while True:
+            try:
+                self._store.commit(work.events, work.created, work.deleted, work.erased, work.erasing)
+                self._resume_clock()
+                return
+            except StoreBusyError as failure:
+                if self._stopping:
+                    raise
+                self._count_failure(failure, calls)
+
+    def _park(self, requests: list[Request]) -> list[Request]:
+        """Return the requests whose bandits are loaded; the others wait until these are."""
+        work, loader = self._work, self._loader
+        for request in requests:
+            request.used = set(request.bandits)
+            if request.name is not None and (number := work.find(request.name)) is not None:
+                request.used.add(number)
+        used = {number for request in requests for number in request.used}
+        behind = {number for number in used if number not in work.states or loader.is_loading(number)}
+        if not behind:
+            return requests
+        absent = behind - work.states.keys()
+        behind -= absent
+        existing = self._store.alive(absent - work.damaged.keys())
+        work.missing = absent - work.damaged.keys() - existing
+        behind |= existing
+        for request in requests:  # in the order in which they came
+            request.missing = request.used & behind
+            loader.add(request.missing)
+        parked = [one for one in requests if one.missing and one.future is not None]  # maintenance comes back anyway
+        self._parked = [one for one in self._parked if not one.abandoned] + parked
+        self.requests.park(parked)
+        if parked:
+            work.clock.stop()
+        return [request for request in requests if not request.missing]
 
     def _after_commit(self, new_policy: set[int]) -> None:
         """Count the events of the batch, forget deleted bandits and save snapshots that are due."""
@@ -274,7 +219,9 @@ class Writer:
         for number, events in by_bandit.items():
             state = work.states[number]
             self._metrics.count_arms(state.settings.name, state.bandit.names, events)
-        for number in (*work.deleted, *work.erased):
+        self._eraser.add(work.erasing)
+        for number in (*work.deleted, *work.erased, *work.erasing):
+            self._loader.remove(number)
             if (gone := work.states.pop(number, None)) is not None:
                 self._metrics.remove_bandit(gone.settings.name)
         work.clear()
@@ -283,42 +230,53 @@ class Writer:
                 self._save_snapshot(number)
             self._save_snapshot_if_due(number)
 
+    def _resume_clock(self) -> None:
+        """Let the clock continue after the store has worked, unless requests wait for a bandit to be loaded."""
+        if not any(self._loader.is_loading(number) for request in self._parked for number in request.missing):
+            self._work.clock.resume()
+
     def _prepare(self) -> None:
+        """Prepare the store at first; let the clock follow other processes after any interruption."""
         if not self._prepared:
             self._store.prepare()
             self.decision_ids = self._store.decision_ids()
-            self._work.clock.advance_to(self._store.latest_time())
             self._prepared = True
+        clock = self._work.clock
+        clock.now()
+        if clock.is_behind:
+            clock.advance_to(self._store.latest_time())
 
-    def _lock_bandits(self, requests: list[_Request]) -> None:
+    def _lock_bandits(self, requests: list[Request]) -> bool:
         """Keep other processes from writing to the bandits, and apply the events that they have written.
 
-        Bandits that do not exist are not locked: a caller may send any number of them.
+        Bandits that do not exist are not locked: a caller may send any number of them. If applying the events takes
+        long, nothing is locked, the loader applies the rest, and this returns false.
         """
-        work, store = self._work, self._store
-        known, asked_keys = dict[int, int](), set[BanditKey]()
-        for request in requests:
-            number = None if request.name is None else work.find(request.name)
-            if number is not None:
-                known[number] = NO_EVENTS
-                if request.key is not None:
-                    asked_keys.add((number, request.key))
-        unknown = {number for request in requests for number in request.bandits} - known.keys()
-        existing = store.alive(unknown - work.states.keys()) | (unknown & work.states.keys())
-        known |= dict.fromkeys(existing, NO_EVENTS)
-        known |= {number: state.sequence for number, state in work.states.items() if number in known}
-        news = store.begin(known, asked_keys)
-        if len(news.events) < len(known):
+        work = self._work
+        numbers = {number for request in requests for number in request.used} - work.missing
+        loaded = numbers & work.states.keys()
+        named = {number for one in requests if one.name is not None and (number := work.find(one.name)) is not None}
+        keys = {(work.names[one.name], one.key) for one in requests if one.key is not None and one.name in work.names}
+        news = self._store.begin(
+            {number: work.states[number].sequence if number in loaded else NO_EVENTS for number in numbers}, keys
+        )
+        gone = (numbers - news.events.keys()) & (named | loaded)
+        if gone:
+            work.used |= gone
             raise WriteConflictError("a bandit was deleted meanwhile")  # names and states are then looked up again
-        work.missing = unknown - existing
-        work.unused_keys = asked_keys - news.used_keys
-        for number in known.keys() & work.states.keys():
-            work.catch_up(number, news.events[number])
+        work.unused_keys = keys - news.used_keys
+        until = self._timer() + LOCKED_SECONDS
+        behind = [
+            number for number in loaded if not work.catch_up(number, news.events[number], lambda: self._timer() < until)
+        ]
+        if behind:
+            self._store.commit(())
+            self._loader.add(behind)
+        return not behind
 
     def _discard(self) -> None:
-        """Forget all that was not committed; the next request reads the log again."""
+        """Forget all that was not committed; the states that it changed are loaded again."""
         self._work.discard()
-        self.saved_at.clear()
         self._store.rollback()
 
     def _save_snapshot_if_due(self, number: int) -> None:
@@ -345,15 +303,20 @@ class Writer:
         self._next_maintenance = now + self._maintenance_seconds
         try:
             self._prepare()
-            if now >= self._next_save:
-                self._next_save = now + SAVE_TIME_SECONDS
-                self._load_all = True  # other processes may have created bandits, or a failure dropped the states
-                self._store.save_time(self._work.clock.now())
-            for number in self._find_due():
+            if now >= self._next_save or self._work.clock.stopped:
+                self._save_time()
+                self._next_save = now + (SHARE_TIME_SECONDS if self._store.shared else SAVE_TIME_SECONDS)
+            if now >= self._next_search:
+                self._find_background_work()
+                self._next_search = now + SEARCH_SECONDS
+            states, time = self._work.states, self._work.clock.now()
+            for number in [number for number, state in states.items() if time > state.due_at]:
                 self._settle_due(number)
             problem = None
         except Exception as error:  # this thread must survive every error
             self._discard()
+            if isinstance(error, StoreError):
+                self._work.clock.stop()
             problem = str(error)
         before, self._maintenance_problem = self._maintenance_problem, problem
         if problem is not None and problem != before:  # not once per second
@@ -361,28 +324,65 @@ class Writer:
         elif problem is None and before is not None:
             log.info("maintenance works again")
 
-    def _find_due(self) -> list[int]:
-        """Return the bandits that may have a decision to learn or to close."""
-        work = self._work
-        if self._load_all:
-            after = ""
-            while page := self._store.bandits(after=after):
-                for bandit in page:
-                    with contextlib.suppress(ReplayMismatchError):
-                        work.state(bandit.number)
-                after = page[-1].name
-            self._load_all = False
-        return [number for number, state in work.states.items() if work.clock.now() > state.due_at]
+    def _save_time(self) -> None:
+        """Save the time of the clock, and follow the process whose clock is furthest ahead."""
+        clock = self._work.clock
+        self._store.save_time(clock.now())
+        self._resume_clock()
+        if self._store.shared:
+            clock.advance_to(self._store.latest_time())
+
+    def _find_background_work(self) -> None:
+        """Load the bandits that nobody has used yet, whose windows end, too, and go on erasing those being erased."""
+        self._work.damaged.clear()
+        self._eraser.find()
+        after = ""
+        while page := self._store.bandits(after=after):
+            self._loader.add((one.number for one in page if one.number not in self._work.states), wanted=False)
+            after = page[-1].name
+
+    def _work_in_background(self) -> None:
+        """Load and erase bandits for a moment."""
+        try:
+            self._prepare()
+            if self._loader:
+                self._load()
+            if self._eraser:
+                self._eraser.step()
+        except Exception as error:  # this thread must survive every error
+            self._store.rollback()
+            self._next_background = self._timer() + RETRY_SECONDS
+            if not isinstance(error, StoreError):
+                log.exception("loading or erasing failed")
+
+    def _load(self) -> None:
+        """Load bandits for a moment, and serve the requests that wait for one that is loaded now."""
+        done = self._loader.step()
+        if done is None:
+            return
+        number, applied = done
+        for request in self._parked:
+            request.missing.discard(number)
+        ready = [request for request in self._parked if not request.missing]
+        self._parked = [request for request in self._parked if request.missing]
+        if ready:
+            self._resume_clock()
+        self._serve([request for request in ready if not request.abandoned])
+        if applied >= WORTH_A_SNAPSHOT and number in self._work.states:
+            self._save_snapshot(number)
 
     def _settle_due(self, number: int) -> None:
         """Learn and close one page of decisions in its own commit; requests are served between two pages."""
-        request = _Request(lambda work: settle_due(work, number), bandits=[number])
+        request = Request(lambda work: settle_due(work, number), bandits=[number])
         self._commit([request])
         if request.result:  # there may be more
             self._next_maintenance = 0.0
 
     def _shutdown(self) -> None:
         """Save a snapshot of every state that changed since its last one, and close the store."""
+        for request in self._parked:
+            request.error = StoreError("the service is stopping")
+        self.requests.answer(self._parked)
         for number, state in list(self._work.states.items()):
             if not state.deleted and state.sequence > self.saved_at.get(number, 0):
                 self._save_snapshot(number)

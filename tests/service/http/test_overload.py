@@ -1,8 +1,8 @@
 """Overload: requests beyond the limits are refused early, and admitted ones are served soon."""
 
-import contextlib
 import os
 import socket
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -12,7 +12,6 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from dynabandit.client import Client
 from dynabandit.service import api_types
 from dynabandit.service.admission import MAX_EVENTS_WAITING
 from dynabandit.service.http.limits import RefusalPacer
@@ -123,89 +122,30 @@ def test_a_large_request_is_refused_like_the_many_that_it_replaces(held: Held) -
         assert {one.result(60).status_code for one in accepted} <= {200, 429}
 
 
-def test_connections_beyond_the_limit_get_503_until_one_is_closed(sqlite_url: str) -> None:
-    with running(open_store(sqlite_url), max_connections=3) as server:
-        guests = [connect(server.url, b"GET /healthz HTTP/1.1\r\n") for _ in range(3)]  # more is to come
-        connections: set[Any] = server.server.server_state.connections
-        wait_for(lambda: sum(one._in_request for one in connections) == 3)
-        answer = httpx.get(f"{server.url}/healthz", verify=False)
-        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
-        assert answer.headers["Connection"] == "close"
-        guests[0].close()
-        with Client(server.url, tries=12) as patient:
-            assert list(patient.bandits()) == []
-        for guest in guests[1:]:
-            guest.sendall(b"Host: localhost\r\n\r\n")
-            assert guest.recv(1 << 16).startswith(b"HTTP/1.1 200")
-            guest.close()
+def test_pages_of_a_log_do_not_delay_other_reads(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on, begun = threading.Event(), threading.Semaphore(0)
 
+    def page_of_events(*arguments: Any) -> list[api_types.Event]:
+        begun.release()
+        assert go_on.wait(60)
+        return []
 
-def test_a_new_connection_replaces_an_idle_one(sqlite_url: str) -> None:
-    with running(open_store(sqlite_url), max_connections=3) as server, contextlib.ExitStack() as stack:
-        guests = [stack.enter_context(httpx.Client(base_url=server.url, verify=False)) for _ in range(6)]
-        assert [guest.get("/healthz").status_code for guest in guests] == [200] * 6
-
-
-def connect(url: str, sent: bytes) -> socket.socket:
-    where = urlsplit(url)
-    wire = socket.create_connection((where.hostname, where.port), timeout=60)
-    wire.sendall(sent)
-    return wire
-
-
-def everything(wire: socket.socket) -> bytes:
-    """Return all that comes until the other side hangs up."""
-    found = b""
-    while piece := wire.recv(1 << 16):
-        found += piece
-    wire.close()
-    return found
-
-
-HALF_A_BODY = b"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
-SLOW = [
-    (b"", b""),
-    (b"GET /healthz HTTP/1.1\r\nHost: 127", b"408"),
-    (b"PUT /v1/bandits/x HTTP/1.1\r\n" + HALF_A_BODY, b"408"),
-]
-
-
-@pytest.mark.parametrize(("sent", "code"), SLOW)
-def test_the_connection_of_a_request_that_does_not_arrive_is_closed(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, sent: bytes, code: bytes
-) -> None:
-    monkeypatch.setattr("dynabandit.service.http.server.REQUEST_SECONDS", 0.1)
-    with running(open_store(sqlite_url)) as server:
-        assert everything(connect(server.url, sent))[9:12] == code
-        assert httpx.get(f"{server.url}/healthz", verify=False).status_code == 200
-
-
-def test_a_request_that_has_arrived_may_take_as_long_as_it_takes(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dynabandit.service.http.server.REQUEST_SECONDS", 0.1)
-    store = HeldStore(sqlite_url.removeprefix("sqlite:///"))
-    with running(store, patience=60) as server, ThreadPoolExecutor(1) as pool, Client(server.url) as client:
+    monkeypatch.setattr("dynabandit.service.export.page_of_events", page_of_events)
+    with (
+        running(open_store(sqlite_url)) as server,
+        ThreadPoolExecutor(30) as pool,
+        talking(server.url) as (client, http),
+    ):
         client.create("b", ARMS)
-        store.hold()
-        answer = pool.submit(decide, server.url)
-        assert store.begun.wait(60)
-        for _ in range(2):  # each of these is hung up on when its time is over: as much time has passed for the other
-            everything(connect(server.url, b"GET"))
-        store.open.set()
-        assert answer.result(60).status_code == 200
-
-
-def test_the_connection_of_a_head_without_an_end_is_closed(sqlite_url: str) -> None:
-    with running(open_store(sqlite_url)) as server:
-        wire = connect(server.url, b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n")
-        sent = 0
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            while sent < 64 << 20:
-                wire.sendall(b"X-More: " + b"x" * 8000 + b"\r\n")
-                sent += 8000
-        wire.close()
-        assert sent < 64 << 20
+        path = f"{server.url}/v1/bandits/b/events"
+        readers = [pool.submit(httpx.get, path, timeout=60, verify=False) for _ in range(30)]
+        try:
+            assert begun.acquire(timeout=60)
+            assert [one.name for one in client.bandits()] == ["b"]
+            assert http.get("/v1/bandits/c/events").status_code == 404
+        finally:
+            go_on.set()
+        assert {one.result(60).status_code for one in readers} == {200}
 
 
 def test_ten_times_the_load_takes_bounded_memory_and_loses_nothing(sqlite_url: str) -> None:

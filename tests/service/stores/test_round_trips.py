@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from dynabandit.client import Client
+from dynabandit.service.request_queue import MAX_BANDITS, Request, commits
 from dynabandit.service.stores import Statements
 from dynabandit.service.stores.postgres import PostgresStore
-from dynabandit.service.writer import MAX_BANDITS, _commits, _Request
 from service.harness import ARMS, Running, running, talking
 
 
@@ -74,7 +74,7 @@ def test_a_commit_takes_two_round_trips_however_many_bandits_it_has(
 def test_calls_that_share_a_commit_share_its_round_trips(recorded: tuple[RecordingStore, Running, Client]) -> None:
     store, server, client = recorded
     begun, held = threading.Event(), threading.Event()
-    loop = server.service.writer._loop
+    loop = server.service.writer.requests.loop
     assert loop is not None
 
     def hold(work: object) -> None:
@@ -121,11 +121,11 @@ def test_a_commit_has_a_limited_number_of_bandits(recorded: tuple[RecordingStore
     many = [(store.decision_ids().make(number, 1), 1.0) for number in range(MAX_BANDITS + 1)]
     with pytest.raises(Exception, match=r"422: rewards must belong to at most 1000 bandits per call, got 1001"):
         client.reward_many(many)
-    small, large = _Request(lambda work: None), _Request(lambda work: None, bandits=range(600))
-    alone = _Request(lambda work: None, alone=True)
+    small, large = Request(lambda work: None), Request(lambda work: None, bandits=range(600))
+    alone = Request(lambda work: None, alone=True)
     asked = [small, small, large, large, small, alone, alone, small]
-    assert list(_commits(asked)) == [[small, small, large], [large, small], [alone], [alone], [small]]
-    assert list(_commits([])) == []
+    assert list(commits(asked)) == [[small, small, large], [large, small], [alone], [alone], [small]]
+    assert list(commits([])) == []
 
 
 def test_two_processes_lock_bandits_in_the_same_order(postgres_url: str) -> None:

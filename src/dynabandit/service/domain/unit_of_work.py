@@ -4,7 +4,7 @@ Everything here runs in the writer's thread. Events of a batch are not in the st
 later request of the same batch may ask the store for is kept here as well.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain.bandit_state import DAMAGE, HASH_PREFIX, LoggedState
@@ -13,6 +13,8 @@ from dynabandit.service.errors import NotFoundError, ReplayMismatchError, WriteC
 from dynabandit.service.stores import NEWS_PAGE, Snapshot, Store
 
 SNAPSHOT_EVERY = 10_000  # events
+LOADED_ROWS = 1_000  # that are read at a time
+FEW_EVENTS = 200  # are applied faster than the snapshot after them is read
 
 
 class UnitOfWork:
@@ -23,24 +25,28 @@ class UnitOfWork:
         self.clock = clock
         self.states: dict[int, LoggedState] = {}
         self.names: dict[str, int] = {}
+        self.damaged: dict[int, ReplayMismatchError] = {}  # bandits that cannot be loaded
         self.clear()
 
     def clear(self) -> None:
         """Start the next batch."""
+        self.used: set[int] = set()  # bandits whose state may be ahead of the store
         self.events: list[EventRow] = []
         self.created: list[tuple[int, str]] = []
         self.deleted: list[int] = []
         self.erased: list[int] = []
+        self.erasing: list[int] = []
         self.settled: dict[tuple[int, int], tuple[str, float | None]] = {}  # (bandit, step) -> kind, reward
         self.keyed: dict[tuple[int, str], list[EventRow]] = {}  # (bandit, idempotency key) -> decisions
         self.unused_keys: set[tuple[int, str]] = set()  # that are known not to be in the store
         self.missing: set[int] = set()  # bandits that are known not to be in the store
 
     def discard(self) -> None:
-        """Drop the batch and every state; they are read again from the store."""
-        self.clear()
-        self.states.clear()
+        """Drop the batch and the states that it used; they are read again from the store."""
+        for number in (*self.used, *(number for number, _ in self.created)):
+            self.states.pop(number, None)
         self.names.clear()
+        self.clear()
 
     def find(self, name: str) -> int | None:
         """Return the number of the bandit with this name."""
@@ -64,20 +70,26 @@ class UnitOfWork:
 
     def state(self, number: int) -> LoggedState:
         """Return the state of a bandit, loaded from its latest snapshot and the events after it where necessary."""
+        self.used.add(number)
         state = self.states.get(number)
         if state is None:
-            state = self._catch_up(self._restore(number, 0) or LoggedState(number, self.store))
-            if state.sequence == 0:
-                raise ReplayMismatchError(self.store.name_of(number), 1, "the log is empty")
-            self.states[number] = state
+            if number in self.damaged:
+                raise self.damaged[number]
+            loading = CatchUp(self, self.latest(number))
+            loading.run()
+            state = self.states[number] = loading.state
         return state
 
-    def _restore(self, number: int, sequence: int) -> LoggedState | None:
+    def latest(self, number: int) -> LoggedState:
+        """Return the state in memory or the one of the latest snapshot, whichever is quicker to bring up to date."""
+        state = self.states.get(number)
+        restored = self.restore(number, 0 if state is None else state.sequence + FEW_EVENTS)
+        return restored or state or LoggedState(number, self.store)
+
+    def restore(self, number: int, sequence: int) -> LoggedState | None:
         """Return the state of the latest snapshot, if it is at least as recent as an event and of this version."""
-        snapshot = self.store.snapshot(number)
-        if snapshot is None or snapshot.body is None or snapshot.sequence < sequence:
-            return None
-        if not snapshot.state_hash.startswith(HASH_PREFIX):
+        snapshot = self.store.snapshot(number, sequence)
+        if snapshot is None or snapshot.body is None or not snapshot.state_hash.startswith(HASH_PREFIX):
             return None
         try:
             state = LoggedState.from_json(number, snapshot.body, self.store)
@@ -89,20 +101,19 @@ class UnitOfWork:
             raise ReplayMismatchError(self.store.name_of(number), snapshot.sequence, problem)
         return state
 
-    def catch_up(self, number: int, events: Sequence[EventRow]) -> None:
-        """Apply the events that other processes have added to the log of a bandit; they are the first ones of it."""
-        self.states[number] = self._catch_up(self.states[number], events if len(events) < NEWS_PAGE else None)
+    def catch_up(self, number: int, events: Sequence[EventRow], may_continue: Callable[[], bool]) -> bool:
+        """Apply the events that other processes have added to the log of a bandit; return whether these were all.
 
-    def _catch_up(self, state: LoggedState, events: Iterable[EventRow] | None = None) -> LoggedState:
-        """Apply the given events, or else all events of the log after the state."""
-        for event in self.store.log(state.number, state.sequence) if events is None else events:
-            if event.kind == POLICY:  # it comes with a snapshot, which saves learning all rewards again
-                restored = self._restore(state.number, event.sequence)
-                if restored is not None:
-                    return self._catch_up(restored)
-            state.apply(event)
-        self.clock.advance_to(state.time)
-        return state
+        `events` are the first ones, up to `NEWS_PAGE`.
+        """
+        new = CatchUp(self, self.states[number], iter(events) if len(events) < NEWS_PAGE else None)
+        try:
+            is_complete = new.run(may_continue)
+        except ReplayMismatchError:
+            del self.states[number]
+            raise
+        self.states[number] = new.state
+        return is_complete
 
     def find_keyed(self, number: int, key: str) -> list[EventRow]:
         """Return the decisions of an idempotency key, in order."""
@@ -119,3 +130,36 @@ class UnitOfWork:
     def now(self, state: LoggedState) -> float:
         """Return the time of the next event of a bandit; within a log, time never goes back."""
         return max(self.clock.now(), state.time)
+
+
+class CatchUp:
+    """Brings a state up to date with the log, in as many steps as wanted.
+
+    The state is changed, or replaced by one from a snapshot. After an error of the store it can be continued.
+    """
+
+    def __init__(self, work: UnitOfWork, state: LoggedState, events: Iterator[EventRow] | None = None) -> None:
+        self._work = work
+        self.state = state
+        self.applied = 0  # events
+        self._events = events  # those that were not applied yet, if they were read already
+
+    def run(self, may_continue: Callable[[], bool] = lambda: True) -> bool:
+        """Apply new events, at least one, while it may continue; return whether these were all."""
+        work, number = self._work, self.state.number
+        events = self._events or work.store.log(number, self.state.sequence, page=LOADED_ROWS)
+        self._events = None  # an error of the store ends the iterator
+        for event in events:
+            if event.kind == POLICY:  # it comes with a snapshot, which saves learning all rewards again
+                restored = work.restore(number, event.sequence)
+                if restored is not None:
+                    self.state = restored
+                    return self.run(may_continue)
+            self.state.apply(event)
+            self.applied += 1
+            if not may_continue():
+                self._events = events
+                return False
+        if self.state.sequence == 0:
+            raise ReplayMismatchError(work.store.name_of(number), 1, "the log is empty")
+        return True

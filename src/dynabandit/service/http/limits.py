@@ -7,6 +7,7 @@ SMALL_BODY = 1 << 20  # bytes
 LARGE_BODY = 1 << 26  # a hundred thousand arms with long names
 MAX_EVENTS = 10_000  # per page of the log
 MAX_CONNECTIONS = 1000
+SHARE_PER_ADDRESS = 0.9  # of the connections: a load balancer may have nearly all, and nobody can have all
 
 
 class RefusalPacer:

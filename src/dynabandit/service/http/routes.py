@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dynabandit.service import api_types as api, web
 from dynabandit.service.domain.events import KINDS
-from dynabandit.service.errors import OverloadedError, StreamInterruptedError
+from dynabandit.service.errors import OverloadedError, StreamInterruptedError, WorkInterruptedError
 from dynabandit.service.http import handlers
 from dynabandit.service.http.handlers import NDJSON, PARQUET, Result
 from dynabandit.service.http.limits import LARGE_BODY, MAX_EVENTS, SMALL_BODY, RefusalPacer
@@ -63,7 +63,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/v1/bandits/{name}/export", "read", handlers.get_export, None, api.Exported, (404, 501),
              query=(Query("format", words=("ndjson", "parquet")), Query("draws", 200, 1, 100_000), ID),
              media=(NDJSON, PARQUET), returns_json=False),
-    Endpoint("DELETE", "/v1/bandits/{name}", "admin", handlers.delete, None, api.Deleted, (404,),
+    Endpoint("DELETE", "/v1/bandits/{name}", "admin", handlers.delete, None, api.Deleted, (202, 404),
              query=(Query("confirm", required=True), Query("erase", words=BOOL), ID)),
     Endpoint("GET", "/healthz", "", handlers.healthz, None, api.Ready),
     Endpoint("GET", "/readyz", "", handlers.readyz, None, api.Ready),
@@ -164,8 +164,14 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
             response = await _refuse(service, pacer)
             service.metrics.count_response(method, path, response.status_code, None)  # delayed on purpose
             return response
+        except asyncio.CancelledError:
+            if not service.closing.is_set():
+                raise
+            response = error_response(WorkInterruptedError())  # it took longer than the server waits when it stops
         except Exception as error:
             response = error_response(error)
+            if response.status_code == 503:
+                service.note_refusal()
         service.metrics.count_response(method, path, response.status_code, time.perf_counter() - started)
         return response
 
@@ -175,6 +181,7 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
 async def _refuse(service: Service, pacer: RefusalPacer) -> Response:
     """Return the refusal of a request under overload, after a delay that slows clients down which retry at once."""
     service.metrics.refused.inc()
+    service.note_refusal()
     delay = pacer.delay()
     if delay is None:
         return OVERLOADED_CLOSE

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from dynabandit.extras import import_extra
-from dynabandit.service.stores.base import NEWS_PAGE, BanditKey, BanditRow, Snapshot, Store
+from dynabandit.service.stores.base import Store
 from dynabandit.service.stores.key_tables import KeyRow, Statements
+from dynabandit.service.stores.rows import NEWS_PAGE, BanditKey, BanditRow, Snapshot
 from dynabandit.service.stores.sqlite import SqliteStore
 
 __all__ = [

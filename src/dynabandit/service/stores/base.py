@@ -3,7 +3,7 @@
 import contextlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from dynabandit.service.domain.events import (
     ARM,
@@ -19,46 +19,19 @@ from dynabandit.service.domain.events import (
     Settlement,
 )
 from dynabandit.service.domain.names import from_bytes, read_public_id, to_bytes
-from dynabandit.service.errors import NotFoundError, ReplayMismatchError, StoreError, WriteConflictError
+from dynabandit.service.errors import NotFoundError, ReplayMismatchError, StoreBusyError, StoreError, WriteConflictError
 from dynabandit.service.stores.key_tables import KeyTables, Statements
+from dynabandit.service.stores.rows import BanditKey, BanditRow, News, Snapshot
 
 PAGE = 5_000  # rows that are read at a time, so that memory does not grow with the log
 ALL_COLUMNS = ", ".join(COLUMNS)
 KEEP_SNAPSHOTS = 2
+DELETED, ERASING = 1, 2  # in the column `deleted`
 REFERENCES = {  # to a bandit
     "histories": "bandit", "events": "bandit", "snapshots": "bandit", "unsigned_ids": "bandit", "bandits": "number",
 }  # fmt: skip
 
-NEWS_PAGE = 500
-
 Events = Sequence[EventRow]
-BanditKey = tuple[int, str]  # number of a bandit, idempotency key
-
-
-class BanditRow(NamedTuple):
-    """A bandit, deleted or not."""
-
-    number: int
-    name: str
-    deleted: bool
-
-
-class News(NamedTuple):
-    """What `Store.begin` found: the new events of each bandit that exists, and the idempotency keys in use.
-
-    Of a bandit with many new events only the first `NEWS_PAGE` are returned.
-    """
-
-    events: dict[int, list[EventRow]]
-    used_keys: set[BanditKey]
-
-
-class Snapshot(NamedTuple):
-    """A saved state; of an old one only the hash is kept, and `body` is None. The hash begins with its version."""
-
-    sequence: int
-    state_hash: str
-    body: str | None
 
 
 class Store(KeyTables):
@@ -114,7 +87,12 @@ class Store(KeyTables):
         except self._constraint_errors as error:
             raise WriteConflictError(str(error)) from error
         except self._errors as error:
-            raise StoreError(f"store {self.public_url}: {error}") from error
+            kind = StoreBusyError if self._is_busy(error) else StoreError
+            raise kind(f"store {self.public_url}: {error}") from error
+
+    def _is_busy(self, error: Exception) -> bool:
+        """Whether an error means that another program has locked the store."""
+        return False
 
     def write(self, statements: Statements) -> None:
         """Run statements in one transaction, or in the one that `begin` started."""
@@ -139,17 +117,23 @@ class Store(KeyTables):
         created: Sequence[tuple[int, str]] = (),
         deleted: Sequence[int] = (),
         erased: Sequence[int] = (),
+        erasing: Sequence[int] = (),
     ) -> None:
-        """Add events to the log and remove erased bandits in one transaction, and return when that is durable."""
+        """Add events to the log and remove erased bandits in one transaction, and return when that is durable.
+
+        Of bandits that are `erasing` the events are left, marked by their row: they are too many for one transaction.
+        """
         statements: Statements = [
             ("INSERT INTO bandits (number, name) VALUES (?, ?)", (number, to_bytes(name))) for number, name in created
         ]
-        statements += [("UPDATE bandits SET deleted = 1 WHERE number = ?", (number,)) for number in deleted]
+        marked = [(DELETED, number) for number in deleted] + [(ERASING, number) for number in erasing]
+        statements += [("UPDATE bandits SET deleted = ? WHERE number = ?", mark) for mark in marked]
         statements += self._insert_statements(events)
         statements += [
             (f"DELETE FROM {table} WHERE {column} = ?", (number,))
-            for number in erased
+            for number in (*erased, *erasing)
             for table, column in REFERENCES.items()
+            if number in erased or table not in ("events", "bandits")
         ]
         self.write([*statements, ("COMMIT", ())] if self._inside else statements)
         self._inside = False
@@ -175,14 +159,17 @@ class Store(KeyTables):
         found = self.rows("SELECT number, name, deleted FROM bandits WHERE number = ?", (number,))
         return _bandit(found[0]) if found else None
 
-    def find_log(self, name: str, identity: str | None) -> int:
-        """Return the number of the bandit whose log is asked for; with its id also of one that was deleted."""
+    def find_log(self, name: str, identity: str | None, erasing: bool = False) -> int:
+        """Return the number of the bandit whose log is asked for; with its id also of one that was deleted.
+
+        A log that is being erased is found only with `erasing`.
+        """
         if identity is None:
             number = self.find(name)
         else:
             number = read_public_id(identity)
             row = None if number is None else self.bandit(number)
-            number = None if row is None or row.name != name else number
+            number = None if row is None or row.name != name or (row.erasing and not erasing) else number
         if number is None:
             with_id = f" with the id {identity[:100]!r}" if identity is not None else ""
             raise NotFoundError(f"there is no bandit {name!r}{with_id}")
@@ -251,13 +238,18 @@ class Store(KeyTables):
         found = self.rows("SELECT max(sequence) FROM events WHERE bandit = ?", (bandit,))
         return found[0][0] or 0
 
-    def log(self, bandit: int, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[EventRow]:
+    def first_sequence(self, bandit: int) -> int:
+        """Return the sequence number of the first event that is left, or 1."""
+        found = self.rows("SELECT min(sequence) FROM events WHERE bandit = ?", (bandit,))
+        return found[0][0] or 1
+
+    def log(self, bandit: int, after: int = 0, kinds: Sequence[str] = (), page: int = PAGE) -> Iterator[EventRow]:
         """Return all events of a bandit after a sequence number, of all kinds or of some, read page by page."""
-        page = self.events(bandit, after, kinds=kinds)
-        yield from page
-        while len(page) == PAGE:
-            page = self.events(bandit, page[-1].sequence, kinds=kinds)
-            yield from page
+        while found := self.events(bandit, after, page, kinds):
+            yield from found
+            if len(found) < page:
+                return
+            after = found[-1].sequence
 
     def arm_names(self, bandit: int) -> list[str]:
         """Return the name of every arm by its index, retired ones included."""
@@ -328,12 +320,12 @@ class Store(KeyTables):
         count = int(found[0].body or 1) if found else 0
         return found if count <= 1 else self.events(bandit, found[0].sequence - 1, count)
 
-    def snapshot(self, bandit: int) -> Snapshot | None:
-        """Return the latest snapshot that has a body."""
+    def snapshot(self, bandit: int, sequence: int = 0) -> Snapshot | None:
+        """Return the latest snapshot that has a body, if it is at least as recent as an event."""
         found = self.rows(
-            "SELECT sequence, state_hash, body FROM snapshots WHERE bandit = ? AND body IS NOT NULL"
+            "SELECT sequence, state_hash, body FROM snapshots WHERE bandit = ? AND sequence >= ? AND body IS NOT NULL"
             " ORDER BY sequence DESC LIMIT 1",
-            (bandit,),
+            (bandit, sequence),
         )
         return Snapshot._make(found[0]) if found else None
 
@@ -383,4 +375,4 @@ class Store(KeyTables):
 
 def _bandit(values: Sequence[Any]) -> BanditRow:
     number, name, deleted = values
-    return BanditRow(number, from_bytes(bytes(name)), bool(deleted))
+    return BanditRow(number, from_bytes(bytes(name)), bool(deleted), deleted == ERASING)

@@ -18,6 +18,7 @@ class KeyRow(NamedTuple):
     created: float
     revoked: float | None
     namespace: str | None = None  # the only one whose bandits the key may use
+    requests_per_second: float | None = None  # that decide or reward
 
 
 class KeyTables:

@@ -9,8 +9,9 @@ import psycopg
 
 from dynabandit.service.domain.events import COLUMNS, EventRow
 from dynabandit.service.errors import StoreError, WriteConflictError
-from dynabandit.service.stores.base import NEWS_PAGE, BanditKey, Events, News, Store
+from dynabandit.service.stores.base import Events, Store
 from dynabandit.service.stores.key_tables import Statements
+from dynabandit.service.stores.rows import NEWS_PAGE, BanditKey, News
 from dynabandit.service.stores.schema import TABLES, VERSION, check_version, migration
 from dynabandit.validation import listed
 

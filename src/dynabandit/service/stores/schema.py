@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS histories (bandit {integer} PRIMARY KEY, sequence {in
 DELETE FROM histories
 """,
     # Decision ids are signed: `unsigned_ids` has the last decision of each bandit whose id earlier releases gave out.
-    # Keys can be bound to a namespace
+    # Keys can be bound to a namespace, and have a limit of requests
     """
 CREATE TABLE signing_secret (id INTEGER PRIMARY KEY, value {bytes} NOT NULL);
 INSERT INTO signing_secret VALUES (1, {random});
@@ -40,7 +40,8 @@ CREATE TABLE unsigned_ids (bandit {integer} PRIMARY KEY, last_step {integer} NOT
 INSERT INTO unsigned_ids SELECT number, last_step FROM
     (SELECT number, (SELECT max(step) FROM events WHERE bandit = number AND step IS NOT NULL) AS last_step
      FROM bandits WHERE deleted = 0) AS bandits_before WHERE last_step > 0;
-ALTER TABLE keys ADD COLUMN namespace TEXT
+ALTER TABLE keys ADD COLUMN namespace TEXT;
+ALTER TABLE keys ADD COLUMN requests_per_second {real}
 """,
 )
 VERSION = len(MIGRATIONS)

@@ -73,11 +73,7 @@ def _load(name: str) -> StaticFile:
     return StaticFile(content, gzip.compress(content, 6, mtime=0), media_type, etag)
 
 
-async def _send(request: Request) -> Response:
-    name = request.path_params["name"]
-    if name not in static_files():
-        return problem_response(404, f"there is nothing at {request.url.path[:200]!r}")
-    file = await asyncio.to_thread(_load, name)
+def _respond(request: Request, file: StaticFile) -> Response:
     headers = {**SECURITY_HEADERS, "ETag": file.etag, "Vary": "Accept-Encoding"}
     current = request.path_params["version"] == _version()
     headers["Cache-Control"] = CACHE_WITHOUT_LIMIT if current else "no-cache"
@@ -90,4 +86,18 @@ async def _send(request: Request) -> Response:
 
 def routes() -> list[Route]:
     """Return the route of the static files."""
-    return [Route("/static/{version}/{name}", _send)]
+    loading: dict[str, asyncio.Task[StaticFile]] = {}  # each file once, however many requests wait for it
+
+    async def send(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in static_files():
+            return problem_response(404, f"there is nothing at {request.url.path[:200]!r}")
+        if name not in loading:
+            loading[name] = asyncio.create_task(asyncio.to_thread(_load, name))
+        try:
+            return _respond(request, await asyncio.shield(loading[name]))
+        except OSError:
+            loading.pop(name, None)
+            raise
+
+    return [Route("/static/{version}/{name}", send)]

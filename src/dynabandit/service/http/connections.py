@@ -1,0 +1,300 @@
+"""Connections: their number, in total and per address, and the time and size of their requests and responses."""
+
+import asyncio
+import ipaddress
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from starlette.responses import Response
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from dynabandit.service.http.responses import problem_response
+from dynabandit.service.http.status_codes import BUSY
+from dynabandit.service.metrics import Metrics
+
+REQUEST_SECONDS = 30.0  # from the first byte of a request to its last
+REFUSED_SECONDS = 5.0  # the same for a connection that is only answered with 503
+WRITE_SECONDS = 30.0  # during which the caller takes at least one byte of an unsent response
+STOP_WRITE_SECONDS = 1.0  # the same while the server stops
+CHECK_SECONDS = 0.5  # between two checks of the unsent responses
+LOG_SECONDS = 10.0  # between two lines of the log
+MAX_HEAD = 1 << 16  # bytes
+MAX_PIPELINED = 32  # requests that a connection may send before the response to the first one
+
+log = structlog.get_logger("dynabandit.service")
+
+
+class ConnectionTable:
+    """The open connections of a server: at most `most`, and at most `most_per_address` from one address.
+
+    A connection beyond a limit replaces the one that has waited for its caller for the longest time: for a request, for
+    the rest of a request, or because the caller does not read the response. A connection whose request the service is
+    working on is never replaced. If all are, the new connection is refused: it gets 503, up to as many connections
+    again; further ones are closed at once.
+    """
+
+    def __init__(
+        self, most: int, most_per_address: int, metrics: Metrics, timer: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._most, self._most_per_address = most, most_per_address
+        self._metrics = metrics
+        self._timer = timer
+        self._sockets: set[LimitedConnection] = set()  # also those that are being closed
+        self._admitted: dict[LimitedConnection, str] = {}  # with the address
+        self._by_address: Counter[str] = Counter()
+        self._waiting: dict[LimitedConnection, None] = {}  # for their callers, in order
+        self._closed: Counter[str] = Counter()  # by reason, since the last line of the log
+        self._next_log = 0.0
+        self._next_check: asyncio.TimerHandle | None = None
+        self._write_seconds = WRITE_SECONDS
+
+    def open(self, new: "LimitedConnection", address: str) -> None:
+        """Admit a new connection, refuse it or close it."""
+        self._sockets.add(new)
+        full_address = self._by_address[address] >= self._most_per_address
+        if full_address or len(self._admitted) >= self._most:
+            victim = self._find_victim(address if full_address else None)
+            if victim is None:
+                self._refuse(new)
+                return
+            self._leave(victim)
+            victim.give_way()
+            self._count("replaced")
+        self._admitted[new] = address
+        self._by_address[address] += 1
+        self._waiting[new] = None
+
+    def _find_victim(self, address: str | None) -> "LimitedConnection | None":
+        """Return the connection, of one address or of any, that has waited longest."""
+        return next((one for one in self._waiting if address is None or self._admitted[one] == address), None)
+
+    def _refuse(self, new: "LimitedConnection") -> None:
+        if len(self._sockets) > 2 * self._most:
+            self._count("closed")
+            new.transport.abort()
+        else:
+            self._count("refused")
+            new.refuse()
+
+    def wait(self, connection: "LimitedConnection") -> None:
+        """Note that from now on a connection waits for its caller."""
+        if connection in self._admitted:
+            self._waiting.pop(connection, None)
+            self._waiting[connection] = None
+
+    def work(self, connection: "LimitedConnection") -> None:
+        """Note that from now on the service works on the request of a connection."""
+        self._waiting.pop(connection, None)
+
+    def lose(self, connection: "LimitedConnection") -> None:
+        """Forget a connection that is closed."""
+        self._sockets.discard(connection)
+        self._leave(connection)
+
+    def _leave(self, connection: "LimitedConnection") -> None:
+        self._waiting.pop(connection, None)
+        address = self._admitted.pop(connection, None)
+        if address is not None:
+            self._by_address[address] -= 1
+            if not self._by_address[address]:
+                del self._by_address[address]
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Check the unsent responses from now on."""
+        self._next_check = loop.call_later(CHECK_SECONDS, self._check, loop)
+
+    def hurry(self) -> None:
+        """Wait less long for callers that do not read, because the server stops."""
+        self._write_seconds = min(self._write_seconds, STOP_WRITE_SECONDS)
+
+    def stop(self) -> None:
+        """Close the connections that are still open, and check no more."""
+        for connection in self._sockets:
+            connection.transport.abort()
+        if self._next_check is not None:
+            self._next_check.cancel()
+
+    def _check(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = self._timer()
+        self._metrics.connections.set(len(self._sockets))
+        for connection in list(self._sockets):
+            if connection.stalled_seconds(now) > self._write_seconds:
+                connection.transport.abort()
+                self._count("stalled")
+        if self._closed and now >= self._next_log:
+            self._next_log = now + LOG_SECONDS
+            log.warning("connections are scarce or stalled", open=len(self._sockets), **self._closed)
+            self._closed.clear()
+        self.start(loop)
+
+    def _count(self, reason: str) -> None:
+        self._closed[reason] += 1
+        self._metrics.connections_closed.labels(reason).inc()
+
+
+class LimitedConnection(HttpToolsProtocol):
+    """A connection with limits on the time and size of its requests, and on the time of its responses."""
+
+    def __init__(self, table: ConnectionTable, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._table = table
+        self._in_head = self._in_request = False
+        self._piece = 0  # bytes of the piece that is being parsed
+        self._head = 0  # bytes of the head in earlier pieces; negative if it began after another request in its piece
+        self._has_ended = False  # whether a request has ended in this piece
+        self._deadline: asyncio.TimerHandle | None = None
+        self._unsent = 0  # bytes at the latest check
+        self._progress_at = 0.0  # time of a check when fewer bytes were unsent than before
+
+    # Calls of the event loop and of the parser
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._set_deadline(REQUEST_SECONDS)
+        self._table.open(self, origin(self.client[0]) if self.client else "")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cancel_deadline()
+        self._table.lose(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._piece, self._has_ended = len(data), False
+        super().data_received(data)
+        if not self._in_request or self.transport.is_closing():
+            return
+        if self._in_head:
+            self._head += self._piece
+            if self._head > MAX_HEAD:
+                self._close_with(_too_large_head())
+        if self._deadline is None:
+            self._set_deadline(REQUEST_SECONDS)
+            self._table.wait(self)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head = self._in_request = True
+        self._head = -self._piece if self._has_ended else 0
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        if (self._head > 0 or self._piece > MAX_HEAD) and self._head_size() > MAX_HEAD:
+            self.app, self.url = _too_large_head(), b"/"  # the parser of addresses fails for a large one
+        if len(self.pipeline) >= MAX_PIPELINED:
+            self.transport.abort()
+            return
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._in_request, self._has_ended = False, True
+        self._cancel_deadline()
+        super().on_message_complete()
+        if not self.cycle.response_complete:
+            self._table.work(self)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.pipeline:
+            self._table.wait(self)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._table.wait(self)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unsent = 0
+        if not self._in_request and self.cycle is not None and not self.cycle.response_complete:
+            self._table.work(self)
+
+    def send_400_response(self, msg: str) -> None:
+        self._send(problem_response(400, msg))
+        self.transport.close()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        pass  # the request is served as if it had not asked for another protocol
+
+    # Calls of the table
+
+    def refuse(self) -> None:
+        """Answer the request, when it comes, with 503."""
+        self.app = BUSY
+        self._set_deadline(REFUSED_SECONDS)
+
+    def give_way(self) -> None:
+        """Close the connection, because a new one takes its place."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()  # closing would wait until the caller reads
+        else:
+            self._close_with(BUSY)
+
+    def stalled_seconds(self, now: float) -> float:
+        """Return for how long the caller has not taken a byte of the unsent response; call it regularly.
+
+        While a caller takes nothing, a stream adds to what is unsent until it is paused.
+        """
+        unsent = self.transport.get_write_buffer_size()
+        if unsent == 0 or unsent < self._unsent or self._unsent == 0:
+            self._progress_at = now
+        self._unsent = unsent
+        return now - self._progress_at
+
+    # Limits of a request
+
+    def _head_size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
+    def _set_deadline(self, seconds: float) -> None:
+        self._cancel_deadline()
+        self._deadline = self.loop.call_later(seconds, self._time_out)
+
+    def _time_out(self) -> None:
+        is_refused = self.app is BUSY
+        problem = f"the request must arrive within {REQUEST_SECONDS:g} seconds"
+        self._close_with(BUSY if is_refused else problem_response(408, problem))
+
+    def _cancel_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _may_respond(self) -> bool:
+        """Whether the next bytes sent can be the response to the request that is arriving."""
+        if not self._in_request or self.pipeline:
+            return False
+        before = self.cycle is None or self.cycle.response_complete
+        return before if self._in_head else before or not self.cycle.response_started
+
+    def _close_with(self, response: Response) -> None:
+        """Close the connection with a response, or without one if another has begun or no request has."""
+        if self.transport.is_closing():
+            return
+        if self._may_respond():
+            self._send(response)
+        self.transport.close()
+
+    def _send(self, response: Response) -> None:
+        headers = {**response.headers, "connection": "close"}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        self.transport.write(f"HTTP/1.1 {response.status_code} \r\n{lines}\r\n".encode() + bytes(response.body))
+
+
+def origin(address: str) -> str:
+    """Return whose connections are counted together: an IPv4 address, or the IPv6 network that one caller may have.
+
+    Examples
+    --------
+    >>> origin("192.0.2.7"), origin("::ffff:192.0.2.7"), origin("2001:db8::1") == origin("2001:db8::2")
+    ('192.0.2.7', '192.0.2.7', True)
+    """
+    if ":" not in address:
+        return address
+    number = ipaddress.IPv6Address(address.partition("%")[0])
+    return str(number.ipv4_mapped or ipaddress.IPv6Network((int(number), 64), strict=False))
+
+
+def _too_large_head() -> Response:
+    return problem_response(431, f"the head of the request must have at most {MAX_HEAD} bytes", Connection="close")

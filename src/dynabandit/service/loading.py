@@ -1,0 +1,79 @@
+"""Loading: bandits that are not in memory, or are behind the log, are brought up to date in short steps."""
+
+import time
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from dynabandit.service.domain.unit_of_work import CatchUp, UnitOfWork
+from dynabandit.service.errors import ReplayMismatchError, StoreError
+
+STEP_SECONDS = 0.005  # of loading, before requests for other bandits have their turn
+WORTH_A_SNAPSHOT = 1_000  # events that were replayed: after a crash nobody should wait for them again
+
+log = structlog.get_logger("dynabandit.service")
+
+
+class Loader:
+    """The bandits that are to be loaded: first those that requests wait for, then the others.
+
+    It runs in the writer's thread, between two commits and outside of any transaction. One bandit is loaded at a time,
+    so that the first one is served as soon as possible.
+    """
+
+    def __init__(self, work: UnitOfWork, timer: Callable[[], float] = time.monotonic) -> None:
+        self._work = work
+        self._timer = timer
+        self._wanted: dict[int, None] = {}  # in order
+        self._others: dict[int, None] = {}  # in order
+        self._started: dict[int, CatchUp] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._wanted or self._others)
+
+    def is_loading(self, number: int) -> bool:
+        """Whether a bandit is being loaded or is about to be."""
+        return number in self._wanted or number in self._others
+
+    def add(self, numbers: Iterable[int], wanted: bool = True) -> None:
+        """Load bandits, or bring those in memory up to date; `wanted` if a request waits for them."""
+        for number in numbers:
+            if wanted:
+                self._others.pop(number, None)
+                self._wanted[number] = None
+            elif number not in self._wanted:
+                self._others[number] = None
+
+    def remove(self, number: int) -> None:
+        """Stop loading a bandit."""
+        for where in (self._wanted, self._others, self._started):
+            where.pop(number, None)
+
+    def step(self) -> tuple[int, int] | None:
+        """Load for a moment; return a bandit that is now up to date or cannot be loaded, and how many events it took.
+
+        A bandit whose log is damaged is kept in `UnitOfWork.damaged`. An error of the store loses no progress.
+        """
+        work, number = self._work, next(iter(self._wanted or self._others))
+        until = self._timer() + STEP_SECONDS
+        try:
+            if number not in self._started:
+                self._started[number] = CatchUp(work, work.latest(number))
+            loading = self._started[number]
+            if not loading.run(lambda: self._timer() < until):
+                return None
+        except StoreError:
+            line = self._wanted if number in self._wanted else self._others
+            line[number] = line.pop(number)  # others may be readable
+            raise
+        except Exception as error:
+            if not isinstance(error, ReplayMismatchError):
+                log.exception("loading failed", bandit=number)
+                error = ReplayMismatchError(work.store.name_of(number), 0, f"it cannot be loaded: {error!r:.200}")
+            work.states.pop(number, None)
+            work.damaged[number] = error
+            self.remove(number)
+            return number, 0
+        work.states[number] = loading.state
+        self.remove(number)
+        return number, loading.applied

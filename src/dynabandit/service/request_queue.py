@@ -1,0 +1,218 @@
+"""The requests that wait for the writer: admission, time-outs and answers. All but `take` runs in the event loop."""
+
+import asyncio
+import contextlib
+import dataclasses
+import queue
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
+
+from dynabandit.service.admission import AdmissionControl
+from dynabandit.service.domain.unit_of_work import UnitOfWork
+from dynabandit.service.errors import OverloadedError, StoreError
+from dynabandit.service.metrics import Metrics
+
+MAX_BANDITS = 1_000  # per commit: PostgreSQL has room for some thousand locks
+CONGESTED_COMMITS = 3.0  # a request may wait for one commit, be in the next, and be unlucky
+CONGESTED_SECONDS = 0.005  # a burst of requests is normal
+HEARTBEAT_SECONDS = 0.25
+MAX_PARKED = 1_000  # requests that wait until their bandits are loaded
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Request:
+    """A function to run in the writer's thread, its result or error, and the future that gets one of them."""
+
+    run: Callable[[UnitOfWork], Any]
+    name: str | None = None
+    bandits: Collection[int] = ()
+    alone: bool = False
+    events: int = 1
+    key: str | None = None
+    started: float = 0.0
+    future: asyncio.Future[Any] | None = None
+    abandoned: bool = False
+    result: Any = None
+    error: Exception | None = None
+    used: set[int] = dataclasses.field(default_factory=set)  # the bandits of `name` and `bandits`, when it was run last
+    missing: set[int] = dataclasses.field(default_factory=set)  # those of `used` that must be loaded first
+
+
+HEARTBEAT = Request(lambda work: None)  # wakes the writer's thread
+
+
+def commits(batch: Iterable[Request]) -> Iterator[list[Request]]:
+    """Divide requests into those that share a commit, in their order."""
+    shared: list[Request] = []
+    bandits = 0
+    for request in batch:
+        bandits += max(1, len(request.bandits))
+        if shared and (request.alone or shared[-1].alone or bandits > MAX_BANDITS):
+            yield shared
+            shared, bandits = [], max(1, len(request.bandits))
+        shared.append(request)
+    if shared:
+        yield shared
+
+
+class RequestQueue:
+    """Requests from the event loop to the writer's thread, and their answers.
+
+    At most `max_waiting` requests may wait (see `AdmissionControl`), and one that is not answered within `patience`
+    seconds fails. Requests whose bandits must be loaded first are parked: they wait, but keep no others from waiting.
+    `timer` returns seconds that never go back.
+
+    At least every `wake_seconds` the event loop sends a heartbeat, on the way that requests take, and the writer's
+    thread calls `on_heartbeat`. There are no heartbeats while one of the two could not serve a request.
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        max_waiting: int,
+        patience: float,
+        timer: Callable[[], float],
+        on_heartbeat: Callable[[], object],
+        wake_seconds: float,
+    ) -> None:
+        self.admission = AdmissionControl(max_waiting, self._is_congested)
+        self.failures = 0  # requests that the store left unanswered
+        self.commit_seconds = 0.0  # how long a commit takes when nothing delays it
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._metrics = metrics
+        self._patience = patience
+        self._timer = timer
+        self._on_heartbeat = on_heartbeat
+        self._heartbeat_seconds = min(HEARTBEAT_SECONDS, patience / 4, wake_seconds)
+        self._heartbeat_waits = False
+        self._queue: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._waiting: dict[Request, None] = {}  # in order
+        self._parked: dict[Request, None] = {}  # in order
+        self._next_watch: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Start; call it in a running event loop."""
+        self.loop = asyncio.get_running_loop()
+        self._watch()
+
+    def stop(self) -> None:
+        """Tell the writer's thread to end after the requests that wait."""
+        if self._next_watch is not None:
+            self._next_watch.cancel()
+        self._queue.put(None)
+
+    def submit(
+        self,
+        run: Callable[[UnitOfWork], Any],
+        *,
+        name: str | None = None,
+        bandits: Collection[int] = (),
+        alone: bool = False,
+        events: int = 1,
+        key: str | None = None,
+        priority: bool = False,
+    ) -> "asyncio.Future[Any]":
+        """Run a function in the writer's thread; its result, or its error, is there after the commit.
+
+        `name` or `bandits` (numbers) are the bandits that it uses, `events` is about how many events it adds, and
+        `key` the idempotency key that it will look up. A function that reads the log runs `alone`, in its own commit.
+        One with `priority` is admitted when decisions and rewards are refused. After a conflict with another process
+        the function runs again.
+        """
+        assert self.loop is not None
+        self.admission.enter(events, priority)
+        future = self.loop.create_future()
+        request = Request(run, name, bandits, alone, events, key, self._timer(), future)
+        self._waiting[request] = None
+        self._queue.put(request)
+        return future
+
+    def _is_congested(self) -> bool:
+        """Whether the oldest request has waited longer than a burst or the disk explain."""
+        oldest = next(iter(self._waiting), None)
+        limit = max(CONGESTED_SECONDS, CONGESTED_COMMITS * self.commit_seconds)
+        return oldest is not None and self._timer() - oldest.started > limit
+
+    def _watch(self) -> None:
+        """Answer requests that have waited too long, because the store is slow or not available; send a heartbeat."""
+        assert self.loop is not None
+        limit = self._timer() - self._patience
+        for waiting, problem in (
+            (self._waiting, "the store did not answer in time"),
+            (self._parked, "the bandit is still being loaded"),
+        ):
+            for request in list(waiting):
+                if request.started > limit:
+                    break
+                request.abandoned = True
+                self.failures += waiting is self._waiting
+                self._answer(request, None, StoreError(problem))
+        self._metrics.waiting.set(len(self._waiting))
+        if not self._heartbeat_waits:
+            self._heartbeat_waits = True
+            self._queue.put(HEARTBEAT)
+        self._next_watch = self.loop.call_later(self._heartbeat_seconds, self._watch)
+
+    def _answer(self, request: Request, result: Any, error: Exception | None) -> None:
+        self._parked.pop(request, None)
+        if request in self._waiting:
+            del self._waiting[request]
+            self.admission.leave(request.events)
+        future = request.future
+        if future is None or future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    def _answer_all(self, requests: list[Request]) -> None:
+        for request in requests:
+            self._answer(request, request.result, request.error)
+
+    def _park_all(self, requests: list[Request]) -> None:
+        for request in requests:
+            if request not in self._waiting:
+                continue
+            del self._waiting[request]
+            self.admission.leave(request.events)
+            self._parked[request] = None
+            if len(self._parked) > MAX_PARKED:
+                request.abandoned = True
+                self._answer(request, None, OverloadedError())
+
+    # In the writer's thread
+
+    def take(self, most: int, wait: bool) -> tuple[list[Request], bool]:
+        """Return the requests that are there, up to a limit, and whether the thread is to end.
+
+        If it is to wait, it waits for a request or a heartbeat.
+        """
+        batch: list[Request] = []
+        with contextlib.suppress(queue.Empty):
+            request = self._queue.get(block=wait)
+            while True:
+                if request is None:
+                    return batch, True
+                if request is HEARTBEAT:
+                    self._heartbeat_waits = False
+                    self._on_heartbeat()
+                elif not request.abandoned:
+                    batch.append(request)
+                if len(batch) >= most:
+                    break
+                request = self._queue.get_nowait()
+        return batch, False
+
+    def answer(self, requests: list[Request]) -> None:
+        """Pass results and errors to those who wait for them."""
+        self._call(self._answer_all, requests)
+
+    def park(self, requests: list[Request]) -> None:
+        """Note that requests wait until their bandits are loaded."""
+        self._call(self._park_all, requests)
+
+    def _call(self, function: Callable[[list[Request]], None], requests: list[Request]) -> None:
+        if requests and self.loop is not None:
+            with contextlib.suppress(RuntimeError):  # the event loop has ended: nobody waits for the answers
+                self.loop.call_soon_threadsafe(function, requests)

@@ -1,0 +1,287 @@
+"""Connections: their limits, and callers that send nothing, send slowly or do not read."""
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from dynabandit.client import Client
+from dynabandit.service.http import connections
+from dynabandit.service.http.connections import ConnectionTable, LimitedConnection
+from dynabandit.service.metrics import Metrics
+from dynabandit.service.stores import open_store
+from dynabandit.service.web.static_files import PLOTLY, static_url
+from service.harness import ARMS, HeldStore, Running, captured_log, process, running, talking, wait_for
+
+LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
+HEAD = b" HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+SILENT, SLOW = b"", b"GET /healthz HTTP/1.1\r\nHost: 127"
+NEVER_READS = b"GET " + static_url(PLOTLY).encode() + HEAD + b"\r\n"
+JSON = HEAD + b"Connection: close\r\nContent-Type: application/json\r\n"
+DECIDE = b"POST /v1/bandits/b/decisions" + JSON + b"Content-Length: 2\r\n\r\n{}"
+
+
+def connect(url: str, sent: bytes, source: str = "127.0.0.1") -> socket.socket:
+    where = urlsplit(url)
+    wire = socket.socket()
+    wire.settimeout(60)
+    wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    wire.bind((source, 0))
+    wire.connect((where.hostname, where.port))
+    with contextlib.suppress(ConnectionError):  # closed at once
+        wire.sendall(sent)
+    return wire
+
+
+def everything(wire: socket.socket) -> bytes:
+    """Return all that comes until the other side closes the connection."""
+    found = b""
+    with contextlib.suppress(ConnectionResetError):
+        while piece := wire.recv(1 << 16):
+            found += piece
+    wire.close()
+    return found
+
+
+def health(url: str) -> httpx.Response:
+    return httpx.get(f"{url}/healthz", timeout=60, verify=False)
+
+
+def sockets_of(server: Running) -> set[LimitedConnection]:
+    """Return the connections that are not closed yet."""
+    return server.server._table._sockets
+
+
+@pytest.fixture
+def attackers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., list[socket.socket]]]:
+    with contextlib.ExitStack() as stack:
+
+        def attack(url: str, sent: bytes, count: int, source: str = "127.0.0.1") -> list[socket.socket]:
+            return [stack.enter_context(connect(url, sent, source)) for _ in range(count)]
+
+        yield attack
+
+
+ATTACKS = pytest.mark.parametrize("sent", [SILENT, SLOW, NEVER_READS], ids=["silent", "slow", "never reads"])
+
+
+@ATTACKS
+def test_callers_that_keep_the_service_waiting_are_replaced_by_others(
+    sqlite_url: str, attackers: Callable[..., list[socket.socket]], sent: bytes
+) -> None:
+    with running(open_store(sqlite_url), max_connections=5) as server:
+        assert httpx.get(f"{server.url}{static_url(PLOTLY)}", verify=False).status_code == 200  # loads the file
+        with captured_log("http.connections") as lines:
+            attackers(server.url, sent, 40)
+            for _ in range(10):
+                assert health(server.url).status_code == 200
+            wait_for(lambda: len(sockets_of(server)) <= 5)
+            wait_for(lambda: lines)
+        assert lines[0]["event"] == "connections are scarce or stalled"
+        assert lines[0]["replaced"] > 0
+        page = httpx.get(f"{server.url}/metrics", verify=False).text
+        assert 'dynabandit_connections_closed_total{reason="replaced"}' in page
+
+
+@ATTACKS
+def test_an_attack_on_a_process_with_few_files_leaves_files_for_the_store(sqlite_url: str, sent: bytes) -> None:
+    """Many connections from one address, while another address decides, exports and runs the playground."""
+    count, files = (2100, 2128) if LONG else (700, 600)
+    with process(sqlite_url, "--most-connections", "1000", files=files) as server, contextlib.ExitStack() as stack:
+        with talking(server.url) as (client, _):
+            client.create("b", ARMS)
+        guests = [stack.enter_context(connect(server.url, sent, "127.0.0.2")) for _ in range(count)]
+        for _ in range(5):
+            with talking(server.url) as (client, http):  # each time on new connections
+                client.reward(client.decide("b").decision, 1)
+                assert http.get("/v1/bandits/b/export").status_code == 200
+                assert http.get("/v1/bandits").status_code == 200
+        assert psutil.Process(server.process.pid).num_fds() < files - 64
+        assert len(guests) == count
+        logged = server.stop()
+    assert "connections are scarce or stalled" in logged
+
+
+def test_a_response_that_the_caller_does_not_read_is_aborted(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, attackers: Callable[..., list[socket.socket]]
+) -> None:
+    monkeypatch.setattr(connections, "CHECK_SECONDS", 0.02)
+    monkeypatch.setattr(connections, "WRITE_SECONDS", 0.2)
+    with running(open_store(sqlite_url)) as server, captured_log("http.connections") as lines:
+        (wire,) = attackers(server.url, NEVER_READS, 1)
+        wait_for(lambda: lines)
+        assert lines[0]["stalled"] == 1
+        wait_for(lambda: not sockets_of(server))
+        assert len(everything(wire)) < 4 << 20, "it was not sent whole"
+
+
+class FakeTransport:
+    def __init__(self) -> None:
+        self.unsent = 0
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+
+def test_only_a_caller_that_takes_nothing_is_stalled() -> None:
+    """Not one that reads slowly, nor one for which a stream adds more than it has read since the last check."""
+    wire: Any = LimitedConnection.__new__(LimitedConnection)
+    wire.transport, wire._unsent, wire._progress_at = FakeTransport(), 0, 0.0
+    now, stalled = 0.0, []
+    for unsent in (0, 0, 500, 400, 400, 400, 300, 300, 310, 320, 320, 0, 700):
+        now += 1.0
+        wire.transport.unsent = unsent
+        stalled.append(wire.stalled_seconds(now))
+    assert stalled == [0, 0, 0, 0, 1, 2, 0, 1, 2, 3, 4, 0, 0]
+
+
+def test_connections_beyond_the_limit_get_503_while_the_service_works_on_all_others(sqlite_url: str) -> None:
+    store = HeldStore(sqlite_url.removeprefix("sqlite:///"))
+    with running(store, max_connections=3, patience=60) as server, ThreadPoolExecutor(3) as pool:
+        with Client(server.url) as client:
+            client.create("b", ARMS)
+        store.hold()
+        working = [pool.submit(everything, connect(server.url, DECIDE)) for _ in range(3)]
+        wait_for(lambda: server.service.writer.admission.requests == 3)
+        answer = health(server.url)
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+        assert answer.headers["Connection"] == "close"
+        silent = [connect(server.url, b"") for _ in range(3)]
+        wait_for(lambda: len(sockets_of(server)) == 6)
+        assert everything(connect(server.url, b"")) == b"", "closed at once"
+        for wire in silent:
+            wire.close()
+        store.open.set()
+        assert {one.result(60)[:12] for one in working} == {b"HTTP/1.1 200"}
+        with Client(server.url, tries=12) as patient:
+            assert [one.name for one in patient.bandits()] == ["b"]
+
+
+def test_a_new_connection_replaces_an_idle_one(sqlite_url: str) -> None:
+    with running(open_store(sqlite_url), max_connections=3) as server, contextlib.ExitStack() as stack:
+        guests = [stack.enter_context(httpx.Client(base_url=server.url, verify=False)) for _ in range(6)]
+        assert [guest.get("/healthz").status_code for guest in guests] == [200] * 6
+
+
+def test_a_request_that_is_replaced_while_it_arrives_gets_503(sqlite_url: str) -> None:
+    with running(open_store(sqlite_url), max_connections=1) as server:
+        slow = connect(server.url, SLOW)
+        wait_for(lambda: any(one._in_request for one in sockets_of(server)))
+        assert health(server.url).status_code == 200
+        answer = everything(slow).lower()
+        assert answer.startswith(b"http/1.1 503")
+        assert b"\r\nretry-after: 1\r\n" in answer
+
+
+def test_one_address_cannot_have_all_connections(
+    sqlite_url: str, attackers: Callable[..., list[socket.socket]]
+) -> None:
+    with running(open_store(sqlite_url), max_connections=10, max_per_address=4) as server:
+        (other,) = attackers(server.url, SILENT, 1, "127.0.0.3")
+        attackers(server.url, SILENT, 30, "127.0.0.2")
+        wait_for(lambda: len(sockets_of(server)) == 5)
+        other.sendall(b"GET /healthz" + HEAD + b"\r\n")
+        assert other.recv(1 << 16).startswith(b"HTTP/1.1 200"), "the oldest of another address is kept"
+
+
+def test_the_addresses_of_an_ipv6_network_are_one_caller() -> None:
+    table = ConnectionTable(10, 2, Metrics())
+    assert connections.origin("2001:db8::1") == connections.origin("2001:db8::ffff:2")
+    assert connections.origin("2001:db8::1") != connections.origin("2001:db8:0:1::1")
+    assert connections.origin("fe80::1%eth0") == "fe80::/64"
+    assert table._by_address == {}
+
+
+HALF_A_BODY = b"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+TOO_SLOW = [
+    (b"", b""),
+    (SLOW, b"408"),
+    (b"PUT /v1/bandits/x HTTP/1.1\r\n" + HALF_A_BODY, b"408"),
+]
+
+
+@pytest.mark.parametrize(("sent", "code"), TOO_SLOW)
+def test_the_connection_of_a_request_that_does_not_arrive_is_closed(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, sent: bytes, code: bytes
+) -> None:
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.1)
+    with running(open_store(sqlite_url)) as server:
+        assert everything(connect(server.url, sent))[9:12] == code
+        assert health(server.url).status_code == 200
+
+
+def test_a_request_that_has_arrived_may_take_as_long_as_it_takes(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.1)
+    store = HeldStore(sqlite_url.removeprefix("sqlite:///"))
+    with running(store, patience=60) as server, ThreadPoolExecutor(1) as pool, Client(server.url) as client:
+        client.create("b", ARMS)
+        store.hold()
+        answer = pool.submit(client.decide, "b")
+        assert store.begun.wait(60)
+        for _ in range(2):  # each of these is closed when its time is over: as much time has passed for the other
+            everything(connect(server.url, b"GET"))
+        store.open.set()
+        assert answer.result(60).step == 1
+
+
+def test_the_connection_of_a_head_without_an_end_is_closed(sqlite_url: str) -> None:
+    with running(open_store(sqlite_url)) as server:
+        wire = connect(server.url, b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        sent = 0
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            while sent < 64 << 20:
+                wire.sendall(b"X-More: " + b"x" * 8000 + b"\r\n")
+                sent += 8000
+        wire.close()
+        assert sent < 64 << 20
+
+
+LARGE = b"X-More: " + b"x" * 100_000 + b"\r\n\r\n"
+GET, CLOSE = b"GET /healthz" + HEAD, b"Connection: close\r\n\r\n"
+HEADS = {
+    "in one piece": (GET + LARGE, [b"431"]),
+    "in the address": (b"GET /healthz?" + b"x" * 70_000 + HEAD + b"\r\n", [b"431"]),
+    "of many headers": (GET + b"a: b\r\n" * 12_000 + b"\r\n", [b"431"]),
+    "after another request": (GET + b"\r\n" + GET + LARGE, [b"200", b"431"]),
+    "small, after a large body": (
+        b"POST /v1/rewards" + HEAD + b"Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
+        + b" " * 100_000 + GET + CLOSE, [b"400", b"200"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HEADS)
+def test_a_large_head_gets_431_however_it_arrives(case: str, sqlite_url: str) -> None:
+    sent, codes = HEADS[case]
+    with running(open_store(sqlite_url)) as server:
+        found = everything(connect(server.url, sent))
+        assert [piece[:3] for piece in found.split(b"HTTP/1.1 ")[1:]] == codes
+
+
+def test_requests_that_are_sent_ahead_take_bounded_memory(sqlite_url: str) -> None:
+    with running(open_store(sqlite_url)) as server:
+        few = everything(connect(server.url, (GET + b"\r\n") * 20 + GET + CLOSE))
+        assert few.count(b"HTTP/1.1 200") == 21
+        many = everything(connect(server.url, (GET + b"\r\n") * 1000 + GET + CLOSE))
+        assert many.count(b"HTTP/1.1 200") < 1000
+        assert health(server.url).status_code == 200
+
+
+def test_a_caller_that_does_not_read_does_not_delay_the_end(
+    sqlite_url: str, attackers: Callable[..., list[socket.socket]]
+) -> None:
+    with running(open_store(sqlite_url)) as server:
+        attackers(server.url, NEVER_READS, 3)
+        wait_for(lambda: sum(one.transport.get_write_buffer_size() > 0 for one in sockets_of(server)) == 3)
+        started = time.monotonic()
+    assert time.monotonic() - started < 8, "uvicorn alone takes ten seconds"
