@@ -88,17 +88,26 @@ def create_key(
     role: Annotated[str, typer.Option(help=", ".join(ROLES))],
     store: StoreOption = DEFAULT_STORE,
     note: Annotated[str, typer.Option(help="Who has it.")] = "",
+    namespace: Annotated[
+        str | None, typer.Option(help="Let it use only bandits in this namespace: shop has shop/banner.")
+    ] = None,
 ) -> None:
     """Create an API key and show it; it is not shown again."""
     try:
-        key, row = new_key(role, note)
+        key, row = new_key(role, note, namespace)
         note.encode()
     except UnicodeEncodeError:
         _refuse(f"--note must be text that UTF-8 can hold, got {note!r}")
     except ValueError as error:
         _refuse(str(error))
     with _tables(store, new=True) as opened:
-        opened.add_key(row)
+        try:
+            opened.add_key(row)
+        except StoreError as error:
+            if namespace is None:
+                raise
+            why = "a store of an earlier release must be served once by this one before its keys can have a namespace"
+            _fail(f"{why}: {error}")
     print(key, flush=True)
 
 
@@ -106,14 +115,15 @@ def create_key(
 def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
     """List the API keys without their secrets.
 
-    One line per key: id, role, state, creation time and note.
+    One line per key: id, role, state, creation time, note, and the namespace if it has one.
     """
     with _tables(store) as opened:
         keys = opened.api_keys()
     for key in keys:
         state = "revoked" if key.revoked is not None else "valid"
         created = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(key.created))
-        print(f"{key.id}  {key.role:<6}  {state:<7}  {created}  {key.note!r}")
+        within = "" if key.namespace is None else f"  namespace {key.namespace!r}"
+        print(f"{key.id}  {key.role:<6}  {state:<7}  {created}  {key.note!r}{within}")
 
 
 @keys_app.command("revoke")

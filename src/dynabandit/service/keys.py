@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Iterable
 
+from dynabandit.service.domain.names import clean_name
 from dynabandit.service.stores import KeyRow
 from dynabandit.validation import unknown
 
@@ -23,8 +24,8 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def new_key(role: str, note: str = "") -> tuple[str, KeyRow]:
-    """Return a new key and the row that stores it.
+def new_key(role: str, note: str = "", namespace: str | None = None) -> tuple[str, KeyRow]:
+    """Return a new key and the row that stores it. With a namespace, it may only use the bandits in it.
 
     Examples
     --------
@@ -34,8 +35,12 @@ def new_key(role: str, note: str = "") -> tuple[str, KeyRow]:
     """
     if role not in ROLES:
         raise unknown("role", role, ROLES)
+    if namespace is not None:
+        namespace = clean_name(namespace, "namespace")
+        if "/" in namespace:
+            raise ValueError(f"namespace must not contain a slash, got {namespace!r}")
     identity, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    return f"dyna_{identity}_{secret}", KeyRow(identity, role, digest(secret), note, time.time(), None)
+    return f"dyna_{identity}_{secret}", KeyRow(identity, role, digest(secret), note, time.time(), None, namespace)
 
 
 class Keyring:
