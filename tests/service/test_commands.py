@@ -61,9 +61,24 @@ def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     assert "pip install 'dynabandit[postgres]'" in failed_command("serve", "--port", "0", "--store", "postgresql://x/y")
 
 
-def test_two_services_cannot_serve_one_file(sqlite_url: str) -> None:
+def test_two_services_cannot_serve_one_file(sqlite_url: str, tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "store.db")
     with running(open_store(sqlite_url)):
-        assert "is served by another process" in failed_command("serve", "--port", "0", "--store", sqlite_url)
+        for url in (sqlite_url, f"sqlite:///{tmp_path}/link.db"):
+            assert "is served by another process" in failed_command("serve", "--port", "0", "--store", url)
+
+
+def test_a_new_store_is_readable_by_its_owner_only_and_others_keep_their_mode(sqlite_url: str, tmp_path: Path) -> None:
+    def modes() -> dict[str, int]:
+        return {one.name.removeprefix("store.db"): one.stat().st_mode & 0o777 for one in tmp_path.iterdir()}
+
+    for mode in (0o600, 0o644):
+        with captured_log("stores.sqlite") as lines, running(open_store(sqlite_url)) as server:
+            with talking(server.url) as (client, _):
+                client.create("b", ARMS)
+            assert modes() == {"": mode, "-wal": mode, "-shm": mode, ".lock": 0o600}
+        assert [line["remedy"] for line in lines] == [f"chmod 600 {tmp_path}/store.db*"] * (mode != 0o600)
+        (tmp_path / "store.db").chmod(0o644)
 
 
 def test_keys_are_asked_for_on_any_other_address_and_where_they_are_required(sqlite_url: str) -> None:

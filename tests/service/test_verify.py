@@ -159,6 +159,29 @@ def test_a_name_that_is_not_utf_8_hides_no_other_bandit(two_bandits: str, tmp_pa
         wait_for(lambda: client.state("good").sequence == 11)
 
 
+def test_verify_reads_a_store_on_a_read_only_medium(whole_store: str, tmp_path: Path) -> None:
+    medium = tmp_path / "medium"
+    medium.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(medium)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root can mount a medium")
+    try:
+        (medium / "a # 100%?").mkdir()
+        for name in ("whole", "changed"):
+            shutil.copy(whole_store.removeprefix("sqlite:///"), medium / "a # 100%?" / f"{name}.db")
+        (medium / "a # 100%?" / "changed.db-wal").write_bytes(b"changes")
+        subprocess.run(["mount", "-o", "remount,ro", str(medium)], check=True)
+        for command in ("verify", "keys list"):
+            done = CliRunner().invoke(app, [*command.split(), "--store", f"sqlite:///{medium}/a # 100%?/whole.db"])
+            assert done.exit_code == 0, done.output
+        problem = failed_command("verify", "--store", f"sqlite:///{medium}/a # 100%?/changed.db")
+        assert "changed.db-wal has changes: copy both to a writable folder" in problem
+        url = f"sqlite:///{medium}/a # 100%?/whole.db"
+        assert "cannot be opened: Read-only file system" in failed_command("serve", "--port", "0", "--store", url)
+    finally:
+        subprocess.run(["umount", str(medium)], check=True)
+
+
 def test_a_backup_is_restored_as_the_documentation_says(tmp_path: Path) -> None:
     live, crashed = tmp_path / "live", tmp_path / "crashed"
     live.mkdir()

@@ -145,9 +145,13 @@ class Client(BaseClient):
             for line in answer.iter_lines():
                 yield msgspec.json.decode(line, type=api_types.Exported)
 
-    def delete(self, name: str, erase: bool = False) -> api_types.Deleted:
-        """Delete a bandit and keep its log, or with `erase` remove both."""
-        bandit = self._find(name)
+    def delete(self, name: str, erase: bool = False, id: str | None = None) -> api_types.Deleted:  # noqa: A002
+        """Delete a bandit and keep its log, or with `erase` remove both; a long log is removed within minutes.
+
+        With its `id`, the log of a bandit that was deleted before can be erased, and another call returns how many
+        events are `left`.
+        """
+        bandit = self._find(name) if id is None else api_types.BanditSummary(clean_name(name), id, deleted=True)
         # With its id, a bandit can be deleted again after a lost response without touching a new one of the same name
         query = {"confirm": bandit.name, "id": bandit.id, "erase": "true" if erase else "false"}
         try:

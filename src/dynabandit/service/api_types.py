@@ -268,11 +268,12 @@ class Exported(Struct):
 
 
 class Deleted(Struct):
-    """A deleted bandit."""
+    """A deleted bandit; `left` is the number of events that are still to be erased."""
 
     name: str
     id: str
     log_kept: bool
+    left: int = 0
 
 
 class Problem(Struct):

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import queue
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from dynabandit.service.admission import AdmissionControl
@@ -12,8 +12,10 @@ from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import OverloadedError, StoreError
 from dynabandit.service.metrics import Metrics
 
+MAX_BANDITS = 1_000  # per commit: PostgreSQL has room for some thousand locks
 CONGESTED_COMMITS = 3.0  # a request may wait for one commit, be in the next, and be unlucky
 CONGESTED_SECONDS = 0.005  # a burst of requests is normal
+HEARTBEAT_SECONDS = 0.25
 MAX_PARKED = 1_000  # requests that wait until their bandits are loaded
 
 
@@ -23,9 +25,10 @@ class Request:
 
     run: Callable[[UnitOfWork], Any]
     name: str | None = None
-    bandits: Iterable[int] = ()
+    bandits: Collection[int] = ()
     alone: bool = False
     events: int = 1
+    key: str | None = None
     started: float = 0.0
     future: asyncio.Future[Any] | None = None
     abandoned: bool = False
@@ -35,15 +38,43 @@ class Request:
     missing: set[int] = dataclasses.field(default_factory=set)  # those of `used` that must be loaded first
 
 
+HEARTBEAT = Request(lambda work: None)  # wakes the writer's thread
+
+
+def commits(batch: Iterable[Request]) -> Iterator[list[Request]]:
+    """Divide requests into those that share a commit, in their order."""
+    shared: list[Request] = []
+    bandits = 0
+    for request in batch:
+        bandits += max(1, len(request.bandits))
+        if shared and (request.alone or shared[-1].alone or bandits > MAX_BANDITS):
+            yield shared
+            shared, bandits = [], max(1, len(request.bandits))
+        shared.append(request)
+    if shared:
+        yield shared
+
+
 class RequestQueue:
     """Requests from the event loop to the writer's thread, and their answers.
 
     At most `max_waiting` requests may wait (see `AdmissionControl`), and one that is not answered within `patience`
     seconds fails. Requests whose bandits must be loaded first are parked: they wait, but keep no others from waiting.
     `timer` returns seconds that never go back.
+
+    At least every `wake_seconds` the event loop sends a heartbeat, on the way that requests take, and the writer's
+    thread calls `on_heartbeat`. There are no heartbeats while one of the two could not serve a request.
     """
 
-    def __init__(self, metrics: Metrics, max_waiting: int, patience: float, timer: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        max_waiting: int,
+        patience: float,
+        timer: Callable[[], float],
+        on_heartbeat: Callable[[], object],
+        wake_seconds: float,
+    ) -> None:
         self.admission = AdmissionControl(max_waiting, self._is_congested)
         self.failures = 0  # requests that the store left unanswered
         self.commit_seconds = 0.0  # how long a commit takes when nothing delays it
@@ -51,20 +82,23 @@ class RequestQueue:
         self._metrics = metrics
         self._patience = patience
         self._timer = timer
+        self._on_heartbeat = on_heartbeat
+        self._heartbeat_seconds = min(HEARTBEAT_SECONDS, patience / 4, wake_seconds)
+        self._heartbeat_waits = False
         self._queue: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._waiting: dict[Request, None] = {}  # in order
         self._parked: dict[Request, None] = {}  # in order
-        self._timeouts: asyncio.TimerHandle | None = None
+        self._next_watch: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
         """Start; call it in a running event loop."""
         self.loop = asyncio.get_running_loop()
-        self._check_timeouts()
+        self._watch()
 
     def stop(self) -> None:
         """Tell the writer's thread to end after the requests that wait."""
-        if self._timeouts is not None:
-            self._timeouts.cancel()
+        if self._next_watch is not None:
+            self._next_watch.cancel()
         self._queue.put(None)
 
     def submit(
@@ -72,21 +106,23 @@ class RequestQueue:
         run: Callable[[UnitOfWork], Any],
         *,
         name: str | None = None,
-        bandits: Iterable[int] = (),
+        bandits: Collection[int] = (),
         alone: bool = False,
         events: int = 1,
+        key: str | None = None,
         priority: bool = False,
     ) -> "asyncio.Future[Any]":
         """Run a function in the writer's thread; its result, or its error, is there after the commit.
 
-        `name` or `bandits` (numbers) are the bandits that it uses, `events` is about how many events it adds. A
-        function that reads the log runs `alone`, in its own commit. One with `priority` is admitted when decisions and
-        rewards are refused. After a conflict with another process the function runs again.
+        `name` or `bandits` (numbers) are the bandits that it uses, `events` is about how many events it adds, and
+        `key` the idempotency key that it will look up. A function that reads the log runs `alone`, in its own commit.
+        One with `priority` is admitted when decisions and rewards are refused. After a conflict with another process
+        the function runs again.
         """
         assert self.loop is not None
         self.admission.enter(events, priority)
         future = self.loop.create_future()
-        request = Request(run, name, bandits, alone, events, self._timer(), future)
+        request = Request(run, name, bandits, alone, events, key, self._timer(), future)
         self._waiting[request] = None
         self._queue.put(request)
         return future
@@ -97,8 +133,8 @@ class RequestQueue:
         limit = max(CONGESTED_SECONDS, CONGESTED_COMMITS * self.commit_seconds)
         return oldest is not None and self._timer() - oldest.started > limit
 
-    def _check_timeouts(self) -> None:
-        """Answer requests that have waited too long: the store is slow or not available."""
+    def _watch(self) -> None:
+        """Answer requests that have waited too long, because the store is slow or not available; send a heartbeat."""
         assert self.loop is not None
         limit = self._timer() - self._patience
         for waiting, problem in (
@@ -112,7 +148,10 @@ class RequestQueue:
                 self.failures += waiting is self._waiting
                 self._answer(request, None, StoreError(problem))
         self._metrics.waiting.set(len(self._waiting))
-        self._timeouts = self.loop.call_later(min(0.25, self._patience / 4), self._check_timeouts)
+        if not self._heartbeat_waits:
+            self._heartbeat_waits = True
+            self._queue.put(HEARTBEAT)
+        self._next_watch = self.loop.call_later(self._heartbeat_seconds, self._watch)
 
     def _answer(self, request: Request, result: Any, error: Exception | None) -> None:
         self._parked.pop(request, None)
@@ -144,15 +183,21 @@ class RequestQueue:
 
     # In the writer's thread
 
-    def take(self, most: int, seconds: float) -> tuple[list[Request], bool]:
-        """Wait for requests; return those that are there, up to a limit, and whether the thread is to end."""
+    def take(self, most: int, wait: bool) -> tuple[list[Request], bool]:
+        """Return the requests that are there, up to a limit, and whether the thread is to end.
+
+        If it is to wait, it waits for a request or a heartbeat.
+        """
         batch: list[Request] = []
         with contextlib.suppress(queue.Empty):
-            request = self._queue.get(timeout=seconds) if seconds > 0.0 else self._queue.get_nowait()
+            request = self._queue.get(block=wait)
             while True:
                 if request is None:
                     return batch, True
-                if not request.abandoned:
+                if request is HEARTBEAT:
+                    self._heartbeat_waits = False
+                    self._on_heartbeat()
+                elif not request.abandoned:
                     batch.append(request)
                 if len(batch) >= most:
                     break

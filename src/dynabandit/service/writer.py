@@ -23,11 +23,15 @@ from dynabandit.service.errors import (
 )
 from dynabandit.service.loading import WORTH_A_SNAPSHOT, Loader
 from dynabandit.service.metrics import Metrics
-from dynabandit.service.request_queue import Request, RequestQueue
+from dynabandit.service.request_queue import Request, RequestQueue, commits
+from dynabandit.service.stores.erasing import Eraser
 
 MAX_REQUESTS = 256  # per commit
 COMMIT_SECONDS_GROWTH = 1.02  # per commit, of the shortest recent one
 SAVE_TIME_SECONDS = 30.0
+SHARE_TIME_SECONDS = 1.0  # with other processes: the most by which their clocks differ
+SEARCH_SECONDS = 30.0  # between two searches for bandits that other processes created or began to erase
+NO_EVENTS = 2**62  # a sequence number after which there are none
 ATTEMPTS = 3  # to commit a batch that conflicts with what other processes write
 LOCKED_SECONDS = 0.2  # of applying the events of other processes while these wait for the locks
 RETRY_SECONDS = 0.25  # until loading is tried again after the store failed
@@ -55,16 +59,18 @@ class Writer:
         self._store = work.store
         self._metrics = metrics
         self._timer = timer
-        self.requests = RequestQueue(metrics, max_waiting, patience, timer)
+        self.requests = RequestQueue(metrics, max_waiting, patience, timer, work.clock.now, maintenance_seconds)
         self.submit, self.admission = self.requests.submit, self.requests.admission
         self._maintenance_seconds = maintenance_seconds
         self._thread = threading.Thread(target=self._run_thread, name="dynabandit-writer", daemon=True)
         self._stopping = False
         self._next_maintenance = 0.0
         self._next_save = 0.0
+        self._next_search = 0.0
         self._loader = Loader(work, timer)
+        self._eraser = Eraser(work.store)
         self._parked: list[Request] = []  # wait until their bandits are loaded
-        self._next_load = 0.0
+        self._next_background = 0.0
         self._prepared = False
         self.decision_ids: DecisionIds | None = None  # known when the store is prepared
         self._maintenance_problem: str | None = None  # the latest one that was logged, until it is over
@@ -88,29 +94,19 @@ class Writer:
     def _run_thread(self) -> None:
         is_last = False
         while not is_last:
-            next_turn = min(self._next_maintenance, self._next_load if self._loader else math.inf)
-            batch, is_last = self.requests.take(MAX_REQUESTS, next_turn - self._timer())
+            is_idle = not self._loader and not self._eraser
+            next_turn = min(self._next_maintenance, math.inf if is_idle else self._next_background)
+            batch, is_last = self.requests.take(MAX_REQUESTS, wait=self._timer() < next_turn)
             self._serve(batch)
             if self._timer() >= self._next_maintenance and not is_last:
                 self._maintain()
-            if self._loader and self._timer() >= self._next_load and not is_last:
-                self._load()
+            if self._timer() >= self._next_background and not is_last:
+                self._work_in_background()
         self._shutdown()
 
     def _serve(self, batch: list[Request]) -> None:
         """Run requests, commit them and answer those that need not wait for a bandit to be loaded."""
-        shared: list[Request] = []  # requests that share a commit
-        for request in batch:
-            if request.alone:
-                self._commit_and_answer(shared)
-                self._commit_and_answer([request])
-                shared = []
-            else:
-                shared.append(request)
-        self._commit_and_answer(shared)
-
-    def _commit_and_answer(self, requests: list[Request]) -> None:
-        if requests:
+        for requests in commits(batch):
             self._commit(requests)
             self.requests.answer([request for request in requests if not request.missing])
 
@@ -143,6 +139,7 @@ class Writer:
                 request.result, request.error = None, error
 
     def _count_failure(self, failure: StoreError, calls: int) -> None:
+        self._work.clock.stop()
         self._metrics.store_failures.inc()
         self.requests.failures += 1
         log.error("store failed", problem=str(failure), calls=calls)
@@ -163,7 +160,7 @@ class Writer:
         if self._store.shared:  # in the same transaction: other processes need not learn all rewards again
             for number in new_policy:
                 self._store.save_snapshot(number, work.snapshot(number))
-        if events or work.created or work.deleted or work.erased:
+        if events or work.created or work.deleted or work.erased or work.erasing:
             started = time.perf_counter()
             self._write(len(requests))
             seconds = time.perf_counter() - started
@@ -172,6 +169,7 @@ class Writer:
             self._metrics.count_commit(events, seconds)
         elif self._store.shared and requests:
             self._store.commit(())
+            self._resume_clock()
         self._after_commit(new_policy)
 
     def _write(self, calls: int) -> None:
@@ -179,7 +177,8 @@ class Writer:
         work = self._work
         while True:
             try:
-                self._store.commit(work.events, work.created, work.deleted, work.erased)
+                self._store.commit(work.events, work.created, work.deleted, work.erased, work.erasing)
+                self._resume_clock()
                 return
             except StoreBusyError as failure:
                 if self._stopping:
@@ -199,13 +198,17 @@ class Writer:
             return requests
         absent = behind - work.states.keys()
         behind -= absent
-        behind |= self._store.alive(absent - work.damaged.keys())
+        existing = self._store.alive(absent - work.damaged.keys())
+        work.missing = absent - work.damaged.keys() - existing
+        behind |= existing
         for request in requests:  # in the order in which they came
             request.missing = request.used & behind
             loader.add(request.missing)
         parked = [one for one in requests if one.missing and one.future is not None]  # maintenance comes back anyway
         self._parked = [one for one in self._parked if not one.abandoned] + parked
         self.requests.park(parked)
+        if parked:
+            work.clock.stop()
         return [request for request in requests if not request.missing]
 
     def _after_commit(self, new_policy: set[int]) -> None:
@@ -216,7 +219,8 @@ class Writer:
         for number, events in by_bandit.items():
             state = work.states[number]
             self._metrics.count_arms(state.settings.name, state.bandit.names, events)
-        for number in (*work.deleted, *work.erased):
+        self._eraser.add(work.erasing)
+        for number in (*work.deleted, *work.erased, *work.erasing):
             self._loader.remove(number)
             if (gone := work.states.pop(number, None)) is not None:
                 self._metrics.remove_bandit(gone.settings.name)
@@ -226,29 +230,45 @@ class Writer:
                 self._save_snapshot(number)
             self._save_snapshot_if_due(number)
 
+    def _resume_clock(self) -> None:
+        """Let the clock continue after the store has worked, unless requests wait for a bandit to be loaded."""
+        if not any(self._loader.is_loading(number) for request in self._parked for number in request.missing):
+            self._work.clock.resume()
+
     def _prepare(self) -> None:
+        """Prepare the store at first; let the clock follow other processes after any interruption."""
         if not self._prepared:
             self._store.prepare()
             self.decision_ids = self._store.decision_ids()
-            self._work.clock.advance_to(self._store.latest_time())
             self._prepared = True
+        clock = self._work.clock
+        clock.now()
+        if clock.is_behind:
+            clock.advance_to(self._store.latest_time())
 
     def _lock_bandits(self, requests: list[Request]) -> bool:
         """Keep other processes from writing to the bandits, and apply the events that they have written.
 
-        If that takes long, nothing is locked, the loader applies the rest, and this returns false.
+        Bandits that do not exist are not locked: a caller may send any number of them. If applying the events takes
+        long, nothing is locked, the loader applies the rest, and this returns false.
         """
         work = self._work
-        numbers = {number for request in requests for number in request.used}
+        numbers = {number for request in requests for number in request.used} - work.missing
+        loaded = numbers & work.states.keys()
         named = {number for one in requests if one.name is not None and (number := work.find(one.name)) is not None}
-        self._store.begin(sorted(numbers))
-        gone = (numbers - self._store.alive(numbers)) & (named | work.states.keys())
+        keys = {(work.names[one.name], one.key) for one in requests if one.key is not None and one.name in work.names}
+        news = self._store.begin(
+            {number: work.states[number].sequence if number in loaded else NO_EVENTS for number in numbers}, keys
+        )
+        gone = (numbers - news.events.keys()) & (named | loaded)
         if gone:
             work.used |= gone
             raise WriteConflictError("a bandit was deleted meanwhile")  # names and states are then looked up again
+        work.unused_keys = keys - news.used_keys
         until = self._timer() + LOCKED_SECONDS
-        loaded = [number for number in numbers if number in work.states]
-        behind = [number for number in loaded if not work.catch_up(number, lambda: self._timer() < until)]
+        behind = [
+            number for number in loaded if not work.catch_up(number, news.events[number], lambda: self._timer() < until)
+        ]
         if behind:
             self._store.commit(())
             self._loader.add(behind)
@@ -283,16 +303,20 @@ class Writer:
         self._next_maintenance = now + self._maintenance_seconds
         try:
             self._prepare()
-            if now >= self._next_save:
-                self._store.save_time(self._work.clock.now())
-                self._load_others()
-                self._next_save = now + SAVE_TIME_SECONDS
+            if now >= self._next_save or self._work.clock.stopped:
+                self._save_time()
+                self._next_save = now + (SHARE_TIME_SECONDS if self._store.shared else SAVE_TIME_SECONDS)
+            if now >= self._next_search:
+                self._find_background_work()
+                self._next_search = now + SEARCH_SECONDS
             states, time = self._work.states, self._work.clock.now()
             for number in [number for number, state in states.items() if time > state.due_at]:
                 self._settle_due(number)
             problem = None
         except Exception as error:  # this thread must survive every error
             self._discard()
+            if isinstance(error, StoreError):
+                self._work.clock.stop()
             problem = str(error)
         before, self._maintenance_problem = self._maintenance_problem, problem
         if problem is not None and problem != before:  # not once per second
@@ -300,25 +324,40 @@ class Writer:
         elif problem is None and before is not None:
             log.info("maintenance works again")
 
-    def _load_others(self) -> None:
-        """Load the bandits that nobody has used yet, or that other processes created: their windows end, too."""
+    def _save_time(self) -> None:
+        """Save the time of the clock, and follow the process whose clock is furthest ahead."""
+        clock = self._work.clock
+        self._store.save_time(clock.now())
+        self._resume_clock()
+        if self._store.shared:
+            clock.advance_to(self._store.latest_time())
+
+    def _find_background_work(self) -> None:
+        """Load the bandits that nobody has used yet, whose windows end, too, and go on erasing those being erased."""
         self._work.damaged.clear()
+        self._eraser.find()
         after = ""
         while page := self._store.bandits(after=after):
             self._loader.add((one.number for one in page if one.number not in self._work.states), wanted=False)
             after = page[-1].name
 
-    def _load(self) -> None:
-        """Load bandits for a moment, and serve the requests that wait for one that is loaded now."""
+    def _work_in_background(self) -> None:
+        """Load and erase bandits for a moment."""
         try:
             self._prepare()
-            done = self._loader.step()
+            if self._loader:
+                self._load()
+            if self._eraser:
+                self._eraser.step()
         except Exception as error:  # this thread must survive every error
             self._store.rollback()
-            self._next_load = self._timer() + RETRY_SECONDS
+            self._next_background = self._timer() + RETRY_SECONDS
             if not isinstance(error, StoreError):
-                log.exception("loading failed")
-            return
+                log.exception("loading or erasing failed")
+
+    def _load(self) -> None:
+        """Load bandits for a moment, and serve the requests that wait for one that is loaded now."""
+        done = self._loader.step()
         if done is None:
             return
         number, applied = done
@@ -326,6 +365,8 @@ class Writer:
             request.missing.discard(number)
         ready = [request for request in self._parked if not request.missing]
         self._parked = [request for request in self._parked if request.missing]
+        if ready:
+            self._resume_clock()
         self._serve([request for request in ready if not request.abandoned])
         if applied >= WORTH_A_SNAPSHOT and number in self._work.states:
             self._save_snapshot(number)

@@ -1,9 +1,14 @@
 """Changes of a bandit: create, arms, shares, delete."""
 
+import contextlib
+
 import httpx
+import pytest
 
 from dynabandit.client import Client
-from service.harness import ARMS, learn, status_of
+from dynabandit.service.stores import open_store
+from dynabandit.service.stores.erasing import Eraser
+from service.harness import ARMS, learn, running, status_of, talking, wait_for
 
 
 def test_creating_twice_is_one_bandit_and_another_body_is_refused(http: httpx.Client) -> None:
@@ -93,6 +98,45 @@ def test_the_log_of_a_deleted_bandit_can_be_erased_later_and_its_namesake_is_lef
     assert http.get("/v1/bandits/b/events", params={"id": gone.id}).status_code == 404
     assert http.delete("/v1/bandits/b", params={"confirm": "b", "id": gone.id}).status_code == 404
     assert client.state("b").sequence == 1
+
+
+def test_a_long_log_is_erased_in_batches_and_a_restart_continues(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("stores.erasing", "domain.changes"):
+        monkeypatch.setattr(f"dynabandit.service.{module}.ERASED_ROWS", 10)
+    step, steps = Eraser.step, [3]
+
+    def some_steps(eraser: Eraser) -> None:
+        if steps[0]:
+            steps[0] -= 1
+            step(eraser)
+
+    monkeypatch.setattr(Eraser, "step", some_steps)
+    with running(open_store(store_url)) as server, talking(server.url) as (client, http):
+        gone = client.create("b", ARMS).id
+        client.create("other", ARMS)
+        waiting = client.decide_many("b", 100)[0].decision
+        query = {"confirm": "b", "id": gone, "erase": "true"}
+        first = http.delete("/v1/bandits/b", params=query)
+        assert (first.status_code, first.json()) == (202, {"name": "b", "id": gone, "log_kept": False, "left": 101})
+        assert [status_of(client.decide, "b"), status_of(client.reward, waiting, 1)] == [404, 404]
+        for path in ("events", "export"):
+            assert http.get(f"/v1/bandits/b/{path}", params={"id": gone}).status_code == 404
+        assert http.get("/v1/bandits", params={"deleted": "true"}).json()["bandits"] == []
+        assert client.create("b", ARMS).sequence == 1, "the name is free"
+        wait_for(lambda: client.delete("b", erase=True, id=gone).left == 71)
+        assert client.decide("other").step == 1, "other bandits are served meanwhile"
+    with contextlib.closing(open_store(store_url)) as store:
+        assert {row.name for row in store.bandits()} == {"b", "other"}
+        steps[0] = 100
+    with running(open_store(store_url)) as server, talking(server.url) as (client, http):
+        wait_for(lambda: http.delete("/v1/bandits/b", params=query).status_code == 404)
+        assert client.delete("b", erase=True, id=gone).left == 0
+        assert steps[0] == 100 - 8, "ten events at a time, and no step after the last"
+    with contextlib.closing(open_store(store_url)) as store:
+        kinds = [kind for (kind,) in store.rows("SELECT kind FROM events ORDER BY kind")]
+        assert kinds == ["create", "create", "decision"], "nothing of it is left"
 
 
 def test_no_deleted_bandit_is_left_out_where_many_had_one_name(client: Client, http: httpx.Client) -> None:

@@ -11,7 +11,6 @@ import pytest
 import dynabandit as db
 from dynabandit.client import Client
 from dynabandit.service import api_types
-from dynabandit.service.clock import Clock
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.decisions import decide
 from dynabandit.service.domain.events import EventRow
@@ -39,17 +38,25 @@ class Shop:
     """A bandit "b" whose decisions are held, without HTTP or threads; tests move the time."""
 
     def __init__(self, url: str, **settings: Any) -> None:
-        self.now = 0.0
+        self.clock = ManualClock()
         self.store = open_store(url)
         self.store.prepare()
-        self.work = UnitOfWork(self.store, Clock(lambda: self.now))
+        self.work = UnitOfWork(self.store, self.clock)
         given = {"policy": "ucb", "seed": 3, "reward_window": WINDOW, "default_reward": 0.0, **settings}
         self.number = self.commit(lambda: changes.create(self.work, "b", api_types.Create(arms=ARMS, **given)))[
             0
         ].number
 
+    @property
+    def now(self) -> float:
+        return self.clock.seconds
+
+    @now.setter
+    def now(self, seconds: float) -> None:
+        self.clock.seconds = seconds
+
     def commit(self, run: Callable[[], Any]) -> Any:
-        self.store.begin([self.number] if hasattr(self, "number") else [])
+        self.store.begin({self.number: 0} if hasattr(self, "number") else {})
         result = run()
         self.store.commit(self.work.events, self.work.created, self.work.deleted)
         self.work.clear()
@@ -92,7 +99,7 @@ class Shop:
         return sum(arm.effective_size for arm in self.state.bandit.arms.values())
 
     def replayed(self) -> Any:
-        return UnitOfWork(self.store, Clock(lambda: self.now)).state(self.number)
+        return UnitOfWork(self.store, self.clock).state(self.number)
 
 
 @contextlib.contextmanager

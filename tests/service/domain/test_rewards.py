@@ -114,17 +114,17 @@ def test_defaults_are_given_to_every_one_of_many_pages_of_decisions(client: Clie
 
 
 def test_a_decision_is_closed_after_the_end_of_its_window_and_not_at_it(sqlite_url: str) -> None:
-    store, now = open_store(sqlite_url), [0.0]
+    store, clock = open_store(sqlite_url), ManualClock()
     store.prepare()
-    work = UnitOfWork(store, Clock(lambda: now[0]))
+    work = UnitOfWork(store, clock)
     state, _ = changes.create(work, "b", api_types.Create(arms=ARMS, seed=1, reward_window=10, default_reward=0.5))
     decide(work, "b", 2, None)
     store.commit(work.events, work.created)
     work.clear()
-    now[0] = 10.0
+    clock.seconds = 10.0
     settle_due(work, state.number)
     assert work.events == []
-    now[0] = 10.001
+    clock.seconds = 10.001
     settle_due(work, state.number)
     first, *rest = work.events
     assert (first.kind, first.body) == ("learn", '{"to": 2, "age": 10}')

@@ -12,8 +12,9 @@ from dynabandit.service.domain.events import ARM, CREATE, DELETE
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.names import ID_BITS
 from dynabandit.service.domain.unit_of_work import UnitOfWork
-from dynabandit.service.domain.warm_start import WarmStart, check_size
+from dynabandit.service.domain.warm_start import MAX_STATE, WarmStart, check_size, state_size
 from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError
+from dynabandit.service.stores.erasing import ERASED_ROWS, events_left
 
 
 def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[LoggedState, bool]:
@@ -44,7 +45,7 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
             f"learn must be {AT_ONCE!r} without both a reward_window and a default_reward, got {body['learn']!r}"
         )
     try:
-        check_size(body["policy"], body["parameters"])
+        check_size(body["policy"], body["parameters"], len(body["arms"]))
         bandit = new_bandit(body)
         if asked.default_reward is not None:
             bandit.rewards.check(asked.default_reward, "default_reward")
@@ -69,6 +70,9 @@ def add_arm(work: UnitOfWork, name: str, arm: str) -> tuple[int, bool]:
         return state.sequence, False
     if len(state.bandit.names) >= api_types.MAX_ARMS:
         raise ConflictError(f"a bandit must have at most {api_types.MAX_ARMS} arms, with retired ones, got one more")
+    if state_size(state.bandit.policy, len(state.bandit.names) + 1) > MAX_STATE:
+        policy = state.bandit.policy.label
+        raise ConflictError(f"{policy} must keep at most {MAX_STATE} numbers; with one more arm it would keep more")
     return _append_arm_event(work, state, {"arm": arm, "add": True})
 
 
@@ -117,19 +121,29 @@ def set_policy(
     return state.sequence, True
 
 
-def delete(work: UnitOfWork, name: str, identity: str | None, erase: bool) -> tuple[int, bool]:
-    """Delete a bandit and keep its log, or erase both; return its number and whether anything changed.
+def delete(work: UnitOfWork, name: str, identity: str | None, erase: bool) -> tuple[int, bool, int]:
+    """Delete a bandit and keep its log, or erase both.
 
-    With its id the log of a bandit that was deleted before can be erased. A log that is damaged can be erased, too.
+    Return its number, whether anything changed, and how many events are still to be erased, which is done later, in
+    small batches. With its id the log of a bandit that was deleted before can be erased. A log that is damaged can be
+    erased, too.
     """
-    number = work.store.find_log(name, identity)
+    store = work.store
+    number = store.find_log(name, identity, erasing=erase)
+    left = events_left(store, number) if erase else 0
+    row = store.bandit(number)
+    if row is not None and row.erasing:
+        return number, False, left
     exists = work.find(name) == number
-    if erase:
+    if left > ERASED_ROWS:
+        work.erasing.append(number)
+    elif erase:
         work.erased.append(number)
+        left = 0
     elif exists:
         state = work.named(name)
         work.events.append(state.append(DELETE, work.now(state), work.clock.wall()))
         work.deleted.append(number)
     if exists:
         work.names.pop(name, None)
-    return number, erase or exists
+    return number, erase or exists, left

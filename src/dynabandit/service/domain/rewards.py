@@ -44,7 +44,7 @@ def reward(work: UnitOfWork, number: int, step: int, value: float) -> None:
 
 def _find_bandit(work: UnitOfWork, number: int, step: int) -> LoggedState:
     if number not in work.states:
-        found = work.store.bandit(number)
+        found = None if number in work.missing else work.store.bandit(number)
         if found is None or found.deleted:
             raise _no_decision(work, number, step)
     state = work.state(number)
@@ -67,7 +67,7 @@ def _find_decision(work: UnitOfWork, state: LoggedState, step: int) -> LoggedDec
 
 def _is_late(work: UnitOfWork, state: LoggedState, decided: float) -> bool:
     window = state.settings.reward_window
-    return window is not None and work.now(state) - decided > window
+    return window is not None and work.now(state) - decided > window + work.clock.grace()
 
 
 def _close(work: UnitOfWork, state: LoggedState, step: int, column: int) -> None:
@@ -118,6 +118,7 @@ def _learn_held(work: UnitOfWork, state: LoggedState, window: float) -> float:
 def _close_expired(work: UnitOfWork, state: LoggedState, window: float) -> float:
     """Close a page of the decisions whose window has ended; return the time at which the next one will end."""
     now = work.now(state)
+    window += work.clock.grace()
     page = work.store.decisions_after(state.number, state.settled_to, EXPIRY_PAGE)
     for step, column, decided, settled in page:
         if not settled:

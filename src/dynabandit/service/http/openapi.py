@@ -15,6 +15,7 @@ Handler = Callable[[Any, Any, Any], Awaitable[Any]]  # of (service, request, bod
 
 COMMON = (401, 403, 421, 422, 429, 500, 503)
 WITH_BODY = (400, 413, 415)
+SUCCESSES = {200: "Success.", 201: "Created.", 202: "Accepted: the rest is done later."}
 
 
 @dataclass(frozen=True)
@@ -95,12 +96,14 @@ def document(endpoints: Iterable[Endpoint]) -> bytes:
 
 def _operation(one: Endpoint, schema_of: dict[type, dict[str, Any]]) -> dict[str, Any]:
     problem = {"application/json": {"schema": schema_of[Problem]}}
-    codes = {*one.statuses, *COMMON, *(WITH_BODY if one.body else ())} - {201}
+    codes = {*one.statuses, *COMMON, *(WITH_BODY if one.body else ())} - SUCCESSES.keys()
     if not one.permission:
         codes = {500, 503}
-    responses = {"200": _success(one, schema_of)}
-    if 201 in one.statuses:
-        responses["201"] = _success(one, schema_of)
+    responses = {
+        str(code): _success(one, schema_of, text)
+        for code, text in SUCCESSES.items()
+        if code == 200 or code in one.statuses
+    }
     for code in sorted(codes):
         responses[str(code)] = {"description": DESCRIPTIONS[code], "content": problem}
     operation: dict[str, Any] = {
@@ -116,11 +119,11 @@ def _operation(one: Endpoint, schema_of: dict[type, dict[str, Any]]) -> dict[str
     return operation
 
 
-def _success(one: Endpoint, schema_of: dict[type, dict[str, Any]]) -> dict[str, Any]:
+def _success(one: Endpoint, schema_of: dict[type, dict[str, Any]], description: str) -> dict[str, Any]:
     content: dict[str, Any] = {kind: {} for kind in one.media}
     if one.response is not None and one.returns_json:
         content["application/json"] = {"schema": schema_of[one.response]}
-    return {"description": "Success.", "content": content}
+    return {"description": description, "content": content}
 
 
 def _parameters(one: Endpoint) -> list[dict[str, Any]]:

@@ -16,13 +16,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dynabandit.service import api_types as api, web
 from dynabandit.service.domain.events import KINDS
-from dynabandit.service.errors import OverloadedError, StreamInterruptedError
+from dynabandit.service.errors import OverloadedError, StreamInterruptedError, WorkInterruptedError
 from dynabandit.service.http import handlers
 from dynabandit.service.http.handlers import NDJSON, PARQUET, Result
 from dynabandit.service.http.limits import LARGE_BODY, MAX_EVENTS, SMALL_BODY, RefusalPacer
 from dynabandit.service.http.openapi import Endpoint, Query, document
 from dynabandit.service.http.request_bodies import decode_body
-from dynabandit.service.http.requests import authorise, path_name, query_values, read_body
+from dynabandit.service.http.requests import authorise, check_rate_limit, path_name, query_values, read_body
 from dynabandit.service.http.responses import HEADERS, JSON, add_headers, json_response, problem_response
 from dynabandit.service.http.status_codes import OVERLOADED, OVERLOADED_CLOSE, error_response
 from dynabandit.service.logging_setup import log_change
@@ -63,7 +63,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/v1/bandits/{name}/export", "read", handlers.get_export, None, api.Exported, (404, 501),
              query=(Query("format", words=("ndjson", "parquet")), Query("draws", 200, 1, 100_000), ID),
              media=(NDJSON, PARQUET), returns_json=False),
-    Endpoint("DELETE", "/v1/bandits/{name}", "admin", handlers.delete, None, api.Deleted, (404,),
+    Endpoint("DELETE", "/v1/bandits/{name}", "admin", handlers.delete, None, api.Deleted, (202, 404),
              query=(Query("confirm", required=True), Query("erase", words=BOOL), ID)),
     Endpoint("GET", "/healthz", "", handlers.healthz, None, api.Ready),
     Endpoint("GET", "/readyz", "", handlers.readyz, None, api.Ready),
@@ -148,8 +148,10 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
         started = time.perf_counter()
         try:
             key = authorise(service, request, endpoint.permission) if endpoint.permission else None
-            if endpoint.permission == "decide" and service.writer.admission.is_full():
-                raise OverloadedError  # before the body is read
+            if endpoint.permission == "decide":  # before the body is read
+                check_rate_limit(service, key)
+                if service.writer.admission.is_full():
+                    raise OverloadedError
             if decoder is not None:
                 content = decode_body(decoder, await read_body(request, limit))
             else:
@@ -159,13 +161,19 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
             if isinstance(result, Result) and result.changed:
                 names = {part: path_name(request, part) for part in request.path_params}
                 change = msgspec.to_builtins(content) if decoder else dict(request.query_params)
-                log_change(endpoint.id, names, key, change)
+                log_change(endpoint.id, names, None if key is None else key.id, change)
         except OverloadedError:
             response = await _refuse(service, pacer)
             service.metrics.count_response(method, path, response.status_code, None)  # delayed on purpose
             return response
+        except asyncio.CancelledError:
+            if not service.closing.is_set():
+                raise
+            response = error_response(WorkInterruptedError())  # it took longer than the server waits when it stops
         except Exception as error:
             response = error_response(error)
+            if response.status_code in (429, 503):
+                service.note_refusal()
         service.metrics.count_response(method, path, response.status_code, time.perf_counter() - started)
         return response
 
@@ -175,6 +183,7 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
 async def _refuse(service: Service, pacer: RefusalPacer) -> Response:
     """Return the refusal of a request under overload, after a delay that slows clients down which retry at once."""
     service.metrics.refused.inc()
+    service.note_refusal()
     delay = pacer.delay()
     if delay is None:
         return OVERLOADED_CLOSE

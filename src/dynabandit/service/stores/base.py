@@ -2,8 +2,8 @@
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from dynabandit.service.domain.events import (
     ARM,
@@ -21,31 +21,17 @@ from dynabandit.service.domain.events import (
 from dynabandit.service.domain.names import from_bytes, read_public_id, to_bytes
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, StoreBusyError, StoreError, WriteConflictError
 from dynabandit.service.stores.key_tables import KeyTables, Statements
+from dynabandit.service.stores.rows import BanditKey, BanditRow, News, Snapshot
 
 PAGE = 5_000  # rows that are read at a time, so that memory does not grow with the log
 ALL_COLUMNS = ", ".join(COLUMNS)
 KEEP_SNAPSHOTS = 2
+DELETED, ERASING = 1, 2  # in the column `deleted`
 REFERENCES = {  # to a bandit
     "histories": "bandit", "events": "bandit", "snapshots": "bandit", "unsigned_ids": "bandit", "bandits": "number",
 }  # fmt: skip
 
 Events = Sequence[EventRow]
-
-
-class BanditRow(NamedTuple):
-    """A bandit, deleted or not."""
-
-    number: int
-    name: str
-    deleted: bool
-
-
-class Snapshot(NamedTuple):
-    """A saved state; of an old one only the hash is kept, and `body` is None. The hash begins with its version."""
-
-    sequence: int
-    state_hash: str
-    body: str | None
 
 
 class Store(KeyTables):
@@ -79,8 +65,12 @@ class Store(KeyTables):
         """Return a store with its own connection, to read from."""
         raise NotImplementedError
 
-    def begin(self, bandits: Iterable[int]) -> None:
-        """Start a transaction that keeps other processes from writing to these bandits, where there are any."""
+    def begin(self, known: Mapping[int, int], keys: Collection[BanditKey] = ()) -> News:
+        """Start a transaction that keeps other processes from writing to some bandits; return what is new.
+
+        `known` has, for each bandit, the sequence number after which events are returned.
+        """
+        return News({}, set())
 
     def _execute(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         raise NotImplementedError
@@ -106,20 +96,20 @@ class Store(KeyTables):
 
     def write(self, statements: Statements) -> None:
         """Run statements in one transaction, or in the one that `begin` started."""
-        inside = self._inside
-        if len(statements) == 1 and not inside:  # a transaction by itself; other threads run during this one call
+        if len(statements) == 1 and not self._inside:  # a transaction by itself; other threads run during this one call
             self.rows(*statements[0])
             return
-        if not inside:
-            self.rows(self.begin_statement)
+        if not self._inside:
+            statements = [(self.begin_statement, ()), *statements, ("COMMIT", ())]
         try:
-            for statement, values in statements:
-                self.rows(statement, values)
-            if not inside:
-                self.rows("COMMIT")
+            self.run(statements)
         except StoreError:
             self.rollback()
             raise
+
+    def run(self, statements: Statements) -> list[list[tuple[Any, ...]]]:
+        """Run statements one after the other, as fast as the store can, and return the rows of each."""
+        return [self.rows(statement, values) for statement, values in statements]
 
     def commit(
         self,
@@ -127,22 +117,26 @@ class Store(KeyTables):
         created: Sequence[tuple[int, str]] = (),
         deleted: Sequence[int] = (),
         erased: Sequence[int] = (),
+        erasing: Sequence[int] = (),
     ) -> None:
-        """Add events to the log and remove erased bandits in one transaction, and return when that is durable."""
+        """Add events to the log and remove erased bandits in one transaction, and return when that is durable.
+
+        Of bandits that are `erasing` the events are left, marked by their row: they are too many for one transaction.
+        """
         statements: Statements = [
             ("INSERT INTO bandits (number, name) VALUES (?, ?)", (number, to_bytes(name))) for number, name in created
         ]
-        statements += [("UPDATE bandits SET deleted = 1 WHERE number = ?", (number,)) for number in deleted]
+        marked = [(DELETED, number) for number in deleted] + [(ERASING, number) for number in erasing]
+        statements += [("UPDATE bandits SET deleted = ? WHERE number = ?", mark) for mark in marked]
         statements += self._insert_statements(events)
         statements += [
             (f"DELETE FROM {table} WHERE {column} = ?", (number,))
-            for number in erased
+            for number in (*erased, *erasing)
             for table, column in REFERENCES.items()
+            if number in erased or table not in ("events", "bandits")
         ]
-        self.write(statements)
-        if self._inside:
-            self.rows("COMMIT")
-            self._inside = False
+        self.write([*statements, ("COMMIT", ())] if self._inside else statements)
+        self._inside = False
 
     def rollback(self) -> None:
         """Close the connection, which rolls back what `begin` started; the next statement opens a new one."""
@@ -165,14 +159,17 @@ class Store(KeyTables):
         found = self.rows("SELECT number, name, deleted FROM bandits WHERE number = ?", (number,))
         return _bandit(found[0]) if found else None
 
-    def find_log(self, name: str, identity: str | None) -> int:
-        """Return the number of the bandit whose log is asked for; with its id also of one that was deleted."""
+    def find_log(self, name: str, identity: str | None, erasing: bool = False) -> int:
+        """Return the number of the bandit whose log is asked for; with its id also of one that was deleted.
+
+        A log that is being erased is found only with `erasing`.
+        """
         if identity is None:
             number = self.find(name)
         else:
             number = read_public_id(identity)
             row = None if number is None else self.bandit(number)
-            number = None if row is None or row.name != name else number
+            number = None if row is None or row.name != name or (row.erasing and not erasing) else number
         if number is None:
             with_id = f" with the id {identity[:100]!r}" if identity is not None else ""
             raise NotFoundError(f"there is no bandit {name!r}{with_id}")
@@ -241,10 +238,17 @@ class Store(KeyTables):
         found = self.rows("SELECT max(sequence) FROM events WHERE bandit = ?", (bandit,))
         return found[0][0] or 0
 
+    def first_sequence(self, bandit: int) -> int:
+        """Return the sequence number of the first event that is left, or 1."""
+        found = self.rows("SELECT min(sequence) FROM events WHERE bandit = ?", (bandit,))
+        return found[0][0] or 1
+
     def log(self, bandit: int, after: int = 0, kinds: Sequence[str] = (), page: int = PAGE) -> Iterator[EventRow]:
         """Return all events of a bandit after a sequence number, of all kinds or of some, read page by page."""
         while found := self.events(bandit, after, page, kinds):
             yield from found
+            if len(found) < page:
+                return
             after = found[-1].sequence
 
     def arm_names(self, bandit: int) -> list[str]:
@@ -371,4 +375,4 @@ class Store(KeyTables):
 
 def _bandit(values: Sequence[Any]) -> BanditRow:
     number, name, deleted = values
-    return BanditRow(number, from_bytes(bytes(name)), bool(deleted))
+    return BanditRow(number, from_bytes(bytes(name)), bool(deleted), deleted == ERASING)

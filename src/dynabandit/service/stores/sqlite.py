@@ -1,10 +1,14 @@
 """SQLite: one file, served by one process; every commit is synced to the disk before it is answered."""
 
+import contextlib
 import functools
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import quote
+
+import structlog
 
 from dynabandit.service.domain.events import COLUMNS
 from dynabandit.service.errors import StoreError
@@ -22,12 +26,46 @@ BUSY_SECONDS = 2.0
 ROWS_PER_STATEMENT = 500  # with eleven columns each, well under the limit of parameters
 TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
 
+log = structlog.get_logger("dynabandit.service")
+
 
 def connect(path: str) -> Any:
-    """Open a database with the standard library; every statement outside BEGIN commits by itself."""
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    """Open a database with the standard library; every statement outside BEGIN commits by itself.
+
+    A new file can be read by its owner only, and SQLite gives -wal and -shm the same mode. On a read-only medium SQLite
+    cannot make these two, so the database is opened as one that nobody changes.
+    """
+    with contextlib.suppress(OSError):  # it exists, or SQLite will say why it cannot be made
+        os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    try:
+        return _connect(path)
+    except sqlite3.OperationalError as error:
+        if not _is_read_only(path, error):
+            raise
+    return _connect(f"file://{quote(os.fsencode(os.path.abspath(path)))}?mode=ro&immutable=1", uri=True)
+
+
+def _connect(address: str, uri: bool = False) -> sqlite3.Connection:
+    connection = sqlite3.connect(address, BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=uri)
     connection.text_factory = _text
+    try:
+        connection.execute("SELECT name FROM sqlite_master LIMIT 1").fetchall()
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
+
+
+def _is_read_only(path: str, error: sqlite3.OperationalError) -> bool:
+    """Whether a database can only be read, and has no changes beside it that would be missing then."""
+    if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+        return False
+    if not os.path.exists(path) or os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
+        return False
+    wal = f"{os.path.realpath(path)}-wal"
+    if os.path.exists(wal) and os.path.getsize(wal):
+        raise StoreError(f"store sqlite:///{path} is read-only, but {wal} has changes: copy both to a writable folder")
+    return True
 
 
 def _text(content: bytes) -> str | bytes:
@@ -81,8 +119,9 @@ class SqliteStore(Store):
         """Hold a lock while the process lives: two processes would decide on different states."""
         if self._lock is not None or fcntl is None:
             return
+        path = os.path.realpath(self._path)  # the path may be a symbolic link
         try:
-            lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise StoreError(f"store {self.url} cannot be opened: {error.strerror}") from None
         try:
@@ -93,6 +132,8 @@ class SqliteStore(Store):
                 f"store {self.url} is served by another process; for several replicas use a postgresql:// store"
             ) from None
         self._lock = lock
+        if os.path.exists(path) and os.stat(path).st_mode & 0o077:
+            log.warning("other users of this machine may read the store", file=path, remedy=f"chmod 600 {path}*")
 
     def reader(self) -> "SqliteStore":
         other = SqliteStore(self._path, self._connect, self._errors, self._constraint_errors, self._settings)
