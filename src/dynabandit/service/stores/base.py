@@ -87,8 +87,9 @@ class Store(KeyTables):
         except self._constraint_errors as error:
             raise WriteConflictError(str(error)) from error
         except self._errors as error:
-            kind = StoreBusyError if self._is_busy(error) else StoreError
-            raise kind(f"store {self.public_url}: {error}") from error
+            if self._is_busy(error):
+                raise StoreBusyError(f"store {self.public_url}: {error}") from error
+            raise StoreError(f"store {self.public_url}: {error}") from error
 
     def _is_busy(self, error: Exception) -> bool:
         """Whether an error means that another program has locked the store."""
