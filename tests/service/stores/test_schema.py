@@ -60,7 +60,7 @@ def test_decisions_of_0_1_0_keep_their_unsigned_ids(tmp_path: Path) -> None:
         assert number is not None
         [(keyed,)] = store.rows("SELECT step FROM events WHERE bandit = ? AND key = '3'", (number,))
         [(last,)] = store.rows("SELECT max(step) FROM events WHERE bandit = ?", (number,))
-        open_steps = [step for step, _, _, settled in store.decisions_after(number, 0) if not settled]
+        open_steps = [step for step, _ in store.open_decisions(number, 0, 1_000_000)]
     before = public_id(number)
     for _ in range(2):  # also after another start
         with running(open_store(url), patience=60) as server, talking(server.url) as (client, _):

@@ -321,14 +321,30 @@ class Store(KeyTables):
         )
         return {step: (kind, value) for step, kind, value in found}
 
-    def decisions_after(self, bandit: int, step: int, limit: int = PAGE) -> list[tuple[int, int, float, bool]]:
-        """Return (step, column, time, whether settled) of the decisions after a step, in order."""
+    def older_decisions(self, bandit: int, after: int, limit: int, now: float, age: float) -> tuple[int, int | None]:
+        """Return how many of the decisions after a step are older than an age, at most a limit, and the last of them."""
         found = self.rows(
-            "SELECT d.step, d.arm, d.time, EXISTS (SELECT 1 FROM events r WHERE r.bandit = d.bandit"
-            " AND r.settles = d.step) FROM events d WHERE d.bandit = ? AND d.step > ? ORDER BY d.step LIMIT ?",
-            (bandit, step, limit),
+            "SELECT count(*), max(step) FROM (SELECT step, time FROM events WHERE bandit = ? AND step > ?"
+            " ORDER BY step LIMIT ?) AS next WHERE ? - time > ?",
+            (bandit, after, limit, now, age),
         )
-        return [(step, arm, time, bool(settled)) for step, arm, time, settled in found]
+        return found[0][0], found[0][1]
+
+    def next_decision_time(self, bandit: int, after: int) -> float | None:
+        """Return the time of the next decision after a step."""
+        found = self.rows(
+            "SELECT time FROM events WHERE bandit = ? AND step > ? ORDER BY step LIMIT 1", (bandit, after)
+        )
+        return found[0][0] if found else None
+
+    def open_decisions(self, bandit: int, after: int, to: int) -> list[tuple[int, int]]:
+        """Return (step, column) of the decisions after one step and up to another that are not settled, in order."""
+        found = self.rows(
+            "SELECT step, arm FROM events d WHERE bandit = ? AND step > ? AND step <= ? AND NOT EXISTS"
+            " (SELECT 1 FROM events r WHERE r.bandit = d.bandit AND r.settles = d.step) ORDER BY step",
+            (bandit, after, to),
+        )
+        return [(step, arm) for step, arm in found]
 
     def keyed(self, bandit: int, key: str) -> list[EventRow]:
         """Return the decisions of an idempotency key, in order."""
