@@ -1,5 +1,6 @@
 """Results that a change of the code must not change; `record.py` makes them anew where a change is intended."""
 
+import hashlib
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cudasim import cudasim
+from dynabandit.service.domain.bandit_state import RULES
 from golden.cases import (
     HERE,
     environment_cases,
@@ -22,7 +24,7 @@ from golden.cases import (
 CASES = [f"{name}/{arms}" for name, arms in environment_cases()]
 DECISIONS = json.loads((HERE / "decisions.json").read_text())
 CHECK = str(HERE / "check.py")
-TAKEN = "decisions of an earlier release taken from the log"
+TAKEN = "decisions made by 0.1.0, rewards agree"
 OTHER_STATE = ("aff-d-greedy", "glr-kl-ucb", "m-ucb")  # these keep steps of arrival since rewards can be late
 FEW = ("case-3/2", "piecewise/10")  # without compiled code; `make golden` takes all
 
@@ -35,6 +37,14 @@ def test_every_environment_is_recorded() -> None:
 def test_compiled_policies_decide_as_recorded(case: str) -> None:
     name, arms = case.split("/")
     assert simulate_case(name, int(arms), list(DECISIONS[case])) == DECISIONS[case]
+
+
+def test_recorded_decisions_change_only_with_the_rules_of_the_service() -> None:
+    recorded = hashlib.sha256((HERE / "decisions.json").read_bytes()).hexdigest()
+    assert (RULES, recorded[:16]) == (2, "a53def6dbe2adc76"), (
+        "if policies decide otherwise than in the latest release, append that release to EARLIER_RELEASES in "
+        "service/domain/bandit_state.py, so that its logs stay valid; then write the new hash here"
+    )
 
 
 def test_interpreted_policies_decide_as_recorded() -> None:

@@ -283,9 +283,10 @@ def test_a_bandit_says_what_it_has_to_be_told(name: str, parameters: dict[str, A
 def test_the_service_refuses_a_window_of_any_length() -> None:
     with pytest.raises(
         ValueError,
-        match="'m-ucb' must keep at most 1000000 numbers beside its arms or of each arm",
+        match=r"^window must be smaller: policy 'm-ucb' with 2 arms, changes=1, horizon=9, window=10000000 would keep "
+        r"20000012 numbers, but at most 4000000 are possible$",
     ):
-        warm_start.check_size("m-ucb", {"changes": 1, "horizon": 9, "window": 10**7})
+        warm_start.check_size("m-ucb", {"changes": 1, "horizon": 9, "window": 10**7}, arms=2)
 
 
 def test_given_all_that_would_follow_from_them_neither_changes_nor_horizon_are_needed() -> None:

@@ -47,7 +47,7 @@ def test_the_page_names_every_command_option_role_and_metric() -> None:
 
 def test_the_page_states_the_limits() -> None:
     for limit in (api_types.MAX_ARMS, api_types.MAX_DECISIONS, api_types.MAX_REWARDS, names.MAX_NAME,
-                  unit_of_work.SNAPSHOT_EVERY, decisions.MAX_DRAWS, export.MAX_DRAWS, warm_start.MAX_MEMORY,
+                  unit_of_work.SNAPSHOT_EVERY, decisions.MAX_DRAWS, export.MAX_DRAWS, warm_start.MAX_STATE,
                   bandit_state.MAX_OPEN, admission.MAX_WAITING, admission.ALWAYS_ADMITTED,
                   admission.MAX_EVENTS_WAITING, limits.MAX_CONNECTIONS):  # fmt: skip
         assert f"{limit:,}" in PAGE

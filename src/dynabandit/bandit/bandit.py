@@ -3,7 +3,7 @@
 import copy
 import itertools
 import secrets
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from dynabandit.bandit.live_policies import accepted_rewards, check_size, law_af
 from dynabandit.bandit.reward_learning import RewardLearning
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
-from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED, LARGEST_STEP, SHARE, stream, uniform
+from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED, LARGEST_STEP, SHARE, shifted, stream, uniform
 from dynabandit.environments import RewardLaw
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import Policy, PolicyState, policy as make_policy
@@ -25,6 +25,7 @@ from dynabandit.simulation.stepper import least_played_arm
 from dynabandit.validation import RewardDomain, integer
 
 MANY_REWARDS = 4096  # learned at a time
+NUMBERS_AT_ONCE = 4_000_000  # of a state times draws, in one part of the draws
 TABLE_HORIZON = 1024  # the length of a policy's table; beyond it the policy computes the same numbers one by one
 
 
@@ -226,11 +227,14 @@ class Bandit(RewardLearning):
         place = least_played_arm(self._arms.plays[columns], self._policy.burn_in)
         return int(columns[place]) if place >= 0 else -1
 
-    def propensities(self, draws: int = 200, count_pending: bool = True) -> dict[str, float]:
+    def propensities(
+        self, draws: int = 200, count_pending: bool = True, between: Callable[[], None] = lambda: None
+    ) -> dict[str, float]:
         """Return the probability that the next `choose` takes each arm, estimated from `draws` independent draws.
 
         If the policy decides without randomness the result is exact; so is the part of a minimum share. Without
-        `count_pending` the policy decides as if no reward were in flight, as release 0.1.0 did.
+        `count_pending` the policy decides as if no reward were in flight, as release 0.1.0 did. `between` is called
+        between parts of the draws, and may end the work by an error.
         """
         draws = integer("draws", draws, 1, LARGEST_STEP)
         if len(self._columns) == 0:
@@ -245,15 +249,12 @@ class Bandit(RewardLearning):
             count = compiled.count_choices(self._policy.functions)
             memory, played = self._part_of(columns)
             played[1] *= count_pending
-            count(
-                PolicyState(memory, self._shared, *played),
-                self._step + 1,
-                params,
-                space,
-                stream(self._seed),
-                counts,
-                draws,
-            )
+            state = PolicyState(memory, self._shared, *played)
+            part = max(1, NUMBERS_AT_ONCE // (memory.size + self._shared.size))
+            for first in range(0, draws, part):
+                between()
+                random = shifted(stream(self._seed), first)
+                count(state, self._step + 1, params, space, random, counts, min(part, draws - first))
         probabilities = counts / draws
         if self._limits is not None:
             probabilities = self._limits.mixed(columns, probabilities)

@@ -134,8 +134,10 @@ def verify(store: StoreOption = DEFAULT_STORE) -> None:
         verdicts = verify_store(opened)
     for one in verdicts:
         if one.problem is None:
-            taken = f", {one.taken} decisions of an earlier release taken from the log" if one.taken else ""
-            print(f"agrees   {one.name!r}: {one.events} events, {one.steps} steps, state {one.state_hash[:16]}{taken}")
+            said = f"agrees   {one.name!r}: {one.events} events, {one.steps} steps, state {one.state_hash[:16]}"
+            for release, count in one.made_by.items():
+                said += f", {count} decisions made by {release}, rewards agree"
+            print(said)
         else:
             print(f"DIFFERS  {one.problem}")
     if any(one.problem is not None for one in verdicts):

@@ -37,6 +37,10 @@ class StoreBusyError(StoreError):
     """Another program has locked the store, so nothing was written; the same statement may succeed later."""
 
 
+class WorkInterruptedError(Exception):
+    """Long work ended early: its caller left, or the service is stopping."""
+
+
 class StreamInterruptedError(Exception):
     """A stream ended early: the reader left, its key was revoked or the service is stopping."""
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from dynabandit.service.api_types import Event, Exported
-from dynabandit.service.domain.bandit_state import RULES, LoggedState
+from dynabandit.service.domain.bandit_state import RULES, RULES_WITH_PENDING_PLAYS, LoggedState
 from dynabandit.service.domain.events import CLOSE, DECISION, EventRow, HeldDecision, Settlement, api_event
 from dynabandit.service.domain.learning import Log
 from dynabandit.service.errors import InvalidValueError, StreamInterruptedError
@@ -85,7 +85,8 @@ def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambd
     until = time.monotonic() + PIECE_SECONDS
     for row in _while_wanted(store.log(number), is_wanted):
         is_current = state.rules == RULES
-        before = state.bandit.propensities(draws, count_pending=is_current) if row.kind == DECISION else {}
+        counts = state.rules >= RULES_WITH_PENDING_PLAYS
+        before = state.bandit.propensities(draws, count_pending=counts) if row.kind == DECISION else {}
         state.apply(row)
         if row.kind == DECISION:
             arm = state.bandit.names[row.arm or 0]

@@ -11,10 +11,10 @@ from dynabandit.service.service import Service
 WARM_STARTS = 4  # attempts to warm up a policy beside the service; at the last one, requests wait for it
 
 
-async def compile_before_use(service: Service, policy: str, parameters: api_types.Parameters) -> None:
+async def compile_before_use(service: Service, policy: str, parameters: api_types.Parameters, arms: int) -> None:
     """Compile a policy in a thread: that takes seconds, during which other requests go on."""
     if policy in POLICIES.keys() - service.compiled:
-        await service.run_long(lambda store: compile_policy(policy, parameters))
+        await service.run_long(lambda store, check: compile_policy(policy, parameters, arms))
         service.compiled.add(policy)
 
 
@@ -32,7 +32,7 @@ async def _try_to_set_policy(
 ) -> tuple[int, bool] | None:
     """Warm up the policy while decisions go on, then change to it; return None if arms came or went meanwhile."""
     state = await copy_state(service, name)
-    warm = await service.run_long(lambda store: warm_up(store, state, asked))
+    warm = await service.run_long(lambda store, check: warm_up(store, state, asked, check))
     if warm is None:
         return state.sequence, False
 

@@ -16,11 +16,12 @@ from dynabandit.service.errors import OverloadedError, StoreError, StreamInterru
 from dynabandit.service.keys import Keyring
 from dynabandit.service.metrics import Metrics
 from dynabandit.service.stores import Statements, Store
-from dynabandit.service.thread_pool import BoundedThreadPool
+from dynabandit.service.thread_pool import BoundedThreadPool, Check, ReaderThread
 from dynabandit.service.writer import Writer
 
 MAX_REPLAYS = 16  # running and waiting
 MAX_PREVIEWS = 4  # likewise; every key with the role `read` may ask for them
+PREVIEW_SECONDS = 60.0
 READY_TIMEOUT = 2.0  # seconds
 READY_CACHED = 0.5  # seconds
 Result = TypeVar("Result")
@@ -51,17 +52,17 @@ class Service:
         self.closing = threading.Event()  # set when the server is about to stop: endless streams then end
         self.compiled: set[str] = set()  # policies
         self.store = store
-        self._reader = store.reader()
-        self._reading = threading.Lock()
         clock = clock or Clock()
         self.note_refusal = clock.note_refusal  # of a request that may be repeated: reward windows then end later
         work = UnitOfWork(store, clock)
         self.writer = Writer(work, self.metrics, max_waiting, patience, maintenance_seconds, timer)
-        # Long work has its own threads. So have the keys: learning that one was revoked must not wait for anything
+        # Long work has its own threads, and so have pages of the log, for which short reads do not wait. So have the
+        # keys: learning that one was revoked must not wait for anything
         self.replays = BoundedThreadPool("replay", store, threads=2, max_requests=MAX_REPLAYS)
-        self.previews = BoundedThreadPool("preview", store, threads=1, max_requests=MAX_PREVIEWS)
+        self.previews = BoundedThreadPool("preview", store, 1, MAX_PREVIEWS, PREVIEW_SECONDS, self.closing)
         self._exports = ThreadPoolExecutor(2, "dynabandit-export")
-        self._key_reader, self._key_thread = store.reader(), ThreadPoolExecutor(1, "dynabandit-keys")
+        self._short_reads, self._log_reads = ReaderThread("read", store), ReaderThread("log", store)
+        self._key_reads = ReaderThread("keys", store)
         self._key_seconds = key_seconds
         self._timer = timer
         self._ready_until, self._ready_failures = 0.0, 0
@@ -85,13 +86,8 @@ class Service:
         self._exports.shutdown(wait=False, cancel_futures=True)  # running exports see `closing` and end
         await self.replays.stop()
         await self.previews.stop()
-        await asyncio.to_thread(self._close_readers)
-
-    def _close_readers(self) -> None:
-        with self._reading:  # a read may still run after its caller has left
-            self._reader.close()
-        self._key_thread.submit(self._key_reader.close)
-        self._key_thread.shutdown()
+        for reader in (self._short_reads, self._log_reads, self._key_reads):
+            await reader.stop()
 
     async def _refresh_keys(self) -> None:
         while True:
@@ -100,18 +96,15 @@ class Service:
 
     async def _read_keys(self) -> None:
         with contextlib.suppress(StoreError):  # the keys that were read last remain valid
-            loop = asyncio.get_running_loop()
-            keys = await loop.run_in_executor(self._key_thread, _read, self._key_reader, Store.api_keys)
-            self.keyring.replace(keys)
+            self.keyring.replace(await self._key_reads.run(Store.api_keys))
 
     async def read(self, query: Callable[[Store], Result]) -> Result:
-        """Read from the store, in another thread and on another connection than the writer's."""
+        """Read a few rows of the store, in another thread and on another connection than the writer's."""
+        return await self._short_reads.run(query)
 
-        def run() -> Result:
-            with self._reading:
-                return _read(self._reader, query)
-
-        return await asyncio.to_thread(run)
+    async def read_log(self, query: Callable[[Store], Result]) -> Result:
+        """Read many rows of a log in the same way; `read` does not wait for it."""
+        return await self._log_reads.run(query)
 
     async def decision_ids(self) -> DecisionIds:
         """Return what makes and checks the ids of decisions, when the writer has prepared the store."""
@@ -122,8 +115,8 @@ class Service:
         """Run statements that are no events in the writer's thread."""
         await self.writer.submit(lambda work: work.store.write(statements), alone=True)
 
-    async def run_long(self, function: Callable[[Store], Result]) -> Result:
-        """Run a function that may read a whole log, or compile a policy."""
+    async def run_long(self, function: Callable[[Store, Check], Result]) -> Result:
+        """Run a function that may read a whole log, or compile a policy; see `BoundedThreadPool.run`."""
         with self.replays.reserve():
             return await self.replays.run(function)
 
@@ -172,11 +165,3 @@ class Service:
             # The reader may have left in the middle of a statement: only the thread that runs it may close
             if making is not None:
                 making.add_done_callback(lambda _: pieces.close())
-
-
-def _read(store: Store, query: Callable[[Store], Result]) -> Result:
-    try:
-        return query(store)
-    except StoreError:
-        store.rollback()
-        raise

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from dynabandit.service.domain.bandit_state import HASH_PREFIX, LoggedState
+from dynabandit.service.domain.bandit_state import EARLIER_RELEASES, HASH_PREFIX, LoggedState
 from dynabandit.service.domain.names import public_id
 from dynabandit.service.errors import ReplayMismatchError
 from dynabandit.service.stores import Store
@@ -15,7 +15,7 @@ class Verification(NamedTuple):
     id: str
     events: int
     steps: int
-    taken: int  # decisions that older rules made: they are taken from the log, all others are made again
+    made_by: dict[str, int]  # release -> decisions that are taken from the log; all others are made again
     hashes: int  # how many snapshots were compared
     state_hash: str
     problem: str | None
@@ -33,7 +33,10 @@ def verify(store: Store) -> list[Verification]:
 
 
 def verify_bandit(store: Store, number: int, name: str) -> Verification:
-    """Replay one log: every decision by the current rules and every snapshot of them must come out again."""
+    """Replay one log: every decision by the current rules and every snapshot of them must come out again.
+
+    Decisions by earlier rules are taken from the log, and their rewards must belong to them.
+    """
     state, saved, compared = LoggedState(number, store), store.snapshot_hashes(number), 0
     problem = None
     try:
@@ -53,4 +56,5 @@ def verify_bandit(store: Store, number: int, name: str) -> Verification:
     except ReplayMismatchError as error:
         problem = str(ReplayMismatchError(name, error.sequence, error.problem))  # a damaged log may not say whose it is
     steps, state_hash = (state.bandit.step, state.state_hash()) if state.sequence else (0, "")
-    return Verification(name, public_id(number), state.sequence, steps, state.taken, compared, state_hash, problem)
+    made_by = {EARLIER_RELEASES[rules - 1]: count for rules, count in state.taken.items()}
+    return Verification(name, public_id(number), state.sequence, steps, made_by, compared, state_hash, problem)

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from dynabandit.bandit import Bandit
 from dynabandit.service import api_types
 from dynabandit.service.clock import Clock
+from dynabandit.service.commands import app
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.bandit_state import HASH_PREFIX, MAX_OPEN, RULES
 from dynabandit.service.domain.decisions import decide
@@ -125,7 +127,7 @@ def old_url(sqlite_url: str, tmp_path: Path) -> str:
 def test_decisions_of_older_rules_are_taken_from_the_log_and_later_ones_are_made_again(old_url: str) -> None:
     with contextlib.closing(open_store(old_url)) as store:
         [before] = verify(store)
-    assert (before.problem, before.steps, before.taken, before.hashes) == (None, 30, 30, 0)
+    assert (before.problem, before.steps, before.made_by, before.hashes) == (None, 30, {"0.1.0": 30}, 0)
     with running(open_store(old_url)) as server, talking(server.url) as (client, _):
         for arm in ARMS:
             client.change_arm("b", arm, paused=True)
@@ -145,8 +147,29 @@ def test_decisions_of_older_rules_are_taken_from_the_log_and_later_ones_are_made
         assert [one.mean for one in client.state("b").arms] != learned
     with contextlib.closing(open_store(old_url)) as store:
         [after] = verify(store)
-    assert (after.problem, after.steps, after.taken) == (None, 40, 30)
+    assert (after.problem, after.steps, after.made_by) == (None, 40, {"0.1.0": 30})
     assert after.hashes > 0, "snapshots of this release are compared"
+
+
+def test_a_log_names_the_release_of_each_part_after_several_changes_of_the_rules(
+    old_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(open_store(old_url)) as server, talking(server.url) as (client, _):
+        learn(client, "b", 10)
+    (tmp_path / "next").mkdir()
+    changed = "UPDATE events SET arm = (arm + 1) % 3 WHERE step > 30 OR settles > 30"  # as if these draws had changed
+    url = copied_store(old_url, tmp_path / "next", changed)
+    for module in ("bandit_state", "changes", "decisions"):
+        monkeypatch.setattr(f"dynabandit.service.domain.{module}.RULES", 3)
+    for module in ("domain.bandit_state", "domain.unit_of_work", "verify"):
+        monkeypatch.setattr(f"dynabandit.service.{module}.HASH_PREFIX", "3:")
+    monkeypatch.setattr("dynabandit.service.verify.EARLIER_RELEASES", ("0.1.0", "0.2.0"))
+    with running(open_store(url)) as server, talking(server.url) as (client, _):
+        assert client.decide("b").step == 41
+        changes_of_rules = [event.change for event in client.events("b") if "continues" in (event.change or {})]
+        assert [one["rules"] for one in changes_of_rules if one] == [2, 3]
+    said = CliRunner().invoke(app, ["verify", "--store", url]).output
+    assert "30 decisions made by 0.1.0, rewards agree, 10 decisions made by 0.2.0, rewards agree" in said
 
 
 @pytest.mark.parametrize(

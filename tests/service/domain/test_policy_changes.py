@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import httpx
 import pytest
 
 import dynabandit as db
@@ -168,6 +169,90 @@ def test_previews_delay_neither_a_policy_change_nor_a_new_bandit(held: Held) -> 
         finally:
             store.go_on.release(10)
         assert [one.result(60) for one in previews] == [600] * MAX_PREVIEWS
+
+
+class EndlessStore(SqliteStore):
+    """A store whose rewards have no end for whoever replays them."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.begun, self.ended = threading.Event(), threading.Event()
+
+    def reader(self) -> SqliteStore:
+        reader = super().reader()
+
+        def settlement_pages(bandit: int, after: int, before: int) -> Iterator[list[Settlement]]:
+            self.begun.set()
+            try:
+                while True:
+                    yield []
+                    threading.Event().wait(0.001)
+            finally:
+                self.ended.set()
+
+        reader.settlement_pages = settlement_pages  # type: ignore[method-assign]
+        return reader
+
+
+@pytest.fixture
+def endless(sqlite_url: str) -> Iterator[tuple[EndlessStore, Running]]:
+    store = EndlessStore(sqlite_url.removeprefix("sqlite:///"))
+    with running(store) as server:
+        with Client(server.url) as client:
+            client.create("b", ARMS, seed=3)
+            for one in client.decide_many("b", 600):
+                client.reward(one.decision, 1)
+        yield store, server
+
+
+PREVIEW = {"policy": "eps-greedy", "parameters": {"epsilon": 0.5}}
+
+
+def ask(url: str, method: str, path: str) -> httpx.Response:
+    return httpx.request(method, f"{url}/v1/bandits/b/{path}", json=PREVIEW, timeout=60, verify=False)
+
+
+def test_a_preview_ends_when_its_caller_leaves(endless: tuple[EndlessStore, Running]) -> None:
+    store, server = endless
+    with ThreadPoolExecutor(1) as pool:
+        client = httpx.Client(verify=False, timeout=httpx.Timeout(60, read=1))
+        preview = pool.submit(client.post, f"{server.url}/v1/bandits/b/policy/preview", json=PREVIEW)
+        assert store.begun.wait(60)
+        assert isinstance(preview.exception(60), httpx.ReadTimeout)
+        client.close()
+    assert store.ended.wait(60)
+    wait_for(lambda: server.service.previews.requests == 0)
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "policy/preview"), ("PUT", "policy")])
+def test_the_service_stops_while_rewards_are_replayed(
+    endless: tuple[EndlessStore, Running], method: str, path: str
+) -> None:
+    store, server = endless
+    server.server.config.timeout_graceful_shutdown = 1
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(ask, server.url, method, path)
+        assert store.begun.wait(60)
+        server.stop()
+        assert store.ended.wait(60)
+        assert (answer.result(60).status_code, answer.result().headers["Retry-After"]) == (503, "1")
+
+
+def test_a_preview_takes_a_bounded_time(endless: tuple[EndlessStore, Running]) -> None:
+    _, server = endless
+    server.service.previews._max_seconds = 0.1
+    answer = ask(server.url, "POST", "policy/preview")
+    assert (answer.status_code, answer.json()["problem"]) == (422, "this must take at most 0.1 seconds; ask for less")
+
+
+def test_propensities_do_not_depend_on_the_parts_in_which_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    bandit, calls = db.Bandit("eps-greedy", ARMS, seed=1, epsilon=0.5), list[None]()
+    for _ in range(20):
+        bandit.reward(bandit.choose(), 1)
+    whole = bandit.propensities(100)
+    monkeypatch.setattr("dynabandit.bandit.bandit.NUMBERS_AT_ONCE", 100)
+    assert bandit.propensities(100, between=lambda: calls.append(None)) == whole
+    assert len(calls) > 2
 
 
 def test_a_preview_of_many_arms_takes_fewer_draws(client: Client) -> None:

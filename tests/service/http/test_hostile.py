@@ -1,6 +1,7 @@
 """What callers send by mistake or malice: malformed bodies, strange names, missing keys."""
 
 import json
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
+import dynabandit as db
 from dynabandit.client import Client
+from dynabandit.service.domain import changes, warm_start
 from dynabandit.service.stores import open_store
 from service.harness import ARMS, Running, running, talking
 
@@ -84,6 +87,46 @@ def test_a_policy_and_its_parameters_are_bounded_before_anything_is_done_with_th
                 assert (answer.status_code, f"of at most {most} " in answer.text) == (422, True), answer.text
         assert http.put("/v1/bandits/c", json={"arms": ARMS, "policy": "ubc"}).status_code == 422
         assert server.service.compiled == {"ucb"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "parameters", "cause"),
+    [("robust-ucb", {"window": 999_000}, "window"), ("sw-ucb", {"window": 4_000_000}, "window"),
+     ("w-swa", {"capacity": 50_000}, "capacity"), ("r-ed-ucb", {"window": 50_000}, "window")],
+)  # fmt: skip
+def test_the_state_of_a_policy_is_bounded_before_it_is_made(
+    quiet: tuple[Client, httpx.Client, str], policy: str, parameters: dict[str, Any], cause: str
+) -> None:
+    """A window is kept for each arm, so what counts is their product."""
+    client, http, _ = quiet
+    arms = [str(number) for number in range(95)]
+    client.create("many", arms, policy="uniform", seed=1)
+    body = {"policy": policy, "parameters": parameters}
+    tracemalloc.start()
+    for method, path, more in (
+        ("PUT", "/v1/bandits/large", {"arms": arms}), ("PUT", "/v1/bandits/many/policy", {}),
+        ("POST", "/v1/bandits/many/policy/preview", {}),
+    ):  # fmt: skip
+        answer = http.request(method, path, json={**body, **more})
+        problem = answer.json()["problem"]
+        assert answer.status_code == 422
+        assert problem.startswith(f"{cause} must be smaller: policy '{policy}' with 95 arms"), problem
+        assert problem.endswith("numbers, but at most 4000000 are possible")
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
+    client.delete("many", erase=True)
+
+
+def test_an_arm_that_makes_the_state_too_large_is_refused(
+    quiet: tuple[Client, httpx.Client, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, http, _ = quiet
+    client.create("full", ARMS, policy="uniform")
+    size = warm_start.state_size(db.policy("uniform"), 3)
+    monkeypatch.setattr(changes, "MAX_STATE", size)
+    answer = http.post("/v1/bandits/full/arms", json={"arm": "more"})
+    assert (answer.status_code, f"at most {size} numbers" in answer.text) == (409, True)
+    client.delete("full", erase=True)
 
 
 def test_names_that_browsers_remove_from_an_address_are_refused(

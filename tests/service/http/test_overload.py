@@ -2,8 +2,10 @@
 
 import os
 import socket
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -13,6 +15,7 @@ import pytest
 from dynabandit.service import api_types
 from dynabandit.service.admission import MAX_EVENTS_WAITING
 from dynabandit.service.http.limits import RefusalPacer
+from dynabandit.service.stores import open_store
 from service.harness import (
     ARMS,
     HeldStore,
@@ -117,6 +120,32 @@ def test_a_large_request_is_refused_like_the_many_that_it_replaces(held: Held) -
         store.open.set()
         assert first.result(60).status_code == 200
         assert {one.result(60).status_code for one in accepted} <= {200, 429}
+
+
+def test_pages_of_a_log_do_not_delay_other_reads(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on, begun = threading.Event(), threading.Semaphore(0)
+
+    def page_of_events(*arguments: Any) -> list[api_types.Event]:
+        begun.release()
+        assert go_on.wait(60)
+        return []
+
+    monkeypatch.setattr("dynabandit.service.export.page_of_events", page_of_events)
+    with (
+        running(open_store(sqlite_url)) as server,
+        ThreadPoolExecutor(30) as pool,
+        talking(server.url) as (client, http),
+    ):
+        client.create("b", ARMS)
+        path = f"{server.url}/v1/bandits/b/events"
+        readers = [pool.submit(httpx.get, path, timeout=60, verify=False) for _ in range(30)]
+        try:
+            assert begun.acquire(timeout=60)
+            assert [one.name for one in client.bandits()] == ["b"]
+            assert http.get("/v1/bandits/c/events").status_code == 404
+        finally:
+            go_on.set()
+        assert {one.result(60).status_code for one in readers} == {200}
 
 
 def test_ten_times_the_load_takes_bounded_memory_and_loses_nothing(sqlite_url: str) -> None:

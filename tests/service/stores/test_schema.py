@@ -16,7 +16,7 @@ from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import public_id
 from dynabandit.service.stores import SqliteStore, Store, open_store
 from dynabandit.service.stores.schema import TABLES, VERSION, migration
-from service.harness import assert_replay_agrees, failed_command, running, status_of, talking
+from service.harness import failed_command, running, status_of, talking
 
 STORE_OF_0_1_0 = Path(__file__).parents[2] / "golden" / "service-0.1.0.db.xz"
 
@@ -44,12 +44,15 @@ def test_a_store_of_0_1_0_is_migrated_when_it_is_served_and_read_as_it_is_before
         names = [row.name for row in store.bandits()]
     with running(open_store(url), patience=60) as server, talking(server.url) as (client, _):
         assert [one.name for one in client.bandits()] == names
-        before = client.state(names[0])
-        assert client.decide(names[0]).step == before.step + 1
+        for name in ("with-aff-ots", "with-ts"):  # the draws of Thompson sampling have changed since
+            before = client.state(name)
+            assert client.decide(name).step == before.step + 1
+            assert [event.kind for event in client.events(name, after=before.sequence)] == ["policy", "decision"]
     with contextlib.closing(open_store(url)) as store:
         assert version(store) == VERSION
         assert store.history(0) is None, "the table of histories exists"
-    assert_replay_agrees(url)
+    said = CliRunner().invoke(app, ["verify", "--store", url])
+    assert (said.exit_code, said.output.count(" 340 decisions made by 0.1.0, rewards agree")) == (0, 30)
 
 
 def test_decisions_of_0_1_0_keep_their_unsigned_ids(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import copy
 import hashlib
 import itertools
 import json
+from collections import Counter
 from typing import Any, NamedTuple
 
 from dynabandit.bandit import Bandit
@@ -16,9 +17,13 @@ from dynabandit.service.errors import ReplayMismatchError
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 MAX_OPEN = 20_000  # decisions without a reward that are kept in memory; older ones are read from the store
 SNAPSHOT_FORMAT = "dynabandit.service.state"
-# The version of the rules by which policies decide and of what a snapshot holds; increase it when either changes.
-# 1: release 0.1.0, whose events and snapshots do not name it. 2: decisions whose reward is in flight count.
-RULES = 2
+# The last release that decided by rules 1, by rules 2 and so on, up to the rules before those of this release. Append
+# the latest release when policies draw or decide otherwise, or a snapshot holds something else: its decisions are
+# then taken from the log. Append a migration, too, so that earlier releases do not open the store.
+# Rules 1 are not named in events and snapshots. Rules 2: decisions whose reward is in flight count.
+EARLIER_RELEASES = ("0.1.0",)
+RULES = len(EARLIER_RELEASES) + 1
+RULES_WITH_PENDING_PLAYS = 2
 HASH_PREFIX = f"{RULES}:"
 
 
@@ -89,7 +94,7 @@ class LoggedState:
         self.open: dict[int, tuple[int, float]] = {}  # step -> column, time
         self.settings = Settings("", None, None)
         self.rules = RULES  # by which the latest decisions were made
-        self.taken = 0  # replayed decisions that were made by older rules, and are taken from the log
+        self.taken: Counter[int] = Counter()  # decisions that older rules made: they are taken from the log
         self.learner = Learner()
         self.settling = SettlingAge()
         self._log = log
@@ -197,7 +202,7 @@ class LoggedState:
             raise self._mismatch(event, f"the log has step {event.step}, the replay step {bandit.step + 1}")
         if self.rules < RULES:
             bandit.play_column(-1 if event.arm is None else event.arm)
-            self.taken += 1
+            self.taken[self.rules] += 1
             return
         column = bandit.choose_column()
         if column != event.arm:

@@ -12,7 +12,7 @@ from dynabandit.service.domain.events import ARM, CREATE, DELETE
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.names import ID_BITS
 from dynabandit.service.domain.unit_of_work import UnitOfWork
-from dynabandit.service.domain.warm_start import WarmStart, check_size
+from dynabandit.service.domain.warm_start import MAX_STATE, WarmStart, check_size, state_size
 from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError
 from dynabandit.service.stores.erasing import ERASED_ROWS, events_left
 
@@ -45,7 +45,7 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
             f"learn must be {AT_ONCE!r} without both a reward_window and a default_reward, got {body['learn']!r}"
         )
     try:
-        check_size(body["policy"], body["parameters"])
+        check_size(body["policy"], body["parameters"], len(body["arms"]))
         bandit = new_bandit(body)
         if asked.default_reward is not None:
             bandit.rewards.check(asked.default_reward, "default_reward")
@@ -70,6 +70,9 @@ def add_arm(work: UnitOfWork, name: str, arm: str) -> tuple[int, bool]:
         return state.sequence, False
     if len(state.bandit.names) >= api_types.MAX_ARMS:
         raise ConflictError(f"a bandit must have at most {api_types.MAX_ARMS} arms, with retired ones, got one more")
+    if state_size(state.bandit.policy, len(state.bandit.names) + 1) > MAX_STATE:
+        policy = state.bandit.policy.label
+        raise ConflictError(f"{policy} must keep at most {MAX_STATE} numbers; with one more arm it would keep more")
     return _append_arm_event(work, state, {"arm": arm, "add": True})
 
 

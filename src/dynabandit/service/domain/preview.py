@@ -1,5 +1,7 @@
 """Preview: what another policy would estimate and choose now. Nothing is changed."""
 
+from collections.abc import Callable
+
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.decisions import MAX_DRAWS
@@ -9,21 +11,23 @@ from dynabandit.service.stores import Store
 from dynabandit.simulation import compiled
 
 
-def preview(store: Store, state: LoggedState, asked: api_types.PreviewPolicy) -> api_types.Preview:
+def preview(
+    store: Store, state: LoggedState, asked: api_types.PreviewPolicy, check: Callable[[], None] = lambda: None
+) -> api_types.Preview:
     """Return what another policy would estimate and choose after all rewards up to `state.sequence`.
 
     The propensities, under the new and under the current policy, are estimated from `asked.draws` draws. The store is
-    only read, and `state` is not changed.
+    only read, and `state` is not changed. `check` is called every now and then, and ends the preview by an error.
     """
     arms = len(state.bandit.active)
     if asked.draws > 1 and asked.draws * arms > MAX_DRAWS:
         raise InvalidValueError(f"draws must be at most {MAX_DRAWS // arms} with {arms} arms, got {asked.draws}")
     warm = WarmStart(state, api_types.SetPolicy(asked.policy, asked.parameters))
     log_compilation(warm.bandit.policy, compiled.count_choices, compiled.learn_many)
-    warm.learn(store, state.sequence)
+    warm.learn(store, state.sequence, check)
     current, other = state.bandit, warm.bandit_for(state)
     assert other is not None, "it was made for this state"
-    now, then = current.propensities(asked.draws), other.propensities(asked.draws)
+    now, then = (one.propensities(asked.draws, between=check) for one in (current, other))
     previewed = []
     for name, arm in other.arms.items():
         mean = None if arm.mean != arm.mean else arm.mean

@@ -17,7 +17,7 @@ from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.stores import Store
 from dynabandit.simulation import compiled
 
-MAX_MEMORY = 1_000_000  # numbers that a policy may keep besides its arms, or per arm
+MAX_STATE = 4_000_000  # numbers that a policy may keep, 32 MB: of each arm times the arms, and besides
 ROUNDS = 8
 FEW_EVENTS = 500
 
@@ -33,7 +33,7 @@ class WarmStart:
         self.rewards = 0
         self.learner = state.learner.at_start()
         try:
-            check_size(asked.policy, asked.parameters)
+            check_size(asked.policy, asked.parameters, len(state.bandit.names))
             self.bandit = state.bandit.swapped(asked.policy, (), **asked.parameters)
             if state.settings.default_reward is not None:
                 self.bandit.rewards.check(state.settings.default_reward, "default_reward")
@@ -47,10 +47,11 @@ class WarmStart:
             return None
         return state.bandit.adopting(self.bandit)
 
-    def learn(self, store: Store, upto: int) -> None:
-        """Learn the rewards that are new since the last call, up to an event."""
+    def learn(self, store: Store, upto: int, check: Callable[[], None] = lambda: None) -> None:
+        """Learn the rewards that are new since the last call, up to an event; `check` is called between pages."""
         try:
             for page in self.learner.learned_pages(store, self.number, self.sequence, upto + 1):
+                check()
                 self.bandit.reward_columns(page)
                 self.rewards += len(page)
             if self._narrows and self.learner.rule != AT_ONCE:  # decisions that are held will be learned later
@@ -63,10 +64,13 @@ class WarmStart:
         self.sequence = upto
 
 
-def warm_up(store: Store, state: LoggedState, asked: api_types.SetPolicy) -> WarmStart | None:
+def warm_up(
+    store: Store, state: LoggedState, asked: api_types.SetPolicy, check: Callable[[], None] = lambda: None
+) -> WarmStart | None:
     """Return a policy that has learned nearly all rewards, or None if it is the current policy.
 
-    New rewards arrive meanwhile. They are followed until the rest is so short that nobody waits long for it.
+    New rewards arrive meanwhile. They are followed until the rest is so short that nobody waits long for it. `check` is
+    called every now and then, and ends the work by an error.
     """
     warm = WarmStart(state, asked)
     if warm.bandit.policy == state.bandit.policy:
@@ -77,14 +81,14 @@ def warm_up(store: Store, state: LoggedState, asked: api_types.SetPolicy) -> War
         last = store.last_sequence(state.number)
         if last - warm.sequence < FEW_EVENTS:
             break
-        warm.learn(store, last)
+        warm.learn(store, last, check)
     return warm
 
 
-def compile_policy(name: str, parameters: dict[str, Any]) -> None:
-    """Compile a policy; one that is not valid is ignored here."""
+def compile_policy(name: str, parameters: dict[str, Any], arms: int = 2) -> None:
+    """Compile a policy; one that is not valid, or would be too large with this many arms, is ignored here."""
     with contextlib.suppress(TypeError, ValueError):
-        check_size(name, parameters)
+        check_size(name, parameters, arms)
         bandit = Bandit(name, ["a", "b"], seed=0, **parameters)
         log_compilation(bandit.policy, compiled.choose, compiled.learn)
         bandit.compile()
@@ -97,11 +101,26 @@ def log_compilation(policy: Policy, *needed: Callable[..., Any]) -> None:
         log.info("compiling, which takes some seconds the first time", policy=policy.name)
 
 
-def check_size(name: str, parameters: dict[str, Any]) -> None:
+def check_size(name: str, parameters: dict[str, Any], arms: int) -> None:
     """Raise an error for a policy that would need too much memory, such as one with a very long window."""
-    policy = make_policy(name, **parameters)
-    size = max(policy.shared_size(), policy.memory_size())
-    if size > MAX_MEMORY:
+    size = state_size(make_policy(name, **parameters), arms)
+    if size > MAX_STATE:
+        given = "".join(f", {key}={value!r}" for key, value in parameters.items() if not isinstance(value, list))
+        causes = [key for key in parameters if _size_without(name, parameters, key, arms) < size] or ["arms"]
         raise ValueError(
-            f"policy {name!r} must keep at most {MAX_MEMORY} numbers beside its arms or of each arm, got {size}"
+            f"{' and '.join(causes)} must be smaller: policy {name!r} with {arms} arms{given} would keep {size} "
+            f"numbers, but at most {MAX_STATE} are possible"
         )
+
+
+def state_size(policy: Policy, arms: int) -> int:
+    """Return how many numbers a policy keeps."""
+    return policy.shared_size() + arms * policy.memory_size()
+
+
+def _size_without(name: str, parameters: dict[str, Any], key: str, arms: int) -> int:
+    """Return how many numbers the policy would keep with the default of a parameter, 0 if it must be given."""
+    try:
+        return state_size(make_policy(name, **{other: parameters[other] for other in parameters if other != key}), arms)
+    except (TypeError, ValueError):
+        return 0

@@ -3,10 +3,10 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, NamedTuple, TypeVar
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from dynabandit.service import api_types, export, policy_change
@@ -26,6 +26,7 @@ NDJSON = "application/x-ndjson"
 PARQUET = "application/vnd.apache.parquet"
 MANY_ARMS = 500  # the state of this many arms is encoded in a thread
 QueryValues = dict[str, Any]
+Content = TypeVar("Content")
 
 
 class Result(NamedTuple):
@@ -90,7 +91,7 @@ async def create(service: Service, request: Request, body: api_types.Create) -> 
     """PUT /v1/bandits/{name}."""
     body.arms = [new_name(arm, "an arm's name") for arm in body.arms]
     name = new_name(path_name(request, "name"), "name")
-    await policy_change.compile_before_use(service, body.policy, body.parameters)
+    await policy_change.compile_before_use(service, body.policy, body.parameters, len(body.arms))
 
     def run(work: UnitOfWork) -> tuple[Callable[[], api_types.BanditState], bool]:
         state, created = changes.create(work, name, body)
@@ -186,7 +187,26 @@ async def preview_policy(service: Service, request: Request, body: api_types.Pre
     name = path_name(request, "name")
     with service.previews.reserve():
         state = await policy_change.copy_state(service, name)
-        return Result(await service.previews.run(lambda store: preview(store, state, body)))
+        work = service.previews.run(lambda store, check: preview(store, state, body, check))
+        return Result(await _unless_disconnected(request, work))
+
+
+async def _unless_disconnected(request: Request, work: Coroutine[Any, Any, Content]) -> Content:
+    """Return the result of some work, which is cancelled if the client disconnects; the body was read before."""
+    working, leaving = asyncio.create_task(work), asyncio.create_task(_wait_for_disconnect(request))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        leaving.cancel()
+        working.cancel()
+
+
+async def _wait_for_disconnect(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 # The log
@@ -199,7 +219,7 @@ async def get_events(service: Service, request: Request, query: QueryValues) -> 
     kinds = KINDS.get(query["kind"], ())
     if query["format"] == "ndjson":
         return _stream(service, request, lambda store, _: export.event_lines(store, number, after, kinds), NDJSON)
-    page = await service.read(lambda store: export.page_of_events(store, number, after, limit, kinds))
+    page = await service.read_log(lambda store: export.page_of_events(store, number, after, limit, kinds))
     return Result(api_types.Events(page))
 
 
@@ -207,7 +227,7 @@ async def get_export(service: Service, request: Request, query: QueryValues) -> 
     """GET /v1/bandits/{name}/export."""
     name, identity, draws = path_name(request, "name"), query["id"] or None, query["draws"]
     number = await service.read(lambda store: store.find_log(name, identity))
-    await service.read(lambda store: export.check_draws(store, number, draws))
+    await service.read_log(lambda store: export.check_draws(store, number, draws))
     make, media_type = export.decision_lines, NDJSON
     if query["format"] == "parquet":
         make, media_type = export.parquet_pieces, PARQUET

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dynabandit.service import api_types as api, web
 from dynabandit.service.domain.events import KINDS
-from dynabandit.service.errors import OverloadedError, StreamInterruptedError
+from dynabandit.service.errors import OverloadedError, StreamInterruptedError, WorkInterruptedError
 from dynabandit.service.http import handlers
 from dynabandit.service.http.handlers import NDJSON, PARQUET, Result
 from dynabandit.service.http.limits import LARGE_BODY, MAX_EVENTS, SMALL_BODY, RefusalPacer
@@ -164,6 +164,10 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
             response = await _refuse(service, pacer)
             service.metrics.count_response(method, path, response.status_code, None)  # delayed on purpose
             return response
+        except asyncio.CancelledError:
+            if not service.closing.is_set():
+                raise
+            response = error_response(WorkInterruptedError())  # it took longer than the server waits when it stops
         except Exception as error:
             response = error_response(error)
             if response.status_code == 503:

@@ -56,6 +56,8 @@ def error_response(error: Exception) -> Response:
             return OVERLOADED
         case errors.StoreError():
             return problem_response(503, "the store is not available now; try again", **RETRY)
+        case errors.WorkInterruptedError():
+            return problem_response(503, "the service is stopping; try again", **RETRY)
         case msgspec.DecodeError() | RecursionError():
             return problem_response(400, f"the body must be JSON: {error}")
         case ClientDisconnect():
