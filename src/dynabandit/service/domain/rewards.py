@@ -8,6 +8,7 @@ from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError, LateRewardError, NotFoundError
 from dynabandit.service.stores.base import PAGE
+from dynabandit.service.stores.due_decisions import next_decision_time, older_decisions, open_decisions, reward_ages
 
 SETTLE_PAGE = 1_000  # decisions that are learned, and whose window is checked, at a time: about 30 ms
 
@@ -105,7 +106,7 @@ def _learn_held(work: UnitOfWork, state: LoggedState, window: float, limit: int)
     number, age = state.number, window
     if state.learner.rule == SETTLED:
         most = max(PAGE, limit)
-        rewards = work.store.reward_ages(number, state.settling.read_to, most)
+        rewards = reward_ages(work.store, number, state.settling.read_to, most)
         state.settling.add(rewards, state.settings.default_reward, window)
         if len(rewards) == most:
             return 0.0
@@ -123,11 +124,10 @@ def _find_due(work: UnitOfWork, state: LoggedState, after: int, age: float, limi
     Also return the time at which the next one will be: 0 if it may be already, infinity if there is none. The times of
     a log never decrease.
     """
-    count, last = work.store.older_decisions(state.number, after, limit, work.now(state), age)
-    to = after if last is None else last
+    count, to = older_decisions(work.store, state.number, after, limit, work.now(state), age)
     if count == limit:
         return to, 0.0
-    decided = work.store.next_decision_time(state.number, to)
+    decided = next_decision_time(work.store, state.number, to)
     return to, float("inf") if decided is None else decided + age
 
 
@@ -135,7 +135,7 @@ def _close_expired(work: UnitOfWork, state: LoggedState, window: float, limit: i
     """Close a page of the decisions whose window has ended; return the time at which the next one will end."""
     window += work.clock.grace()
     to, next_closed = _find_due(work, state, state.settled_to, window, limit)
-    _close(work, state, work.store.open_decisions(state.number, state.settled_to, to))
+    _close(work, state, open_decisions(work.store, state.number, state.settled_to, to))
     state.settled_to = to
     return min(next_closed, work.now(state) + window)  # the windows of later decisions end later
 

@@ -12,7 +12,6 @@ from dynabandit.service.domain.events import (
     DELETE,
     KINDS,
     LEARN,
-    REWARD,
     EventRow,
     HeldDecision,
     LoggedDecision,
@@ -295,15 +294,6 @@ class Store(KeyTables):
         )
         return [HeldDecision._make(values) for values in found]
 
-    def reward_ages(self, bandit: int, after: int, limit: int = PAGE) -> list[tuple[int, float, float]]:
-        """Return (sequence, reward, seconds since the decision) of the rewards after a sequence number."""
-        found = self.rows(
-            "SELECT r.sequence, r.value, r.time - d.time FROM events r JOIN events d ON d.bandit = r.bandit"
-            " AND d.step = r.settles WHERE r.bandit = ? AND r.sequence > ? AND r.kind = ? ORDER BY r.sequence LIMIT ?",
-            (bandit, after, REWARD, limit),
-        )
-        return [(sequence, value, age) for sequence, value, age in found]
-
     def decision(self, bandit: int, step: int) -> LoggedDecision | None:
         """Return a decision with its reward."""
         found = self.rows("SELECT arm, time FROM events WHERE bandit = ? AND step = ?", (bandit, step))
@@ -320,31 +310,6 @@ class Store(KeyTables):
             (bandit, first, last),
         )
         return {step: (kind, value) for step, kind, value in found}
-
-    def older_decisions(self, bandit: int, after: int, limit: int, now: float, age: float) -> tuple[int, int | None]:
-        """Return how many of the decisions after a step are older than an age, at most a limit, and the last of them."""
-        found = self.rows(
-            "SELECT count(*), max(step) FROM (SELECT step, time FROM events WHERE bandit = ? AND step > ?"
-            " ORDER BY step LIMIT ?) AS next WHERE ? - time > ?",
-            (bandit, after, limit, now, age),
-        )
-        return found[0][0], found[0][1]
-
-    def next_decision_time(self, bandit: int, after: int) -> float | None:
-        """Return the time of the next decision after a step."""
-        found = self.rows(
-            "SELECT time FROM events WHERE bandit = ? AND step > ? ORDER BY step LIMIT 1", (bandit, after)
-        )
-        return found[0][0] if found else None
-
-    def open_decisions(self, bandit: int, after: int, to: int) -> list[tuple[int, int]]:
-        """Return (step, column) of the decisions after one step and up to another that are not settled, in order."""
-        found = self.rows(
-            "SELECT step, arm FROM events d WHERE bandit = ? AND step > ? AND step <= ? AND NOT EXISTS"
-            " (SELECT 1 FROM events r WHERE r.bandit = d.bandit AND r.settles = d.step) ORDER BY step",
-            (bandit, after, to),
-        )
-        return [(step, arm) for step, arm in found]
 
     def keyed(self, bandit: int, key: str) -> list[EventRow]:
         """Return the decisions of an idempotency key, in order."""
