@@ -37,7 +37,7 @@ class Eraser:
         store = self._store
         if erased_to == 0:
             erased_to = store.first_sequence(number) - 1
-        store.begin([number])  # other processes may erase it, too
+        store.begin({number: erased_to})  # other processes may erase it, too
         if store.last_sequence(number) - erased_to <= ERASED_ROWS:
             store.commit((), erased=[number])
             del self._erased_to[number]
@@ -45,5 +45,5 @@ class Eraser:
             erase_to = erased_to + ERASED_ROWS
             remove = "DELETE FROM events WHERE bandit = ? AND sequence > ? AND sequence <= ?"
             store.write([(remove, (number, erased_to, erase_to))])
-            store.end()
+            store.commit(())
             self._erased_to[number] = erase_to
