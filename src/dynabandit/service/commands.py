@@ -23,6 +23,7 @@ from dynabandit.service.http.requests import is_loopback
 from dynabandit.service.http.server import make_server
 from dynabandit.service.keys import ROLES, new_key
 from dynabandit.service.logging_setup import configure_logging
+from dynabandit.service.rate_limits import check_rate
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.verify import verify as verify_store
@@ -91,23 +92,20 @@ def create_key(
     namespace: Annotated[
         str | None, typer.Option(help="Let it use only bandits in this namespace: shop has shop/banner.")
     ] = None,
+    requests_per_second: Annotated[
+        float | None, typer.Option(help="Decisions and rewards it may send to each replica; others get 429.")
+    ] = None,
 ) -> None:
     """Create an API key and show it; it is not shown again."""
     try:
-        key, row = new_key(role, note, namespace)
+        key, row = new_key(role, note, namespace, requests_per_second)
         note.encode()
     except UnicodeEncodeError:
         _refuse(f"--note must be text that UTF-8 can hold, got {note!r}")
     except ValueError as error:
         _refuse(str(error))
     with _tables(store, new=True) as opened:
-        try:
-            opened.add_key(row)
-        except StoreError as error:
-            if namespace is None:
-                raise
-            why = "a store of an earlier release must be served once by this one before its keys can have a namespace"
-            _fail(f"{why}: {error}")
+        opened.add_key(row)
     print(key, flush=True)
 
 
@@ -115,7 +113,7 @@ def create_key(
 def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
     """List the API keys without their secrets.
 
-    One line per key: id, role, state, creation time, note, and the namespace if it has one.
+    One line per key: id, role, state, creation time, note and, if it has them, the namespace and the rate limit.
     """
     with _tables(store) as opened:
         keys = opened.api_keys()
@@ -123,18 +121,30 @@ def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
         state = "revoked" if key.revoked is not None else "valid"
         created = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(key.created))
         within = "" if key.namespace is None else f"  namespace {key.namespace!r}"
-        print(f"{key.id}  {key.role:<6}  {state:<7}  {created}  {key.note!r}{within}")
+        limit = "" if key.requests_per_second is None else f"  {_shown(key.requests_per_second)} requests per second"
+        print(f"{key.id}  {key.role:<6}  {state:<7}  {created}  {key.note!r}{within}{limit}")
+
+
+@keys_app.command("limit")
+def limit_key(
+    id: str,  # noqa: A002 - what users see
+    requests_per_second: Annotated[float | None, typer.Argument(help="Without it, the key has no limit.")] = None,
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Limit the decisions and rewards that a key may send. A running service follows within two seconds."""
+    try:
+        check_rate(requests_per_second)
+    except ValueError as error:
+        _refuse(str(error))
+    with _tables_of_key(id, store) as opened:
+        _check_found(id, opened.limit_key(id, requests_per_second))
 
 
 @keys_app.command("revoke")
 def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A002 - what users see
     """Revoke an API key. A running service rejects it within two seconds."""
-    if id.startswith("dyna_"):  # not printed: it may be a valid secret
-        _refuse("ID must be the first word of a line of dynabandit keys list, not the key itself")
-    with _tables(store) as opened:
-        found = opened.revoke_key(id, time.time())
-    if not found:
-        _refuse(f"there is no key {id!r}; dynabandit keys list shows them")
+    with _tables_of_key(id, store) as opened:
+        _check_found(id, opened.revoke_key(id, time.time()))
 
 
 @app.command()
@@ -186,6 +196,21 @@ def _tables(url: str, new: bool = False) -> Iterator[Store]:
             yield opened
         except (StoreError, ValueError) as error:
             _fail(str(error))
+
+
+def _tables_of_key(identity: str, url: str) -> contextlib.AbstractContextManager[Store]:
+    if identity.startswith("dyna_"):  # not printed: it may be a valid secret
+        _refuse("ID must be the first word of a line of dynabandit keys list, not the key itself")
+    return _tables(url)
+
+
+def _shown(rate: object) -> str:
+    return f"{rate:g}" if isinstance(rate, int | float) else repr(rate)  # what a damaged store contains
+
+
+def _check_found(identity: str, found: bool) -> None:
+    if not found:
+        _refuse(f"there is no key {identity!r}; dynabandit keys list shows them")
 
 
 def _check_address(host: str, port: int) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 
 from dynabandit.service.domain.names import clean_name
+from dynabandit.service.rate_limits import check_rate, is_rate
 from dynabandit.service.stores import KeyRow
 from dynabandit.validation import unknown
 
@@ -24,7 +25,9 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def new_key(role: str, note: str = "", namespace: str | None = None) -> tuple[str, KeyRow]:
+def new_key(
+    role: str, note: str = "", namespace: str | None = None, requests_per_second: float | None = None
+) -> tuple[str, KeyRow]:
     """Return a new key and the row that stores it. With a namespace, it may only use the bandits in it.
 
     Examples
@@ -39,8 +42,10 @@ def new_key(role: str, note: str = "", namespace: str | None = None) -> tuple[st
         namespace = clean_name(namespace, "namespace")
         if "/" in namespace:
             raise ValueError(f"namespace must not contain a slash, got {namespace!r}")
+    check_rate(requests_per_second)
     identity, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    return f"dyna_{identity}_{secret}", KeyRow(identity, role, digest(secret), note, time.time(), None, namespace)
+    row = KeyRow(identity, role, digest(secret), note, time.time(), None, namespace, requests_per_second)
+    return f"dyna_{identity}_{secret}", row
 
 
 class Keyring:
@@ -50,8 +55,9 @@ class Keyring:
         self.replace(rows)
 
     def replace(self, rows: Iterable[KeyRow]) -> None:
-        """Replace all keys by those of the store; one with a damaged role is not valid."""
-        self._rows = {row.id: row for row in rows if row.revoked is None and row.role in ROLES}
+        """Replace all keys by those of the store; one with a damaged role or rate limit is not valid."""
+        valid = (row for row in rows if row.revoked is None and row.role in ROLES)
+        self._rows = {row.id: row for row in valid if is_rate(row.requests_per_second)}
 
     def find(self, authorization: str | None) -> KeyRow | None:
         """Return the key in an Authorization header, or None."""

@@ -2,6 +2,7 @@
 
 import functools
 import ipaddress
+import math
 import re
 from typing import Any
 from urllib.parse import unquote
@@ -21,7 +22,7 @@ PORT = re.compile(r":\d+$")
 
 
 def authorise(service: Service, request: Request, permission: str) -> KeyRow | None:
-    """Refuse a request without the necessary key, before anything is looked up; return the key, if one is needed."""
+    """Refuse a request without the necessary key, before anything is looked up; return the key if one is needed."""
     if service.needs_keys:
         key = service.keyring.find(header(request, b"authorization"))
         if key is None:
@@ -43,6 +44,15 @@ def namespace_of(request: Request) -> str | None:
     """Return the only namespace that the key of an authorised request may use; None if it may use all bandits."""
     namespace: str | None = request.scope.get("namespace")
     return namespace
+
+
+def check_rate_limit(service: Service, key: KeyRow | None) -> None:
+    """Refuse a request that exceeds the rate limit of its key."""
+    seconds = 0.0 if key is None else service.rate_limits.seconds_to_wait(key)
+    if key is not None and seconds:
+        service.metrics.refused.inc()
+        problem = f"this key may send {key.requests_per_second:g} decisions and rewards per second; try again later"
+        raise ApiError(429, problem, {"Retry-After": str(math.ceil(seconds))})
 
 
 def may_still_read(service: Service, request: Request) -> bool:
