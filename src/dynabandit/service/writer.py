@@ -177,8 +177,8 @@ class Writer:
             recent = self.requests.commit_seconds * COMMIT_SECONDS_GROWTH
             self.requests.commit_seconds = min(recent, seconds) if recent else seconds
             self._metrics.count_commit(events, seconds)
-        elif self._store.shared and requests:
-            self._store.commit(())
+        elif self._store.is_inside:
+            self._store.end()
             self._resume_clock()
         self._after_commit(new_policy)
 

@@ -31,6 +31,7 @@ class PostgresStore(Store):
     """A store in a PostgreSQL database with a URL such as ``postgresql://user@host/name``."""
 
     shared = True
+    version_statement = "SELECT version FROM schema_version"
     _errors = (psycopg.Error, OSError)
     _constraint_errors = (psycopg.errors.UniqueViolation, psycopg.errors.SerializationFailure)
 
@@ -52,7 +53,7 @@ class PostgresStore(Store):
                 self._check_empty()
                 self.rows("CREATE TABLE schema_version (version INTEGER NOT NULL)")
                 self.rows("INSERT INTO schema_version VALUES (0)")
-            version = self.rows("SELECT version FROM schema_version")[0][0]
+            version = self.rows(self.version_statement)[0][0]
             check_version(self.public_url, version)
             if version == 0 or (migrate and version < VERSION):
                 for statement in migration("postgres", version):
@@ -89,11 +90,11 @@ class PostgresStore(Store):
     def begin(self, bandits: Iterable[int]) -> None:
         """Lock each bandit. Callers pass them in ascending order, so two processes cannot wait for each other."""
         self.rows("BEGIN")
-        self._inside = True
+        self.is_inside = True
         for number in bandits:
             self.rows("SELECT pg_advisory_xact_lock(?)", (number,))
 
-    def _insert_statements(self, events: Events) -> Statements:
+    def insert_statements(self, events: Events) -> Statements:
         return [(INSERT, [list(column) for column in zip(*events, strict=True)])] if events else []
 
 
