@@ -88,6 +88,7 @@ def test_a_compacted_log_leads_to_the_same_state_and_keeps_what_is_still_needed(
             wait_for(lambda: shop.read("SELECT count(*) FROM events WHERE kind = 'close'") == [(40,)])
         shop.wall = NEW
         shop.learn(10)
+        client.reward(open_decisions[0], 1)
         before = client.state("b")
         done = shop.compact(NEW)
         assert done.problem is None
@@ -118,16 +119,18 @@ def test_a_new_policy_learns_the_rewards_that_are_left_and_replays_learn_the_sam
 ) -> None:
     with shop_on(sqlite_url, clock) as shop:
         shop.client.create("b", ARMS, seed=1, **settings)
-        shop.learn(30)
-        clock.seconds += 110
+        learned = [one.decision for one in shop.client.decide_many("b", 60)]
+        shop.client.reward_many([(one, 1.0) for one in learned[::2]])
+        clock.seconds += 50
         wait_for(lambda: shop.client.state("b").held == 0)
         shop.wall = NEW
-        shop.learn(15)
         first = shop.compact(NEW)
-        assert first.removed >= 20
-        clock.seconds += 110
+        assert first.removed >= 60
+        shop.client.reward(learned[1], 1.0)  # after its decision was learned with the default reward
+        shop.learn(15)
+        clock.seconds += 200
         wait_for(lambda: shop.client.state("b").held == 0)
-        assert shop.client.preview_policy("b", "ucb", draws=10).rewards == (15 if settings else 5)
+        assert shop.client.preview_policy("b", "ucb", draws=10).rewards == (16 if settings else 6)
         shop.client.set_policy("b", "ucb")
         shop.learn(5)
         shop.wall = NEW + 10
