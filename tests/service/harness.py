@@ -266,7 +266,7 @@ class DirectWriter:
         self.number = self.state.number
 
     def commit(self, run: Callable[[], Result]) -> Result:
-        self.store.begin([])
+        self.store.begin({})
         result = run()
         self.store.commit(self.work.events, self.work.created, self.work.deleted)
         self.work.clear()

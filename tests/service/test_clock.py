@@ -14,7 +14,6 @@ from dynabandit.service.clock import GRACE_SECONDS, MAX_STEP, Clock
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.decisions import decide
 from dynabandit.service.domain.unit_of_work import UnitOfWork
-from dynabandit.service.errors import StoreError
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.writer import SHARE_TIME_SECONDS
 from service.harness import ARMS, Running, process, running, status_of, talking, wait_for
@@ -118,14 +117,14 @@ def test_a_reward_that_got_503_in_time_is_accepted_when_the_store_is_back(
         client.create("b", ARMS, "ucb", reward_window=WINDOW, default_reward=0)
         first, second, third = (one.decision for one in client.decide_many("b", 3))
         seconds.let_pass(WINDOW - 0.1)
-        is_down, rows = [True], server.store.rows
+        is_down, connect = [True], server.store._open  # type: ignore[attr-defined]  # every store has it
 
-        def failing_rows(*arguments: object) -> object:
+        def failing_connect() -> object:
             if is_down[0]:
-                raise StoreError("gone")
-            return rows(*arguments)  # type: ignore[arg-type]
+                raise OSError("gone")
+            return connect()
 
-        monkeypatch.setattr(server.store, "rows", failing_rows)
+        monkeypatch.setattr(server.store, "_open", failing_connect)
         assert status_of(client.reward, first, 1) == 503
         stopped_at = server.clock.now()
         seconds.let_pass(60)
@@ -164,7 +163,7 @@ def test_a_bandit_with_a_later_time_does_not_shorten_the_windows_of_others(store
         for name, hours in (("late", 1), ("b", 0)):
             work = UnitOfWork(store, Clock(lambda: 0.0))
             work.clock.advance_to(3600.0 * hours)
-            store.begin([])
+            store.begin({})
             changes.create(work, name, api_types.Create(arms=ARMS, policy="ucb", reward_window=WINDOW))
             store.commit(work.events, work.created)
         work.clear()

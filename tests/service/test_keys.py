@@ -4,14 +4,16 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from dynabandit.service.commands import app
 from dynabandit.service.keys import Keyring, new_key
+from dynabandit.service.rate_limits import RateLimits
 from dynabandit.service.stores import open_store
-from service.harness import ARMS, Running, failed_command, running, talking, wait_for
+from service.harness import ARMS, Running, copied_store, failed_command, running, talking, wait_for
 
 ROWS = [
     ("PUT", "/v1/bandits/b", {"arms": ARMS}, "admin"), ("GET", "/v1/bandits", None, "read"),
@@ -131,7 +133,68 @@ def test_a_key_is_revoked_even_while_all_readers_are_busy(sqlite_url: str) -> No
         assert all(one.result(60) for one in waiting)
 
 
-@pytest.mark.parametrize("column", ["role", "digest"])
+def test_a_key_sends_as_many_decisions_and_rewards_as_it_may(store_url: str) -> None:
+    now = [100.0]
+    with contextlib.closing(open_store(store_url)) as store:
+        store.create_tables()
+        (limited, row), (free, other) = new_key("admin", requests_per_second=2), new_key("decide")
+        store.add_key(row)
+        store.add_key(other)
+    with running(open_store(store_url), needs_keys=True) as server:
+        server.service.rate_limits = RateLimits(timer=lambda: now[0])
+        with talking(server.url, limited) as (client, http), talking(server.url, free) as (_, unlimited):
+            client.create("b", ARMS)
+            path, reward = "/v1/bandits/b/decisions", "/v1/decisions/x/reward"
+            assert [http.post(path, json={}).status_code, http.put(reward, json={"reward": 1}).status_code] == [
+                200,
+                404,
+            ]
+            for answer in (http.post(path, json={}), http.put(reward, json={"reward": 1}), http.post("/v1/rewards")):
+                assert (answer.status_code, answer.headers["Retry-After"]) == (429, "1")
+                assert (
+                    answer.json()["problem"] == "this key may send 2 decisions and rewards per second; try again later"
+                )
+            assert [unlimited.post(path, json={}).status_code for _ in range(5)] == [200] * 5
+            assert http.get("/v1/bandits/b").json()["step"] == 6, "reading is not limited"
+            now[0] += 0.5
+            assert [http.post(path, json={}).status_code for _ in range(2)] == [200, 429]
+            assert "dynabandit_turned_away_total 4.0" in http.get("/metrics").text
+            assert CliRunner().invoke(app, ["keys", "limit", row.id, "--store", store_url]).exit_code == 0
+            wait_for(lambda: http.post(path, json={}).status_code == 200)
+            assert [http.post(path, json={}).status_code for _ in range(5)] == [200] * 5
+
+
+def test_a_slow_key_waits_longer_than_a_second() -> None:
+    now = [0.0]
+    limits, (_, row) = RateLimits(timer=lambda: now[0]), new_key("decide", requests_per_second=0.1)
+    assert [limits.seconds_to_wait(row), limits.seconds_to_wait(row)] == [0.0, 10.0]
+    now[0] = 10.0
+    assert limits.seconds_to_wait(row) == 0.0
+
+
+def test_the_rate_limit_of_a_key_is_listed_and_checked(sqlite_url: str, tmp_path: Path) -> None:
+    def keys(*arguments: str) -> str:
+        done = CliRunner().invoke(app, ["keys", *arguments, "--store", sqlite_url])
+        assert done.exit_code == 0, done.output
+        return done.output.strip()
+
+    key = keys("create", "--role", "decide", "--requests-per-second", "12.5")
+    assert keys("list").endswith("''  12.5 requests per second")
+    keys("limit", key.split("_")[1], "7")
+    assert keys("list").endswith("''  7 requests per second")
+    for wrong in ("0", "nan", "inf"):
+        problem = failed_command("keys", "limit", key.split("_")[1], wrong, "--store", sqlite_url, code=2)
+        assert "requests per second must be a positive number" in problem
+    failed_command("keys", "limit", "nobody", "7", "--store", sqlite_url, code=2)
+    failed_command("keys", "limit", key, "7", "--store", sqlite_url, code=2)
+    earlier = copied_store(
+        sqlite_url, tmp_path, "ALTER TABLE keys DROP COLUMN requests_per_second", "PRAGMA user_version = 3"
+    )
+    problem = failed_command("keys", "limit", key.split("_")[1], "7", "--store", earlier)
+    assert "start dynabandit serve once" in problem
+
+
+@pytest.mark.parametrize("column", ["role", "digest", "requests_per_second"])
 def test_a_key_that_is_not_utf_8_is_not_valid_and_the_others_are(sqlite_url: str, column: str) -> None:
     (bad, bad_row), (good, good_row) = new_key("admin"), new_key("admin")
     with contextlib.closing(open_store(sqlite_url)) as store:

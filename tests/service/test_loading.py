@@ -205,7 +205,7 @@ def test_a_database_that_goes_down_leaves_the_states_in_memory(postgres_url: str
 def add_events(store: Store, name: str, count: int, snapshot: bool) -> None:
     """Let another process decide, as one does while this one gets no requests for the bandit."""
     work = UnitOfWork(store, Clock(lambda: 0.0))
-    store.begin([])
+    store.begin({})
     number = work.named(name).number
     decide(work, name, count, None)
     store.commit(work.events)

@@ -25,6 +25,7 @@ from dynabandit.service.http.requests import is_loopback
 from dynabandit.service.http.server import make_server
 from dynabandit.service.keys import ROLES, new_key
 from dynabandit.service.logging_setup import configure_logging
+from dynabandit.service.rate_limits import check_rate
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.stores.schema import VERSION
@@ -91,10 +92,13 @@ def create_key(
     role: Annotated[str, typer.Option(help=", ".join(ROLES))],
     store: StoreOption = DEFAULT_STORE,
     note: Annotated[str, typer.Option(help="Who has it.")] = "",
+    requests_per_second: Annotated[
+        float | None, typer.Option(help="Decisions and rewards it may send to each replica; others get 429.")
+    ] = None,
 ) -> None:
     """Create an API key and show it; it is not shown again."""
     try:
-        key, row = new_key(role, note)
+        key, row = new_key(role, note, requests_per_second)
         note.encode()
     except UnicodeEncodeError:
         _refuse(f"--note must be text that UTF-8 can hold, got {note!r}")
@@ -109,25 +113,37 @@ def create_key(
 def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
     """List the API keys without their secrets.
 
-    One line per key: id, role, state, creation time and note.
+    One line per key: id, role, state, creation time, note and, if it has one, the rate limit.
     """
     with _tables(store) as opened:
         keys = opened.api_keys()
     for key in keys:
         state = "revoked" if key.revoked is not None else "valid"
         created = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(key.created))
-        print(f"{key.id}  {key.role:<6}  {state:<7}  {created}  {key.note!r}")
+        limit = "" if key.requests_per_second is None else f"  {_shown(key.requests_per_second)} requests per second"
+        print(f"{key.id}  {key.role:<6}  {state:<7}  {created}  {key.note!r}{limit}")
+
+
+@keys_app.command("limit")
+def limit_key(
+    id: str,  # noqa: A002 - what users see
+    requests_per_second: Annotated[float | None, typer.Argument(help="Without it, the key has no limit.")] = None,
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Limit the decisions and rewards that a key may send. A running service follows within two seconds."""
+    try:
+        check_rate(requests_per_second)
+    except ValueError as error:
+        _refuse(str(error))
+    with _tables_of_key(id, store) as opened:
+        _check_found(id, opened.limit_key(id, requests_per_second))
 
 
 @keys_app.command("revoke")
 def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A002 - what users see
     """Revoke an API key. A running service rejects it within two seconds."""
-    if id.startswith("dyna_"):  # not printed: it may be a valid secret
-        _refuse("ID must be the first word of a line of dynabandit keys list, not the key itself")
-    with _tables(store) as opened:
-        found = opened.revoke_key(id, time.time())
-    if not found:
-        _refuse(f"there is no key {id!r}; dynabandit keys list shows them")
+    with _tables_of_key(id, store) as opened:
+        _check_found(id, opened.revoke_key(id, time.time()))
 
 
 @app.command()
@@ -206,6 +222,21 @@ def _tables(url: str, new: bool = False) -> Iterator[Store]:
             yield opened
         except (StoreError, ValueError) as error:
             _fail(str(error))
+
+
+def _tables_of_key(identity: str, url: str) -> contextlib.AbstractContextManager[Store]:
+    if identity.startswith("dyna_"):  # not printed: it may be a valid secret
+        _refuse("ID must be the first word of a line of dynabandit keys list, not the key itself")
+    return _tables(url)
+
+
+def _shown(rate: object) -> str:
+    return f"{rate:g}" if isinstance(rate, int | float) else repr(rate)  # what a damaged store contains
+
+
+def _check_found(identity: str, found: bool) -> None:
+    if not found:
+        _refuse(f"there is no key {identity!r}; dynabandit keys list shows them")
 
 
 def _check_address(host: str, port: int) -> None:

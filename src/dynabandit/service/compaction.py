@@ -74,10 +74,10 @@ def _learn_settling_age(store: Store, state: LoggedState) -> None:
 def _save_start(store: Store, state: LoggedState, now: float) -> str | None:
     """Make a state the start of its log, unless a later policy has learned the rewards before it; return why not."""
     number = state.number
-    store.begin([number])  # no policy can be changed meanwhile
+    store.begin({number: state.sequence})  # no policy can be changed meanwhile
     changed = [event.sequence for event in store.log(number, state.sequence, (POLICY,)) if _learns(event.body)]
     if changed or number not in store.alive([number]):
-        store.end()
+        store.commit(())
         if not changed:
             return "it was deleted"
         return f"the policy that was set by event {changed[-1]} learned these rewards; once it is as old, they can go"
@@ -88,7 +88,7 @@ def _save_start(store: Store, state: LoggedState, now: float) -> str | None:
             ("DELETE FROM snapshots WHERE bandit = ? AND sequence < ?", (number, state.sequence)),
         ]
     )
-    store.end()
+    store.commit(())
     return None
 
 

@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Iterable
 
+from dynabandit.service.rate_limits import check_rate, is_rate
 from dynabandit.service.stores import KeyRow
 from dynabandit.validation import unknown
 
@@ -23,7 +24,7 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def new_key(role: str, note: str = "") -> tuple[str, KeyRow]:
+def new_key(role: str, note: str = "", requests_per_second: float | None = None) -> tuple[str, KeyRow]:
     """Return a new key and the row that stores it.
 
     Examples
@@ -34,8 +35,12 @@ def new_key(role: str, note: str = "") -> tuple[str, KeyRow]:
     """
     if role not in ROLES:
         raise unknown("role", role, ROLES)
+    check_rate(requests_per_second)
     identity, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    return f"dyna_{identity}_{secret}", KeyRow(identity, role, digest(secret), note, time.time(), None)
+    row = KeyRow(
+        identity, role, digest(secret), note, time.time(), revoked=None, requests_per_second=requests_per_second
+    )
+    return f"dyna_{identity}_{secret}", row
 
 
 class Keyring:
@@ -45,8 +50,9 @@ class Keyring:
         self.replace(rows)
 
     def replace(self, rows: Iterable[KeyRow]) -> None:
-        """Replace all keys by those of the store; one with a damaged role is not valid."""
-        self._rows = {row.id: row for row in rows if row.revoked is None and row.role in ROLES}
+        """Replace all keys by those of the store; one with a damaged role or rate limit is not valid."""
+        valid = (row for row in rows if row.revoked is None and row.role in ROLES)
+        self._rows = {row.id: row for row in valid if is_rate(row.requests_per_second)}
 
     def find(self, authorization: str | None) -> KeyRow | None:
         """Return the key in an Authorization header, or None."""

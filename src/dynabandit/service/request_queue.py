@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import queue
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from dynabandit.service.admission import AdmissionControl
@@ -12,6 +12,7 @@ from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import OverloadedError, StoreError
 from dynabandit.service.metrics import Metrics
 
+MAX_BANDITS = 1_000  # per commit: PostgreSQL has room for some thousand locks
 CONGESTED_COMMITS = 3.0  # a request may wait for one commit, be in the next, and be unlucky
 CONGESTED_SECONDS = 0.005  # a burst of requests is normal
 HEARTBEAT_SECONDS = 0.25
@@ -24,9 +25,10 @@ class Request:
 
     run: Callable[[UnitOfWork], Any]
     name: str | None = None
-    bandits: Iterable[int] = ()
+    bandits: Collection[int] = ()
     alone: bool = False
     events: int = 1
+    key: str | None = None
     started: float = 0.0
     future: asyncio.Future[Any] | None = None
     abandoned: bool = False
@@ -37,6 +39,20 @@ class Request:
 
 
 HEARTBEAT = Request(lambda work: None)  # wakes the writer's thread
+
+
+def commits(batch: Iterable[Request]) -> Iterator[list[Request]]:
+    """Divide requests into those that share a commit, in their order."""
+    shared: list[Request] = []
+    bandits = 0
+    for request in batch:
+        bandits += max(1, len(request.bandits))
+        if shared and (request.alone or shared[-1].alone or bandits > MAX_BANDITS):
+            yield shared
+            shared, bandits = [], max(1, len(request.bandits))
+        shared.append(request)
+    if shared:
+        yield shared
 
 
 class RequestQueue:
@@ -90,21 +106,23 @@ class RequestQueue:
         run: Callable[[UnitOfWork], Any],
         *,
         name: str | None = None,
-        bandits: Iterable[int] = (),
+        bandits: Collection[int] = (),
         alone: bool = False,
         events: int = 1,
+        key: str | None = None,
         priority: bool = False,
     ) -> "asyncio.Future[Any]":
         """Run a function in the writer's thread; its result, or its error, is there after the commit.
 
-        `name` or `bandits` (numbers) are the bandits that it uses, `events` is about how many events it adds. A
-        function that reads the log runs `alone`, in its own commit. One with `priority` is admitted when decisions and
-        rewards are refused. After a conflict with another process the function runs again.
+        `name` or `bandits` (numbers) are the bandits that it uses, `events` is about how many events it adds, and
+        `key` the idempotency key that it will look up. A function that reads the log runs `alone`, in its own commit.
+        One with `priority` is admitted when decisions and rewards are refused. After a conflict with another process
+        the function runs again.
         """
         assert self.loop is not None
         self.admission.enter(events, priority)
         future = self.loop.create_future()
-        request = Request(run, name, bandits, alone, events, self._timer(), future)
+        request = Request(run, name, bandits, alone, events, key, self._timer(), future)
         self._waiting[request] = None
         self._queue.put(request)
         return future

@@ -15,6 +15,7 @@ from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import OverloadedError, StoreError, StreamInterruptedError
 from dynabandit.service.keys import Keyring
 from dynabandit.service.metrics import Metrics
+from dynabandit.service.rate_limits import RateLimits
 from dynabandit.service.stores import Statements, Store
 from dynabandit.service.thread_pool import BoundedThreadPool, Check, ReaderThread
 from dynabandit.service.writer import Writer
@@ -49,6 +50,7 @@ class Service:
         self.metrics = Metrics()
         self.needs_keys = needs_keys
         self.keyring = Keyring()
+        self.rate_limits = RateLimits(timer)
         self.closing = threading.Event()  # set when the server is about to stop: endless streams then end
         self.compiled: set[str] = set()  # policies
         self.store = store

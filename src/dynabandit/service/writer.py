@@ -23,7 +23,7 @@ from dynabandit.service.errors import (
 )
 from dynabandit.service.loading import WORTH_A_SNAPSHOT, Loader
 from dynabandit.service.metrics import Metrics
-from dynabandit.service.request_queue import Request, RequestQueue
+from dynabandit.service.request_queue import Request, RequestQueue, commits
 from dynabandit.service.stores.erasing import Eraser
 
 MAX_REQUESTS = 256  # per commit
@@ -31,6 +31,7 @@ COMMIT_SECONDS_GROWTH = 1.02  # per commit, of the shortest recent one
 SAVE_TIME_SECONDS = 30.0
 SHARE_TIME_SECONDS = 1.0  # with other processes: the most by which their clocks differ
 SEARCH_SECONDS = 30.0  # between two searches for bandits that other processes created or began to erase
+NO_EVENTS = 2**62  # a sequence number after which there are none
 ATTEMPTS = 3  # to commit a batch that conflicts with what other processes write
 LOCKED_SECONDS = 0.2  # of applying the events of other processes while these wait for the locks
 RETRY_SECONDS = 0.25  # until loading is tried again after the store failed
@@ -105,18 +106,7 @@ class Writer:
 
     def _serve(self, batch: list[Request]) -> None:
         """Run requests, commit them and answer those that need not wait for a bandit to be loaded."""
-        shared: list[Request] = []  # requests that share a commit
-        for request in batch:
-            if request.alone:
-                self._commit_and_answer(shared)
-                self._commit_and_answer([request])
-                shared = []
-            else:
-                shared.append(request)
-        self._commit_and_answer(shared)
-
-    def _commit_and_answer(self, requests: list[Request]) -> None:
-        if requests:
+        for requests in commits(batch):
             self._commit(requests)
             self.requests.answer([request for request in requests if not request.missing])
 
@@ -178,7 +168,7 @@ class Writer:
             self.requests.commit_seconds = min(recent, seconds) if recent else seconds
             self._metrics.count_commit(events, seconds)
         elif self._store.is_inside:
-            self._store.end()
+            self._store.commit(())
             self._resume_clock()
         self._after_commit(new_policy)
 
@@ -208,7 +198,9 @@ class Writer:
             return requests
         absent = behind - work.states.keys()
         behind -= absent
-        behind |= self._store.alive(absent - work.damaged.keys())
+        existing = self._store.alive(absent - work.damaged.keys())
+        work.missing = absent - work.damaged.keys() - existing
+        behind |= existing
         for request in requests:  # in the order in which they came
             request.missing = request.used & behind
             loader.add(request.missing)
@@ -257,19 +249,26 @@ class Writer:
     def _lock_bandits(self, requests: list[Request]) -> bool:
         """Keep other processes from writing to the bandits, and apply the events that they have written.
 
-        If that takes long, nothing is locked, the loader applies the rest, and this returns false.
+        Bandits that do not exist are not locked: a caller may send any number of them. If applying the events takes
+        long, nothing is locked, the loader applies the rest, and this returns false.
         """
         work = self._work
-        numbers = {number for request in requests for number in request.used}
+        numbers = {number for request in requests for number in request.used} - work.missing
+        loaded = numbers & work.states.keys()
         named = {number for one in requests if one.name is not None and (number := work.find(one.name)) is not None}
-        self._store.begin(sorted(numbers))
-        gone = (numbers - self._store.alive(numbers)) & (named | work.states.keys())
+        keys = {(work.names[one.name], one.key) for one in requests if one.key is not None and one.name in work.names}
+        news = self._store.begin(
+            {number: work.states[number].sequence if number in loaded else NO_EVENTS for number in numbers}, keys
+        )
+        gone = (numbers - news.events.keys()) & (named | loaded)
         if gone:
             work.used |= gone
             raise WriteConflictError("a bandit was deleted meanwhile")  # names and states are then looked up again
+        work.unused_keys = keys - news.used_keys
         until = self._timer() + LOCKED_SECONDS
-        loaded = [number for number in numbers if number in work.states]
-        behind = [number for number in loaded if not work.catch_up(number, lambda: self._timer() < until)]
+        behind = [
+            number for number in loaded if not work.catch_up(number, news.events[number], lambda: self._timer() < until)
+        ]
         if behind:
             self._store.commit(())
             self._loader.add(behind)

@@ -56,7 +56,7 @@ class Shop:
         self.clock.seconds = seconds
 
     def commit(self, run: Callable[[], Any]) -> Any:
-        self.store.begin([self.number] if hasattr(self, "number") else [])
+        self.store.begin({self.number: 0} if hasattr(self, "number") else {})
         result = run()
         self.store.commit(self.work.events, self.work.created, self.work.deleted)
         self.work.clear()

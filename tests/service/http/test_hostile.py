@@ -89,6 +89,39 @@ def test_a_policy_and_its_parameters_are_bounded_before_anything_is_done_with_th
         assert server.service.compiled == {"ucb"}
 
 
+TWICE = [
+    ("PUT", "/v1/decisions/x/reward", b'{"reward": 1, "reward": 0}', "reward"),
+    ("PUT", "/v1/decisions/x/reward", b'{"reward": 7, "reward": 0}', "reward"),
+    ("PUT", "/v1/decisions/x/reward", b'{"reward": "a", "reward": 0}', "reward"),
+    ("POST", "/v1/bandits/b/decisions", b'{"count": 1, "c\\u006funt": 2}', "count"),
+    ("POST", "/v1/rewards", b'{"rewards": [{"decision": "a:", "reward": 1, "decision": "b"}]}', "decision"),
+    ("POST", "/v1/rewards", b'{"rewards": [{"decision": "a\\u003a", "reward": 1, "reward": 0}]}', "reward"),
+    ("PUT", "/v1/bandits/twice", b'{"arms": ["a", "b"], "parameters": {"x": 1, "x": 2}}', "x"),
+    ("POST", "/v1/bandits/b/policy/preview", b'{"policy": "ucb", "policy": "ucb", "parameters": {"a": 1}}', "policy"),
+    ("PATCH", "/v1/bandits/b/arms/red", b'{"paused": true, "paused": null}', "paused"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path", "body", "name"), TWICE)
+def test_a_body_that_names_a_field_twice_is_refused(
+    quiet: tuple[Client, httpx.Client, str], method: str, path: str, body: bytes, name: str
+) -> None:
+    client, http, _ = quiet
+    before = client.state("b").state_hash
+    answer = http.request(method, path, content=body, headers=JSON)
+    problem = f"the body must name every field once, got '{name}' 2 times"
+    assert (answer.status_code, answer.json()["problem"]) == (422, problem)
+    assert client.state("b").state_hash == before
+
+
+def test_names_and_texts_may_contain_what_separates_fields(quiet: tuple[Client, httpx.Client, str]) -> None:
+    client, http, _ = quiet
+    body = b'{"arms": ["a:b", "\\u003a", "\\\\\\": "], "policy": "uniform", "seed": 1}'
+    assert http.put("/v1/bandits/colons", content=body, headers=JSON).status_code == 201
+    assert [arm.arm for arm in client.state("colons").arms] == ["a:b", ":", '\\": ']
+    client.delete("colons", erase=True)
+
+
 @pytest.mark.parametrize(
     ("policy", "parameters", "cause"),
     [("robust-ucb", {"window": 999_000}, "window"), ("sw-ucb", {"window": 4_000_000}, "window"),

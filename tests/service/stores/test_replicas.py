@@ -211,16 +211,16 @@ def test_a_row_that_another_process_wrote_first_is_refused_by_the_store(store_ur
     stores = [open_store(store_url), open_store(store_url).reader()]
     stores[0].prepare()
     works = [UnitOfWork(store, Clock()) for store in stores]
-    stores[0].begin([])
+    stores[0].begin({})
     number = create(works[0], "b", api_types.Create(arms=ARMS, seed=1))[0].number
     stores[0].commit(works[0].events, works[0].created)
     works[0].clear()
     for work in works:
         work.state(number)
         decide(work, "b", 1, None)
-    stores[0].begin([])
+    stores[0].begin({})
     stores[0].commit(works[0].events)
-    stores[1].begin([])
+    stores[1].begin({})
     with pytest.raises(WriteConflictError):
         stores[1].commit(works[1].events)
     for store in stores:

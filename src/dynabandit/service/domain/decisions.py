@@ -13,7 +13,7 @@ def decide(work: UnitOfWork, name: str, count: int, key: str | None) -> list[api
     """Make decisions, or return those that the idempotency key gave before."""
     state = work.named(name)
     if key is not None:
-        before = work.keyed.get((state.number, key)) or work.store.keyed(state.number, key)
+        before = work.find_keyed(state.number, key)
         if before:
             if len(before) != count:
                 raise ConflictError(

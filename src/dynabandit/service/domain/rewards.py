@@ -47,7 +47,7 @@ def reward(work: UnitOfWork, number: int, step: int, value: float) -> None:
 
 def _find_bandit(work: UnitOfWork, number: int, step: int) -> LoggedState:
     if number not in work.states:
-        found = work.store.bandit(number)
+        found = None if number in work.missing else work.store.bandit(number)
         if found is None or found.deleted:
             raise _no_decision(work, number, step)
     state = work.state(number)

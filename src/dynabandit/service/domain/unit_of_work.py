@@ -4,14 +4,14 @@ Everything here runs in the writer's thread. Events of a batch are not in the st
 later request of the same batch may ask the store for is kept here as well.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain.bandit_state import DAMAGE, HASH_PREFIX, LoggedState
 from dynabandit.service.domain.events import POLICY, EventRow
 from dynabandit.service.domain.log_start import state_at_start
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, WriteConflictError
-from dynabandit.service.stores import Snapshot, Store
+from dynabandit.service.stores import NEWS_PAGE, Snapshot, Store
 
 SNAPSHOT_EVERY = 10_000  # events
 LOADED_ROWS = 1_000  # that are read at a time
@@ -39,6 +39,8 @@ class UnitOfWork:
         self.erasing: list[int] = []
         self.settled: dict[tuple[int, int], tuple[str, float | None]] = {}  # (bandit, step) -> kind, reward
         self.keyed: dict[tuple[int, str], list[EventRow]] = {}  # (bandit, idempotency key) -> decisions
+        self.unused_keys: set[tuple[int, str]] = set()  # that are known not to be in the store
+        self.missing: set[int] = set()  # bandits that are known not to be in the store
 
     def discard(self) -> None:
         """Drop the batch and the states that it used; they are read again from the store."""
@@ -100,9 +102,12 @@ class UnitOfWork:
             raise ReplayMismatchError(self.store.name_of(number), snapshot.sequence, problem)
         return state
 
-    def catch_up(self, number: int, may_continue: Callable[[], bool]) -> bool:
-        """Apply the events that other processes have added to the log of a bandit; return whether these were all."""
-        new = CatchUp(self, self.states[number])
+    def catch_up(self, number: int, events: Sequence[EventRow], may_continue: Callable[[], bool]) -> bool:
+        """Apply the events that other processes have added to the log of a bandit; return whether these were all.
+
+        `events` are the first ones, up to `NEWS_PAGE`.
+        """
+        new = CatchUp(self, self.states[number], iter(events) if len(events) < NEWS_PAGE else None)
         try:
             is_complete = new.run(may_continue)
         except ReplayMismatchError:
@@ -110,6 +115,13 @@ class UnitOfWork:
             raise
         self.states[number] = new.state
         return is_complete
+
+    def find_keyed(self, number: int, key: str) -> list[EventRow]:
+        """Return the decisions of an idempotency key, in order."""
+        found = self.keyed.get((number, key))
+        if found is None:
+            found = [] if (number, key) in self.unused_keys else self.store.keyed(number, key)
+        return found
 
     def snapshot(self, number: int) -> Snapshot:
         """Return a snapshot of a state."""
@@ -127,11 +139,11 @@ class CatchUp:
     The state is changed, or replaced by one from a snapshot. After an error of the store it can be continued.
     """
 
-    def __init__(self, work: UnitOfWork, state: LoggedState) -> None:
+    def __init__(self, work: UnitOfWork, state: LoggedState, events: Iterator[EventRow] | None = None) -> None:
         self._work = work
         self.state = state
         self.applied = 0  # events
-        self._events: Iterator[EventRow] | None = None
+        self._events = events  # those that were not applied yet, if they were read already
 
     def run(self, may_continue: Callable[[], bool] = lambda: True) -> bool:
         """Apply new events, at least one, while it may continue; return whether these were all."""

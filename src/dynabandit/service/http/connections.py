@@ -33,14 +33,21 @@ class ConnectionTable:
     A connection beyond a limit replaces the one that has waited for its caller for the longest time: for a request, for
     the rest of a request, or because the caller does not read the response. A connection whose request the service is
     working on is never replaced. If all are, the new connection is refused: it gets 503, up to as many connections
-    again; further ones are closed at once.
+    again; further ones are closed at once. `note_refusal` is called for each that is replaced or refused: it may have
+    brought a reward.
     """
 
     def __init__(
-        self, most: int, most_per_address: int, metrics: Metrics, timer: Callable[[], float] = time.monotonic
+        self,
+        most: int,
+        most_per_address: int,
+        metrics: Metrics,
+        note_refusal: Callable[[], None] = lambda: None,
+        timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self._most, self._most_per_address = most, most_per_address
         self._metrics = metrics
+        self._note_refusal = note_refusal
         self._timer = timer
         self._sockets: set[LimitedConnection] = set()  # also those that are being closed
         self._admitted: dict[LimitedConnection, str] = {}  # with the address
@@ -57,6 +64,7 @@ class ConnectionTable:
         full_address = self._by_address[address] >= self._most_per_address
         if full_address or len(self._admitted) >= self._most:
             victim = self._find_victim(address if full_address else None)
+            self._note_refusal()
             if victim is None:
                 self._refuse(new)
                 return

@@ -19,6 +19,7 @@ from dynabandit.service.errors import DomainError, InvalidValueError, NotFoundEr
 from dynabandit.service.http.requests import checked_name, idempotency_key, may_still_read, new_name, path_name
 from dynabandit.service.http.responses import bandit_view
 from dynabandit.service.http.status_codes import STATUSES, ApiError
+from dynabandit.service.request_queue import MAX_BANDITS
 from dynabandit.service.service import Service
 from dynabandit.service.stores import BanditRow, Store
 
@@ -43,7 +44,9 @@ class Result(NamedTuple):
 async def decide(service: Service, request: Request, body: api_types.Decide) -> Result:
     """POST /v1/bandits/{name}/decisions."""
     name, count, key = path_name(request, "name"), body.count, idempotency_key(request)
-    made = await service.writer.submit(lambda work: decisions.decide(work, name, count, key), name=name, events=count)
+    made = await service.writer.submit(
+        lambda work: decisions.decide(work, name, count, key), name=name, events=count, key=key
+    )
     return Result(api_types.Decisions(made))
 
 
@@ -70,6 +73,8 @@ async def add_rewards(service: Service, request: Request, body: api_types.Reward
         return [_add_one(work, found, one) for found, one in given]
 
     numbers = {found[0] for found, _ in given if found is not None}
+    if len(numbers) > MAX_BANDITS:
+        raise InvalidValueError(f"rewards must belong to at most {MAX_BANDITS} bandits per call, got {len(numbers)}")
     results = await service.writer.submit(run, bandits=numbers, events=len(given))
     return Result(api_types.RewardResults(results))
 

@@ -2,6 +2,7 @@
 
 import functools
 import ipaddress
+import math
 import re
 from typing import Any
 from urllib.parse import unquote
@@ -15,12 +16,13 @@ from dynabandit.service.http.responses import JSON
 from dynabandit.service.http.status_codes import ApiError
 from dynabandit.service.keys import ROLES
 from dynabandit.service.service import Service
+from dynabandit.service.stores import KeyRow
 
 PORT = re.compile(r":\d+$")
 
 
-def authorise(service: Service, request: Request, permission: str) -> str | None:
-    """Refuse a request without the necessary key, before anything is looked up; return the id of the key."""
+def authorise(service: Service, request: Request, permission: str) -> KeyRow | None:
+    """Refuse a request without the necessary key, before anything is looked up; return the key if one is needed."""
     if service.needs_keys:
         key = service.keyring.find(header(request, b"authorization"))
         if key is None:
@@ -28,13 +30,22 @@ def authorise(service: Service, request: Request, permission: str) -> str | None
         if permission not in ROLES[key.role]:
             roles = " or ".join(role for role, permissions in ROLES.items() if permission in permissions)
             raise ApiError(403, f"this needs a key with the role {roles}, got one with the role {key.role}")
-        return key.id
+        return key
     host = header(request, b"host") or ""
     if not _is_local(host):
         # A web page can point its own name at this address, but cannot choose another Host header. Starlette's
         # TrustedHostMiddleware answers 400 in plain text, and knows no addresses but only names
         raise ApiError(421, f"without API keys, Host must be 127.0.0.1 or localhost, got {host[:100]!r}")
     return None
+
+
+def check_rate_limit(service: Service, key: KeyRow | None) -> None:
+    """Refuse a request that exceeds the rate limit of its key."""
+    seconds = 0.0 if key is None else service.rate_limits.seconds_to_wait(key)
+    if key is not None and seconds:
+        service.metrics.refused.inc()
+        problem = f"this key may send {key.requests_per_second:g} decisions and rewards per second; try again later"
+        raise ApiError(429, problem, {"Retry-After": str(math.ceil(seconds))})
 
 
 def may_still_read(service: Service, request: Request) -> bool:

@@ -22,7 +22,7 @@ from dynabandit.service.http.handlers import NDJSON, PARQUET, Result
 from dynabandit.service.http.limits import LARGE_BODY, MAX_EVENTS, SMALL_BODY, RefusalPacer
 from dynabandit.service.http.openapi import Endpoint, Query, document
 from dynabandit.service.http.request_bodies import decode_body
-from dynabandit.service.http.requests import authorise, path_name, query_values, read_body
+from dynabandit.service.http.requests import authorise, check_rate_limit, path_name, query_values, read_body
 from dynabandit.service.http.responses import HEADERS, JSON, add_headers, json_response, problem_response
 from dynabandit.service.http.status_codes import OVERLOADED, OVERLOADED_CLOSE, error_response
 from dynabandit.service.logging_setup import log_change
@@ -148,8 +148,10 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
         started = time.perf_counter()
         try:
             key = authorise(service, request, endpoint.permission) if endpoint.permission else None
-            if endpoint.permission == "decide" and service.writer.admission.is_full():
-                raise OverloadedError  # before the body is read
+            if endpoint.permission == "decide":  # before the body is read
+                check_rate_limit(service, key)
+                if service.writer.admission.is_full():
+                    raise OverloadedError
             if decoder is not None:
                 content = decode_body(decoder, await read_body(request, limit))
             else:
@@ -159,7 +161,7 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
             if isinstance(result, Result) and result.changed:
                 names = {part: path_name(request, part) for part in request.path_params}
                 change = msgspec.to_builtins(content) if decoder else dict(request.query_params)
-                log_change(endpoint.id, names, key, change)
+                log_change(endpoint.id, names, None if key is None else key.id, change)
         except OverloadedError:
             response = await _refuse(service, pacer)
             service.metrics.count_response(method, path, response.status_code, None)  # delayed on purpose
@@ -170,7 +172,7 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
             response = error_response(WorkInterruptedError())  # it took longer than the server waits when it stops
         except Exception as error:
             response = error_response(error)
-            if response.status_code == 503:
+            if response.status_code in (429, 503):
                 service.note_refusal()
         service.metrics.count_response(method, path, response.status_code, time.perf_counter() - started)
         return response

@@ -87,7 +87,7 @@ def make_server(
     """
     most = _fitting_connections(max_connections)
     share = math.ceil(SHARE_PER_ADDRESS * most) if max_per_address is None else max_per_address
-    table = ConnectionTable(most, share, service.metrics)
+    table = ConnectionTable(most, share, service.metrics, service.note_refusal)
     config = uvicorn.Config(
         make_app(service),
         host=host,

@@ -1,5 +1,7 @@
 """The HTTP status and the response of every error that a request may raise."""
 
+from collections.abc import Mapping
+
 import msgspec
 import structlog
 from starlette.requests import ClientDisconnect
@@ -26,12 +28,13 @@ DESCRIPTIONS = {
     415: "The body is not declared as JSON.",
     421: "Without API keys, the Host must be this machine.",
     422: "A value is not valid.",
-    429: "Too many requests are waiting; try again later.",
+    429: "Too many requests are waiting, or the API key has sent too many; try again later.",
     500: "An error of the service.",
     501: "An optional package is not installed.",
     503: "The store is not available; try again later.",
 }
 RETRY = {"Retry-After": "1"}  # seconds
+NO_HEADERS: Mapping[str, str] = {}
 HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 413: {"Connection": "close"}}  # the rest of the body is not read
 
 log = structlog.get_logger("dynabandit.service")
@@ -40,9 +43,10 @@ log = structlog.get_logger("dynabandit.service")
 class ApiError(Exception):
     """A request that HTTP itself refuses, such as one without a key; errors of the domain have no status."""
 
-    def __init__(self, status: int, problem: str) -> None:
+    def __init__(self, status: int, problem: str, headers: Mapping[str, str] = NO_HEADERS) -> None:
         super().__init__(problem)
         self.status = status
+        self.headers = headers or HEADERS.get(status, NO_HEADERS)
 
 
 def error_response(error: Exception) -> Response:
@@ -51,7 +55,7 @@ def error_response(error: Exception) -> Response:
         case errors.DomainError():
             return problem_response(STATUSES[type(error)], str(error))
         case ApiError():
-            return problem_response(error.status, str(error), **HEADERS.get(error.status, {}))
+            return problem_response(error.status, str(error), **error.headers)
         case errors.OverloadedError():
             return OVERLOADED
         case errors.StoreError():

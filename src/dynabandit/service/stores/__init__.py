@@ -3,11 +3,22 @@
 from pathlib import Path
 
 from dynabandit.extras import import_extra
-from dynabandit.service.stores.base import BanditRow, Snapshot, Store
+from dynabandit.service.stores.base import Store
 from dynabandit.service.stores.key_tables import KeyRow, Statements
+from dynabandit.service.stores.rows import NEWS_PAGE, BanditKey, BanditRow, Snapshot
 from dynabandit.service.stores.sqlite import SqliteStore
 
-__all__ = ["BanditRow", "KeyRow", "Snapshot", "SqliteStore", "Statements", "Store", "open_store"]
+__all__ = [
+    "NEWS_PAGE",
+    "BanditKey",
+    "BanditRow",
+    "KeyRow",
+    "Snapshot",
+    "SqliteStore",
+    "Statements",
+    "Store",
+    "open_store",
+]
 
 
 def open_store(url: str) -> Store:

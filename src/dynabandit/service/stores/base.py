@@ -2,8 +2,8 @@
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from dynabandit.service.domain.events import (
     ARM,
@@ -21,6 +21,7 @@ from dynabandit.service.domain.events import (
 from dynabandit.service.domain.names import from_bytes, read_public_id, to_bytes
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, StoreBusyError, StoreError, WriteConflictError
 from dynabandit.service.stores.key_tables import KeyTables, Statements
+from dynabandit.service.stores.rows import BanditKey, BanditRow, News, Snapshot
 
 PAGE = 5_000  # rows that are read at a time, so that memory does not grow with the log
 ALL_COLUMNS = ", ".join(COLUMNS)
@@ -31,23 +32,6 @@ REFERENCES = {  # to a bandit
 }  # fmt: skip
 
 Events = Sequence[EventRow]
-
-
-class BanditRow(NamedTuple):
-    """A bandit, deleted or not; the log of one that is `erasing` is being removed."""
-
-    number: int
-    name: str
-    deleted: bool
-    erasing: bool = False
-
-
-class Snapshot(NamedTuple):
-    """A saved state; of an old one only the hash is kept, and `body` is None. The hash begins with its version."""
-
-    sequence: int
-    state_hash: str
-    body: str | None
 
 
 class Store(KeyTables):
@@ -82,8 +66,11 @@ class Store(KeyTables):
         """Return a store with its own connection, to read from."""
         raise NotImplementedError
 
-    def begin(self, bandits: Iterable[int]) -> None:
-        """Start a transaction that keeps other processes from writing to these bandits."""
+    def begin(self, known: Mapping[int, int], keys: Collection[BanditKey] = ()) -> News:
+        """Start a transaction that keeps other processes from writing to some bandits; return what is new.
+
+        `known` has, for each bandit, the sequence number after which events are returned.
+        """
         raise NotImplementedError
 
     def _execute(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -111,20 +98,20 @@ class Store(KeyTables):
 
     def write(self, statements: Statements) -> None:
         """Run statements in one transaction, or in the one that `begin` started."""
-        inside = self.is_inside
-        if len(statements) == 1 and not inside:  # a transaction by itself; other threads run during this one call
+        if len(statements) == 1 and not self.is_inside:  # a transaction by itself; other threads run during this call
             self.rows(*statements[0])
             return
-        if not inside:
-            self.rows(self.begin_statement)
+        if not self.is_inside:
+            statements = [(self.begin_statement, ()), *statements, ("COMMIT", ())]
         try:
-            for statement, values in statements:
-                self.rows(statement, values)
-            if not inside:
-                self.rows("COMMIT")
+            self.run(statements)
         except StoreError:
             self.rollback()
             raise
+
+    def run(self, statements: Statements) -> list[list[tuple[Any, ...]]]:
+        """Run statements one after the other, as fast as the store can, and return the rows of each."""
+        return [self.rows(statement, values) for statement, values in statements]
 
     def commit(
         self,
@@ -150,14 +137,8 @@ class Store(KeyTables):
             for table, column in REFERENCES.items()
             if number in erased or table not in ("events", "bandits")
         ]
-        self.write(statements)
-        self.end()
-
-    def end(self) -> None:
-        """Commit the transaction that `begin` started, if it did."""
-        if self.is_inside:
-            self.rows("COMMIT")
-            self.is_inside = False
+        self.write([*statements, ("COMMIT", ())] if self.is_inside else statements)
+        self.is_inside = False
 
     def rollback(self) -> None:
         """Close the connection, which rolls back what `begin` started; the next statement opens a new one."""
@@ -268,6 +249,8 @@ class Store(KeyTables):
         """Return all events of a bandit after a sequence number, of all kinds or of some, read page by page."""
         while found := self.events(bandit, after, page, kinds):
             yield from found
+            if len(found) < page:
+                return
             after = found[-1].sequence
 
     def arm_names(self, bandit: int) -> list[str]:

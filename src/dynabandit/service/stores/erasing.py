@@ -43,7 +43,7 @@ class Eraser:
         store = self._store
         if erased_to == 0:
             erased_to = _erased_to(store, number)
-        store.begin([number])  # other processes may erase it, too
+        store.begin({number: erased_to})  # other processes may erase it, too
         if store.last_sequence(number) - erased_to <= ERASED_ROWS:
             store.commit((), erased=[number])
             del self._erased_to[number]
@@ -51,5 +51,5 @@ class Eraser:
             erase_to = erased_to + ERASED_ROWS
             remove = "DELETE FROM events WHERE bandit = ? AND sequence > ? AND sequence <= ?"
             store.write([(remove, (number, erased_to, erase_to))])
-            store.end()
+            store.commit(())
             self._erased_to[number] = erase_to

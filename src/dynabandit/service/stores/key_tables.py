@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from dynabandit.service.domain.decision_ids import DecisionIds
+from dynabandit.service.errors import StoreError
 
 Statements = list[tuple[str, Sequence[Any]]]  # each with its values
 
@@ -51,7 +52,25 @@ class KeyTables:
         """Save an API key; tables that were not migrated yet have no columns for the fields that are None."""
         given = {name: value for name, value in key._asdict().items() if value is not None}
         places = ", ".join("?" * len(given))
-        self.write([(f"INSERT INTO keys ({', '.join(given)}) VALUES ({places})", list(given.values()))])
+        self._write_key(f"INSERT INTO keys ({', '.join(given)}) VALUES ({places})", list(given.values()))
+
+    def limit_key(self, identity: str, requests_per_second: float | None) -> bool:
+        """Set the rate limit of an API key, None for no limit; return whether the key exists."""
+        if not self.rows("SELECT 1 FROM keys WHERE id = ?", (identity,)):
+            return False
+        self._write_key("UPDATE keys SET requests_per_second = ? WHERE id = ?", (requests_per_second, identity))
+        return True
+
+    def _write_key(self, statement: str, values: Sequence[Any]) -> None:
+        try:
+            self.write([(statement, values)])
+        except StoreError as error:
+            if any(name in str(error) for name in KeyRow._field_defaults):
+                raise ValueError(
+                    "the store was written by an earlier release, whose keys have neither namespaces nor rate limits: "
+                    "start dynabandit serve once, which migrates the store"
+                ) from None
+            raise
 
     def revoke_key(self, identity: str, now: float) -> bool:
         """Revoke an API key; return whether it exists."""

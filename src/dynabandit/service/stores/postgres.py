@@ -1,15 +1,17 @@
 """PostgreSQL: many processes serve the same bandits; a lock per bandit orders their writes."""
 
+import functools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import psycopg
 
-from dynabandit.service.domain.events import COLUMNS
-from dynabandit.service.errors import StoreError
+from dynabandit.service.domain.events import COLUMNS, EventRow
+from dynabandit.service.errors import StoreError, WriteConflictError
 from dynabandit.service.stores.base import Events, Store
 from dynabandit.service.stores.key_tables import Statements
+from dynabandit.service.stores.rows import NEWS_PAGE, BanditKey, News
 from dynabandit.service.stores.schema import TABLES, VERSION, check_version, migration
 from dynabandit.validation import listed
 
@@ -22,6 +24,7 @@ SESSION = {
     "idle_in_transaction_session_timeout": "2s",
     "synchronous_commit": "on",
     "default_transaction_isolation": "'read committed'",
+    "enable_seqscan": "off",  # plans that were made when a table was small must use its indexes, too
 }
 CONNECT = {"connect_timeout": 3, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3,
            "tcp_user_timeout": 5000}  # fmt: skip
@@ -32,6 +35,7 @@ class PostgresStore(Store):
 
     shared = True
     version_statement = "SELECT version FROM schema_version"
+    _has_prepared = False  # the statements of a commit, on this connection
     _errors = (psycopg.Error, OSError)
     _constraint_errors = (psycopg.errors.UniqueViolation, psycopg.errors.SerializationFailure)
 
@@ -80,28 +84,84 @@ class PostgresStore(Store):
             connection = psycopg.connect(self.url, autocommit=True, **CONNECT)  # type: ignore[arg-type]
             for name, value in SESSION.items():
                 connection.execute(f"SET {name} = {value if value[0] == chr(39) else repr(value)}".encode())
-            self._connection = connection
+            self._connection, self._has_prepared = connection, False
         return self._connection
 
     def _execute(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        cursor = self._open().execute(statement.replace("?", "%s").encode(), values or None)
+        cursor = self._open().execute(_encoded(statement), values or None)
         return cursor.fetchall() if cursor.description is not None else []
 
-    def begin(self, bandits: Iterable[int]) -> None:
-        """Lock each bandit. Callers pass them in ascending order, so two processes cannot wait for each other."""
-        self.rows("BEGIN")
+    def run(self, statements: Statements) -> list[list[tuple[Any, ...]]]:
+        """Run statements in one round trip, as one message of PostgreSQL's simple protocol.
+
+        Pipelines need one round trip, too, but no timeout of the server ends a transaction whose next message does not
+        come, and the bandits of a process that stops there would stay locked.
+        """
+        text = "; ".join(statement for statement, _ in statements)
+        try:
+            cursor = psycopg.ClientCursor(self._open())
+            if not self._has_prepared:
+                cursor.execute(PREPARE.encode())
+                self._has_prepared = True
+            cursor.execute(_encoded(text), [value for _, values in statements for value in values])
+            found = []
+            for _ in statements:
+                found.append(cursor.fetchall() if cursor.description is not None else [])
+                cursor.nextset()
+            return found
+        except self._constraint_errors as error:
+            raise WriteConflictError(str(error)) from error
+        except self._errors as error:
+            raise StoreError(f"store {self.public_url}: {error}") from error
+
+    def begin(self, known: Mapping[int, int], keys: Collection[BanditKey] = ()) -> News:
+        """Lock each bandit, in ascending order so that two processes cannot wait for each other."""
+        numbers = sorted(known)
+        statements: Statements = [
+            ("BEGIN", ()),
+            ("EXECUTE lock_bandits (?)", (numbers,)),
+            # A statement of its own, because it must see what was committed while this process waited for a lock
+            ("EXECUTE new_events (?, ?)", (numbers, [known[number] for number in numbers])),
+        ]
+        if keys:
+            statements.append(("EXECUTE used_keys (?, ?)", [list(column) for column in zip(*keys, strict=True)]))
         self.is_inside = True
-        for number in bandits:
-            self.rows("SELECT pg_advisory_xact_lock(?)", (number,))
+        _, _, found, *used = self.run(statements)
+        news = News({}, {(number, key) for number, key in used[0]} if used else set())
+        for number, *event in found:
+            events = news.events.setdefault(number, [])
+            if event[0] is not None:  # a bandit without new events has one row
+                events.append(EventRow._make(event))
+        return news
 
     def insert_statements(self, events: Events) -> Statements:
         return [(INSERT, [list(column) for column in zip(*events, strict=True)])] if events else []
 
 
+@functools.lru_cache(maxsize=1000)
+def _encoded(statement: str) -> bytes:
+    return statement.replace("?", "%s").encode()
+
+
 TYPES = {"kind": "text", "key": "text", "body": "text", "arm": "int", "value": "float8", "time": "float8",
          "wall": "float8"}  # fmt: skip
-INSERT = (
-    f"INSERT INTO events ({', '.join(COLUMNS)}) SELECT * FROM unnest("
-    + ", ".join(f"?::{TYPES.get(name, 'bigint')}[]" for name in COLUMNS)
-    + ")"
-)
+ARRAYS = [f"{TYPES.get(name, 'bigint')}[]" for name in COLUMNS]
+INSERT = f"EXECUTE insert_events ({', '.join('?' * len(COLUMNS))})"
+# The statements of every commit, whose plans are made once per connection: because of (SELECT $1) the planner does not
+# know the length of an array, and has no reason to plan again
+PREPARE = f"""
+PREPARE lock_bandits (bigint[]) AS SELECT pg_advisory_xact_lock(number) FROM unnest($1) AS number;
+PREPARE new_events (bigint[], bigint[]) AS
+    SELECT number, {", ".join(f"new.{name}" for name in COLUMNS)}
+    FROM unnest((SELECT $1), (SELECT $2)) AS known (bandit, seen)
+    CROSS JOIN LATERAL (SELECT number FROM bandits WHERE number = known.bandit AND deleted = 0 LIMIT 1) AS existing
+    LEFT JOIN LATERAL (SELECT * FROM events WHERE bandit = known.bandit AND sequence > seen
+        ORDER BY sequence LIMIT {NEWS_PAGE}) AS new ON true
+    ORDER BY number, new.sequence;
+PREPARE used_keys (bigint[], text[]) AS
+    SELECT asked.* FROM unnest((SELECT $1), (SELECT $2)) AS asked (bandit, key)
+    CROSS JOIN LATERAL (SELECT 1 FROM events WHERE bandit = asked.bandit AND key = asked.key LIMIT 1) AS used;
+PREPARE insert_events ({", ".join(ARRAYS)}) AS
+    INSERT INTO events ({", ".join(COLUMNS)})
+    SELECT * FROM unnest({", ".join(f"${place}" for place in range(1, len(COLUMNS) + 1))})
+"""

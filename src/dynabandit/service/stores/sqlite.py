@@ -4,7 +4,7 @@ import contextlib
 import functools
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +14,7 @@ from dynabandit.service.domain.events import COLUMNS
 from dynabandit.service.errors import StoreError
 from dynabandit.service.stores.base import Events, Store
 from dynabandit.service.stores.key_tables import Statements
+from dynabandit.service.stores.rows import BanditKey, News
 from dynabandit.service.stores.schema import VERSION, check_version, migration
 from dynabandit.validation import listed
 
@@ -136,9 +137,11 @@ class SqliteStore(Store):
         if os.path.exists(path) and os.stat(path).st_mode & 0o077:
             log.warning("other users of this machine may read the store", file=path, remedy=f"chmod 600 {path}*")
 
-    def begin(self, bandits: Iterable[int]) -> None:
+    def begin(self, known: Mapping[int, int], keys: Collection[BanditKey] = ()) -> News:
+        """Lock the file. Only one process serves it, which knows all events, so nothing is new."""
         self.rows(self.begin_statement)
         self.is_inside = True
+        return News({}, set())
 
     def reader(self) -> "SqliteStore":
         other = SqliteStore(self._path, self._connect, self._errors, self._constraint_errors, self._settings)

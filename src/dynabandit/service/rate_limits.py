@@ -1,0 +1,45 @@
+"""Rate limits: how many requests each API key may send per second."""
+
+import math
+import time
+from collections.abc import Callable
+
+from dynabandit.service.stores import KeyRow
+
+
+class RateLimits:
+    """Counts the requests of each key. Requests of one second may come in a burst; then they must be spread.
+
+    Examples
+    --------
+    >>> limits, key = RateLimits(timer=lambda: 0.0), KeyRow("k", "decide", "", "", 0.0, None, requests_per_second=2.0)
+    >>> [limits.seconds_to_wait(key) for _ in range(3)]
+    [0.0, 0.0, 0.5]
+    """
+
+    def __init__(self, timer: Callable[[], float] = time.monotonic) -> None:
+        self._timer = timer
+        self._next: dict[str, float] = {}  # key -> when its next request would come if all came evenly
+
+    def seconds_to_wait(self, key: KeyRow) -> float:
+        """Count a request; return 0, or after how many seconds it may be sent again if it must be refused."""
+        if key.requests_per_second is None:
+            return 0.0
+        now, gap = self._timer(), 1.0 / key.requests_per_second
+        due = max(now, self._next.get(key.id, 0.0))
+        ahead = due - now - max(0.0, 1.0 - gap)
+        if ahead > 1e-9:
+            return ahead
+        self._next[key.id] = due + gap
+        return 0.0
+
+
+def is_rate(rate: object) -> bool:
+    """Whether a value is a limit of requests per second: a positive number, or None for no limit."""
+    return rate is None or (isinstance(rate, int | float) and 0 < rate < math.inf)
+
+
+def check_rate(rate: float | None) -> None:
+    """Raise an error unless a value is a limit of requests per second."""
+    if not is_rate(rate):
+        raise ValueError(f"requests per second must be a positive number, got {rate:g}")

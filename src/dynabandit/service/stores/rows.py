@@ -1,0 +1,36 @@
+"""What stores return: bandits, snapshots and the news of other processes."""
+
+from typing import NamedTuple
+
+from dynabandit.service.domain.events import EventRow
+
+NEWS_PAGE = 500
+
+BanditKey = tuple[int, str]  # number of a bandit, idempotency key
+
+
+class BanditRow(NamedTuple):
+    """A bandit, deleted or not; the log of one that is `erasing` is being removed."""
+
+    number: int
+    name: str
+    deleted: bool
+    erasing: bool = False
+
+
+class News(NamedTuple):
+    """What `Store.begin` found: the new events of each bandit that exists, and the idempotency keys in use.
+
+    Of a bandit with many new events only the first `NEWS_PAGE` are returned.
+    """
+
+    events: dict[int, list[EventRow]]
+    used_keys: set[BanditKey]
+
+
+class Snapshot(NamedTuple):
+    """A saved state; of an old one only the hash is kept, and `body` is None. The hash begins with its version."""
+
+    sequence: int
+    state_hash: str
+    body: str | None

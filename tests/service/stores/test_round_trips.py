@@ -1,0 +1,151 @@
+"""What a commit costs on PostgreSQL: round trips, statements and locks."""
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import psycopg
+import pytest
+
+from dynabandit.client import Client
+from dynabandit.service.request_queue import MAX_BANDITS, Request, commits
+from dynabandit.service.stores import Statements
+from dynabandit.service.stores.postgres import PostgresStore
+from service.harness import ARMS, Running, running, talking
+
+
+class RecordingStore(PostgresStore):
+    """A store that remembers each round trip as its statements, and how many locks each commit held."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.trips: list[list[str]] = []
+        self.locks: list[int] = []
+        self._watcher = psycopg.connect(url, autocommit=True)
+
+    def _execute(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        self.trips.append([statement])
+        return super()._execute(statement, values)
+
+    def run(self, statements: Statements) -> list[list[tuple[Any, ...]]]:
+        self.trips.append([statement for statement, _ in statements])
+        return super().run(statements)
+
+    def commit(self, *arguments: Any) -> None:
+        count = "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database AND datname = current_database()"
+        found = self._watcher.execute(f"{count} WHERE locktype = 'advisory'".encode()).fetchone()
+        assert found is not None
+        self.locks.append(found[0])
+        super().commit(*arguments)
+
+    def close(self) -> None:
+        super().close()
+        self._watcher.close()
+
+
+@pytest.fixture
+def recorded(postgres_url: str) -> Iterator[tuple[RecordingStore, Running, Client]]:
+    """A service whose maintenance does not disturb the counts."""
+    store = RecordingStore(postgres_url)
+    with running(store, maintenance_seconds=1e6) as server, talking(server.url) as (client, _):
+        for number in range(8):
+            client.create(f"b{number}", ARMS)
+        yield store, server, client
+
+
+def test_a_commit_takes_two_round_trips_however_many_bandits_it_has(
+    recorded: tuple[RecordingStore, Running, Client],
+) -> None:
+    store, _, client = recorded
+    made = [client.decide(f"b{number}") for number in range(8)]
+    store.trips.clear()
+    store.locks.clear()
+    client.decide("b0")
+    decide = [["BEGIN", "EXECUTE lock_bandits (?)", "EXECUTE new_events (?, ?)", "EXECUTE used_keys (?, ?)"], 2]
+    assert [store.trips[0], len(store.trips[1])] == decide
+    assert client.reward(made[0].decision, 1)
+    assert {one.status for one in client.reward_many((one.decision, 1) for one in made[1:])} == {200}
+    assert [len(trip) for trip in store.trips] == [4, 2, 3, 2, 3, 2]
+    assert all(trip[-1] == "COMMIT" for trip in store.trips[1::2])
+    assert store.locks == [1, 1, 7]
+
+
+def test_calls_that_share_a_commit_share_its_round_trips(recorded: tuple[RecordingStore, Running, Client]) -> None:
+    store, server, client = recorded
+    begun, held = threading.Event(), threading.Event()
+    loop = server.service.writer.requests.loop
+    assert loop is not None
+
+    def hold(work: object) -> None:
+        begun.set()
+        assert held.wait(60)
+
+    loop.call_soon_threadsafe(lambda: server.service.writer.submit(hold, alone=True))
+    assert begun.wait(60)
+    store.trips.clear()
+    callers = [
+        threading.Thread(target=client.decide, args=(f"b{number % 8}", f"key {number}"), daemon=True)
+        for number in range(24)
+    ]
+    for caller in callers:
+        caller.start()
+    while server.service.writer.admission.requests < 25:
+        threading.Event().wait(0.002)
+    held.set()
+    for caller in callers:
+        caller.join(60)
+    assert [len(trip) for trip in store.trips] == [1, 4, 2], "COMMIT of the one that was held, then one for all others"
+    assert sum(client.state(f"b{number}").step for number in range(8)) == 24
+
+
+def test_rewards_of_invented_ids_take_no_locks(recorded: tuple[RecordingStore, Running, Client]) -> None:
+    store, _, client = recorded
+    real = client.decide("b0").decision
+    store.trips.clear()
+    store.locks.clear()
+    guessed = client.reward_many((f"{number:012}-1", 1) for number in range(10_000))
+    assert ({one.status for one in guessed}, store.locks) == ({404}, [0])
+    assert [len(trip) for trip in store.trips] == [3, 1], "ids without a signature are not even looked up"
+    store.trips.clear()
+    ids = store.decision_ids()
+    erased = [ids.make(number, 1) for number in range(MAX_BANDITS - 1)]  # as after erasing their bandits
+    statuses = [one.status for one in client.reward_many((one, 1) for one in [*erased, real])]
+    assert statuses == [404] * len(erased) + [200]
+    assert [len(trip) for trip in store.trips] == [1, 3, 2], "they are looked up at once"
+    assert store.locks == [0, 1]
+
+
+def test_a_commit_has_a_limited_number_of_bandits(recorded: tuple[RecordingStore, Running, Client]) -> None:
+    store, _, client = recorded
+    many = [(store.decision_ids().make(number, 1), 1.0) for number in range(MAX_BANDITS + 1)]
+    with pytest.raises(Exception, match=r"422: rewards must belong to at most 1000 bandits per call, got 1001"):
+        client.reward_many(many)
+    small, large = Request(lambda work: None), Request(lambda work: None, bandits=range(600))
+    alone = Request(lambda work: None, alone=True)
+    asked = [small, small, large, large, small, alone, alone, small]
+    assert list(commits(asked)) == [[small, small, large], [large, small], [alone], [alone], [small]]
+    assert list(commits([])) == []
+
+
+def test_two_processes_lock_bandits_in_the_same_order(postgres_url: str) -> None:
+    """Each locks the same bandits again and again, given in opposite orders; a deadlock would fail one of them."""
+    problems: list[BaseException] = []
+
+    def lock(numbers: Sequence[int]) -> None:
+        try:
+            with contextlib.closing(PostgresStore(postgres_url)) as store:
+                for _ in range(30):
+                    store.begin(dict.fromkeys(numbers, 0))
+                    store.commit(())
+        except BaseException as error:
+            problems.append(error)
+
+    with contextlib.closing(PostgresStore(postgres_url)) as store:
+        store.prepare()
+    threads = [threading.Thread(target=lock, args=(numbers,)) for numbers in (range(50), range(49, -1, -1))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert problems == []
