@@ -9,6 +9,8 @@ from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.log_start import start_event, state_at_start
 from dynabandit.service.errors import ReplayMismatchError
 from dynabandit.service.stores import Store
+from dynabandit.service.stores.base import PAGE
+from dynabandit.service.stores.due_decisions import reward_ages
 
 REMOVED_ROWS = 1_000  # events that one transaction checks and removes: a service that uses the store waits for it
 # Decisions that have no reward yet, or that the policy has not learned yet, are still needed, and so are their rewards
@@ -64,7 +66,7 @@ def _learn_settling_age(store: Store, state: LoggedState) -> None:
     """Learn from the rewards that are about to be removed when rewards come."""
     window = state.settings.reward_window
     while window is not None and state.learner.rule == SETTLED:
-        found = store.reward_ages(state.number, state.settling.read_to)
+        found = reward_ages(store, state.number, state.settling.read_to, PAGE)
         known = [one for one in found if one[0] <= state.sequence]
         state.settling.add(known, state.settings.default_reward, window)
         if not known or len(known) < len(found):
