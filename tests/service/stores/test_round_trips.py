@@ -128,6 +128,7 @@ def test_a_commit_has_a_limited_number_of_bandits(recorded: tuple[RecordingStore
     assert list(commits([])) == []
 
 
+@pytest.mark.promise(68)
 def test_two_processes_lock_bandits_in_the_same_order(postgres_url: str) -> None:
     """Each locks the same bandits again and again, given in opposite orders; a deadlock would fail one of them."""
     problems: list[BaseException] = []
