@@ -56,7 +56,7 @@ def test_the_page_states_the_limits() -> None:
 def test_every_promise_has_a_test_and_every_such_test_names_a_promise() -> None:
     promised = [int(number) for number in re.findall(r"\*\*P(\d+)\b", PAGE)]
     assert sorted(promised) == sorted(set(promised)), "a number is used twice"
-    named = set()
+    named = set[int]()
     for path in Path(__file__).parents[1].rglob("test_*.py"):
         for numbers in re.findall(r"^@pytest\.mark\.promise\((.*)\)$", path.read_text(), re.MULTILINE):
             named.update(int(number) for number in numbers.split(","))
