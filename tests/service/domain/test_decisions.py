@@ -55,6 +55,7 @@ def test_the_id_of_a_decision_has_a_step_below_2_to_the_48() -> None:
     assert ids.read(ids.make(33, 10**15)) is None
 
 
+@pytest.mark.promise(107)
 def test_the_id_of_a_decision_cannot_be_guessed_from_others(
     server: Running, client: Client, http: httpx.Client
 ) -> None:
