@@ -69,6 +69,7 @@ def check_replay(url: str, start: int) -> str:
     return result.state_hash
 
 
+@pytest.mark.promise(120, 124, 125, 127, 128, 131)
 @pytest.mark.parametrize("settings", [AT_ONCE, SETTLED], ids=["at once", "settled"])
 def test_a_compacted_log_leads_to_the_same_state_and_keeps_what_is_still_needed(
     store_url: str, clock: ManualClock, settings: dict[str, Any]
@@ -113,6 +114,7 @@ def test_a_compacted_log_leads_to_the_same_state_and_keeps_what_is_still_needed(
         assert shop.client.state("b") == last, "a start needs no snapshot"
 
 
+@pytest.mark.promise(129)
 @pytest.mark.parametrize("settings", [AT_ONCE, SETTLED], ids=["at once", "settled"])
 def test_a_new_policy_learns_the_rewards_that_are_left_and_replays_learn_the_same(
     sqlite_url: str, clock: ManualClock, settings: dict[str, Any]
@@ -146,6 +148,7 @@ def test_a_new_policy_learns_the_rewards_that_are_left_and_replays_learn_the_sam
     assert check_replay(sqlite_url, second.start) == state.state_hash
 
 
+@pytest.mark.promise(130)
 def test_rewards_that_a_later_policy_has_learned_are_not_removed(sqlite_url: str, clock: ManualClock) -> None:
     with shop_on(sqlite_url, clock) as shop:
         shop.client.create("b", ARMS, seed=1)
@@ -213,6 +216,7 @@ def test_a_compaction_that_was_interrupted_is_finished_by_the_next(
     assert check_replay(store_url, 61) == state.state_hash
 
 
+@pytest.mark.promise(126)
 def test_a_damaged_log_is_not_compacted(sqlite_url: str, clock: ManualClock) -> None:
     with shop_on(sqlite_url, clock) as shop:
         shop.client.create("b", ARMS, seed=1)
@@ -230,6 +234,7 @@ def test_a_damaged_log_is_not_compacted(sqlite_url: str, clock: ManualClock) -> 
     assert "the start of the log does not have its own hash" in failed_command("verify", "--store", sqlite_url)
 
 
+@pytest.mark.promise(132)
 def test_the_page_of_a_compacted_log_starts_where_the_log_starts(sqlite_url: str, clock: ManualClock) -> None:
     with shop_on(sqlite_url, clock) as shop:
         shop.client.create("b", ARMS, seed=1)
