@@ -19,6 +19,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Processes that may not write compiled modules compile their imports at every start, which takes seconds
+unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 
 .PHONY: setup test lint unit interpreted coverage mutants test-order browser golden test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs dist dist-check clean
@@ -36,6 +38,10 @@ $(READY): pyproject.toml
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(READY)
 
+# Tests of single functions: compiling each of them would take longer than running it. Whole simulations of all
+# policies and environments are compiled by the other tests
+INTERPRETED := tests/estimators tests/policies tests/environments
+
 test: lint unit interpreted
 
 lint: $(READY)
@@ -45,7 +51,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 unit: $(READY) browser
-	$(BIN)/pytest -n 3 --dist worksteal --durations=10
+	$(BIN)/pytest -n 3 --dist worksteal --durations=10 $(INTERPRETED:%=--ignore=%)
 
 # The tests of web pages need Chrome or Chromium; as root on Debian it is installed if it is missing
 browser:
@@ -64,9 +70,8 @@ test-order: $(READY) browser
 
 # The unit tests of the algorithms without compiled code
 interpreted: $(READY)
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 tests/core tests/estimators tests/policies tests/environments \
-	  tests/offline/test_replay_oracle.py tests/simulation/test_traces.py tests/bandit \
-	  tests/golden/test_paths.py tests/golden/test_saved_bandits.py \
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 $(INTERPRETED) tests/offline/test_replay_oracle.py \
+	  tests/simulation/test_traces.py tests/bandit tests/golden/test_paths.py tests/golden/test_saved_bandits.py \
 	  tests/service/domain/test_bandit_state.py::test_every_policy_replays_bit_for_bit_with_late_rewards_and_changes
 
 # All golden decisions (see CONTRIBUTING.md): compiled, interpreted and on the CUDA simulator

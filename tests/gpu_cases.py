@@ -39,7 +39,7 @@ POLICIES = tuple(name for name in db.policies.POLICIES if name not in RESTARTING
 LATE = ("ucb", "aff-d-greedy", "aff-kl-ucb", "d-kl-ucb")
 CASES = {
     # With few arms several replications share a warp; with many each lane has several arms
-    "every policy, 16 replications per warp": Case("case-2", {"arms": 2}, POLICIES, 6, replications=2),
+    "every policy, 16 replications per warp": Case("case-2", {"arms": 2}, POLICIES, 4, replications=2),
     "draws and exploration, 8 replications per warp": Case(
         "case-1", {"arms": 3}, ("ts", "eps-greedy"), 9, replications=9
     ),

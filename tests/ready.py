@@ -6,9 +6,9 @@ from dynabandit.checks import allows_changing_arms, decides_alike_in_a_bandit
 from dynabandit.policies import POLICIES
 from laws import INTERPRETED
 
-# One of each kind of state and score. Compiling a decision and a reward takes seconds per policy, so only these are
+# One of each kind of score. Compiling a decision and a reward takes seconds per policy, so only these are
 # tried compiled; `make interpreted` tries all. Simulations, which call the same functions, are compiled for all.
-COMPILED = ("ucb", "aff-d-greedy", "aff-ots", "d-ts", "sw-kl-ucb", "glr-kl-ucb", "changepoint-ts", "exp3-s")
+COMPILED = ("ucb", "aff-d-greedy", "aff-ots", "glr-kl-ucb", "exp3-s")
 LIVE = [name for name, kind in POLICIES.items() if not kind.informed]
 TRIED = LIVE if INTERPRETED else list(COMPILED)
 BANDIT_CHECKS = (decides_alike_in_a_bandit, allows_changing_arms)

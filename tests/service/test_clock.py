@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -14,6 +15,7 @@ from dynabandit.service.clock import GRACE_SECONDS, MAX_STEP, Clock
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.decisions import decide
 from dynabandit.service.domain.unit_of_work import UnitOfWork
+from dynabandit.service.loading import Loader
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.writer import SHARE_TIME_SECONDS
 from service.harness import ARMS, Running, process, running, status_of, talking, wait_for
@@ -154,6 +156,27 @@ def test_a_reward_that_got_429_in_time_is_accepted_soon_after(
                 assert status_of(client.reward, decision, 1) == 429
         seconds.let_pass(GRACE_SECONDS - 1)
         assert status_of(client.reward, decision, 1) == (200 if refused else 410)
+
+
+def test_the_clock_stands_still_while_a_reward_waits_for_its_bandit_to_be_loaded(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(open_store(sqlite_url)) as (_, _, client):
+        client.create("b", ARMS, "ucb", reward_window=WINDOW, default_reward=0)
+        decision = client.decide("b").decision
+    may_load, step = threading.Event(), Loader.step
+    monkeypatch.setattr(Loader, "step", lambda loader: step(loader) if may_load.is_set() else None)
+    with served(open_store(sqlite_url)) as (server, seconds, client):
+        assert status_of(client.state, "missing") == 404  # this needs no bandit
+        with ThreadPoolExecutor() as pool:
+            waiting = pool.submit(status_of, client.reward, decision, 1)
+            wait_for(lambda: server.clock.stopped)
+            seconds.let_pass(60)
+            assert waiting.result(60) == 503
+            assert server.clock.stopped
+        may_load.set()
+        wait_for(lambda: not server.clock.stopped)
+        assert status_of(client.reward, decision, 1) == 200
 
 
 def test_a_bandit_with_a_later_time_does_not_shorten_the_windows_of_others(store_url: str) -> None:

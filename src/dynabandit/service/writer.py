@@ -12,7 +12,6 @@ import structlog
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.events import POLICY, EventRow
-from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
 from dynabandit.service.errors import (
     DomainError,
@@ -24,6 +23,7 @@ from dynabandit.service.errors import (
 from dynabandit.service.loading import WORTH_A_SNAPSHOT, Loader
 from dynabandit.service.metrics import Metrics
 from dynabandit.service.request_queue import Request, RequestQueue, commits
+from dynabandit.service.settling import Settler
 from dynabandit.service.stores.erasing import Eraser
 
 MAX_REQUESTS = 256  # per commit
@@ -69,6 +69,7 @@ class Writer:
         self._next_search = 0.0
         self._loader = Loader(work, timer)
         self._eraser = Eraser(work.store)
+        self._settler = Settler(work)
         self._parked: list[Request] = []  # wait until their bandits are loaded
         self._next_background = 0.0
         self._prepared = False
@@ -96,10 +97,12 @@ class Writer:
         while not is_last:
             is_idle = not self._loader and not self._eraser
             next_turn = min(self._next_maintenance, math.inf if is_idle else self._next_background)
-            batch, is_last = self.requests.take(MAX_REQUESTS, wait=self._timer() < next_turn)
+            batch, is_last = self.requests.take(MAX_REQUESTS, wait=not self._settler and self._timer() < next_turn)
             self._serve(batch)
             if self._timer() >= self._next_maintenance and not is_last:
                 self._maintain()
+            if self._settler and not is_last:
+                self._settle(events=sum(request.events for request in batch))
             if self._timer() >= self._next_background and not is_last:
                 self._work_in_background()
         self._shutdown()
@@ -298,7 +301,7 @@ class Writer:
             self._discard()
 
     def _maintain(self) -> None:
-        """Learn and close the decisions that are due, and save the time of the clock now and then."""
+        """Find the decisions that are due, and save the time of the clock now and then."""
         now = self._timer()
         self._next_maintenance = now + self._maintenance_seconds
         try:
@@ -309,9 +312,7 @@ class Writer:
             if now >= self._next_search:
                 self._find_background_work()
                 self._next_search = now + SEARCH_SECONDS
-            states, time = self._work.states, self._work.clock.now()
-            for number in [number for number, state in states.items() if time > state.due_at]:
-                self._settle_due(number)
+            self._settler.find()
             problem = None
         except Exception as error:  # this thread must survive every error
             self._discard()
@@ -371,12 +372,11 @@ class Writer:
         if applied >= WORTH_A_SNAPSHOT and number in self._work.states:
             self._save_snapshot(number)
 
-    def _settle_due(self, number: int) -> None:
-        """Learn and close one page of decisions in its own commit; requests are served between two pages."""
-        request = Request(lambda work: settle_due(work, number), bandits=[number])
-        self._commit([request])
-        if request.result:  # there may be more
-            self._next_maintenance = 0.0
+    def _settle(self, events: int) -> None:
+        """Learn and close decisions that are due, after requests with so many events were served."""
+        requests = self._settler.requests(events)
+        self._commit(requests)
+        self._settler.finish(requests)
 
     def _shutdown(self) -> None:
         """Save a snapshot of every state that changed since its last one, and close the store."""

@@ -15,10 +15,10 @@ from dynabandit.service.domain import changes
 from dynabandit.service.domain.decisions import decide
 from dynabandit.service.domain.events import EventRow
 from dynabandit.service.domain.learning import SETTLED, SettlingAge
-from dynabandit.service.domain.rewards import reward, settle_due
+from dynabandit.service.domain.rewards import SETTLE_PAGE, reward, settle_due
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, DomainError, InvalidValueError, LateRewardError
-from dynabandit.service.stores import Store, open_store
+from dynabandit.service.stores import open_store
 from service.harness import (
     ARMS,
     ManualClock,
@@ -81,8 +81,8 @@ class Shop:
         if error is not None:
             raise error
 
-    def maintain(self) -> None:
-        while self.commit(lambda: settle_due(self.work, self.number)):
+    def maintain(self, page: int = SETTLE_PAGE) -> None:
+        while self.commit(lambda: settle_due(self.work, self.number, page)):
             pass
 
     def settle(self, rewards: int = 100, age: float = 1.0) -> None:
@@ -258,7 +258,6 @@ def test_a_restart_without_a_snapshot_reads_the_ages_again_page_by_page(
         shop.settle()
         age = shop.state.learner.age
         monkeypatch.setattr("dynabandit.service.domain.rewards.PAGE", 30)
-        monkeypatch.setattr(Store.reward_ages, "__defaults__", (30,))
         for keep in (True, False):
             if keep:
                 shop.store.save_snapshot(shop.number, shop.work.snapshot(shop.number))
@@ -268,7 +267,7 @@ def test_a_restart_without_a_snapshot_reads_the_ages_again_page_by_page(
             assert (shop.state.settling.read_to > 0) == keep
             shop.decide()
             shop.now += 2.0
-            shop.maintain()
+            shop.maintain(page=30)
             assert shop.state.settling.seconds(WINDOW) == shop.state.learner.age == age
 
 

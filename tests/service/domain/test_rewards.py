@@ -102,7 +102,10 @@ def test_a_decision_without_a_reward_gets_the_default_exactly_once(
     assert sizes[forgotten.arm] == (4.0 if default is None else 5.0)  # the prior counts 4
 
 
-def test_defaults_are_given_to_every_one_of_many_pages_of_decisions(client: Client, clock: ManualClock) -> None:
+def test_defaults_are_given_to_every_one_of_many_pages_of_decisions(
+    client: Client, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynabandit.service.settling.SETTLE_PAGE", 500)
     client.create("b", ARMS, "ucb", reward_window=10, default_reward=0)
     for _ in range(3):
         client.decide_many("b", 400)

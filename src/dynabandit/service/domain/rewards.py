@@ -8,8 +8,9 @@ from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError, LateRewardError, NotFoundError
 from dynabandit.service.stores.base import PAGE
+from dynabandit.service.stores.due_decisions import next_decision_time, older_decisions, open_decisions, reward_ages
 
-EXPIRY_PAGE = 500  # decisions that are learned, and whose window is checked, in one transaction
+SETTLE_PAGE = 1_000  # decisions that are learned, and whose window is checked, at a time: about 30 ms
 
 
 def check_reward(work: UnitOfWork, number: int, step: int, value: float, where: str = "reward") -> LoggedState:
@@ -29,7 +30,7 @@ def reward(work: UnitOfWork, number: int, step: int, value: float) -> None:
     if found is None:
         raise _no_decision(work, number, step)
     if found.kind is None and _is_late(work, state, found.time):
-        _close(work, state, step, found.arm)
+        _close(work, state, [(step, found.arm)])
         raise _late_reward(work, state, step)
     if found.kind is None:
         now, wall = work.now(state), work.clock.wall()
@@ -70,63 +71,73 @@ def _is_late(work: UnitOfWork, state: LoggedState, decided: float) -> bool:
     return window is not None and work.now(state) - decided > window + work.clock.grace()
 
 
-def _close(work: UnitOfWork, state: LoggedState, step: int, column: int) -> None:
-    """End the window of a decision: it gets the default reward, or none."""
+def _close(work: UnitOfWork, state: LoggedState, decisions: list[tuple[int, int]]) -> None:
+    """End the windows of decisions, each a step and a column: they get the default reward, or none."""
     value = state.settings.default_reward
     if value is not None:
         value += 0.0
     now, wall = work.now(state), work.clock.wall()
-    work.events.append(state.append(CLOSE, now, wall, settles=step, arm=column, value=value))
-    work.settled[state.number, step] = (CLOSE, value)
+    for step, column in decisions:
+        work.events.append(state.append(CLOSE, now, wall, settles=step, arm=column, value=value))
+        work.settled[state.number, step] = (CLOSE, value)
 
 
-def settle_due(work: UnitOfWork, number: int) -> bool:
-    """Learn held decisions and close those whose window has ended, as far as due; return whether there may be more."""
+def settle_due(work: UnitOfWork, number: int, page: int = SETTLE_PAGE) -> bool:
+    """Learn a page of held decisions and close a page of those whose window has ended; return whether more may be due.
+
+    Only decisions that are due are learned and closed.
+    """
     state = _find_bandit(work, number, 0)
     window = state.settings.reward_window
     if window is None:
         state.due_at = float("inf")
         return False
-    next_learned = float("inf") if state.learner.rule == AT_ONCE else _learn_held(work, state, window)
-    next_closed = _close_expired(work, state, window)
+    next_learned = float("inf") if state.learner.rule == AT_ONCE else _learn_held(work, state, window, page)
+    next_closed = _close_expired(work, state, window, page)
     state.due_at = min(next_learned, next_closed)
     return state.due_at == 0.0
 
 
-def _learn_held(work: UnitOfWork, state: LoggedState, window: float) -> float:
+def _learn_held(work: UnitOfWork, state: LoggedState, window: float, limit: int) -> float:
     """Learn a page of the held decisions that have reached the settling age.
 
     Return the time at which the next one will: 0 if it may have done so already, infinity if none is held.
     """
-    number, now, age = state.number, work.now(state), window
+    number, age = state.number, window
     if state.learner.rule == SETTLED:
-        rewards = work.store.reward_ages(number, state.settling.read_to)
+        most = max(PAGE, limit)
+        rewards = reward_ages(work.store, number, state.settling.read_to, most)
         state.settling.add(rewards, state.settings.default_reward, window)
-        if len(rewards) == PAGE:
+        if len(rewards) == most:
             return 0.0
         age = state.settling.seconds(window)
-    page = work.store.decisions_after(number, state.learner.learned_to, EXPIRY_PAGE)
-    due = [step for step, _, decided, _ in page if now - decided > age]
-    if due:
-        body = json.dumps({"to": due[-1], "age": age})
-        work.events.append(state.append(LEARN, now, work.clock.wall(), body=body))
-    if len(due) == EXPIRY_PAGE:
-        return 0.0
-    return float("inf") if len(due) == len(page) else page[len(due)][2] + age
+    to, next_learned = _find_due(work, state, state.learner.learned_to, age, limit)
+    if to > state.learner.learned_to:
+        body = json.dumps({"to": to, "age": age})
+        work.events.append(state.append(LEARN, work.now(state), work.clock.wall(), body=body))
+    return next_learned
 
 
-def _close_expired(work: UnitOfWork, state: LoggedState, window: float) -> float:
+def _find_due(work: UnitOfWork, state: LoggedState, after: int, age: float, limit: int) -> tuple[int, float]:
+    """Return the last step of the decisions after a step, at most `limit`, that are older than an age, or that step.
+
+    Also return the time at which the next one will be: 0 if it may be already, infinity if there is none. The times of
+    a log never decrease.
+    """
+    count, to = older_decisions(work.store, state.number, after, limit, work.now(state), age)
+    if count == limit:
+        return to, 0.0
+    decided = next_decision_time(work.store, state.number, to)
+    return to, float("inf") if decided is None else decided + age
+
+
+def _close_expired(work: UnitOfWork, state: LoggedState, window: float, limit: int) -> float:
     """Close a page of the decisions whose window has ended; return the time at which the next one will end."""
-    now = work.now(state)
     window += work.clock.grace()
-    page = work.store.decisions_after(state.number, state.settled_to, EXPIRY_PAGE)
-    for step, column, decided, settled in page:
-        if not settled:
-            if now - decided <= window:
-                return decided + window
-            _close(work, state, step, column)
-        state.settled_to = step
-    return 0.0 if len(page) == EXPIRY_PAGE else now + window  # the windows of later decisions end later
+    to, next_closed = _find_due(work, state, state.settled_to, window, limit)
+    _close(work, state, open_decisions(work.store, state.number, state.settled_to, to))
+    state.settled_to = to
+    return min(next_closed, work.now(state) + window)  # the windows of later decisions end later
 
 
 def _no_decision(work: UnitOfWork, number: int, step: int) -> NotFoundError:

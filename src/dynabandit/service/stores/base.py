@@ -12,7 +12,6 @@ from dynabandit.service.domain.events import (
     DELETE,
     KINDS,
     LEARN,
-    REWARD,
     EventRow,
     HeldDecision,
     LoggedDecision,
@@ -87,8 +86,9 @@ class Store(KeyTables):
         except self._constraint_errors as error:
             raise WriteConflictError(str(error)) from error
         except self._errors as error:
-            kind = StoreBusyError if self._is_busy(error) else StoreError
-            raise kind(f"store {self.public_url}: {error}") from error
+            if self._is_busy(error):
+                raise StoreBusyError(f"store {self.public_url}: {error}") from error
+            raise StoreError(f"store {self.public_url}: {error}") from error
 
     def _is_busy(self, error: Exception) -> bool:
         """Whether an error means that another program has locked the store."""
@@ -279,15 +279,6 @@ class Store(KeyTables):
         )
         return [HeldDecision._make(values) for values in found]
 
-    def reward_ages(self, bandit: int, after: int, limit: int = PAGE) -> list[tuple[int, float, float]]:
-        """Return (sequence, reward, seconds since the decision) of the rewards after a sequence number."""
-        found = self.rows(
-            "SELECT r.sequence, r.value, r.time - d.time FROM events r JOIN events d ON d.bandit = r.bandit"
-            " AND d.step = r.settles WHERE r.bandit = ? AND r.sequence > ? AND r.kind = ? ORDER BY r.sequence LIMIT ?",
-            (bandit, after, REWARD, limit),
-        )
-        return [(sequence, value, age) for sequence, value, age in found]
-
     def decision(self, bandit: int, step: int) -> LoggedDecision | None:
         """Return a decision with its reward."""
         found = self.rows("SELECT arm, time FROM events WHERE bandit = ? AND step = ?", (bandit, step))
@@ -304,15 +295,6 @@ class Store(KeyTables):
             (bandit, first, last),
         )
         return {step: (kind, value) for step, kind, value in found}
-
-    def decisions_after(self, bandit: int, step: int, limit: int = PAGE) -> list[tuple[int, int, float, bool]]:
-        """Return (step, column, time, whether settled) of the decisions after a step, in order."""
-        found = self.rows(
-            "SELECT d.step, d.arm, d.time, EXISTS (SELECT 1 FROM events r WHERE r.bandit = d.bandit"
-            " AND r.settles = d.step) FROM events d WHERE d.bandit = ? AND d.step > ? ORDER BY d.step LIMIT ?",
-            (bandit, step, limit),
-        )
-        return [(step, arm, time, bool(settled)) for step, arm, time, settled in found]
 
     def keyed(self, bandit: int, key: str) -> list[EventRow]:
         """Return the decisions of an idempotency key, in order."""
