@@ -2,18 +2,25 @@
 
 import asyncio
 import contextlib
+import inspect
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
+from dynabandit.client import Client
 from dynabandit.service.commands import app
 from dynabandit.service.keys import Keyring, new_key
 from dynabandit.service.rate_limits import RateLimits
+from dynabandit.service.service import Service
 from dynabandit.service.stores import open_store
-from service.harness import ARMS, Running, copied_store, failed_command, running, talking, wait_for
+from dynabandit.service.stores.schema import migration
+from service.harness import ARMS, Running, copied_store, failed_command, running, status_of, talking, wait_for
 
 ROWS = [
     ("PUT", "/v1/bandits/b", {"arms": ARMS}, "admin"), ("GET", "/v1/bandits", None, "read"),
@@ -44,6 +51,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, d
         yield server, keys
 
 
+@pytest.mark.promise(20, 86, 87)
 @pytest.mark.parametrize("role", MAY)
 def test_without_the_right_key_every_call_is_401_or_403(keyed: tuple[Running, dict[str, str]], role: str) -> None:
     server, keys = keyed
@@ -74,6 +82,7 @@ def test_a_refusal_says_nothing_about_what_exists(keyed: tuple[Running, dict[str
                 assert there.status_code in (401, 403)
 
 
+@pytest.mark.promise(88)
 def test_keys_are_compared_in_constant_time_and_stored_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[tuple[str, str]] = []
 
@@ -91,6 +100,7 @@ def test_keys_are_compared_in_constant_time_and_stored_hashed(monkeypatch: pytes
     assert key.split("_", 2)[2] not in str(row)
 
 
+@pytest.mark.promise(88, 89)
 def test_a_key_is_rotated_without_a_gap(store_url: str) -> None:
     def keys(*arguments: str) -> str:
         done = CliRunner().invoke(app, ["keys", *arguments, "--store", store_url])
@@ -108,9 +118,11 @@ def test_a_key_is_rotated_without_a_gap(store_url: str) -> None:
     assert [line.split()[2] for line in listed.splitlines()] == ["revoked", "valid"]
     assert old.split("_", 2)[2] not in listed
     failed_command("keys", "revoke", "nobody", "--store", store_url, code=2)
+    assert inspect.signature(Service).parameters["key_seconds"].default <= 1.0, "and reading them takes a moment"
     failed_command("keys", "create", "--role", "king", "--store", store_url, code=2)
 
 
+@pytest.mark.promise(89)
 def test_a_key_is_revoked_even_while_all_readers_are_busy(sqlite_url: str) -> None:
     key, row = new_key("read")
     store = open_store(sqlite_url)
@@ -133,6 +145,7 @@ def test_a_key_is_revoked_even_while_all_readers_are_busy(sqlite_url: str) -> No
         assert all(one.result(60) for one in waiting)
 
 
+@pytest.mark.promise(21, 90)
 def test_a_key_sends_as_many_decisions_and_rewards_as_it_may(store_url: str) -> None:
     now = [100.0]
     with contextlib.closing(open_store(store_url)) as store:
@@ -207,3 +220,94 @@ def test_a_key_that_is_not_utf_8_is_not_valid_and_the_others_are(sqlite_url: str
     assert ring.find(f"Bearer {good}") is not None
     listed = CliRunner().invoke(app, ["keys", "list", "--store", sqlite_url])
     assert (listed.exit_code, len(listed.output.splitlines())) == (0, 2)
+
+
+@pytest.fixture
+def shops(server: Running) -> Iterator[tuple[Client, httpx.Client, Client]]:
+    """A client and plain HTTP with an admin key of the namespace "shop", and a client with a key of all bandits."""
+    (bound, bound_row), (free, free_row) = new_key("admin", namespace="shop"), new_key("admin")
+    server.service.keyring.replace([bound_row, free_row])
+    server.service.needs_keys = True
+    try:
+        with talking(server.url, bound) as (client, http), talking(server.url, free) as (other, _):
+            yield client, http, other
+    finally:
+        server.service.needs_keys = False
+
+
+@pytest.mark.promise(109)
+def test_for_a_key_of_a_namespace_other_bandits_do_not_exist(shops: tuple[Client, httpx.Client, Client]) -> None:
+    client, http, other = shops
+    for name in ("shop/banner", "shop/b", "shop0", "shop", "other/b", "shopping/b"):
+        other.create(name, ARMS)
+    mine, theirs = client.decide("shop/banner").decision, other.decide("other/b").decision
+    for method, path, body, _ in ROWS:
+        if "/bandits/b" not in path:
+            continue
+        answers = []
+        for name in ("other/b", "other/x"):  # one that exists, and one that does not
+            asked = path.replace("/bandits/b", f"/bandits/{quote(name, safe='')}").replace("=b", f"={name}")
+            answer = http.request(method, asked, json=body)
+            answers.append((answer.status_code, answer.text.replace(name, "")))
+        assert answers[0] == answers[1], (method, path)
+        assert answers[0][0] == (403 if method == "PUT" and path.endswith("/b") else 404)
+    assert status_of(client.reward, theirs, 0.5) == 404
+    results = client.reward_many([(theirs, 7.0), (mine, 1.0)])
+    assert [one.status for one in results] == [404, 200], "a reward that is not valid there is not even looked at"
+    assert other.state("other/b").sequence == 2
+    assert [one.name for one in client.bandits()] == ["shop/b", "shop/banner"]
+    assert len(list(other.bandits())) == 6
+    client.delete("shop/b")
+    other.delete("shopping/b")
+    assert [one["name"] for one in http.get("/v1/bandits?deleted=true").json()["bandits"]] == ["shop/b"]
+    assert [one["name"] for one in http.get("/v1/bandits?limit=1&after=other").json()["bandits"]] == ["shop/banner"]
+    assert http.get("/v1/bandits?after=shop0").json() == {"bandits": [], "next": None}
+
+
+@pytest.mark.promise(109)
+def test_a_key_of_a_namespace_does_everything_in_it(shops: tuple[Client, httpx.Client, Client]) -> None:
+    client, http, other = shops
+    client.create("shop/a/b", ARMS)
+    decision = client.decide("shop/a/b", key="k").decision
+    assert client.decide("shop/a/b", key="k").decision == decision
+    client.reward(decision, 1)
+    assert other.state("shop/a/b") == client.state("shop/a/b")
+    assert [event.kind for event in client.events("shop/a/b")] == ["create", "decision", "reward"]
+    assert len(http.get("/v1/bandits/shop%2Fa%2Fb/export").text.splitlines()) == 1
+    assert http.get("/pages/who").json() == {"role": "admin", "namespace": "shop"}
+
+
+@pytest.mark.promise(109)
+def test_metrics_and_pages_show_a_key_only_its_namespace(shops: tuple[Client, httpx.Client, Client]) -> None:
+    _, http, other = shops
+    for name in ("shop/b", "other/b"):
+        other.create(name, ARMS)
+        other.decide(name)
+    series = [line for line in http.get("/metrics").text.splitlines() if not line.startswith("#")]
+    assert series
+    assert all('bandit="shop/b"' in line for line in series)
+    with http.stream("GET", "/pages/bandits") as stream:
+        shown = next(line for line in stream.iter_lines() if line.startswith("data: ") and '"decisions":1' in line)
+    assert [one["name"] for one in json.loads(shown.removeprefix("data: "))["bandits"]] == ["shop/b"]
+    assert http.get("/pages/bandit?name=other/b").status_code == 404
+    assert http.get("/pages/bandit?name=other/x").text.replace("x", "b") == http.get("/pages/bandit?name=other/b").text
+
+
+def test_the_namespace_of_a_key_is_stored_and_listed(store_url: str) -> None:
+    create = ["keys", "create", "--role", "decide", "--store", store_url, "--namespace"]
+    assert CliRunner().invoke(app, [*create, "cafe\u0301"]).exit_code == 0
+    listed = CliRunner().invoke(app, ["keys", "list", "--store", store_url]).output
+    assert listed.strip().endswith("namespace 'caf\xe9'")
+    assert "namespace must not contain a slash, got 'shop/b'" in failed_command(*create, "shop/b", code=2)
+    assert "namespace must have 1 to 200 characters, got 0" in failed_command(*create, "", code=2)
+
+
+def test_an_older_store_says_what_its_keys_lack(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    with contextlib.closing(open_store(url)) as store:
+        store.write([(statement, ()) for statement in migration("sqlite", 0)[: -len(migration("sqlite", 3))]])
+        store.write([("PRAGMA user_version = 3", ())])
+    assert CliRunner().invoke(app, ["keys", "create", "--role", "read", "--store", url]).exit_code == 0
+    problem = failed_command("keys", "create", "--role", "read", "--namespace", "shop", "--store", url)
+    assert "whose keys have neither namespaces nor rate limits: start dynabandit serve once" in problem
+    assert len(CliRunner().invoke(app, ["keys", "list", "--store", url]).output.splitlines()) == 1

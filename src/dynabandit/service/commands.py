@@ -89,13 +89,16 @@ def create_key(
     role: Annotated[str, typer.Option(help=", ".join(ROLES))],
     store: StoreOption = DEFAULT_STORE,
     note: Annotated[str, typer.Option(help="Who has it.")] = "",
+    namespace: Annotated[
+        str | None, typer.Option(help="Let it use only bandits in this namespace: shop has shop/banner.")
+    ] = None,
     requests_per_second: Annotated[
         float | None, typer.Option(help="Decisions and rewards it may send to each replica; others get 429.")
     ] = None,
 ) -> None:
     """Create an API key and show it; it is not shown again."""
     try:
-        key, row = new_key(role, note, requests_per_second)
+        key, row = new_key(role, note, namespace, requests_per_second)
         note.encode()
     except UnicodeEncodeError:
         _refuse(f"--note must be text that UTF-8 can hold, got {note!r}")
@@ -110,15 +113,16 @@ def create_key(
 def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
     """List the API keys without their secrets.
 
-    One line per key: id, role, state, creation time, note and, if it has one, the rate limit.
+    One line per key: id, role, state, creation time, note and, if it has them, the namespace and the rate limit.
     """
     with _tables(store) as opened:
         keys = opened.api_keys()
     for key in keys:
         state = "revoked" if key.revoked is not None else "valid"
         created = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(key.created))
+        within = "" if key.namespace is None else f"  namespace {key.namespace!r}"
         limit = "" if key.requests_per_second is None else f"  {_shown(key.requests_per_second)} requests per second"
-        print(f"{key.id}  {key.role:<6}  {state:<7}  {created}  {key.note!r}{limit}")
+        print(f"{key.id}  {key.role:<6}  {state:<7}  {created}  {key.note!r}{within}{limit}")
 
 
 @keys_app.command("limit")

@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Iterable
 
+from dynabandit.service.domain.names import clean_name
 from dynabandit.service.rate_limits import check_rate, is_rate
 from dynabandit.service.stores import KeyRow
 from dynabandit.validation import unknown
@@ -24,8 +25,10 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def new_key(role: str, note: str = "", requests_per_second: float | None = None) -> tuple[str, KeyRow]:
-    """Return a new key and the row that stores it.
+def new_key(
+    role: str, note: str = "", namespace: str | None = None, requests_per_second: float | None = None
+) -> tuple[str, KeyRow]:
+    """Return a new key and the row that stores it. With a namespace, it may only use the bandits in it.
 
     Examples
     --------
@@ -35,11 +38,13 @@ def new_key(role: str, note: str = "", requests_per_second: float | None = None)
     """
     if role not in ROLES:
         raise unknown("role", role, ROLES)
+    if namespace is not None:
+        namespace = clean_name(namespace, "namespace")
+        if "/" in namespace:
+            raise ValueError(f"namespace must not contain a slash, got {namespace!r}")
     check_rate(requests_per_second)
     identity, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    row = KeyRow(
-        identity, role, digest(secret), note, time.time(), revoked=None, requests_per_second=requests_per_second
-    )
+    row = KeyRow(identity, role, digest(secret), note, time.time(), None, namespace, requests_per_second)
     return f"dyna_{identity}_{secret}", row
 
 

@@ -1,10 +1,13 @@
 """Metrics for Prometheus."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from dynabandit.service.domain.events import DECISION, EventRow
+from dynabandit.service.domain.names import in_namespace
 
 MAX_ARMS_SHOWN = 100  # per bandit
 MAX_SERIES = 2_000  # arms of all bandits
@@ -91,6 +94,23 @@ class Metrics:
         if seconds is not None:
             found[1].observe(seconds)
 
-    def page(self) -> bytes:
-        """Return the page that Prometheus reads."""
-        return generate_latest(self.registry)
+    def page(self, namespace: str | None = None) -> bytes:
+        """Return the page that Prometheus reads; with a namespace, only the series of the bandits in it."""
+        if namespace is None:
+            return generate_latest(self.registry)
+        registry = CollectorRegistry()
+        registry.register(_NamespaceSeries(namespace, (self.decisions, self.rewards, self.reward_sum)))
+        return generate_latest(registry)
+
+
+class _NamespaceSeries(Collector):
+    """The series of some counters that belong to the bandits of a namespace."""
+
+    def __init__(self, namespace: str, counters: Sequence[Counter]) -> None:
+        self._namespace, self._counters = namespace, counters
+
+    def collect(self) -> Iterator[Metric]:
+        for counter in self._counters:
+            for metric in counter.collect():
+                metric.samples = [one for one in metric.samples if in_namespace(one.labels["bandit"], self._namespace)]
+                yield metric

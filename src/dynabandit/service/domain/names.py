@@ -27,6 +27,17 @@ def clean_name(name: str, what: str = "name") -> str:
     return clean
 
 
+def in_namespace(name: str, namespace: str | None) -> bool:
+    """Whether a bandit belongs to a namespace, the part of its name before the first slash; None has all bandits.
+
+    Examples
+    --------
+    >>> in_namespace("shop/banner", "shop"), in_namespace("shop", "shop"), in_namespace("shop", None)
+    (True, False, True)
+    """
+    return namespace is None or name.startswith(f"{namespace}/")
+
+
 def to_bytes(name: str) -> bytes:
     """Return a name as stores keep it."""
     return name.encode(errors="surrogateescape")

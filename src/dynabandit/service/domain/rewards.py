@@ -5,6 +5,7 @@ import json
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.events import CLOSE, LEARN, REWARD, LoggedDecision
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
+from dynabandit.service.domain.names import in_namespace
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError, LateRewardError, NotFoundError
 from dynabandit.service.stores.base import PAGE
@@ -13,19 +14,24 @@ from dynabandit.service.stores.due_decisions import next_decision_time, older_de
 SETTLE_PAGE = 1_000  # decisions that are learned, and whose window is checked, at a time: about 30 ms
 
 
-def check_reward(work: UnitOfWork, number: int, step: int, value: float, where: str = "reward") -> LoggedState:
+def check_reward(
+    work: UnitOfWork, number: int, step: int, value: float, namespace: str | None = None, where: str = "reward"
+) -> LoggedState:
     """Return the bandit of a decision, or raise an error if the reward is not one of its law."""
-    state = _find_bandit(work, number, step)
+    state = _find_bandit(work, number, step, namespace)
     accepted = state.bandit.rewards
     if not accepted.contains(value):
         raise InvalidValueError(f"{where} must be {accepted.description}, got {value:g}")
     return state
 
 
-def reward(work: UnitOfWork, number: int, step: int, value: float) -> None:
-    """Count a reward once; the same reward again changes nothing, another one or a late one is an error."""
+def reward(work: UnitOfWork, number: int, step: int, value: float, namespace: str | None = None) -> None:
+    """Count a reward once; the same reward again changes nothing, another one or a late one is an error.
+
+    With a namespace, decisions of bandits outside of it do not exist.
+    """
     value += 0.0  # turns -0.0 into 0.0, which every store returns unchanged
-    state = check_reward(work, number, step, value)
+    state = check_reward(work, number, step, value, namespace)
     found = _find_decision(work, state, step)
     if found is None:
         raise _no_decision(work, number, step)
@@ -43,13 +49,13 @@ def reward(work: UnitOfWork, number: int, step: int, value: float) -> None:
         raise ConflictError(f"decision {decision!r} has the reward {found.value:g} already, got {value:g}")
 
 
-def _find_bandit(work: UnitOfWork, number: int, step: int) -> LoggedState:
+def _find_bandit(work: UnitOfWork, number: int, step: int, namespace: str | None = None) -> LoggedState:
     if number not in work.states:
         found = None if number in work.missing else work.store.bandit(number)
         if found is None or found.deleted:
             raise _no_decision(work, number, step)
     state = work.state(number)
-    if state.deleted:
+    if state.deleted or not in_namespace(state.settings.name, namespace):
         raise _no_decision(work, number, step)
     return state
 

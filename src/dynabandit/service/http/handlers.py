@@ -12,11 +12,19 @@ from starlette.responses import Response, StreamingResponse
 from dynabandit.service import api_types, export, policy_change
 from dynabandit.service.domain import changes, decisions, rewards
 from dynabandit.service.domain.events import KINDS
-from dynabandit.service.domain.names import is_whole, legible, public_id, read_public_id
+from dynabandit.service.domain.names import in_namespace, is_whole, legible, public_id, read_public_id
 from dynabandit.service.domain.preview import preview
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import DomainError, InvalidValueError, NotFoundError
-from dynabandit.service.http.requests import checked_name, idempotency_key, may_still_read, new_name, path_name
+from dynabandit.service.http.requests import (
+    bandit_name,
+    checked_name,
+    idempotency_key,
+    may_still_read,
+    namespace_of,
+    new_name,
+    path_name,
+)
 from dynabandit.service.http.responses import bandit_view
 from dynabandit.service.http.status_codes import STATUSES, ApiError
 from dynabandit.service.request_queue import MAX_BANDITS
@@ -43,7 +51,7 @@ class Result(NamedTuple):
 
 async def decide(service: Service, request: Request, body: api_types.Decide) -> Result:
     """POST /v1/bandits/{name}/decisions."""
-    name, count, key = path_name(request, "name"), body.count, idempotency_key(request)
+    name, count, key = bandit_name(request), body.count, idempotency_key(request)
     made = await service.writer.submit(
         lambda work: decisions.decide(work, name, count, key), name=name, events=count, key=key
     )
@@ -56,21 +64,22 @@ async def add_reward(service: Service, request: Request, body: api_types.Reward)
     found = (await service.decision_ids()).read(decision)
     if found is None:
         raise NotFoundError(f"there is no decision {decision[:100]!r}")
-    await service.writer.submit(lambda work: rewards.reward(work, *found, value), bandits=[found[0]])
+    namespace = namespace_of(request)
+    await service.writer.submit(lambda work: rewards.reward(work, *found, value, namespace), bandits=[found[0]])
     return Result(api_types.Rewarded(decision, value))
 
 
 async def add_rewards(service: Service, request: Request, body: api_types.Rewards) -> Result:
     """POST /v1/rewards."""
-    ids = await service.decision_ids()
+    ids, namespace = await service.decision_ids(), namespace_of(request)
     given = [(ids.read(one.decision), one) for one in body.rewards]
 
     def run(work: UnitOfWork) -> list[api_types.RewardResult]:
         for place, (found, one) in enumerate(given):  # one that is not valid rejects all, as in every other body
             with contextlib.suppress(NotFoundError):
                 if found is not None:
-                    rewards.check_reward(work, *found, one.reward, f"rewards[{place}].reward")
-        return [_add_one(work, found, one) for found, one in given]
+                    rewards.check_reward(work, *found, one.reward, namespace, f"rewards[{place}].reward")
+        return [_add_one(work, found, one, namespace) for found, one in given]
 
     numbers = {found[0] for found, _ in given if found is not None}
     if len(numbers) > MAX_BANDITS:
@@ -79,11 +88,13 @@ async def add_rewards(service: Service, request: Request, body: api_types.Reward
     return Result(api_types.RewardResults(results))
 
 
-def _add_one(work: UnitOfWork, found: tuple[int, int] | None, given: api_types.GivenReward) -> api_types.RewardResult:
+def _add_one(
+    work: UnitOfWork, found: tuple[int, int] | None, given: api_types.GivenReward, namespace: str | None
+) -> api_types.RewardResult:
     try:
         if found is None:
             raise NotFoundError(f"there is no decision {given.decision!r}")
-        rewards.reward(work, *found, given.reward)
+        rewards.reward(work, *found, given.reward, namespace)
     except DomainError as error:
         return api_types.RewardResult(given.decision, STATUSES[type(error)], str(error))
     return api_types.RewardResult(given.decision, 200)
@@ -95,7 +106,9 @@ def _add_one(work: UnitOfWork, found: tuple[int, int] | None, given: api_types.G
 async def create(service: Service, request: Request, body: api_types.Create) -> Result:
     """PUT /v1/bandits/{name}."""
     body.arms = [new_name(arm, "an arm's name") for arm in body.arms]
-    name = new_name(path_name(request, "name"), "name")
+    name, namespace = new_name(path_name(request, "name"), "name"), namespace_of(request)
+    if not in_namespace(name, namespace):
+        raise ApiError(403, f"with this key, the name of a bandit must begin with {f'{namespace}/'!r}, got {name!r}")
     await policy_change.compile_before_use(service, body.policy, body.parameters, len(body.arms))
 
     def run(work: UnitOfWork) -> tuple[Callable[[], api_types.BanditState], bool]:
@@ -108,7 +121,7 @@ async def create(service: Service, request: Request, body: api_types.Create) -> 
 
 async def get_bandit(service: Service, request: Request, _: None) -> Result:
     """GET /v1/bandits/{name}."""
-    name = path_name(request, "name")
+    name = bandit_name(request)
 
     def run(work: UnitOfWork) -> tuple[Callable[[], api_types.BanditState], int]:
         state = work.named(name)
@@ -124,17 +137,20 @@ async def _encode(view: Callable[[], api_types.BanditState], arms: int) -> api_t
 async def list_bandits(service: Service, request: Request, query: QueryValues) -> Result:
     """GET /v1/bandits."""
     deleted, after, limit = query["deleted"] == "true", query["after"], query["limit"]
-    found, has_more = await service.read(lambda store: _page_of_bandits(store, deleted, after, limit))
+    namespace = namespace_of(request)
+    found, has_more = await service.read(lambda store: _page_of_bandits(store, deleted, after, limit, namespace))
     listed = [api_types.BanditSummary(legible(row.name), public_id(row.number), row.deleted) for row in found]
     return Result(api_types.BanditList(listed, listed[-1].name if has_more else None))
 
 
-def _page_of_bandits(store: Store, deleted: bool, after: str, limit: int) -> tuple[list[BanditRow], bool]:
+def _page_of_bandits(
+    store: Store, deleted: bool, after: str, limit: int, namespace: str | None
+) -> tuple[list[BanditRow], bool]:
     """Return a page of bandits and whether there may be more; it ends at an undamaged name, to continue after."""
-    found = store.bandits(deleted, after, limit)
+    found = store.bandits(deleted, after, limit, namespace)
     has_more = len(found) >= limit
     while has_more and not is_whole(found[-1].name):
-        following = store.bandits(deleted, found[-1].name, 1)
+        following = store.bandits(deleted, found[-1].name, 1, namespace)
         found += following
         has_more = bool(following)
     return found, has_more
@@ -142,7 +158,7 @@ def _page_of_bandits(store: Store, deleted: bool, after: str, limit: int) -> tup
 
 async def delete(service: Service, request: Request, query: QueryValues) -> Result:
     """DELETE /v1/bandits/{name}."""
-    name, identity, erase = path_name(request, "name"), query["id"] or None, query["erase"] == "true"
+    name, identity, erase = bandit_name(request), query["id"] or None, query["erase"] == "true"
     if not query["confirm"] or checked_name(query["confirm"], "confirm") != name:
         got = query["confirm"][:200]
         raise InvalidValueError(f"confirm must repeat the name of the bandit, {name!r}, got {got!r}")
@@ -163,7 +179,7 @@ async def delete(service: Service, request: Request, query: QueryValues) -> Resu
 
 async def add_arm(service: Service, request: Request, body: api_types.AddArm) -> Result:
     """POST /v1/bandits/{name}/arms."""
-    name, arm = path_name(request, "name"), new_name(body.arm, "an arm's name")
+    name, arm = bandit_name(request), new_name(body.arm, "an arm's name")
     return _changed(
         await service.writer.submit(lambda work: changes.add_arm(work, name, arm), name=name, priority=True)
     )
@@ -171,7 +187,7 @@ async def add_arm(service: Service, request: Request, body: api_types.AddArm) ->
 
 async def change_arm(service: Service, request: Request, body: api_types.ChangeArm) -> Result:
     """PATCH /v1/bandits/{name}/arms/{arm}."""
-    name, arm = path_name(request, "name"), path_name(request, "arm")
+    name, arm = bandit_name(request), path_name(request, "arm")
     return _changed(
         await service.writer.submit(lambda work: changes.change_arm(work, name, arm, body), name=name, priority=True)
     )
@@ -184,12 +200,12 @@ def _changed(change: tuple[int, bool]) -> Result:
 
 async def set_policy(service: Service, request: Request, body: api_types.SetPolicy) -> Result:
     """PUT /v1/bandits/{name}/policy."""
-    return _changed(await policy_change.set_policy(service, path_name(request, "name"), body))
+    return _changed(await policy_change.set_policy(service, bandit_name(request), body))
 
 
 async def preview_policy(service: Service, request: Request, body: api_types.PreviewPolicy) -> Result:
     """POST /v1/bandits/{name}/policy/preview."""
-    name = path_name(request, "name")
+    name = bandit_name(request)
     with service.previews.reserve():
         state = await policy_change.copy_state(service, name)
         work = service.previews.run(lambda store, check: preview(store, state, body, check))
@@ -219,7 +235,7 @@ async def _wait_for_disconnect(request: Request) -> None:
 
 async def get_events(service: Service, request: Request, query: QueryValues) -> Result | Response:
     """GET /v1/bandits/{name}/events."""
-    name, identity, after, limit = path_name(request, "name"), query["id"] or None, query["after"], query["limit"]
+    name, identity, after, limit = bandit_name(request), query["id"] or None, query["after"], query["limit"]
     number = await service.read(lambda store: store.find_log(name, identity))
     kinds = KINDS.get(query["kind"], ())
     if query["format"] == "ndjson":
@@ -230,7 +246,7 @@ async def get_events(service: Service, request: Request, query: QueryValues) -> 
 
 async def get_export(service: Service, request: Request, query: QueryValues) -> Response:
     """GET /v1/bandits/{name}/export."""
-    name, identity, draws = path_name(request, "name"), query["id"] or None, query["draws"]
+    name, identity, draws = bandit_name(request), query["id"] or None, query["draws"]
     number = await service.read(lambda store: store.find_log(name, identity))
     await service.read_log(lambda store: export.check_draws(store, number, draws))
     make, media_type = export.decision_lines, NDJSON
@@ -264,4 +280,4 @@ async def readyz(service: Service, request: Request, _: None) -> Result:
 
 async def metrics(service: Service, request: Request, _: None) -> Response:
     """GET /metrics."""
-    return Response(service.metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    return Response(service.metrics.page(namespace_of(request)), media_type="text/plain; version=0.0.4; charset=utf-8")

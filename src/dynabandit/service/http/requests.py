@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 from starlette.requests import ClientDisconnect, Request
 
-from dynabandit.service.domain.names import clean_name
-from dynabandit.service.errors import InvalidValueError
+from dynabandit.service.domain.names import clean_name, in_namespace
+from dynabandit.service.errors import InvalidValueError, NotFoundError
 from dynabandit.service.http.openapi import Query
 from dynabandit.service.http.responses import JSON
 from dynabandit.service.http.status_codes import ApiError
@@ -30,6 +30,7 @@ def authorise(service: Service, request: Request, permission: str) -> KeyRow | N
         if permission not in ROLES[key.role]:
             roles = " or ".join(role for role, permissions in ROLES.items() if permission in permissions)
             raise ApiError(403, f"this needs a key with the role {roles}, got one with the role {key.role}")
+        request.scope["namespace"] = key.namespace
         return key
     host = header(request, b"host") or ""
     if not _is_local(host):
@@ -37,6 +38,12 @@ def authorise(service: Service, request: Request, permission: str) -> KeyRow | N
         # TrustedHostMiddleware answers 400 in plain text, and knows no addresses but only names
         raise ApiError(421, f"without API keys, Host must be 127.0.0.1 or localhost, got {host[:100]!r}")
     return None
+
+
+def namespace_of(request: Request) -> str | None:
+    """Return the only namespace that the key of an authorised request may use; None if it may use all bandits."""
+    namespace: str | None = request.scope.get("namespace")
+    return namespace
 
 
 def check_rate_limit(service: Service, key: KeyRow | None) -> None:
@@ -113,6 +120,14 @@ def idempotency_key(request: Request) -> str | None:
     if not (1 <= len(key) <= 255 and key.isascii() and key.isprintable()):
         raise InvalidValueError(f"Idempotency-Key must have 1 to 255 printable ASCII characters, got {key[:100]!r}")
     return key
+
+
+def bandit_name(request: Request) -> str:
+    """Return the name of the bandit in the path; for a key of another namespace it does not exist."""
+    name = path_name(request, "name")
+    if not in_namespace(name, namespace_of(request)):
+        raise NotFoundError(f"there is no bandit {name!r}")
+    return name
 
 
 def path_name(request: Request, part: str) -> str:

@@ -18,7 +18,6 @@ from dynabandit.service.projections.live_page_data import bandit_page_data, over
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store
 
-OVERVIEW = ""  # the overview page; no bandit can have this name
 MAX_BANDITS = 200  # on the overview page
 BATCH_ROWS = 1_000  # rows per query
 OPEN_PAGE_SECONDS, NO_PAGE_SECONDS = 0.4, 5.0  # between two queries, with and without an open page
@@ -36,6 +35,15 @@ class PageData(NamedTuple):
     content: bytes
 
 
+class Overview(NamedTuple):
+    """The overview page of all bandits, or of those of a namespace."""
+
+    namespace: str | None = None
+
+
+Page = str | Overview  # the page of the bandit with this name, or an overview
+
+
 class LogFollower:
     """Keeps a history of each bandit, and the data of each open page.
 
@@ -50,8 +58,8 @@ class LogFollower:
         self._wake = threading.Event()
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._open_pages: Counter[str] = Counter()  # by bandit name; written by the event loop only
-        self._page_data: dict[str, PageData] = {}
+        self._open_pages: Counter[Page] = Counter()  # written by the event loop only
+        self._page_data: dict[Page, PageData] = {}
         self._version = 0
         self._histories: dict[int, BanditHistory] = {}
         self._last_sequence: dict[int, int] = {}  # in the store, when it was read last
@@ -73,18 +81,18 @@ class LogFollower:
         await asyncio.to_thread(self._thread.join)
 
     @contextlib.contextmanager
-    def following(self, name: str) -> Iterator[None]:
+    def following(self, page: Page) -> Iterator[None]:
         """Keep the data of a page up to date while the context is open."""
-        self._open_pages[name] += 1
+        self._open_pages[page] += 1
         self._wake.set()
         try:
             yield
         finally:
-            self._open_pages[name] -= 1
+            self._open_pages[page] -= 1
 
-    def page_data(self, name: str) -> PageData | None:
+    def page_data(self, page: Page) -> PageData | None:
         """Return the latest data of a page, or None before the first."""
-        return self._page_data.get(name)
+        return self._page_data.get(page)
 
     # Called in the follower's thread
 
@@ -100,39 +108,44 @@ class LogFollower:
             except Exception:  # the thread must survive any error
                 log.exception("following the log failed")
             if not more:
-                self._wake.wait(OPEN_PAGE_SECONDS if self._open_names() else NO_PAGE_SECONDS)
+                self._wake.wait(OPEN_PAGE_SECONDS if self._pages() else NO_PAGE_SECONDS)
         self._save([number for number, history in self._histories.items() if self._is_unsaved(number, history)])
         store.close()
 
-    def _open_names(self) -> set[str]:
-        return {name for name, count in list(self._open_pages.items()) if count > 0}
+    def _pages(self) -> set[Page]:
+        return {page for page, count in list(self._open_pages.items()) if count > 0}
 
     def _is_unsaved(self, number: int, history: BanditHistory) -> bool:
         return history.sequence > self._saved_sequence.get(number, 0)
 
     def _update(self, store: Store) -> bool:
         """Read new events of every bandit, those with an open page first; return whether there are more."""
-        names = self._open_names()
-        rows = store.bandits(limit=MAX_BANDITS)
-        listed = {row.number: row.name for row in rows}
-        open_bandits = {number: name for name in names if name and (number := store.find(name)) is not None}
+        pages = self._pages()
+        names = {page for page in pages if isinstance(page, str)}
+        overviews = {page for page in pages if isinstance(page, Overview)}
+        listed_on = {
+            page: {row.number: row.name for row in store.bandits(limit=MAX_BANDITS, namespace=page.namespace)}
+            for page in {Overview(), *overviews}
+        }
+        listed = {number for bandits in listed_on.values() for number in bandits}
+        open_bandits = {number: name for name in names if (number := store.find(name)) is not None}
         more = False
         for number in [*open_bandits, *(number for number in listed if number not in open_bandits)]:
             if number not in self._unreadable and not self._stopping:
                 more |= self._catch_up(store, number, open_bandits.get(number))
-        for name in names - {OVERVIEW, *open_bandits.values()}:
+        for name in names - set(open_bandits.values()):
             self._publish(name, b"null")
         self._discard_except({*listed, *open_bandits})
-        if OVERVIEW in names:
-            self._publish_overview(listed, more=len(rows) == MAX_BANDITS)
+        for page in overviews:
+            self._publish_overview(page, listed_on[page])
         return more
 
     def _discard_except(self, needed: set[int]) -> None:
         for number in self._histories.keys() - needed:
             del self._histories[number]
             self._entries.pop(number, None)
-        for name in self._page_data.keys() - self._open_names():
-            del self._page_data[name]
+        for page in self._page_data.keys() - self._pages():
+            del self._page_data[page]
 
     def _catch_up(self, store: Store, number: int, open_name: str | None) -> bool:
         """Read new events of one bandit for a limited time; return whether there are more."""
@@ -192,11 +205,11 @@ class LogFollower:
         except Exception as error:
             log.warning("history was not saved", problem=str(error))
 
-    def _publish_overview(self, listed: dict[int, str], more: bool) -> None:
+    def _publish_overview(self, page: Overview, listed: dict[int, str]) -> None:
         entries = [self._entry(self._histories[number]) for number in listed if number in self._histories]
         unreadable = [legible(name) for number, name in listed.items() if number in self._unreadable]
-        content = {"bandits": entries, "unreadable": unreadable, "more": more}
-        self._publish(OVERVIEW, msgspec.json.encode(content))
+        content = {"bandits": entries, "unreadable": unreadable, "more": len(listed) == MAX_BANDITS}
+        self._publish(page, msgspec.json.encode(content))
 
     def _entry(self, history: BanditHistory) -> dict[str, Any]:
         progress = (history.sequence, self._last_sequence[history.number])
@@ -206,8 +219,8 @@ class LogFollower:
             self._entries[history.number] = cached
         return cached[1]
 
-    def _publish(self, name: str, content: bytes) -> None:
-        before = self._page_data.get(name)
+    def _publish(self, page: Page, content: bytes) -> None:
+        before = self._page_data.get(page)
         if before is None or before.content != content:
             self._version += 1
-            self._page_data[name] = PageData(self._version, content)
+            self._page_data[page] = PageData(self._version, content)

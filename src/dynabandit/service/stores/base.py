@@ -26,6 +26,7 @@ PAGE = 5_000  # rows that are read at a time, so that memory does not grow with 
 ALL_COLUMNS = ", ".join(COLUMNS)
 KEEP_SNAPSHOTS = 2
 DELETED, ERASING = 1, 2  # in the column `deleted`
+AFTER_SLASH = chr(ord("/") + 1)
 REFERENCES = {  # to a bandit
     "histories": "bandit", "events": "bandit", "snapshots": "bandit", "unsigned_ids": "bandit", "bandits": "number",
 }  # fmt: skip
@@ -189,15 +190,19 @@ class Store(KeyTables):
         found = self.rows(f"SELECT number FROM bandits WHERE deleted = 0 AND number IN ({places})", asked)
         return {number for (number,) in found}
 
-    def bandits(self, deleted: bool = False, after: str = "", limit: int = PAGE) -> list[BanditRow]:
-        """Return a page of the bandits, or of the deleted bandits, ordered by name.
+    def bandits(
+        self, deleted: bool = False, after: str = "", limit: int = PAGE, namespace: str | None = None
+    ) -> list[BanditRow]:
+        """Return a page of the bandits, or of the deleted bandits, of one namespace or of all, ordered by name.
 
         A page ends between two names: many deleted bandits may have the same name.
         """
         columns = "SELECT number, name, deleted FROM bandits WHERE deleted = ?"
-        found = self.rows(
-            f"{columns} AND name > ? ORDER BY name, number LIMIT ?", (int(deleted), to_bytes(after), limit)
-        )
+        within, values = "", [int(deleted), to_bytes(after)]
+        if namespace is not None:
+            within = " AND name >= ? AND name < ?"
+            values += [to_bytes(f"{namespace}/"), to_bytes(f"{namespace}{AFTER_SLASH}")]
+        found = self.rows(f"{columns} AND name > ?{within} ORDER BY name, number LIMIT ?", [*values, limit])
         if deleted and len(found) == limit:
             number, name, _ = found[-1]
             found += self.rows(f"{columns} AND name = ? AND number > ? ORDER BY number", (1, name, number))

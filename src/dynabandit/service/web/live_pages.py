@@ -12,9 +12,11 @@ from starlette.routing import Route
 
 from dynabandit.catalogue import entries, fields_of
 from dynabandit.policies import POLICIES
-from dynabandit.service.http.requests import checked_name, header, may_still_read
+from dynabandit.service.domain.names import in_namespace
+from dynabandit.service.errors import NotFoundError
+from dynabandit.service.http.requests import checked_name, header, may_still_read, namespace_of
 from dynabandit.service.http.responses import json_response
-from dynabandit.service.projections.log_follower import OVERVIEW, LogFollower
+from dynabandit.service.projections.log_follower import LogFollower, Overview, Page
 from dynabandit.service.service import Service
 from dynabandit.service.web.rendering import page, render
 
@@ -65,13 +67,15 @@ def routes(service: Service, follower: LogFollower) -> list[Route]:
 
     async def role(service: Service, request: Request) -> Response:
         key = service.keyring.find(header(request, b"authorization"))
-        return json_response({"role": "admin" if key is None else key.role})
+        return json_response({"role": "admin" if key is None else key.role, "namespace": namespace_of(request)})
 
     async def overview_stream(service: Service, request: Request) -> Response:
-        return _stream(service, request, follower, OVERVIEW)
+        return _stream(service, request, follower, Overview(namespace_of(request)))
 
     async def bandit_stream(service: Service, request: Request) -> Response:
         name = checked_name(request.query_params.get("name", ""), "name")
+        if not in_namespace(name, namespace_of(request)):
+            raise NotFoundError(f"there is no bandit {name!r}")
         await service.read(lambda store: store.find_log(name, None))  # 404 before the stream starts
         return _stream(service, request, follower, name)
 
@@ -85,20 +89,20 @@ def routes(service: Service, follower: LogFollower) -> list[Route]:
     ]
 
 
-def _stream(service: Service, request: Request, follower: LogFollower, name: str) -> Response:
-    events = _events(service, request, follower, name)
+def _stream(service: Service, request: Request, follower: LogFollower, page: Page) -> Response:
+    events = _events(service, request, follower, page)
     return StreamingResponse(events, media_type="text/event-stream", headers=STREAM_HEADERS)
 
 
-async def _events(service: Service, request: Request, follower: LogFollower, name: str) -> AsyncIterator[bytes]:
+async def _events(service: Service, request: Request, follower: LogFollower, page: Page) -> AsyncIterator[bytes]:
     """Yield a server-sent event whenever the page data has changed, and a comment when it has not for a while.
 
     sse-starlette would save only the formatting: the end of a stream with its key or with the service is ours.
     """
     version, sent_at = 0, 0.0
-    with follower.following(name):
+    with follower.following(page):
         while may_still_read(service, request) and not service.closing.is_set():
-            data = follower.page_data(name)
+            data = follower.page_data(page)
             if data is not None and data.version != version:
                 version, sent_at = data.version, time.monotonic()
                 yield b"event: view\ndata: " + data.content + b"\n\n"  # JSON contains no line breaks
