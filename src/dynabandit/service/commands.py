@@ -16,13 +16,16 @@ import structlog
 import typer
 
 from dynabandit.bandit import Bandit
+from dynabandit.extras import import_extra
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.compaction import compact as compact_store
 from dynabandit.service.domain.warm_start import compile_policy
 from dynabandit.service.errors import StoreError
 from dynabandit.service.http.limits import MAX_CONNECTIONS
 from dynabandit.service.http.requests import is_loopback
+from dynabandit.service.http.routes import Instrumentation
 from dynabandit.service.http.server import make_server
+from dynabandit.service.http.telemetry_settings import is_configured
 from dynabandit.service.keys import ROLES, new_key
 from dynabandit.service.logging_setup import configure_logging
 from dynabandit.service.rate_limits import check_rate
@@ -84,7 +87,21 @@ def serve(
         structlog.get_logger("dynabandit.service").warning("store not available yet", problem=str(error))
     sys.setswitchinterval(SWITCH_SECONDS)
     service = Service(opened, needs_keys, max_waiting=most_waiting, patience=patience)
-    make_server(service, host, port, most_connections, most_per_address).run()
+    make_server(service, host, port, most_connections, most_per_address, _make_telemetry(service)).run()
+
+
+def _make_telemetry(service: Service) -> Instrumentation | None:
+    """Return what the environment variables of OpenTelemetry configure; a service runs without it, too."""
+    if not is_configured(os.environ):
+        return None
+    try:
+        import_extra("opentelemetry.sdk", "otel")
+        from dynabandit.service.http.telemetry import make_telemetry
+
+        return make_telemetry(service, os.environ)
+    except (ModuleNotFoundError, ValueError) as error:
+        structlog.get_logger("dynabandit.service").warning("no telemetry", problem=str(error))
+        return None
 
 
 @keys_app.command("create")
