@@ -1,5 +1,7 @@
 """Admission control: which requests may wait for the writer."""
 
+import pytest
+
 from dynabandit.service.admission import ALWAYS_ADMITTED, MAX_EVENTS_WAITING, AdmissionControl
 from dynabandit.service.errors import OverloadedError
 
@@ -14,12 +16,14 @@ def count_admitted(admission: AdmissionControl, events: int = 1, priority: bool 
     raise AssertionError("there is no bound")
 
 
+@pytest.mark.promise(54)
 def test_requests_that_wait_for_each_other_have_a_lower_limit_than_those_that_wait_for_the_disk() -> None:
     assert count_admitted(AdmissionControl(1000, is_congested=lambda: True)) == ALWAYS_ADMITTED
     assert count_admitted(AdmissionControl(1000, is_congested=lambda: False)) == 1000
     assert count_admitted(AdmissionControl(8, is_congested=lambda: False)) == 8
 
 
+@pytest.mark.promise(55)
 def test_requests_with_priority_are_admitted_when_decisions_are_refused() -> None:
     admission = AdmissionControl(8)
     count_admitted(admission)
@@ -27,6 +31,7 @@ def test_requests_with_priority_are_admitted_when_decisions_are_refused() -> Non
     assert count_admitted(admission, priority=True) == 8
 
 
+@pytest.mark.promise(54)
 def test_a_large_request_counts_as_many() -> None:
     assert count_admitted(AdmissionControl(1000), events=10_000) == MAX_EVENTS_WAITING // 10_000
     huge = AdmissionControl(1000)

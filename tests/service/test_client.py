@@ -61,6 +61,7 @@ class LosingRelay:
         source.close()  # each end by the thread that reads from it
 
 
+@pytest.mark.promise(1)
 @pytest.mark.parametrize("erase", [False, True])
 def test_a_lost_answer_to_a_deletion_is_asked_for_again(server: Running, erase: bool) -> None:
     relay = LosingRelay(server.url, losses=0)
@@ -109,6 +110,7 @@ def test_a_bandit_whose_log_is_damaged_can_be_erased(beyond_reading: Running) ->
         assert [one.name for one in client.bandits()] == ["b1", "ba", "bade"]
 
 
+@pytest.mark.promise(1)
 def test_lost_answers_are_asked_for_again_and_nothing_happens_twice(server: Running) -> None:
     relay = LosingRelay(server.url, losses=3)
     with talking(server.url) as (direct, _), db.Client(relay.url, tries=6) as client:
@@ -134,6 +136,7 @@ def test_the_export_is_read_line_by_line(server: Running) -> None:
             list(client.export("nobody"))
 
 
+@pytest.mark.promise(2)
 def test_a_service_that_is_not_there_is_an_error_after_the_last_try() -> None:
     with db.Client("http://127.0.0.1:9", tries=2) as client, pytest.raises(ServiceError, match="in 2 tries"):
         client.decide("b")
@@ -195,6 +198,7 @@ def elsewhere() -> Iterator[str]:
     server.server_close()
 
 
+@pytest.mark.promise(2)
 def test_the_client_says_why_no_answer_came(elsewhere: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with db.Client("http://127.0.0.1:9", tries=1) as client, pytest.raises(ServiceError) as caught:
         client.state("b")

@@ -54,6 +54,7 @@ def closed(client: Client) -> int:
     return sum(event.kind == "close" for event in client.events("b"))
 
 
+@pytest.mark.promise(31)
 def test_only_time_between_frequent_readings_counts() -> None:
     seconds = Seconds()
     clock = seconds.clock
@@ -72,6 +73,7 @@ def test_only_time_between_frequent_readings_counts() -> None:
     assert clock.now() == 1.25 + 2 * MAX_STEP
 
 
+@pytest.mark.promise(32)
 def test_windows_end_later_for_ten_seconds_after_the_start_an_interruption_or_a_refusal() -> None:
     seconds = Seconds()
     clock = seconds.clock
@@ -98,6 +100,7 @@ def test_windows_end_later_for_ten_seconds_after_the_start_an_interruption_or_a_
     assert graces() == once
 
 
+@pytest.mark.promise(31, 32)
 def test_no_window_ends_while_the_process_is_stopped(store_url: str) -> None:
     with served(open_store(store_url)) as (_, seconds, client):
         client.create("b", ARMS, "ucb", reward_window=WINDOW, default_reward=0)
@@ -112,6 +115,7 @@ def test_no_window_ends_while_the_process_is_stopped(store_url: str) -> None:
         assert status_of(client.reward, made[0], 1) == 410
 
 
+@pytest.mark.promise(31, 32)
 def test_a_reward_that_got_503_in_time_is_accepted_when_the_store_is_back(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +146,7 @@ def test_a_reward_that_got_503_in_time_is_accepted_when_the_store_is_back(
         assert status_of(client.reward, third, 1) == 410
 
 
+@pytest.mark.promise(32)
 @pytest.mark.parametrize("refused", [True, False])
 def test_a_reward_that_got_429_in_time_is_accepted_soon_after(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch, refused: bool
@@ -158,6 +163,7 @@ def test_a_reward_that_got_429_in_time_is_accepted_soon_after(
         assert status_of(client.reward, decision, 1) == (200 if refused else 410)
 
 
+@pytest.mark.promise(31)
 def test_the_clock_stands_still_while_a_reward_waits_for_its_bandit_to_be_loaded(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +185,7 @@ def test_the_clock_stands_still_while_a_reward_waits_for_its_bandit_to_be_loaded
         assert status_of(client.reward, decision, 1) == 200
 
 
+@pytest.mark.promise(31)
 def test_a_bandit_with_a_later_time_does_not_shorten_the_windows_of_others(store_url: str) -> None:
     """After kill -9 the saved time of the clock is older than the latest events."""
     with contextlib.closing(open_store(store_url)) as store:
@@ -195,6 +202,7 @@ def test_a_bandit_with_a_later_time_does_not_shorten_the_windows_of_others(store
         assert work.now(work.named("b")) == work.named("b").time == 0.0
 
 
+@pytest.mark.promise(33)
 def test_a_stopped_replica_follows_the_others_before_it_decides(postgres_url: str) -> None:
     with (
         served(open_store(postgres_url)) as (healthy, seconds, client),
@@ -214,6 +222,7 @@ def test_a_stopped_replica_follows_the_others_before_it_decides(postgres_url: st
         assert status_of(client.reward, decision, 1) == 200
 
 
+@pytest.mark.promise(31)
 @pytest.mark.skipif(not LONG, reason="it takes the time for which the process is stopped")
 def test_sigstop_ends_no_window(store_url: str) -> None:
     with process(store_url) as server, talking(server.url) as (client, _):

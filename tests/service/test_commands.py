@@ -1,8 +1,12 @@
 """The commands serve, keys and verify: their errors, and what the service logs."""
 
+import contextlib
 import json
+import signal
 import socket
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -10,7 +14,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from dynabandit.client import Client
+from dynabandit.client import Client, ServiceError
 from dynabandit.service.commands import app
 from dynabandit.service.stores import open_store
 from service.harness import ARMS, Running, captured_log, failed_command, process, running, talking
@@ -61,6 +65,36 @@ def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     assert "pip install 'dynabandit[postgres]'" in failed_command("serve", "--port", "0", "--store", "postgresql://x/y")
 
 
+@pytest.mark.promise(91)
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_calls_in_progress_are_answered_before_the_signal_ends_the_process(
+    sqlite_url: str, stop: signal.Signals
+) -> None:
+    asked = threading.Semaphore(0)
+    made: list[int] = []
+
+    def call(url: str) -> None:
+        with Client(url, tries=1) as client, contextlib.suppress(ServiceError):
+            while True:
+                made.append(client.decide("b").step)
+                asked.release()
+
+    with process(sqlite_url) as server, ThreadPoolExecutor(4) as pool:
+        with Client(server.url) as client:
+            client.create("b", ARMS)
+        callers = [pool.submit(call, server.url) for _ in range(4)]
+        for _ in range(100):
+            assert asked.acquire(timeout=60)
+        server.process.send_signal(stop)
+        server.process.communicate(timeout=60)
+        assert server.process.returncode in (-stop, 128 + stop)
+        assert [caller.result(60) for caller in callers] == [None] * 4
+    with contextlib.closing(open_store(sqlite_url)) as store:
+        logged = store.rows("SELECT step FROM events WHERE kind = 'decision' ORDER BY step")
+    assert [step for (step,) in logged] == sorted(made), "what was done was answered, and nothing else"
+
+
+@pytest.mark.promise(93, 121)
 def test_two_services_cannot_serve_one_file(sqlite_url: str, tmp_path: Path) -> None:
     (tmp_path / "link.db").symlink_to(tmp_path / "store.db")
     with running(open_store(sqlite_url)):
@@ -68,6 +102,7 @@ def test_two_services_cannot_serve_one_file(sqlite_url: str, tmp_path: Path) -> 
             assert "is served by another process" in failed_command("serve", "--port", "0", "--store", url)
 
 
+@pytest.mark.promise(122)
 def test_a_new_store_is_readable_by_its_owner_only_and_others_keep_their_mode(sqlite_url: str, tmp_path: Path) -> None:
     def modes() -> dict[str, int]:
         return {one.name.removeprefix("store.db"): one.stat().st_mode & 0o777 for one in tmp_path.iterdir()}
@@ -81,6 +116,7 @@ def test_a_new_store_is_readable_by_its_owner_only_and_others_keep_their_mode(sq
         (tmp_path / "store.db").chmod(0o644)
 
 
+@pytest.mark.promise(86)
 def test_keys_are_asked_for_on_any_other_address_and_where_they_are_required(sqlite_url: str) -> None:
     for option in (["--host", "0.0.0.0"], ["--host", "::"], ["--require-keys"]):
         assert "keys create" in failed_command("serve", "--port", "0", *option, "--store", sqlite_url)
@@ -124,6 +160,7 @@ def test_a_policy_that_is_compiled_when_a_bandit_is_created_is_logged(
     assert [line.get("policy") for line in lines if line["event"].startswith("compiling")] == ["aff-ots"]
 
 
+@pytest.mark.promise(100, 101)
 def test_the_log_names_every_change_in_a_line_of_json_and_shows_no_key(sqlite_url: str) -> None:
     key = CliRunner().invoke(app, ["keys", "create", "--role", "admin", "--store", sqlite_url]).output.strip()
     name = 'a "name"\nin two lines'
@@ -153,6 +190,7 @@ def test_the_log_names_every_change_in_a_line_of_json_and_shows_no_key(sqlite_ur
     assert key.split("_", 2)[2] not in text
 
 
+@pytest.mark.promise(7, 102)
 def test_what_changes_nothing_is_no_event_and_no_line_of_the_log(client: Client, http: httpx.Client) -> None:
     with captured_log("logging_setup") as lines:
         for _ in range(2):  # as after a lost response, or when a program starts again

@@ -67,6 +67,7 @@ def kill_under_load(url: str, seed: int, **settings: Any) -> list[Caller]:
     return callers
 
 
+@pytest.mark.promise(23, 24, 92)
 @pytest.mark.parametrize("settings", [{}, {"reward_window": 3600, "default_reward": 0}], ids=["at once", "settled"])
 def test_kill_9_under_load_loses_and_doubles_nothing(sqlite_url: str, settings: dict[str, Any]) -> None:
     for seed in range(KILLS):

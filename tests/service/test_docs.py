@@ -53,6 +53,16 @@ def test_the_page_states_the_limits() -> None:
         assert f"{limit:,}" in PAGE
 
 
+def test_every_promise_has_a_test_and_every_such_test_names_a_promise() -> None:
+    promised = [int(number) for number in re.findall(r"\*\*P(\d+)\b", PAGE)]
+    assert sorted(promised) == sorted(set(promised)), "a number is used twice"
+    named = set[int]()
+    for path in Path(__file__).parents[1].rglob("test_*.py"):
+        for numbers in re.findall(r"^@pytest\.mark\.promise\((.*)\)$", path.read_text(), re.MULTILINE):
+            named.update(int(number) for number in numbers.split(","))
+    assert named == set(promised)
+
+
 def test_the_examples_run(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     with running(open_store(sqlite_url)) as server:
         for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):

@@ -99,6 +99,7 @@ def ask(url: str, path: str, stack: contextlib.ExitStack) -> socket.socket:
     return wire
 
 
+@pytest.mark.promise(9)
 def test_long_exports_delay_neither_other_exports_nor_the_shutdown(sqlite_url: str) -> None:
     with (
         running(open_store(sqlite_url)) as server,
@@ -117,6 +118,7 @@ def test_long_exports_delay_neither_other_exports_nor_the_shutdown(sqlite_url: s
         server.stop()
 
 
+@pytest.mark.promise(9)
 def test_an_export_that_would_draw_too_often_is_refused_by_the_number_of_arms(server: Running) -> None:
     with talking(server.url) as (client, http):
         client.create("b", [str(number) for number in range(500)])
@@ -154,6 +156,7 @@ def test_an_export_that_nobody_wants_ends_before_the_next_event_or_page_of_rewar
             list(export.decisions(*log, draws=10, is_wanted=functools.partial(next, answers, False)))
 
 
+@pytest.mark.promise(9)
 @pytest.mark.parametrize("path", ["export", "export?format=parquet", "events?format=ndjson"])
 def test_a_download_ends_when_its_key_is_revoked_and_does_not_look_whole(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch, path: str
@@ -185,6 +188,7 @@ def test_a_download_ends_when_its_key_is_revoked_and_does_not_look_whole(
                 assert "third" not in list(found)
 
 
+@pytest.mark.promise(104, 106)
 def test_export_has_every_decision_with_its_reward_and_propensity(
     server: Running, clock: ManualClock, tmp_path: Path
 ) -> None:
@@ -227,6 +231,7 @@ def test_propensities_estimate_a_policys_value_without_bias(sqlite_url: str) -> 
     writer.store.close()
 
 
+@pytest.mark.promise(104)
 def test_propensities_know_shares_pauses_and_certainty() -> None:
     bandit = db.Bandit("ucb", ARMS, seed=1)
     for _ in range(30):

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import inspect
 import json
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from dynabandit.client import Client
 from dynabandit.service.commands import app
 from dynabandit.service.keys import Keyring, new_key
 from dynabandit.service.rate_limits import RateLimits
+from dynabandit.service.service import Service
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.schema import migration
 from service.harness import ARMS, Running, copied_store, failed_command, running, status_of, talking, wait_for
@@ -49,6 +51,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, d
         yield server, keys
 
 
+@pytest.mark.promise(20, 86, 87)
 @pytest.mark.parametrize("role", MAY)
 def test_without_the_right_key_every_call_is_401_or_403(keyed: tuple[Running, dict[str, str]], role: str) -> None:
     server, keys = keyed
@@ -79,6 +82,7 @@ def test_a_refusal_says_nothing_about_what_exists(keyed: tuple[Running, dict[str
                 assert there.status_code in (401, 403)
 
 
+@pytest.mark.promise(88)
 def test_keys_are_compared_in_constant_time_and_stored_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[tuple[str, str]] = []
 
@@ -96,6 +100,7 @@ def test_keys_are_compared_in_constant_time_and_stored_hashed(monkeypatch: pytes
     assert key.split("_", 2)[2] not in str(row)
 
 
+@pytest.mark.promise(88, 89)
 def test_a_key_is_rotated_without_a_gap(store_url: str) -> None:
     def keys(*arguments: str) -> str:
         done = CliRunner().invoke(app, ["keys", *arguments, "--store", store_url])
@@ -113,9 +118,11 @@ def test_a_key_is_rotated_without_a_gap(store_url: str) -> None:
     assert [line.split()[2] for line in listed.splitlines()] == ["revoked", "valid"]
     assert old.split("_", 2)[2] not in listed
     failed_command("keys", "revoke", "nobody", "--store", store_url, code=2)
+    assert inspect.signature(Service).parameters["key_seconds"].default <= 1.0, "and reading them takes a moment"
     failed_command("keys", "create", "--role", "king", "--store", store_url, code=2)
 
 
+@pytest.mark.promise(89)
 def test_a_key_is_revoked_even_while_all_readers_are_busy(sqlite_url: str) -> None:
     key, row = new_key("read")
     store = open_store(sqlite_url)
@@ -138,6 +145,7 @@ def test_a_key_is_revoked_even_while_all_readers_are_busy(sqlite_url: str) -> No
         assert all(one.result(60) for one in waiting)
 
 
+@pytest.mark.promise(21, 90)
 def test_a_key_sends_as_many_decisions_and_rewards_as_it_may(store_url: str) -> None:
     now = [100.0]
     with contextlib.closing(open_store(store_url)) as store:
@@ -227,6 +235,7 @@ def shops(server: Running) -> Iterator[tuple[Client, httpx.Client, Client]]:
         server.service.needs_keys = False
 
 
+@pytest.mark.promise(109)
 def test_for_a_key_of_a_namespace_other_bandits_do_not_exist(shops: tuple[Client, httpx.Client, Client]) -> None:
     client, http, other = shops
     for name in ("shop/banner", "shop/b", "shop0", "shop", "other/b", "shopping/b"):
@@ -255,6 +264,7 @@ def test_for_a_key_of_a_namespace_other_bandits_do_not_exist(shops: tuple[Client
     assert http.get("/v1/bandits?after=shop0").json() == {"bandits": [], "next": None}
 
 
+@pytest.mark.promise(109)
 def test_a_key_of_a_namespace_does_everything_in_it(shops: tuple[Client, httpx.Client, Client]) -> None:
     client, http, other = shops
     client.create("shop/a/b", ARMS)
@@ -267,6 +277,7 @@ def test_a_key_of_a_namespace_does_everything_in_it(shops: tuple[Client, httpx.C
     assert http.get("/pages/who").json() == {"role": "admin", "namespace": "shop"}
 
 
+@pytest.mark.promise(109)
 def test_metrics_and_pages_show_a_key_only_its_namespace(shops: tuple[Client, httpx.Client, Client]) -> None:
     _, http, other = shops
     for name in ("shop/b", "other/b"):

@@ -238,6 +238,7 @@ def served(
 PROGRAMS = st.lists(st.lists(OPERATIONS, min_size=2, max_size=7), min_size=2, max_size=4)
 
 
+@pytest.mark.promise(23)
 @settings(max_examples=200 if LONG else 12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs=PROGRAMS)
 def test_concurrent_histories_are_linearizable(
@@ -356,6 +357,7 @@ class OneCaller(RuleBasedStateMachine):
             assert_replay_agrees(self.url)
 
 
+@pytest.mark.promise(23, 24)
 def test_one_caller_gets_the_documented_answers_through_restarts(tmp_path: Path) -> None:
     from hypothesis.stateful import run_state_machine_as_test
 

@@ -63,6 +63,7 @@ def one_event_per_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dynabandit.service.loading.STEP_SECONDS", -1.0)
 
 
+@pytest.mark.promise(71)
 def test_after_a_crash_no_request_waits_for_another_bandit(
     tmp_path: Path, applied: Counter[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +99,7 @@ def test_after_a_crash_no_request_waits_for_another_bandit(
     assert_replay_agrees(f"sqlite:///{tmp_path}/store.db")
 
 
+@pytest.mark.promise(71)
 def test_requests_that_wait_for_a_bandit_to_be_loaded_take_no_place_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +126,7 @@ def test_requests_that_wait_for_a_bandit_to_be_loaded_take_no_place_of_others(
     assert [made.step for [made] in answers[:40]] == list(range(11, 51)), "in the order in which they came"
 
 
+@pytest.mark.promise(71)
 def test_a_request_whose_bandit_is_not_loaded_in_time_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(f"sqlite:///{tmp_path}/store.db", ["a"], 10)
     seconds = [0.0]
@@ -146,6 +149,7 @@ def test_a_request_whose_bandit_is_not_loaded_in_time_fails(tmp_path: Path, monk
     run_apart(ask())
 
 
+@pytest.mark.promise(73)
 def test_a_foreign_lock_delays_requests_and_drops_no_state(
     sqlite_url: str, applied: Counter[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +171,7 @@ def test_a_foreign_lock_delays_requests_and_drops_no_state(
     assert_replay_agrees(sqlite_url)
 
 
+@pytest.mark.promise(74)
 def test_a_commit_that_fails_drops_only_the_states_that_it_changed(
     store_url: str, applied: Counter[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +218,7 @@ def add_events(store: Store, name: str, count: int, snapshot: bool) -> None:
         store.save_snapshot(number, work.snapshot(number))
 
 
+@pytest.mark.promise(72)
 @pytest.mark.parametrize("may_stay_locked", [True, False])
 @pytest.mark.parametrize("snapshot", [True, False])
 def test_a_replica_that_is_behind_takes_a_newer_snapshot_and_locks_only_for_the_last_events(
@@ -230,7 +236,7 @@ def test_a_replica_that_is_behind_takes_a_newer_snapshot_and_locks_only_for_the_
             locked, free, apply = [0], [0], LoggedState.apply
 
             def counting(state: LoggedState, event: EventRow) -> None:
-                (locked if server.store._inside else free)[0] += 1
+                (locked if server.store.is_inside else free)[0] += 1
                 apply(state, event)
 
             monkeypatch.setattr(LoggedState, "apply", counting)

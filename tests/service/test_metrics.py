@@ -17,6 +17,7 @@ def server(sqlite_server: Running) -> Running:
 DOCS = Path(__file__).parents[2] / "docs"
 
 
+@pytest.mark.promise(99)
 def test_metrics_count_decisions_and_rewards_per_arm(server: Running) -> None:
     with talking(server.url) as (client, http):
         client.create('b"\n', ARMS, seed=1)

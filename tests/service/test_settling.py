@@ -63,6 +63,7 @@ class Loop:
         assert_replay_agrees(self.store.url)
 
 
+@pytest.mark.promise(29)
 @pytest.mark.parametrize("learn", ["settled", "at-once"])
 def test_closing_and_learning_keep_up_with_the_decisions_of_each_turn(tmp_path: Path, learn: str) -> None:
     loop = Loop(tmp_path, ["b"], learn)

@@ -47,6 +47,7 @@ def whole_store(tmp_path_factory: pytest.TempPathFactory) -> str:
     return url
 
 
+@pytest.mark.promise(63)
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
@@ -73,6 +74,7 @@ def test_verify_reports_the_first_difference(whole_store: str, tmp_path: Path, d
     assert problem in failed_command("verify", "--store", copied_store(whole_store, tmp_path, damage))
 
 
+@pytest.mark.promise(63)
 def test_verify_compares_snapshots(whole_store: str, tmp_path: Path) -> None:
     snapshot = f"INSERT INTO snapshots SELECT number, {{}}, '{HASH_PREFIX}not its hash', NULL FROM bandits"
     for sequence, problem in ((40, "event 40: the state that was saved here is not"), (99, "event 82: a state was")):
@@ -80,6 +82,7 @@ def test_verify_compares_snapshots(whole_store: str, tmp_path: Path) -> None:
         assert problem in failed_command("verify", "--store", url)
 
 
+@pytest.mark.promise(41, 63)
 def test_verify_covers_deleted_bandits(client: Client, server: Running) -> None:
     client.create("b", ARMS)
     client.decide_many("b", 10)
@@ -106,6 +109,7 @@ def serving(url: str, clock: ManualClock) -> Iterator[tuple[Client, httpx.Client
         yield both
 
 
+@pytest.mark.promise(65)
 @pytest.mark.parametrize(
     "damage",
     [
@@ -159,6 +163,7 @@ def test_a_name_that_is_not_utf_8_hides_no_other_bandit(two_bandits: str, tmp_pa
         wait_for(lambda: client.state("good").sequence == 11)
 
 
+@pytest.mark.promise(123)
 def test_verify_reads_a_store_on_a_read_only_medium(whole_store: str, tmp_path: Path) -> None:
     medium = tmp_path / "medium"
     medium.mkdir()
@@ -182,6 +187,7 @@ def test_verify_reads_a_store_on_a_read_only_medium(whole_store: str, tmp_path: 
         subprocess.run(["umount", str(medium)], check=True)
 
 
+@pytest.mark.promise(94)
 def test_a_backup_is_restored_as_the_documentation_says(tmp_path: Path) -> None:
     live, crashed = tmp_path / "live", tmp_path / "crashed"
     live.mkdir()

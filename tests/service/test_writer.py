@@ -25,6 +25,7 @@ from service.harness import (
 )
 
 
+@pytest.mark.promise(66)
 def test_requests_of_one_commit_see_the_effects_of_each_other(sqlite_url: str) -> None:
     store = HeldStore(sqlite_url.removeprefix("sqlite:///"))
     with running(store, patience=60) as server, talking(server.url) as (client, _), ThreadPoolExecutor(17) as pool:
@@ -44,6 +45,7 @@ def test_requests_of_one_commit_see_the_effects_of_each_other(sqlite_url: str) -
     assert_replay_agrees(sqlite_url)
 
 
+@pytest.mark.promise(85)
 def test_snapshots_are_saved_and_of_old_ones_the_hash_is_kept(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dynabandit.service.writer.SNAPSHOT_EVERY", 50)
     with running(open_store(store_url)) as server, talking(server.url) as (client, _):
@@ -114,6 +116,7 @@ def test_a_request_that_the_store_does_not_answer_in_time_fails(tmp_path: Path) 
     run_apart(ask())
 
 
+@pytest.mark.promise(103)
 def test_an_unavailable_store_is_logged_when_it_goes_and_when_it_is_back(tmp_path: Path) -> None:
     with contextlib.closing(FailingStore(str(tmp_path / "store.db"))) as store:
         writer = Service(store).writer

@@ -33,6 +33,7 @@ from service.harness import (
 PARAMETERS: dict[str, Any] = {"d-ucb": {"discount": 0.99}, "sw-ucb": {"window": 50}, **READY}
 
 
+@pytest.mark.promise(62)
 @pytest.mark.parametrize("policy", TRIED)
 def test_every_policy_replays_bit_for_bit_with_late_rewards_and_changes(sqlite_url: str, policy: str) -> None:
     writer = DirectWriter(sqlite_url, policy, PARAMETERS.get(policy))
@@ -61,6 +62,7 @@ def test_a_snapshot_and_the_log_alone_give_the_same_state(store_url: str) -> Non
     writer.store.close()
 
 
+@pytest.mark.promise(70)
 def test_what_is_kept_in_memory_does_not_grow_with_the_log(sqlite_url: str) -> None:
     writer = DirectWriter(sqlite_url)
     for _ in range(MAX_OPEN // 1000 + 3):
@@ -77,10 +79,12 @@ def test_what_is_kept_in_memory_does_not_grow_with_the_log(sqlite_url: str) -> N
     writer.store.close()
 
 
+@pytest.mark.promise(85)
 def test_snapshots_come_often_enough_to_bound_recovery() -> None:
     assert SNAPSHOT_EVERY <= 10_000
 
 
+@pytest.mark.promise(62)
 def test_a_restart_goes_on_bit_for_bit(store_url: str) -> None:
     hashes: list[str] = []
     for _ in range(2):
@@ -124,6 +128,7 @@ def old_url(sqlite_url: str, tmp_path: Path) -> str:
     return old_store(sqlite_url, tmp_path)
 
 
+@pytest.mark.promise(64, 97, 105)
 def test_decisions_of_older_rules_are_taken_from_the_log_and_later_ones_are_made_again(old_url: str) -> None:
     with contextlib.closing(open_store(old_url)) as store:
         [before] = verify(store)
@@ -151,6 +156,7 @@ def test_decisions_of_older_rules_are_taken_from_the_log_and_later_ones_are_made
     assert after.hashes > 0, "snapshots of this release are compared"
 
 
+@pytest.mark.promise(64)
 def test_a_log_names_the_release_of_each_part_after_several_changes_of_the_rules(
     old_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

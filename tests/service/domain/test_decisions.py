@@ -4,12 +4,14 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import httpx
+import pytest
 
 from dynabandit.client import Client
 from dynabandit.service.domain.decision_ids import DecisionIds
 from service.harness import ARMS, Running, status_of
 
 
+@pytest.mark.promise(25)
 def test_state_shows_what_the_bandit_of_the_library_would_know(client: Client) -> None:
     import dynabandit as db
 
@@ -29,6 +31,23 @@ def test_state_shows_what_the_bandit_of_the_library_would_know(client: Client) -
         assert (arm.idle, arm.plays, arm.share) == (known.idle, known.plays, known.plays / 60)
 
 
+@pytest.mark.promise(25, 26)
+def test_a_late_reward_updates_its_arm_when_it_arrives_and_leaves_steps_and_idle_time_alone(client: Client) -> None:
+    client.create("b", ["a", "b"], "ucb")
+    first, _, _ = (client.decide("b") for _ in range(3))
+    before = client.state("b")
+    assert (before.step, sum(arm.plays for arm in before.arms), sum(arm.effective_size for arm in before.arms)) == (
+        3,
+        3,
+        0,
+    )
+    client.reward(first.decision, 1)
+    after = client.state("b")
+    assert (after.step, [arm.idle for arm in after.arms]) == (3, [arm.idle for arm in before.arms])
+    assert {arm.arm: arm.effective_size for arm in after.arms}[first.arm] == 1
+
+
+@pytest.mark.promise(79)
 def test_the_id_of_a_decision_has_a_step_below_2_to_the_48() -> None:
     ids = DecisionIds(b"secret", {})
     for step in (1, 2**32, 2**48 - 1):
@@ -36,6 +55,7 @@ def test_the_id_of_a_decision_has_a_step_below_2_to_the_48() -> None:
     assert ids.read(ids.make(33, 10**15)) is None
 
 
+@pytest.mark.promise(107)
 def test_the_id_of_a_decision_cannot_be_guessed_from_others(
     server: Running, client: Client, http: httpx.Client
 ) -> None:
@@ -57,6 +77,7 @@ def test_the_id_of_a_decision_cannot_be_guessed_from_others(
     assert {one.status for one in client.reward_many([(mine, 1), (theirs, 0)])} == {200}
 
 
+@pytest.mark.promise(5)
 def test_the_same_key_gives_the_same_decisions(client: Client) -> None:
     client.create("b", ARMS)
     first = client.decide_many("b", 3, key="one")
@@ -66,6 +87,7 @@ def test_the_same_key_gives_the_same_decisions(client: Client) -> None:
     assert status_of(client.decide_many, "b", 2, key="one") == 409
 
 
+@pytest.mark.promise(5)
 def test_concurrent_calls_with_one_key_make_one_decision(server: Running, client: Client) -> None:
     client.create("b", ARMS)
     with ThreadPoolExecutor(8) as pool:
@@ -74,6 +96,7 @@ def test_concurrent_calls_with_one_key_make_one_decision(server: Running, client
     assert client.state("b").step == 1
 
 
+@pytest.mark.promise(5, 24)
 def test_a_lost_answer_and_a_retry_give_the_same_decision(server: Running) -> None:
     """The request arrives, the response does not."""
     import socket
@@ -96,6 +119,7 @@ def test_a_lost_answer_and_a_retry_give_the_same_decision(server: Running) -> No
         assert client.state("b").step == 2
 
 
+@pytest.mark.promise(5, 34)
 def test_with_every_arm_paused_a_decision_is_refused_and_rewards_still_count(client: Client) -> None:
     client.create("b", ARMS)
     decision = client.decide("b").decision

@@ -111,6 +111,7 @@ def opened(url: str, **settings: Any) -> Iterator[Shop]:
     assert_replay_agrees(url)
 
 
+@pytest.mark.promise(46)
 def test_until_ten_rewards_came_decisions_are_learned_at_the_end_of_the_window(store_url: str) -> None:
     with opened(store_url) as shop:
         shop.decide(100)
@@ -126,6 +127,7 @@ def test_until_ten_rewards_came_decisions_are_learned_at_the_end_of_the_window(s
         assert sum(arm.mean * arm.effective_size for arm in shop.state.bandit.arms.values()) == pytest.approx(9)
 
 
+@pytest.mark.promise(44, 46)
 def test_later_ones_are_learned_at_the_age_by_which_99_percent_of_the_rewards_came(store_url: str) -> None:
     with opened(store_url) as shop:
         shop.settle(rewards=100, age=1.0)
@@ -143,6 +145,7 @@ def test_later_ones_are_learned_at_the_age_by_which_99_percent_of_the_rewards_ca
         assert shop.observations() == 102, "a click, and a decision that counts as none"
 
 
+@pytest.mark.promise(48, 49)
 def test_a_reward_after_its_decision_was_learned_is_one_more_observation_unless_it_is_the_default(
     store_url: str,
 ) -> None:
@@ -166,6 +169,7 @@ def test_a_reward_after_its_decision_was_learned_is_one_more_observation_unless_
             shop.reward(silent, 1.0)
 
 
+@pytest.mark.promise(22)
 def test_a_late_reward_closes_a_held_decision_which_is_learned_once(sqlite_url: str) -> None:
     with opened(sqlite_url) as shop:
         late, other = shop.decide(2)
@@ -182,6 +186,7 @@ def test_a_late_reward_closes_a_held_decision_which_is_learned_once(sqlite_url: 
         ]
 
 
+@pytest.mark.promise(44)
 def test_with_the_rule_held_the_age_is_always_the_window(sqlite_url: str) -> None:
     with opened(sqlite_url, learn="held") as shop:
         shop.settle()
@@ -194,6 +199,7 @@ def test_with_the_rule_held_the_age_is_always_the_window(sqlite_url: str) -> Non
         assert other.state_hash() != shop.state.state_hash(), "the decisions that are held are part of the state"
 
 
+@pytest.mark.promise(26, 44)
 def test_with_the_rule_at_once_a_reward_is_learned_when_it_comes(sqlite_url: str) -> None:
     with opened(sqlite_url, learn="at-once") as shop:
         clicked, _ = shop.decide(2)
@@ -207,6 +213,7 @@ def test_with_the_rule_at_once_a_reward_is_learned_when_it_comes(sqlite_url: str
         assert [row.kind for row in shop.store.log(shop.number)].count("learn") == 0
 
 
+@pytest.mark.promise(50)
 def test_arms_and_policy_may_change_while_decisions_are_held(store_url: str) -> None:
     with opened(store_url) as shop:
         shop.settle()
@@ -235,6 +242,7 @@ def test_a_policy_that_cannot_learn_a_held_reward_is_refused(sqlite_url: str) ->
             InvalidValueError, match=r"policy 'ucb' cannot learn from the log: reward must be .*, got 5"
         ):
             shop.commit(lambda: changes.set_policy(shop.work, "b", api_types.SetPolicy("ucb")))
+        shop.store.rollback()
         shop.now = WINDOW + 1
         shop.maintain()
 
@@ -298,6 +306,7 @@ def expected_bandit(events: list[EventRow]) -> db.Bandit:
     return bandit
 
 
+@pytest.mark.promise(47)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_clicks_are_learned_as_a_plain_reading_of_the_log_says(sqlite_url: str, seed: int) -> None:
     dice = random.Random(seed)
@@ -346,6 +355,7 @@ def test_a_damaged_event_of_learning_is_reported(
     assert problem in failed_command("verify", "--store", damaged)
 
 
+@pytest.mark.promise(46)
 def test_the_settling_age_counts_every_reward_but_the_default() -> None:
     settling = SettlingAge()
     assert settling.seconds(WINDOW) == WINDOW
@@ -363,6 +373,7 @@ def server(sqlite_server: Running) -> Running:
     return sqlite_server
 
 
+@pytest.mark.promise(13, 45)
 def test_the_default_rule_depends_on_window_and_default_reward(client: Client, http: httpx.Client) -> None:
     assert client.create("a", ARMS).learn == "at-once"
     assert client.create("b", ARMS, reward_window=10).learn == "at-once"
@@ -378,6 +389,7 @@ def test_the_default_rule_depends_on_window_and_default_reward(client: Client, h
     assert status_of(client.state, "d") == 404
 
 
+@pytest.mark.promise(52)
 def test_a_bandit_of_0_1_0_learns_at_once_and_is_created_again_by_the_body_that_created_it(
     sqlite_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -393,6 +405,7 @@ def test_a_bandit_of_0_1_0_learns_at_once_and_is_created_again_by_the_body_that_
         assert status_of(client.create, "b", ARMS, **body, learn="settled") == 409
 
 
+@pytest.mark.promise(44)
 def test_the_state_says_how_many_decisions_are_held_and_how_long(client: Client, clock: ManualClock) -> None:
     client.create("b", ARMS, "ucb", reward_window=10, default_reward=0)
     clicked, *_ = client.decide_many("b", 4)

@@ -31,6 +31,7 @@ def beliefs(arms: Iterable[ArmState | PreviewArm]) -> list[tuple[object, ...]]:
     return [(arm.arm, arm.mean, arm.variance, arm.forgetting, arm.effective_size) for arm in arms]
 
 
+@pytest.mark.promise(40)
 @pytest.mark.parametrize(("policy", "parameters"), [("aff-ots", {}), ("sw-ucb", {"window": 20})])
 def test_a_preview_shows_what_the_policy_change_then_gives_and_changes_nothing(
     client: Client, policy: str, parameters: dict[str, Any]
@@ -133,6 +134,7 @@ def change_policy_in_the_background(store: HeldReplayStore, url: str, policy: st
     return answer
 
 
+@pytest.mark.promise(39)
 def test_a_policy_change_delays_no_decision_while_it_replays(held: Held) -> None:
     store, server, client = held
     swap = change_policy_in_the_background(store, server.url, "ts")
@@ -212,6 +214,7 @@ def ask(url: str, method: str, path: str) -> httpx.Response:
     return httpx.request(method, f"{url}/v1/bandits/b/{path}", json=PREVIEW, timeout=60, verify=False)
 
 
+@pytest.mark.promise(40)
 def test_a_preview_ends_when_its_caller_leaves(endless: tuple[EndlessStore, Running]) -> None:
     store, server = endless
     with ThreadPoolExecutor(1) as pool:
@@ -224,6 +227,7 @@ def test_a_preview_ends_when_its_caller_leaves(endless: tuple[EndlessStore, Runn
     wait_for(lambda: server.service.previews.requests == 0)
 
 
+@pytest.mark.promise(40)
 @pytest.mark.parametrize(("method", "path"), [("POST", "policy/preview"), ("PUT", "policy")])
 def test_the_service_stops_while_rewards_are_replayed(
     endless: tuple[EndlessStore, Running], method: str, path: str
@@ -238,6 +242,7 @@ def test_the_service_stops_while_rewards_are_replayed(
         assert (answer.result(60).status_code, answer.result().headers["Retry-After"]) == (503, "1")
 
 
+@pytest.mark.promise(84)
 def test_a_preview_takes_a_bounded_time(endless: tuple[EndlessStore, Running]) -> None:
     _, server = endless
     server.service.previews._max_seconds = 0.1
@@ -255,6 +260,7 @@ def test_propensities_do_not_depend_on_the_parts_in_which_they_are_drawn(monkeyp
     assert len(calls) > 2
 
 
+@pytest.mark.promise(77)
 def test_a_preview_of_many_arms_takes_fewer_draws(client: Client) -> None:
     client.create("b", [f"arm {number}" for number in range(2000)], policy="eps-greedy", parameters={"epsilon": 0.5})
     with pytest.raises(ServiceError, match="draws must be at most 5000 with 2000 arms, got 5001"):
@@ -262,6 +268,7 @@ def test_a_preview_of_many_arms_takes_fewer_draws(client: Client) -> None:
     assert client.preview_policy("b", "aff-ots", draws=10).draws == 10
 
 
+@pytest.mark.promise(39)
 def test_an_arm_that_comes_during_the_replay_makes_it_start_again(held: Held) -> None:
     store, server, client = held
     swap = change_policy_in_the_background(store, server.url, "ucb")
@@ -298,6 +305,7 @@ def test_a_policy_change_of_a_bandit_that_is_deleted_meanwhile_is_404(held: Held
         swap.result(60)
 
 
+@pytest.mark.promise(38)
 def test_two_concurrent_policy_changes_take_effect_in_the_order_of_the_log(held: Held) -> None:
     store, server, client = held
     first = change_policy_in_the_background(store, server.url, "ucb")
@@ -339,6 +347,7 @@ def test_another_replica_applies_a_policy_change_without_learning_every_reward_a
     assert_replay_agrees(postgres_url)
 
 
+@pytest.mark.promise(38)
 def test_a_new_policy_has_learned_all_rewards_so_far(client: Client) -> None:
     import dynabandit as db
 

@@ -29,6 +29,7 @@ def learned(client: Client) -> list[Event]:
     return [event for event in client.events("b") if event.kind == "learn"]
 
 
+@pytest.mark.promise(15, 16)
 def test_concurrent_and_repeated_rewards_count_once(client: Client) -> None:
     client.create("b", ARMS)
     decision = client.decide("b").decision
@@ -42,6 +43,7 @@ def test_concurrent_and_repeated_rewards_count_once(client: Client) -> None:
     assert client.state("b").arms[0].effective_size == 5.0  # the reward and the prior
 
 
+@pytest.mark.promise(17)
 def test_of_two_different_concurrent_rewards_exactly_one_counts(client: Client) -> None:
     client.create("b", ARMS)
     for _ in range(5):
@@ -51,6 +53,7 @@ def test_of_two_different_concurrent_rewards_exactly_one_counts(client: Client) 
         assert sorted(statuses) == [200] * 4 + [409] * 4
 
 
+@pytest.mark.promise(15, 16, 17, 18, 19, 30)
 def test_early_late_orphan_and_changed_rewards_get_their_status(
     server: Running, client: Client, clock: ManualClock
 ) -> None:
@@ -75,6 +78,7 @@ def test_early_late_orphan_and_changed_rewards_get_their_status(
     assert status_of(client.reward, decision, 0) == 409
 
 
+@pytest.mark.promise(6)
 def test_many_rewards_get_a_status_each(client: Client, clock: ManualClock) -> None:
     client.create("b", ARMS, reward_window=10)
     old = client.decide("b").decision
@@ -84,6 +88,7 @@ def test_many_rewards_get_a_status_each(client: Client, clock: ManualClock) -> N
     assert [one.status for one in client.reward_many(given)] == [200, 200, 409, 200, 410, 404]
 
 
+@pytest.mark.promise(28)
 @pytest.mark.parametrize("default", [0.25, None])
 def test_a_decision_without_a_reward_gets_the_default_exactly_once(
     client: Client, clock: ManualClock, default: float | None
@@ -102,6 +107,7 @@ def test_a_decision_without_a_reward_gets_the_default_exactly_once(
     assert sizes[forgotten.arm] == (4.0 if default is None else 5.0)  # the prior counts 4
 
 
+@pytest.mark.promise(28)
 def test_defaults_are_given_to_every_one_of_many_pages_of_decisions(
     client: Client, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +122,7 @@ def test_defaults_are_given_to_every_one_of_many_pages_of_decisions(
     assert sum(arm.effective_size for arm in client.state("b").arms) == 1200
 
 
+@pytest.mark.promise(30)
 def test_a_decision_is_closed_after_the_end_of_its_window_and_not_at_it(sqlite_url: str) -> None:
     store, clock = open_store(sqlite_url), ManualClock()
     store.prepare()
@@ -135,6 +142,7 @@ def test_a_decision_is_closed_after_the_end_of_its_window_and_not_at_it(sqlite_u
     store.close()
 
 
+@pytest.mark.promise(31)
 def test_a_jump_of_the_wall_clock_expires_nothing(store_url: str) -> None:
     wall = [1e9]
     with running(open_store(store_url), clock=Clock(wall=lambda: wall[0])) as server:
@@ -148,6 +156,7 @@ def test_a_jump_of_the_wall_clock_expires_nothing(store_url: str) -> None:
             assert [event.wall for event in client.events("b")][-1] == 1e9 + 2 * 86400
 
 
+@pytest.mark.promise(31)
 def test_a_restart_a_day_later_by_the_wall_clock_expires_nothing(store_url: str) -> None:
     with running(open_store(store_url)) as server, talking(server.url) as (client, _):
         client.create("b", ARMS, reward_window=3600, default_reward=0)
@@ -174,6 +183,7 @@ def test_a_negative_zero_is_a_zero_in_the_log_and_in_its_replay(
     assert_replay_agrees(store_url)
 
 
+@pytest.mark.promise(14)
 def test_a_reward_must_fit_the_policy_or_the_law_of_its_bandit(client: Client) -> None:
     client.create("b", ARMS)
     client.create("money", ARMS, policy="uniform", rewards="revenue", seed=1)

@@ -1,6 +1,7 @@
 """Lists and pages of the API, on each store."""
 
 import httpx
+import pytest
 
 from dynabandit.client import Client
 from service.harness import ARMS, Running, learn, talking
@@ -15,6 +16,7 @@ def test_the_list_of_bandits_comes_in_pages(client: Client, http: httpx.Client) 
     assert [one.name for one in client.bandits()] == [f"b{number}" for number in range(5)]
 
 
+@pytest.mark.promise(8, 23)
 def test_events_come_in_pages_and_in_order(client: Client, http: httpx.Client) -> None:
     client.create("b", ARMS)
     learn(client, "b", 10)
@@ -25,6 +27,7 @@ def test_events_come_in_pages_and_in_order(client: Client, http: httpx.Client) -
     assert len(lines) == 2
 
 
+@pytest.mark.promise(8)
 def test_changes_can_be_found_among_many_events(server: Running) -> None:
     with talking(server.url) as (client, http):
         client.create("b", ARMS, seed=1)

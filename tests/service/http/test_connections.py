@@ -73,6 +73,7 @@ def attackers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., list[so
 ATTACKS = pytest.mark.parametrize("sent", [SILENT, SLOW, NEVER_READS], ids=["silent", "slow", "never reads"])
 
 
+@pytest.mark.promise(57, 61)
 @ATTACKS
 def test_callers_that_keep_the_service_waiting_are_replaced_by_others(
     sqlite_url: str, attackers: Callable[..., list[socket.socket]], sent: bytes
@@ -91,6 +92,7 @@ def test_callers_that_keep_the_service_waiting_are_replaced_by_others(
         assert 'dynabandit_connections_closed_total{reason="replaced"}' in page
 
 
+@pytest.mark.promise(60)
 @ATTACKS
 def test_an_attack_on_a_process_with_few_files_leaves_files_for_the_store(sqlite_url: str, sent: bytes) -> None:
     """Many connections from one address, while another address decides, exports and runs the playground."""
@@ -110,6 +112,7 @@ def test_an_attack_on_a_process_with_few_files_leaves_files_for_the_store(sqlite
     assert "connections are scarce or stalled" in logged
 
 
+@pytest.mark.promise(59)
 def test_a_response_that_the_caller_does_not_read_is_aborted(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch, attackers: Callable[..., list[socket.socket]]
 ) -> None:
@@ -143,6 +146,7 @@ def test_only_a_caller_that_takes_nothing_is_stalled() -> None:
     assert stalled == [0, 0, 0, 0, 1, 2, 0, 1, 2, 3, 4, 0, 0]
 
 
+@pytest.mark.promise(57)
 def test_connections_beyond_the_limit_get_503_while_the_service_works_on_all_others(sqlite_url: str) -> None:
     store = HeldStore(sqlite_url.removeprefix("sqlite:///"))
     with running(store, max_connections=3, patience=60) as server, ThreadPoolExecutor(3) as pool:
@@ -171,6 +175,7 @@ def test_a_new_connection_replaces_an_idle_one(sqlite_url: str) -> None:
         assert [guest.get("/healthz").status_code for guest in guests] == [200] * 6
 
 
+@pytest.mark.promise(57)
 def test_a_request_that_is_replaced_while_it_arrives_gets_503(sqlite_url: str) -> None:
     with running(open_store(sqlite_url), max_connections=1) as server:
         slow = connect(server.url, SLOW)
@@ -181,6 +186,7 @@ def test_a_request_that_is_replaced_while_it_arrives_gets_503(sqlite_url: str) -
         assert b"\r\nretry-after: 1\r\n" in answer
 
 
+@pytest.mark.promise(58)
 def test_one_address_cannot_have_all_connections(
     sqlite_url: str, attackers: Callable[..., list[socket.socket]]
 ) -> None:
@@ -192,6 +198,7 @@ def test_one_address_cannot_have_all_connections(
         assert other.recv(1 << 16).startswith(b"HTTP/1.1 200"), "the oldest of another address is kept"
 
 
+@pytest.mark.promise(58)
 def test_the_addresses_of_an_ipv6_network_are_one_caller() -> None:
     table = ConnectionTable(10, 2, Metrics())
     assert connections.origin("2001:db8::1") == connections.origin("2001:db8::ffff:2")
@@ -208,6 +215,7 @@ TOO_SLOW = [
 ]
 
 
+@pytest.mark.promise(59)
 @pytest.mark.parametrize(("sent", "code"), TOO_SLOW)
 def test_the_connection_of_a_request_that_does_not_arrive_is_closed(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch, sent: bytes, code: bytes
@@ -260,6 +268,7 @@ HEADS = {
 }  # fmt: skip
 
 
+@pytest.mark.promise(59)
 @pytest.mark.parametrize("case", HEADS)
 def test_a_large_head_gets_431_however_it_arrives(case: str, sqlite_url: str) -> None:
     sent, codes = HEADS[case]
@@ -268,6 +277,7 @@ def test_a_large_head_gets_431_however_it_arrives(case: str, sqlite_url: str) ->
         assert [piece[:3] for piece in found.split(b"HTTP/1.1 ")[1:]] == codes
 
 
+@pytest.mark.promise(59)
 def test_requests_that_are_sent_ahead_take_bounded_memory(sqlite_url: str) -> None:
     with running(open_store(sqlite_url)) as server:
         few = everything(connect(server.url, (GET + b"\r\n") * 20 + GET + CLOSE))

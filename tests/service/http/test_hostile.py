@@ -58,6 +58,7 @@ def targets(decision: str) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
+@pytest.mark.promise(20, 22)
 def test_malformed_bodies_get_4xx_and_do_not_change_the_state(quiet: tuple[Client, httpx.Client, str]) -> None:
     client, http, decision = quiet
     before = client.state("b").state_hash
@@ -122,6 +123,7 @@ def test_names_and_texts_may_contain_what_separates_fields(quiet: tuple[Client, 
     client.delete("colons", erase=True)
 
 
+@pytest.mark.promise(83)
 @pytest.mark.parametrize(
     ("policy", "parameters", "cause"),
     [("robust-ucb", {"window": 999_000}, "window"), ("sw-ucb", {"window": 4_000_000}, "window"),
@@ -150,6 +152,7 @@ def test_the_state_of_a_policy_is_bounded_before_it_is_made(
     client.delete("many", erase=True)
 
 
+@pytest.mark.promise(83)
 def test_an_arm_that_makes_the_state_too_large_is_refused(
     quiet: tuple[Client, httpx.Client, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +165,7 @@ def test_an_arm_that_makes_the_state_too_large_is_refused(
     client.delete("full", erase=True)
 
 
+@pytest.mark.promise(43)
 def test_names_that_browsers_remove_from_an_address_are_refused(
     quiet: tuple[Client, httpx.Client, str],
 ) -> None:
@@ -199,6 +203,7 @@ def test_a_wrong_method_gets_the_allowed_ones_and_every_response_is_nosniff(
     assert http.post("/v1/rewards", content=b"{", headers=JSON).headers["X-Content-Type-Options"] == "nosniff"
 
 
+@pytest.mark.promise(22)
 def test_requests_that_conflict_with_the_state_do_not_change_it(server: Running) -> None:
     with talking(server.url) as (client, http):
         client.create("b", ["red", "green"], seed=1)
@@ -238,6 +243,7 @@ def test_random_bodies_never_give_500(quiet: tuple[Client, httpx.Client, str], b
     assert client.state("b").state_hash == before
 
 
+@pytest.mark.promise(82)
 def test_a_huge_body_is_refused_without_being_read_whole(quiet: tuple[Client, httpx.Client, str]) -> None:
     client, http, decision = quiet
     before = client.state("b").state_hash
@@ -266,6 +272,7 @@ NAMES = [
 ]  # fmt: skip
 
 
+@pytest.mark.promise(43)
 def test_any_text_is_a_valid_name_in_every_request(server: Running) -> None:
     with talking(server.url) as (client, http):
         for name in NAMES:
@@ -288,6 +295,7 @@ def check_name(client: Client, name: str) -> None:
     assert (next(iter(client.events(name))).change or {})["name"] == name
 
 
+@pytest.mark.promise(43, 80)
 @settings(max_examples=30, deadline=None)
 @given(name=st.text(min_size=1, max_size=40))
 def test_any_unicode_text_is_a_name(quiet: tuple[Client, httpx.Client, str], name: str) -> None:
@@ -301,6 +309,7 @@ def test_any_unicode_text_is_a_name(quiet: tuple[Client, httpx.Client, str], nam
     client.delete(name, erase=True)
 
 
+@pytest.mark.promise(43)
 def test_names_that_are_equal_after_normalisation_are_one_name(server: Running) -> None:
     with talking(server.url) as (client, http):
         client.create("cafe\u0301", ["a", "b"])

@@ -12,6 +12,7 @@ from dynabandit.service.stores import open_store
 from service.harness import Running, assert_replay_agrees, running, talking
 
 
+@pytest.mark.promise(75)
 def test_a_hundred_thousand_arms_decide_learn_pause_and_replay(sqlite_url: str) -> None:
     arms = [f"arm {number}" for number in range(MAX_ARMS)]
     with running(open_store(sqlite_url), patience=60) as server, talking(server.url) as (client, http):
@@ -34,6 +35,7 @@ def test_a_hundred_thousand_arms_decide_learn_pause_and_replay(sqlite_url: str) 
     assert_replay_agrees(sqlite_url)
 
 
+@pytest.mark.promise(76, 78, 81)
 def test_the_stated_limits_are_kept(server: Running) -> None:
     with talking(server.url) as (client, http):
         client.create("b", ["a", "b"])

@@ -38,6 +38,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 schema = schemathesis.openapi.from_dict(msgspec.json.decode(DOCUMENT))
 
 
+@pytest.mark.promise(3)
 @schema.parametrize()
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_answer_is_as_the_document_says(case: Any, described: Running) -> None:
@@ -47,6 +48,7 @@ def test_every_answer_is_as_the_document_says(case: Any, described: Running) -> 
     case.call_and_validate(base_url=described.url, excluded_checks=excluded)
 
 
+@pytest.mark.promise(3)
 def test_the_document_lists_every_call(described: Running) -> None:
     document = httpx.get(f"{described.url}/openapi.json", verify=False).json()
     listed = {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods}

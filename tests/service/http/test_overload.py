@@ -32,6 +32,7 @@ Held = tuple[HeldStore, Running, httpx.Client]
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 
 
+@pytest.mark.promise(56)
 def test_refusals_are_spread_over_time_and_delayed_for_a_limited_time() -> None:
     now = [0.0]
     pacer = RefusalPacer(per_second=100, max_delay=0.5, timer=lambda: now[0])
@@ -69,6 +70,7 @@ def fill(store: HeldStore, server: Running, pool: ThreadPoolExecutor) -> list[Fu
     return waiting
 
 
+@pytest.mark.promise(53)
 def test_a_request_is_refused_before_its_body_is_read(held: Held) -> None:
     store, server, _ = held
     with ThreadPoolExecutor(8) as pool:
@@ -86,6 +88,7 @@ def test_a_request_is_refused_before_its_body_is_read(held: Held) -> None:
         assert [one.result(60).status_code for one in waiting] == [200] * 8
 
 
+@pytest.mark.promise(11, 21, 55)
 def test_under_overload_health_and_changes_are_served_and_nothing_is_acknowledged_falsely(held: Held) -> None:
     store, server, http = held
     with ThreadPoolExecutor(16) as pool:

@@ -69,6 +69,7 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         yield http
 
 
+@pytest.mark.promise(20)
 @pytest.mark.parametrize(("method", "path", "body", "status", "problem"), PROBLEMS)
 def test_a_refused_call_names_what_was_wrong(
     http: httpx.Client, method: str, path: str, body: Any, status: int, problem: str
@@ -94,6 +95,7 @@ def test_what_no_field_can_be_blamed_for_is_said_of_the_body(
     assert (answer.status_code, answer.json()["problem"][: len(problem)]) == (status, problem)
 
 
+@pytest.mark.promise(20)
 def test_a_header_that_is_wrong_is_quoted(http: httpx.Client) -> None:
     twice = [("Idempotency-Key", "a"), ("Idempotency-Key", "b")]
     wrong: list[tuple[Any, int, str]] = [

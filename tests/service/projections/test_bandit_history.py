@@ -121,6 +121,7 @@ def test_a_saved_history_continues_as_if_it_had_not_been_saved(dice: np.random.G
     assert saved.to_json() == whole.to_json()
 
 
+@pytest.mark.promise(51)
 @pytest.mark.parametrize("saved_before", [None, 5, 13])
 def test_held_decisions_count_when_they_are_learned(saved_before: int | None) -> None:
     log = Log(policy="ucb")

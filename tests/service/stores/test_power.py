@@ -93,6 +93,7 @@ def lost(cut: Cut, folder: Path) -> int:
     return missing
 
 
+@pytest.mark.promise(24, 92)
 @pytest.mark.parametrize("survive", [0.0, 0.5], ids=["cache lost", "cache half written"])
 def test_a_power_cut_loses_nothing_that_was_acknowledged(tmp_path: Path, survive: float) -> None:
     cuts = cut_under_load(tmp_path, "FULL", survive)
@@ -105,6 +106,7 @@ def test_this_test_would_notice_a_missing_sync(tmp_path: Path, synchronous: str)
     assert all(lost(cut, tmp_path / f"cut{number}") > 0 for number, cut in enumerate(cuts))
 
 
+@pytest.mark.promise(24)
 def test_the_store_as_shipped_syncs_every_commit(tmp_path: Path) -> None:
     store = SqliteStore(str(tmp_path / "store.db"))
     store.prepare()

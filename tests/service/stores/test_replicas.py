@@ -11,6 +11,7 @@ import pytest
 
 from dynabandit.client import Client, ServiceError
 from dynabandit.service.api_types import Decision
+from dynabandit.service.errors import StoreError
 from dynabandit.service.stores import open_store
 from service.harness import ARMS, ManualClock, assert_replay_agrees, process, running, status_of, talking, wait_for
 from service.proxy import wire
@@ -80,6 +81,7 @@ def check_log(url: str, callers: list[Caller]) -> None:
     assert_replay_agrees(url)
 
 
+@pytest.mark.promise(24, 68)
 def test_three_replicas_one_killed_one_cut_off_lose_and_double_nothing(postgres_url: str) -> None:
     with wire(postgres_url) as (proxy, cut_url), running(open_store(postgres_url)) as one, process(postgres_url) as two:
         with running(open_store(cut_url), patience=0.2) as three:
@@ -103,6 +105,18 @@ def test_three_replicas_one_killed_one_cut_off_lose_and_double_nothing(postgres_
     check_log(postgres_url, callers)
 
 
+@pytest.mark.promise(69)
+def test_a_replica_that_is_cut_off_within_a_transaction_blocks_its_bandits_for_two_seconds(postgres_url: str) -> None:
+    with contextlib.closing(open_store(postgres_url)) as cut_off, contextlib.closing(open_store(postgres_url)) as other:
+        cut_off.prepare()
+        cut_off.begin({33: 0})
+        other.begin({33: 0})  # waits for the lock, at most as long as the store lets a statement wait
+        with pytest.raises(StoreError):
+            cut_off.commit(())
+        other.rollback()
+
+
+@pytest.mark.promise(34)
 def test_replicas_see_each_others_decisions_rewards_and_changes_at_once(postgres_url: str) -> None:
     with running(open_store(postgres_url)) as one, running(open_store(postgres_url)) as two:
         with talking(one.url) as (first, _), talking(two.url) as (second, _):
@@ -181,6 +195,7 @@ def test_replicas_that_create_the_same_bandit_at_once_make_one(postgres_url: str
         assert len(set(made)) == 1
 
 
+@pytest.mark.promise(28)
 def test_two_replicas_give_a_default_once(postgres_url: str) -> None:
     clocks = [ManualClock(), ManualClock()]
     with running(open_store(postgres_url), clock=clocks[0]) as one:
@@ -199,6 +214,7 @@ def test_two_replicas_give_a_default_once(postgres_url: str) -> None:
     assert_replay_agrees(postgres_url)
 
 
+@pytest.mark.promise(67)
 def test_a_row_that_another_process_wrote_first_is_refused_by_the_store(store_url: str) -> None:
     """The fence itself: with or without locks, one sequence number has one row."""
     from dynabandit.service import api_types

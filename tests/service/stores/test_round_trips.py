@@ -54,6 +54,7 @@ def recorded(postgres_url: str) -> Iterator[tuple[RecordingStore, Running, Clien
         yield store, server, client
 
 
+@pytest.mark.promise(108)
 def test_a_commit_takes_two_round_trips_however_many_bandits_it_has(
     recorded: tuple[RecordingStore, Running, Client],
 ) -> None:
@@ -71,6 +72,7 @@ def test_a_commit_takes_two_round_trips_however_many_bandits_it_has(
     assert store.locks == [1, 1, 7]
 
 
+@pytest.mark.promise(108)
 def test_calls_that_share_a_commit_share_its_round_trips(recorded: tuple[RecordingStore, Running, Client]) -> None:
     store, server, client = recorded
     begun, held = threading.Event(), threading.Event()
@@ -99,6 +101,7 @@ def test_calls_that_share_a_commit_share_its_round_trips(recorded: tuple[Recordi
     assert sum(client.state(f"b{number}").step for number in range(8)) == 24
 
 
+@pytest.mark.promise(108)
 def test_rewards_of_invented_ids_take_no_locks(recorded: tuple[RecordingStore, Running, Client]) -> None:
     store, _, client = recorded
     real = client.decide("b0").decision
@@ -116,6 +119,7 @@ def test_rewards_of_invented_ids_take_no_locks(recorded: tuple[RecordingStore, R
     assert store.locks == [0, 1]
 
 
+@pytest.mark.promise(78)
 def test_a_commit_has_a_limited_number_of_bandits(recorded: tuple[RecordingStore, Running, Client]) -> None:
     store, _, client = recorded
     many = [(store.decision_ids().make(number, 1), 1.0) for number in range(MAX_BANDITS + 1)]
@@ -128,6 +132,7 @@ def test_a_commit_has_a_limited_number_of_bandits(recorded: tuple[RecordingStore
     assert list(commits([])) == []
 
 
+@pytest.mark.promise(68)
 def test_two_processes_lock_bandits_in_the_same_order(postgres_url: str) -> None:
     """Each locks the same bandits again and again, given in opposite orders; a deadlock would fail one of them."""
     problems: list[BaseException] = []

@@ -35,6 +35,7 @@ def set_version(store: Store, number: int) -> None:
     )
 
 
+@pytest.mark.promise(95)
 def test_a_store_of_0_1_0_is_migrated_when_it_is_served_and_read_as_it_is_before(tmp_path: Path) -> None:
     (tmp_path / "store.db").write_bytes(lzma.decompress(STORE_OF_0_1_0.read_bytes()))
     url = f"sqlite:///{tmp_path}/store.db"
@@ -56,6 +57,7 @@ def test_a_store_of_0_1_0_is_migrated_when_it_is_served_and_read_as_it_is_before
     assert (said.exit_code, said.output.count(" 340 decisions made by 0.1.0, rewards agree")) == (0, 30)
 
 
+@pytest.mark.promise(107)
 def test_decisions_of_0_1_0_keep_their_unsigned_ids(tmp_path: Path) -> None:
     (tmp_path / "store.db").write_bytes(lzma.decompress(STORE_OF_0_1_0.read_bytes()))
     url = f"sqlite:///{tmp_path}/store.db"
@@ -111,6 +113,7 @@ def test_a_database_is_migrated_too(postgres_url: str) -> None:
         assert len(store.rows("SELECT value FROM signing_secret")[0][0]) == 32
 
 
+@pytest.mark.promise(96)
 @pytest.mark.parametrize("command", [["serve", "--port", "0"], ["verify"], ["keys", "list"]])
 def test_a_store_of_a_later_release_is_left_alone(store_url: str, command: list[str]) -> None:
     with contextlib.closing(open_store(store_url)) as store:

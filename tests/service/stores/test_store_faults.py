@@ -61,6 +61,7 @@ def check_down_and_up(server: Running, down: Callable[[], None], up: Callable[[]
         assert count_rewards(client) == 2
 
 
+@pytest.mark.promise(11, 12, 21, 98)
 def test_a_locked_sqlite_file_gives_503_and_recovers(sqlite_url: str) -> None:
     with running(open_store(sqlite_url), patience=0.5) as server:
         other = LockedSqlite(sqlite_url)
@@ -68,12 +69,14 @@ def test_a_locked_sqlite_file_gives_503_and_recovers(sqlite_url: str) -> None:
     assert_replay_agrees(sqlite_url)
 
 
+@pytest.mark.promise(11, 12, 21, 98)
 def test_a_database_that_goes_down_gives_503_and_recovers(postgres_url: str) -> None:
     with wire(postgres_url) as (proxy, url), running(open_store(url), patience=0.5) as server:
         check_down_and_up(server, proxy.refuse, proxy.accept)
     assert_replay_agrees(postgres_url)
 
 
+@pytest.mark.promise(11, 12, 21, 98)
 def test_a_database_that_does_not_answer_gives_503_and_recovers(postgres_url: str) -> None:
     with wire(postgres_url) as (proxy, url), running(open_store(url), patience=0.5) as server:
         check_down_and_up(server, proxy.hold, proxy.release)
@@ -115,6 +118,7 @@ def check_whole(url: str) -> None:
     assert_replay_agrees(url)
 
 
+@pytest.mark.promise(98)
 def test_a_file_that_cannot_grow_gives_503_corrupts_nothing_and_recovers(sqlite_url: str) -> None:
     with process(sqlite_url) as server:
         pid = server.process.pid
@@ -145,6 +149,7 @@ def test_a_full_disk_gives_503_corrupts_nothing_and_recovers(tmp_path: Path) -> 
         subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.mark.promise(54)
 def test_calls_beyond_those_that_may_wait_get_429_and_those_that_wait_are_served(sqlite_url: str) -> None:
     with (
         running(open_store(sqlite_url), max_waiting=8, patience=60) as server,
@@ -176,6 +181,7 @@ def test_calls_beyond_those_that_may_wait_get_429_and_those_that_wait_are_served
     assert_replay_agrees(sqlite_url)
 
 
+@pytest.mark.promise(22, 42)
 def test_a_bandit_that_cannot_be_erased_is_not_half_deleted(sqlite_url: str) -> None:
     with running(open_store(sqlite_url)) as server, talking(server.url) as (client, http):
         client.create("b", ARMS, seed=1)

@@ -66,6 +66,9 @@ def _count(work: UnitOfWork, state: LoggedState, step: int, value: float) -> Non
     value += 0.0  # turns -0.0 into 0.0, which every store returns unchanged
     number = state.number
     found = _find_decision(work, state, step)
+    if found is None and step <= state.bandit.step:  # only settled decisions are removed from the log
+        decision = work.store.decision_ids().make(number, step)
+        raise LateRewardError(f"decision {decision!r} has a reward or was closed, and was removed from the log since")
     if found is None:
         raise _no_decision(work, number, step)
     if found.kind is None and _is_late(work, state, found.time):
