@@ -58,26 +58,37 @@ async def decide(service: Service, request: Request, body: api_types.Decide) -> 
 
 
 async def add_reward(service: Service, request: Request, body: api_types.Reward) -> Result:
-    """PUT /v1/decisions/{id}/reward."""
-    decision, value = request.path_params["id"], body.reward
+    """PUT /v1/decisions/{id}/reward and PUT /v1/bandits/{name}/decisions/{id}/reward."""
+    decision, value, namespace = request.path_params["id"], body.reward, namespace_of(request)
+    name = bandit_name(request) if "name" in request.path_params else None
     found = (await service.decision_ids()).read(decision)
-    if found is None:
-        raise NotFoundError(_no_decision(decision))
-    namespace = namespace_of(request)
-    await service.writer.submit(lambda work: rewards.reward(work, *found, value, namespace), bandits=[found[0]])
+
+    def run(work: UnitOfWork) -> None:
+        if found is None or (name is not None and work.find(name) != found[0]):
+            raise NotFoundError(_no_decision(decision))
+        rewards.reward(work, *found, value, namespace)
+
+    await service.writer.submit(run, name=name, bandits=[] if found is None else [found[0]])
     return Result(api_types.Rewarded(decision, value))
 
 
 async def add_rewards(service: Service, request: Request, body: api_types.Rewards) -> Result:
-    """POST /v1/rewards."""
+    """POST /v1/rewards and POST /v1/bandits/{name}/rewards."""
     ids, namespace = await service.decision_ids(), namespace_of(request)
+    name = bandit_name(request) if "name" in request.path_params else None
     given = [(ids.read(one.decision), one.reward) for one in body.rewards]
     numbers = {found[0] for found, _ in given if found is not None}
     if len(numbers) > MAX_BANDITS:
         raise InvalidValueError(f"rewards must belong to at most {MAX_BANDITS} bandits per call, got {len(numbers)}")
-    errors = await service.writer.submit(
-        lambda work: rewards.reward_many(work, given, namespace), bandits=numbers, events=len(given)
-    )
+
+    def run(work: UnitOfWork) -> list[DomainError | None]:
+        if name is None:
+            return rewards.reward_many(work, given, namespace)
+        number = work.named(name).number
+        own = [(None if found is None or found[0] != number else found, value) for found, value in given]
+        return rewards.reward_many(work, own, namespace)
+
+    errors = await service.writer.submit(run, name=name, bandits=numbers, events=len(given))
     results = [_reward_result(one.decision, error) for one, error in zip(body.rewards, errors, strict=True)]
     return Result(api_types.RewardResults(results))
 
