@@ -54,6 +54,7 @@ def test_of_two_different_concurrent_rewards_exactly_one_counts(client: Client) 
 
 
 @pytest.mark.promise(15, 16, 17, 18, 19, 30)
+@pytest.mark.promise(140)
 def test_a_reward_that_names_its_bandit_counts_as_one_that_does_not(client: Client) -> None:
     """A load balancer can then send it to the replica that decides for this bandit."""
     for name in ("a/b", "c"):
