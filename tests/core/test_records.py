@@ -68,3 +68,13 @@ def test_rows_become_arrays() -> None:
 def test_a_reader_is_generated_once_and_its_fingerprint_tells_the_fields() -> None:
     assert vector_reader(Outer) is vector_reader(Outer)
     assert fingerprint(vector_reader(Inner)) != fingerprint(vector_reader(Swapped))
+
+
+class EarlyArray(NamedTuple):
+    rates: np.ndarray
+    a: float
+
+
+def test_an_array_before_another_field_is_refused() -> None:
+    with pytest.raises(TypeError, match="the array must be the last field of EarlyArray"):
+        vector_reader(EarlyArray)

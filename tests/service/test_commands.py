@@ -94,7 +94,7 @@ def test_calls_in_progress_are_answered_before_the_signal_ends_the_process(
     assert [step for (step,) in logged] == sorted(made), "what was done was answered, and nothing else"
 
 
-@pytest.mark.promise(93)
+@pytest.mark.promise(93, 121)
 def test_two_services_cannot_serve_one_file(sqlite_url: str, tmp_path: Path) -> None:
     (tmp_path / "link.db").symlink_to(tmp_path / "store.db")
     with running(open_store(sqlite_url)):
@@ -102,6 +102,7 @@ def test_two_services_cannot_serve_one_file(sqlite_url: str, tmp_path: Path) -> 
             assert "is served by another process" in failed_command("serve", "--port", "0", "--store", url)
 
 
+@pytest.mark.promise(122)
 def test_a_new_store_is_readable_by_its_owner_only_and_others_keep_their_mode(sqlite_url: str, tmp_path: Path) -> None:
     def modes() -> dict[str, int]:
         return {one.name.removeprefix("store.db"): one.stat().st_mode & 0o777 for one in tmp_path.iterdir()}

@@ -236,7 +236,7 @@ def test_a_replica_that_is_behind_takes_a_newer_snapshot_and_locks_only_for_the_
             locked, free, apply = [0], [0], LoggedState.apply
 
             def counting(state: LoggedState, event: EventRow) -> None:
-                (locked if server.store._inside else free)[0] += 1
+                (locked if server.store.is_inside else free)[0] += 1
                 apply(state, event)
 
             monkeypatch.setattr(LoggedState, "apply", counting)

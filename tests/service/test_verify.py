@@ -163,6 +163,7 @@ def test_a_name_that_is_not_utf_8_hides_no_other_bandit(two_bandits: str, tmp_pa
         wait_for(lambda: client.state("good").sequence == 11)
 
 
+@pytest.mark.promise(123)
 def test_verify_reads_a_store_on_a_read_only_medium(whole_store: str, tmp_path: Path) -> None:
     medium = tmp_path / "medium"
     medium.mkdir()

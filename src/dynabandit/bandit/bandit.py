@@ -133,6 +133,10 @@ class Bandit(RewardLearning):
         """Return the policy's belief about a column, even if its arm was removed."""
         return self._policy.belief(self._memory[:, column], self._shared)
 
+    def plays(self, column: int) -> int:
+        """Return how many decisions have taken a column."""
+        return int(self._arms.plays[column])
+
     def pending(self, column: int) -> int:
         """Return how many decisions for a column have neither a reward nor were closed."""
         return int(self._arms.pending[column])
@@ -142,7 +146,7 @@ class Bandit(RewardLearning):
         return Arm(
             *self.belief(column),
             idle=self._step - int(arms.last_played[column]),
-            plays=int(arms.plays[column]),
+            plays=self.plays(column),
             paused=bool(arms.paused[column]),
             pending=self.pending(column),
         )

@@ -77,6 +77,8 @@ def rows_reader(kind: type) -> Callable[[np.ndarray], Any]:
 
 
 def _generated(kind: type, arguments: str, cell: str) -> Callable[..., Any]:
+    if np.ndarray in list(get_type_hints(kind).values())[:-1]:
+        raise TypeError(f"the array must be the last field of {kind.__qualname__}: it gets the rest of the row")
     types: dict[str, Any] = {}
     expression = _expression(kind, cell, itertools.count(), types)
     return _compile(f"def read({arguments}):\n    return {expression}", types, kind)

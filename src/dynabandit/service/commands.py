@@ -1,9 +1,10 @@
-"""Commands: serve, keys, verify."""
+"""Commands: serve, keys, verify, compact."""
 
 import contextlib
 import errno
 import math
 import os
+import re
 import socket
 import sys
 import time
@@ -15,17 +16,22 @@ import structlog
 import typer
 
 from dynabandit.bandit import Bandit
+from dynabandit.extras import import_extra
 from dynabandit.service.admission import MAX_WAITING
+from dynabandit.service.compaction import compact as compact_store
 from dynabandit.service.domain.warm_start import compile_policy
 from dynabandit.service.errors import StoreError
 from dynabandit.service.http.limits import MAX_CONNECTIONS
 from dynabandit.service.http.requests import is_loopback
+from dynabandit.service.http.routes import Instrumentation
 from dynabandit.service.http.server import make_server
+from dynabandit.service.http.telemetry_settings import is_configured
 from dynabandit.service.keys import ROLES, new_key
 from dynabandit.service.logging_setup import configure_logging
 from dynabandit.service.rate_limits import check_rate
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store, open_store
+from dynabandit.service.stores.schema import VERSION
 from dynabandit.service.verify import verify as verify_store
 from dynabandit.validation import number
 
@@ -81,7 +87,21 @@ def serve(
         structlog.get_logger("dynabandit.service").warning("store not available yet", problem=str(error))
     sys.setswitchinterval(SWITCH_SECONDS)
     service = Service(opened, needs_keys, max_waiting=most_waiting, patience=patience)
-    make_server(service, host, port, most_connections, most_per_address).run()
+    make_server(service, host, port, most_connections, most_per_address, _make_telemetry(service)).run()
+
+
+def _make_telemetry(service: Service) -> Instrumentation | None:
+    """Return what the environment variables of OpenTelemetry configure; a service runs without it, too."""
+    if not is_configured(os.environ):
+        return None
+    try:
+        import_extra("opentelemetry.sdk", "otel")
+        from dynabandit.service.http.telemetry import make_telemetry
+
+        return make_telemetry(service, os.environ)
+    except (ModuleNotFoundError, ValueError) as error:
+        structlog.get_logger("dynabandit.service").warning("no telemetry", problem=str(error))
+        return None
 
 
 @keys_app.command("create")
@@ -155,6 +175,8 @@ def verify(store: StoreOption = DEFAULT_STORE) -> None:
     for one in verdicts:
         if one.problem is None:
             said = f"agrees   {one.name!r}: {one.events} events, {one.steps} steps, state {one.state_hash[:16]}"
+            if one.start:
+                said += f", compacted up to event {one.start} and replayed from there"
             for release, count in one.made_by.items():
                 said += f", {count} decisions made by {release}, rewards agree"
             print(said)
@@ -162,6 +184,31 @@ def verify(store: StoreOption = DEFAULT_STORE) -> None:
             print(f"DIFFERS  {one.problem}")
     if any(one.problem is not None for one in verdicts):
         raise typer.Exit(1)
+
+
+@app.command()
+def compact(
+    before: Annotated[str, typer.Option(metavar="AGE", help="Such as 90d, 12w or 36h; at least 1h.")],
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Remove old events from all logs.
+
+    The state after them is verified and kept, and each log then starts from it.
+    """
+    age = re.fullmatch(r"(\d{1,6})([hdw])", before)
+    seconds = 0.0 if age is None else int(age[1]) * {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}[age[2]]
+    if seconds < 3600.0:
+        _refuse(f"--before must be an age such as 90d, 12w or 36h, at least 1h, got {before!r}")
+    now = time.time()
+    with _tables(store) as opened:
+        if opened.rows(opened.version_statement)[0][0] < VERSION:  # the earlier release may still use it
+            _fail(f"store {opened.public_url} is of an earlier release: let dynabandit serve migrate it first")
+        results = compact_store(opened, now - seconds, now)
+    for one in results:
+        if one.problem is None:
+            print(f"compacted  {one.name!r}: {one.removed} events removed, the log starts after event {one.start}")
+        else:
+            print(f"unchanged  {one.name!r}: {one.problem}")
 
 
 def _open(url: str) -> Store:

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from dynabandit.service.api_types import Event, Exported
-from dynabandit.service.domain.bandit_state import RULES, RULES_WITH_PENDING_PLAYS, LoggedState
+from dynabandit.service.domain.bandit_state import RULES, RULES_WITH_PENDING_PLAYS
 from dynabandit.service.domain.events import CLOSE, DECISION, EventRow, HeldDecision, Settlement, api_event
 from dynabandit.service.domain.learning import Log
+from dynabandit.service.domain.log_start import state_at_start
 from dynabandit.service.errors import InvalidValueError, StreamInterruptedError
 from dynabandit.service.stores import Store
 
@@ -80,10 +81,10 @@ def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambd
     and the decision itself; it is therefore never 0. Its standard error is at most 1 / (2 sqrt(draws)), and 0 for a
     policy that decides without randomness.
     """
-    state = LoggedState(number, InterruptibleLog(store, is_wanted))
+    state = state_at_start(store, number, InterruptibleLog(store, is_wanted))
     piece: list[Replayed] = []
     until = time.monotonic() + PIECE_SECONDS
-    for row in _while_wanted(store.log(number), is_wanted):
+    for row in _while_wanted(store.log(number, state.sequence), is_wanted):
         is_current = state.rules == RULES
         counts = state.rules >= RULES_WITH_PENDING_PLAYS
         before = state.bandit.propensities(draws, count_pending=counts) if row.kind == DECISION else {}

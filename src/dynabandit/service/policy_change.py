@@ -30,14 +30,19 @@ async def set_policy(service: Service, name: str, asked: api_types.SetPolicy) ->
 async def _try_to_set_policy(
     service: Service, name: str, asked: api_types.SetPolicy, is_last: bool
 ) -> tuple[int, bool] | None:
-    """Warm up the policy while decisions go on, then change to it; return None if arms came or went meanwhile."""
+    """Warm up the policy while decisions go on, then change to it.
+
+    Return None if arms came or went meanwhile, or old events were removed.
+    """
     state = await copy_state(service, name)
     warm = await service.run_long(lambda store, check: warm_up(store, state, asked, check))
     if warm is None:
         return state.sequence, False
 
     def change(work: UnitOfWork) -> tuple[int, bool] | None:
-        if not is_last and warm.bandit_for(work.named(name)) is None:
+        state = work.named(name)
+        is_current = warm.bandit_for(state) is not None and warm.start == changes.lock_start(work, state)
+        if not is_last and not is_current:
             return None
         return changes.set_policy(work, name, asked, warm)
 

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from dynabandit.service.domain.bandit_state import EARLIER_RELEASES, HASH_PREFIX, LoggedState
+from dynabandit.service.domain.log_start import state_at_start
 from dynabandit.service.domain.names import public_id
 from dynabandit.service.errors import ReplayMismatchError
 from dynabandit.service.stores import Store
@@ -13,6 +14,7 @@ class Verification(NamedTuple):
 
     name: str
     id: str
+    start: int  # the log was compacted up to this event, so the replay started there; usually 0
     events: int
     steps: int
     made_by: dict[str, int]  # release -> decisions that are taken from the log; all others are made again
@@ -38,9 +40,11 @@ def verify_bandit(store: Store, number: int, name: str) -> Verification:
     Decisions by earlier rules are taken from the log, and their rewards must belong to them.
     """
     state, saved, compared = LoggedState(number, store), store.snapshot_hashes(number), 0
-    problem = None
+    problem, start = None, 0
     try:
-        for event in store.log(number):
+        state = state_at_start(store, number)
+        start = state.sequence
+        for event in store.log(number, start):
             state.apply(event)
             if saved.get(event.sequence, "").startswith(HASH_PREFIX):
                 if state.saved_hash != saved[event.sequence]:
@@ -57,4 +61,4 @@ def verify_bandit(store: Store, number: int, name: str) -> Verification:
         problem = str(ReplayMismatchError(name, error.sequence, error.problem))  # a damaged log may not say whose it is
     steps, state_hash = (state.bandit.step, state.state_hash()) if state.sequence else (0, "")
     made_by = {EARLIER_RELEASES[rules - 1]: count for rules, count in state.taken.items()}
-    return Verification(name, public_id(number), state.sequence, steps, made_by, compared, state_hash, problem)
+    return Verification(name, public_id(number), start, state.sequence, steps, made_by, compared, state_hash, problem)

@@ -170,7 +170,7 @@ class Writer:
             recent = self.requests.commit_seconds * COMMIT_SECONDS_GROWTH
             self.requests.commit_seconds = min(recent, seconds) if recent else seconds
             self._metrics.count_commit(events, seconds)
-        elif self._store.shared and requests:
+        elif self._store.is_inside:
             self._store.commit(())
             self._resume_clock()
         self._after_commit(new_policy)

@@ -258,6 +258,7 @@ def test_a_policy_that_cannot_learn_a_held_reward_is_refused(sqlite_url: str) ->
             InvalidValueError, match=r"policy 'ucb' cannot learn from the log: reward must be .*, got 5"
         ):
             shop.commit(lambda: changes.set_policy(shop.work, "b", api_types.SetPolicy("ucb")))
+        shop.store.rollback()
         shop.now = WINDOW + 1
         shop.maintain()
 

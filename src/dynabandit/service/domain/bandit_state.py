@@ -47,7 +47,8 @@ def apply_change(bandit: Bandit | None, event: EventRow, learner: Learner, log: 
     if event.kind == ARM:
         change_arm(bandit, body)
     elif event.kind == POLICY and "continues" not in body:
-        pages = learner.at_start().learned_pages(log, event.bandit, 0, event.sequence)
+        after, learned_to = body.get("log_start", (0, 0))  # of a compacted log
+        pages = learner.at_start(learned_to).learned_pages(log, event.bandit, after, event.sequence)
         return bandit.swapped(body["policy"], itertools.chain.from_iterable(pages), **body["parameters"])
     return bandit
 

@@ -10,6 +10,7 @@ from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import RULES, LoggedState, change_arm as change_arm_of, new_bandit
 from dynabandit.service.domain.events import ARM, CREATE, DELETE
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
+from dynabandit.service.domain.log_start import LogStart, read_start
 from dynabandit.service.domain.names import ID_BITS
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.domain.warm_start import MAX_STATE, WarmStart, check_size, state_size
@@ -109,16 +110,26 @@ def set_policy(
     Rewards that `warm` has learned already need not be learned here, where all other requests wait.
     """
     state = work.named(name)
-    if warm is None or warm.bandit_for(state) is None:
-        warm = WarmStart(state, asked)
+    start = lock_start(work, state)
+    if warm is None or warm.start != start or warm.bandit_for(state) is None:
+        warm = WarmStart(state, asked, start)
     if warm.bandit.policy == state.bandit.policy:
         return state.sequence, False
     warm.learn(work.store, state.sequence)
     bandit = warm.bandit_for(state)
     assert bandit is not None, "it was made for this state"
-    body = json.dumps({"policy": asked.policy, "parameters": asked.parameters, "rules": RULES})
-    work.events.append(state.change_policy(work.now(state), work.clock.wall(), body, bandit))
+    body: dict[str, Any] = {"policy": asked.policy, "parameters": asked.parameters, "rules": RULES}
+    if start.sequence > 0:  # a replay must learn the same rewards
+        body["log_start"] = start
+    work.events.append(state.change_policy(work.now(state), work.clock.wall(), json.dumps(body), bandit))
     return state.sequence, True
+
+
+def lock_start(work: UnitOfWork, state: LoggedState) -> LogStart:
+    """Return where the log of a bandit starts; until the commit no other process can compact it."""
+    if not work.store.is_inside:
+        work.store.begin({state.number: state.sequence})
+    return read_start(work.store, state.number)
 
 
 def delete(work: UnitOfWork, name: str, identity: str | None, erase: bool) -> tuple[int, bool, int]:

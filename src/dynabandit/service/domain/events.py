@@ -16,6 +16,7 @@ LEARN = "learn"  # decisions that were held, up to a step, are learned
 ARM = "arm"
 POLICY = "policy"
 DELETE = "delete"
+START = "start"  # event 0 of a compacted log; callers do not see it
 # The kinds that callers may filter by, and the kinds of events that each includes
 KINDS: dict[str, tuple[str, ...]] = {
     "decision": (DECISION,),

@@ -62,10 +62,10 @@ class Learner:
         learner.age = None if learner.rule == AT_ONCE else body["reward_window"]
         return learner
 
-    def at_start(self) -> "Learner":
-        """Return a learner with the same rule that has learned nothing yet."""
+    def at_start(self, learned_to: int = 0) -> "Learner":
+        """Return a learner with the same rule that has learned nothing yet, or only the decisions up to a step."""
         other = Learner()
-        other.rule, other.default, other.age = self.rule, self.default, self.age
+        other.rule, other.default, other.age, other.learned_to = self.rule, self.default, self.age, learned_to
         return other
 
     def held(self, step: int) -> int:

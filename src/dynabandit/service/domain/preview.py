@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.decisions import MAX_DRAWS
+from dynabandit.service.domain.log_start import read_start
 from dynabandit.service.domain.warm_start import WarmStart, log_compilation
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.stores import Store
@@ -22,7 +23,8 @@ def preview(
     arms = len(state.bandit.active)
     if asked.draws > 1 and asked.draws * arms > MAX_DRAWS:
         raise InvalidValueError(f"draws must be at most {MAX_DRAWS // arms} with {arms} arms, got {asked.draws}")
-    warm = WarmStart(state, api_types.SetPolicy(asked.policy, asked.parameters))
+    other_policy = api_types.SetPolicy(asked.policy, asked.parameters)
+    warm = WarmStart(state, other_policy, read_start(store, state.number))
     log_compilation(warm.bandit.policy, compiled.count_choices, compiled.learn_many)
     warm.learn(store, state.sequence, check)
     current, other = state.bandit, warm.bandit_for(state)

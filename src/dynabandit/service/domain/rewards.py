@@ -33,6 +33,9 @@ def reward(work: UnitOfWork, number: int, step: int, value: float, namespace: st
     value += 0.0  # turns -0.0 into 0.0, which every store returns unchanged
     state = check_reward(work, number, step, value, namespace)
     found = _find_decision(work, state, step)
+    if found is None and step <= state.bandit.step:  # only settled decisions are removed from the log
+        decision = work.store.decision_ids().make(number, step)
+        raise LateRewardError(f"decision {decision!r} has a reward or was closed, and was removed from the log since")
     if found is None:
         raise _no_decision(work, number, step)
     if found.kind is None and _is_late(work, state, found.time):

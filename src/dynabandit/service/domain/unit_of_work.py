@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain.bandit_state import DAMAGE, HASH_PREFIX, LoggedState
 from dynabandit.service.domain.events import POLICY, EventRow
+from dynabandit.service.domain.log_start import state_at_start
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, WriteConflictError
 from dynabandit.service.stores import NEWS_PAGE, Snapshot, Store
 
@@ -84,7 +85,7 @@ class UnitOfWork:
         """Return the state in memory or the one of the latest snapshot, whichever is quicker to bring up to date."""
         state = self.states.get(number)
         restored = self.restore(number, 0 if state is None else state.sequence + FEW_EVENTS)
-        return restored or state or LoggedState(number, self.store)
+        return restored or state or state_at_start(self.store, number)
 
     def restore(self, number: int, sequence: int) -> LoggedState | None:
         """Return the state of the latest snapshot, if it is at least as recent as an event and of this version."""

@@ -13,6 +13,7 @@ from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.learning import AT_ONCE
+from dynabandit.service.domain.log_start import LogStart, read_start
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.stores import Store
 from dynabandit.simulation import compiled
@@ -25,13 +26,17 @@ log = structlog.get_logger("dynabandit.service")
 
 
 class WarmStart:
-    """A copy of a bandit with another policy, which has learned the rewards of the log up to event `sequence`."""
+    """A copy of a bandit with another policy, which has learned the rewards of the log up to event `sequence`.
 
-    def __init__(self, state: LoggedState, asked: api_types.SetPolicy) -> None:
+    Rewards before `start` were removed from the log, and are not learned.
+    """
+
+    def __init__(self, state: LoggedState, asked: api_types.SetPolicy, start: LogStart) -> None:
         self.number = state.number
-        self.sequence = 0
+        self.start = start
+        self.sequence = start.sequence
         self.rewards = 0
-        self.learner = state.learner.at_start()
+        self.learner = state.learner.at_start(start.learned_to)
         try:
             check_size(asked.policy, asked.parameters, len(state.bandit.names))
             self.bandit = state.bandit.swapped(asked.policy, (), **asked.parameters)
@@ -72,7 +77,7 @@ def warm_up(
     New rewards arrive meanwhile. They are followed until the rest is so short that nobody waits long for it. `check` is
     called every now and then, and ends the work by an error.
     """
-    warm = WarmStart(state, asked)
+    warm = WarmStart(state, asked, read_start(store, state.number))
     if warm.bandit.policy == state.bandit.policy:
         return None
     log_compilation(warm.bandit.policy, compiled.choose, compiled.learn, compiled.learn_many)

@@ -5,7 +5,7 @@ import contextlib
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from starlette.applications import Starlette
@@ -73,7 +73,19 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 DOCUMENT = document(ENDPOINTS)
 
 
-def make_app(service: Service) -> ASGIApp:
+class Instrumentation(Protocol):
+    """What records requests; see `http/telemetry.py`."""
+
+    def wrap(self, endpoint: Endpoint, serve: Serve) -> Serve:
+        """Return a function that serves an endpoint and records each request."""
+        ...
+
+    def stop(self) -> None:
+        """Export what was recorded."""
+        ...
+
+
+def make_app(service: Service, telemetry: Instrumentation | None = None) -> ASGIApp:
     """Return the ASGI application of a service."""
     follower, workers = LogFollower(service), WorkerPool(closing=service.closing)
 
@@ -85,8 +97,10 @@ def make_app(service: Service) -> ASGIApp:
         await workers.stop()
         await follower.stop()
         await service.stop()
+        if telemetry is not None:
+            await asyncio.to_thread(telemetry.stop)
 
-    endpoints = _bind_endpoints(service)
+    endpoints = _bind_endpoints(service, telemetry)
     routes = web.routes(service, follower, workers)
     pages = Starlette(lifespan=lifespan, routes=routes, exception_handlers={404: _not_found, 405: _not_allowed})
     pages.router.redirect_slashes = False
@@ -130,11 +144,14 @@ async def _not_allowed(request: Request, error: Exception) -> Response:
     return _method_response(request.method, methods)
 
 
-def _bind_endpoints(service: Service) -> list[tuple[re.Pattern[str], dict[str, Serve]]]:
+def _bind_endpoints(
+    service: Service, telemetry: Instrumentation | None
+) -> list[tuple[re.Pattern[str], dict[str, Serve]]]:
     """Return a pattern for each path, and the function that serves each of its methods."""
     pacer, found = RefusalPacer(), dict[str, dict[str, Serve]]()
     for one in ENDPOINTS:
-        found.setdefault(one.path, {})[one.method] = _bind(service, pacer, one)
+        serve = _bind(service, pacer, one)
+        found.setdefault(one.path, {})[one.method] = serve if telemetry is None else telemetry.wrap(one, serve)
     return [(re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", path)), methods) for path, methods in found.items()]
 
 

@@ -13,7 +13,7 @@ import uvicorn
 
 from dynabandit.service.http.connections import ConnectionTable, LimitedConnection
 from dynabandit.service.http.limits import MAX_CONNECTIONS, SHARE_PER_ADDRESS
-from dynabandit.service.http.routes import make_app
+from dynabandit.service.http.routes import Instrumentation, make_app
 from dynabandit.service.service import Service
 
 try:
@@ -80,6 +80,7 @@ def make_server(
     port: int = 0,
     max_connections: int = MAX_CONNECTIONS,
     max_per_address: int | None = None,
+    telemetry: Instrumentation | None = None,
 ) -> Server:
     """Return a server for a service; it is started by its `run`.
 
@@ -89,7 +90,7 @@ def make_server(
     share = math.ceil(SHARE_PER_ADDRESS * most) if max_per_address is None else max_per_address
     table = ConnectionTable(most, share, service.metrics, service.note_refusal)
     config = uvicorn.Config(
-        make_app(service),
+        make_app(service, telemetry),
         host=host,
         port=port,
         http=functools.partial(LimitedConnection, table),  # type: ignore[arg-type]

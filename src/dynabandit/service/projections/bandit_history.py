@@ -14,8 +14,10 @@ from dynabandit.bandit import Bandit
 from dynabandit.service.domain.bandit_state import apply_change
 from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, KINDS, LEARN, POLICY, EventRow
 from dynabandit.service.domain.learning import Learner, Log, teach
+from dynabandit.service.domain.log_start import state_at_start
 from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints, Series
 from dynabandit.service.projections.uniform_baseline import UniformBaseline
+from dynabandit.service.stores import Store
 from dynabandit.stats.change_detection import Change, ChangeDetector
 from dynabandit.validation import BOUNDED
 
@@ -72,6 +74,22 @@ class BanditHistory:
         self.learner = Learner()
         self._bandit: Bandit | None = None
         self._log = log
+
+    @classmethod
+    def at_start(cls, number: int, store: Store) -> "BanditHistory":
+        """Return the history at the start of a log; of a compacted log it knows the arms, plays and beliefs then."""
+        history, state = cls(number, store), state_at_start(store, number)
+        if state.sequence == 0:
+            return history
+        for event in store.log(number, kinds=(CREATE, ARM)):
+            if event.sequence <= state.sequence:
+                history.apply(event)
+        history._bandit, history.learner = state.bandit, state.learner
+        history.sequence, history.steps = state.sequence, state.bandit.step
+        history.plays = [state.bandit.plays(column) for column in range(len(history.plays))]
+        history.settled = history.steps - sum(state.bandit.pending(column) for column in range(len(history.plays)))
+        history.interventions.clear()  # their steps are not known
+        return history
 
     @property
     def bandit(self) -> Bandit:

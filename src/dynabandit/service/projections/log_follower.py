@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from dynabandit.service.domain.names import legible
-from dynabandit.service.errors import StoreError
+from dynabandit.service.errors import ReplayMismatchError, StoreError
 from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.projections.live_page_data import bandit_page_data, overview_entry
 from dynabandit.service.service import Service
@@ -153,7 +153,8 @@ class LogFollower:
             history = self._histories.get(number) or self._load(store, number)
             self._histories[number] = history
             self._last_sequence[number] = store.last_sequence(number)
-            self._read(store, history, yield_time=open_name is None)
+            if not self._read(store, history, yield_time=open_name is None):
+                self._histories[number] = history = self._restart(store, history)
             if open_name is not None:
                 data = bandit_page_data(history, self._last_sequence[number])
                 self._publish(open_name, msgspec.json.encode(data))
@@ -167,15 +168,26 @@ class LogFollower:
             log.exception("cannot read the log of a bandit", bandit=number)
             return False
 
-    def _read(self, store: Store, history: BanditHistory, yield_time: bool) -> None:
+    def _read(self, store: Store, history: BanditHistory, yield_time: bool) -> bool:
+        """Read new events for a limited time; return false where some are missing."""
         until = time.monotonic() + TURN_SECONDS
         last = self._last_sequence[history.number]
         while history.sequence < last and time.monotonic() < until and not self._stopping:
             started = time.perf_counter()
             for row in store.events(history.number, history.sequence, BATCH_ROWS):
+                if row.sequence != history.sequence + 1:
+                    return False
                 history.apply(row)
             if yield_time:  # nobody waits for this bandit: leave half of the time to decisions
                 self._wake.wait(time.perf_counter() - started)
+        return True
+
+    def _restart(self, store: Store, history: BanditHistory) -> BanditHistory:
+        """Return a new history, because events that this one has not read were removed by a compaction."""
+        new = BanditHistory.at_start(history.number, store)
+        if new.sequence <= history.sequence:
+            raise ReplayMismatchError(history.name, history.sequence + 1, "it is missing")
+        return new
 
     def _load(self, store: Store, number: int) -> BanditHistory:
         saved = None
@@ -188,7 +200,7 @@ class LogFollower:
                 return history
             except (KeyError, TypeError, ValueError):
                 log.warning("cannot read a saved history; reading the log instead", bandit=number)
-        return BanditHistory(number, store)
+        return BanditHistory.at_start(number, store)
 
     def _save(self, numbers: list[int]) -> None:
         rows = []

@@ -45,10 +45,11 @@ class Store(KeyTables):
     shared: bool  # whether other processes may write to the same bandits
     changes_from = "events"  # the FROM clause of a search for the few changes among many decisions
     begin_statement = "BEGIN"
+    version_statement: str  # returns the version of the tables
     _errors: tuple[type[Exception], ...]  # what the connection raises
     _constraint_errors: tuple[type[Exception], ...]  # those that mean that another process was first
     _connection: Any = None
-    _inside = False  # a transaction that `begin` started
+    is_inside = False  # a transaction that `begin` started
 
     def prepare(self) -> None:
         """Prepare the store to be served: create or migrate its tables; claim it if only one process may serve it."""
@@ -70,12 +71,13 @@ class Store(KeyTables):
 
         `known` has, for each bandit, the sequence number after which events are returned.
         """
-        return News({}, set())
+        raise NotImplementedError
 
     def _execute(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         raise NotImplementedError
 
-    def _insert_statements(self, events: Events) -> Statements:
+    def insert_statements(self, events: Events) -> Statements:
+        """Return the statements that add events to the log."""
         raise NotImplementedError
 
     # The same for every store
@@ -97,10 +99,10 @@ class Store(KeyTables):
 
     def write(self, statements: Statements) -> None:
         """Run statements in one transaction, or in the one that `begin` started."""
-        if len(statements) == 1 and not self._inside:  # a transaction by itself; other threads run during this one call
+        if len(statements) == 1 and not self.is_inside:  # a transaction by itself; other threads run during this call
             self.rows(*statements[0])
             return
-        if not self._inside:
+        if not self.is_inside:
             statements = [(self.begin_statement, ()), *statements, ("COMMIT", ())]
         try:
             self.run(statements)
@@ -129,19 +131,19 @@ class Store(KeyTables):
         ]
         marked = [(DELETED, number) for number in deleted] + [(ERASING, number) for number in erasing]
         statements += [("UPDATE bandits SET deleted = ? WHERE number = ?", mark) for mark in marked]
-        statements += self._insert_statements(events)
+        statements += self.insert_statements(events)
         statements += [
             (f"DELETE FROM {table} WHERE {column} = ?", (number,))
             for number in (*erased, *erasing)
             for table, column in REFERENCES.items()
             if number in erased or table not in ("events", "bandits")
         ]
-        self.write([*statements, ("COMMIT", ())] if self._inside else statements)
-        self._inside = False
+        self.write([*statements, ("COMMIT", ())] if self.is_inside else statements)
+        self.is_inside = False
 
     def rollback(self) -> None:
         """Close the connection, which rolls back what `begin` started; the next statement opens a new one."""
-        connection, self._connection, self._inside = self._connection, None, False
+        connection, self._connection, self.is_inside = self._connection, None, False
         if connection is not None:
             with contextlib.suppress(*self._errors):
                 connection.close()
@@ -243,10 +245,10 @@ class Store(KeyTables):
         found = self.rows("SELECT max(sequence) FROM events WHERE bandit = ?", (bandit,))
         return found[0][0] or 0
 
-    def first_sequence(self, bandit: int) -> int:
-        """Return the sequence number of the first event that is left, or 1."""
-        found = self.rows("SELECT min(sequence) FROM events WHERE bandit = ?", (bandit,))
-        return found[0][0] or 1
+    def start_of_log(self, bandit: int) -> str | None:
+        """Return the body of event 0, with which a compacted log starts."""
+        found = self.rows("SELECT body FROM events WHERE bandit = ? AND sequence = 0", (bandit,))
+        return found[0][0] if found else None
 
     def log(self, bandit: int, after: int = 0, kinds: Sequence[str] = (), page: int = PAGE) -> Iterator[EventRow]:
         """Return all events of a bandit after a sequence number, of all kinds or of some, read page by page."""

@@ -8,8 +8,14 @@ ERASED_ROWS = 1_000  # events that are removed in one commit
 
 
 def events_left(store: Store, bandit: int) -> int:
-    """Return how many events of a bandit are in the store; a log has no gaps."""
-    return max(0, store.last_sequence(bandit) - store.first_sequence(bandit) + 1)
+    """Return how many events of a bandit are in the store, as if its log had no gaps: a compacted log has fewer."""
+    return store.last_sequence(bandit) - _erased_to(store, bandit)
+
+
+def _erased_to(store: Store, bandit: int) -> int:
+    """Return the sequence number before the first event that is left, or 0."""
+    first = store.rows("SELECT min(sequence) FROM events WHERE bandit = ? AND sequence > 0", (bandit,))[0][0]
+    return 0 if first is None else first - 1
 
 
 class Eraser:
@@ -36,7 +42,7 @@ class Eraser:
         number, erased_to = next(iter(self._erased_to.items()))
         store = self._store
         if erased_to == 0:
-            erased_to = store.first_sequence(number) - 1
+            erased_to = _erased_to(store, number)
         store.begin({number: erased_to})  # other processes may erase it, too
         if store.last_sequence(number) - erased_to <= ERASED_ROWS:
             store.commit((), erased=[number])

@@ -34,6 +34,7 @@ class PostgresStore(Store):
     """A store in a PostgreSQL database with a URL such as ``postgresql://user@host/name``."""
 
     shared = True
+    version_statement = "SELECT version FROM schema_version"
     _has_prepared = False  # the statements of a commit, on this connection
     _errors = (psycopg.Error, OSError)
     _constraint_errors = (psycopg.errors.UniqueViolation, psycopg.errors.SerializationFailure)
@@ -56,7 +57,7 @@ class PostgresStore(Store):
                 self._check_empty()
                 self.rows("CREATE TABLE schema_version (version INTEGER NOT NULL)")
                 self.rows("INSERT INTO schema_version VALUES (0)")
-            version = self.rows("SELECT version FROM schema_version")[0][0]
+            version = self.rows(self.version_statement)[0][0]
             check_version(self.public_url, version)
             if version == 0 or (migrate and version < VERSION):
                 for statement in migration("postgres", version):
@@ -124,7 +125,7 @@ class PostgresStore(Store):
         ]
         if keys:
             statements.append(("EXECUTE used_keys (?, ?)", [list(column) for column in zip(*keys, strict=True)]))
-        self._inside = True
+        self.is_inside = True
         _, _, found, *used = self.run(statements)
         news = News({}, {(number, key) for number, key in used[0]} if used else set())
         for number, *event in found:
@@ -133,7 +134,7 @@ class PostgresStore(Store):
                 events.append(EventRow._make(event))
         return news
 
-    def _insert_statements(self, events: Events) -> Statements:
+    def insert_statements(self, events: Events) -> Statements:
         return [(INSERT, [list(column) for column in zip(*events, strict=True)])] if events else []
 
 

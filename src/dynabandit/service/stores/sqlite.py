@@ -4,7 +4,7 @@ import contextlib
 import functools
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +14,7 @@ from dynabandit.service.domain.events import COLUMNS
 from dynabandit.service.errors import StoreError
 from dynabandit.service.stores.base import Events, Store
 from dynabandit.service.stores.key_tables import Statements
+from dynabandit.service.stores.rows import BanditKey, News
 from dynabandit.service.stores.schema import VERSION, check_version, migration
 from dynabandit.validation import listed
 
@@ -85,6 +86,7 @@ class SqliteStore(Store):
 
     shared = False  # a lock on the file keeps other processes out
     begin_statement = "BEGIN IMMEDIATE"
+    version_statement = "PRAGMA user_version"
     changes_from = "events INDEXED BY events_changes"  # otherwise the planner reads the whole log in order
 
     def __init__(
@@ -109,7 +111,7 @@ class SqliteStore(Store):
         self.create_tables(migrate=True)
 
     def create_tables(self, migrate: bool = False) -> None:
-        version = self.rows("PRAGMA user_version")[0][0]
+        version = self.rows(self.version_statement)[0][0]
         check_version(self.url, version)
         if version == 0 or (migrate and version < VERSION):
             statements = [*migration("sqlite", version), f"PRAGMA user_version = {VERSION}"]
@@ -134,6 +136,12 @@ class SqliteStore(Store):
         self._lock = lock
         if os.path.exists(path) and os.stat(path).st_mode & 0o077:
             log.warning("other users of this machine may read the store", file=path, remedy=f"chmod 600 {path}*")
+
+    def begin(self, known: Mapping[int, int], keys: Collection[BanditKey] = ()) -> News:
+        """Lock the file. Only one process serves it, which knows all events, so nothing is new."""
+        self.rows(self.begin_statement)
+        self.is_inside = True
+        return News({}, set())
 
     def reader(self) -> "SqliteStore":
         other = SqliteStore(self._path, self._connect, self._errors, self._constraint_errors, self._settings)
@@ -170,7 +178,7 @@ class SqliteStore(Store):
     def _is_busy(self, error: Exception) -> bool:
         return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY  # the rest is the extended code
 
-    def _insert_statements(self, events: Events) -> Statements:
+    def insert_statements(self, events: Events) -> Statements:
         starts = range(0, len(events), ROWS_PER_STATEMENT)
         pieces = [events[start : start + ROWS_PER_STATEMENT] for start in starts]
         return [(_insert(len(piece)), [value for event in piece for value in event]) for piece in pieces]

@@ -1,0 +1,112 @@
+"""Compaction: old events of a log are replaced by the state that they lead to, from which the log then starts."""
+
+import json
+from typing import NamedTuple
+
+from dynabandit.service.domain.bandit_state import LoggedState
+from dynabandit.service.domain.events import CLOSE, DECISION, LEARN, POLICY, REWARD
+from dynabandit.service.domain.learning import AT_ONCE, SETTLED
+from dynabandit.service.domain.log_start import start_event, state_at_start
+from dynabandit.service.errors import ReplayMismatchError
+from dynabandit.service.stores import Store
+from dynabandit.service.stores.base import PAGE
+from dynabandit.service.stores.due_decisions import reward_ages
+
+REMOVED_ROWS = 1_000  # events that one transaction checks and removes: a service that uses the store waits for it
+# Decisions that have no reward yet, or that the policy has not learned yet, are still needed, and so are their rewards
+REMOVE = (
+    "DELETE FROM events WHERE bandit = ? AND sequence > ? AND sequence <= ? AND (kind = ? OR (kind IN (?, ?)"
+    " AND settles <= ?) OR (kind = ? AND step <= ? AND EXISTS (SELECT 1 FROM events r WHERE r.bandit = events.bandit"
+    " AND r.settles = events.step AND r.sequence <= ?)))"
+)
+FORGET_KEYS = "UPDATE events SET key = NULL WHERE bandit = ? AND sequence > ? AND sequence <= ? AND key IS NOT NULL"
+
+
+class Compacted(NamedTuple):
+    """What became of one log: it starts after event `start`, or `problem` says why nothing was removed."""
+
+    name: str
+    start: int
+    removed: int
+    problem: str | None
+
+
+def compact(store: Store, before: float, now: float) -> list[Compacted]:
+    """Remove the events before a wall-clock time from all logs; a service may use the store meanwhile."""
+    results, after = [], ""
+    while page := store.bandits(after=after):
+        results += [compact_bandit(store, row.number, row.name, before, now) for row in page]
+        after = page[-1].name
+    return results
+
+
+def compact_bandit(store: Store, number: int, name: str, before: float, now: float) -> Compacted:
+    """Verify the events before a time by a replay, make the state after them the start of the log, and remove them.
+
+    If the process ends in between, the next compaction removes the rest.
+    """
+    try:
+        state = state_at_start(store, number)
+        first = state.sequence
+        for event in store.log(number, first):
+            if event.wall >= before:
+                break
+            state.apply(event)
+    except ReplayMismatchError as error:
+        return Compacted(name, 0, 0, str(ReplayMismatchError(name, error.sequence, error.problem)))
+    if state.sequence > first:
+        _learn_settling_age(store, state)
+        problem = _save_start(store, state, now)
+        if problem is not None:
+            return Compacted(name, first, 0, problem)
+    return Compacted(name, state.sequence, _remove(store, state), None)
+
+
+def _learn_settling_age(store: Store, state: LoggedState) -> None:
+    """Learn from the rewards that are about to be removed when rewards come."""
+    window = state.settings.reward_window
+    while window is not None and state.learner.rule == SETTLED:
+        found = reward_ages(store, state.number, state.settling.read_to, PAGE)
+        known = [one for one in found if one[0] <= state.sequence]
+        state.settling.add(known, state.settings.default_reward, window)
+        if not known or len(known) < len(found):
+            break
+
+
+def _save_start(store: Store, state: LoggedState, now: float) -> str | None:
+    """Make a state the start of its log, unless a later policy has learned the rewards before it; return why not."""
+    number = state.number
+    store.begin({number: state.sequence})  # no policy can be changed meanwhile
+    changed = [event.sequence for event in store.log(number, state.sequence, (POLICY,)) if _learns(event.body)]
+    if changed or number not in store.alive([number]):
+        store.commit(())
+        if not changed:
+            return "it was deleted"
+        return f"the policy that was set by event {changed[-1]} learned these rewards; once it is as old, they can go"
+    store.write(
+        [
+            ("DELETE FROM events WHERE bandit = ? AND sequence = 0", (number,)),
+            *store.insert_statements([start_event(state, now)]),
+            ("DELETE FROM snapshots WHERE bandit = ? AND sequence < ?", (number, state.sequence)),
+        ]
+    )
+    store.commit(())
+    return None
+
+
+def _learns(body: str | None) -> bool:
+    return "continues" not in json.loads(body or "{}")
+
+
+def _remove(store: Store, state: LoggedState) -> int:
+    """Remove the events up to the start of the log that nothing needs any more; return how many there were."""
+    number, last = state.number, state.sequence
+    learned_to = state.bandit.step if state.learner.rule == AT_ONCE else state.learner.learned_to
+    count = ("SELECT count(*) FROM events WHERE bandit = ? AND sequence > 0 AND sequence <= ?", (number, last))
+    before = store.rows(*count)[0][0]
+    for after in range(0, last, REMOVED_ROWS):
+        to = min(after + REMOVED_ROWS, last)
+        remove = (number, after, to, LEARN, REWARD, CLOSE, learned_to, DECISION, learned_to, last)
+        store.write([(REMOVE, remove), (FORGET_KEYS, (number, after, to))])
+    removed: int = before - store.rows(*count)[0][0]
+    return removed

@@ -1,0 +1,54 @@
+"""The start of a compacted log: the state after the old events, most of which were removed (see `compaction.py`).
+
+It is kept as event 0 of the log. The events of changes, and decisions that may still be rewarded or learned, are not
+removed.
+"""
+
+import json
+from typing import NamedTuple
+
+from dynabandit.service.domain.bandit_state import DAMAGE, HASH_PREFIX, LoggedState
+from dynabandit.service.domain.events import START, EventRow
+from dynabandit.service.domain.learning import Log
+from dynabandit.service.errors import ReplayMismatchError
+from dynabandit.service.stores import Store
+
+
+class LogStart(NamedTuple):
+    """The event after which a log is complete, and the decisions that the policy had learned then."""
+
+    sequence: int = 0
+    learned_to: int = 0
+
+
+def start_event(state: LoggedState, wall: float) -> EventRow:
+    """Return the event that makes a state the start of its log."""
+    start = LogStart(state.sequence, state.learner.learned_to)
+    body = json.dumps({**start._asdict(), "state_hash": state.saved_hash, "state": state.to_json()})
+    return EventRow(state.number, 0, START, None, None, None, None, state.time, wall, None, body)
+
+
+def read_start(store: Store, number: int) -> LogStart:
+    """Return where the log of a bandit starts."""
+    body = store.start_of_log(number)
+    if body is None:
+        return LogStart()
+    content = json.loads(body)
+    return LogStart(content["sequence"], content["learned_to"])
+
+
+def state_at_start(store: Store, number: int, log: Log | None = None) -> LoggedState:
+    """Return the state with which the log of a bandit starts; it reads later events from `log`, or from the store."""
+    body = store.start_of_log(number)
+    if body is None:
+        return LoggedState(number, log or store)
+    try:
+        content = json.loads(body)
+        state = LoggedState.from_json(number, content["state"], log or store)
+        saved = content["state_hash"]
+        is_whole = state.saved_hash == saved or not saved.startswith(HASH_PREFIX)  # made by earlier rules
+    except DAMAGE:
+        is_whole = False
+    if not is_whole:
+        raise ReplayMismatchError(store.name_of(number), 0, "the start of the log does not have its own hash")
+    return state
