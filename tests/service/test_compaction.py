@@ -77,6 +77,7 @@ def test_a_compacted_log_leads_to_the_same_state_and_keeps_what_is_still_needed(
     with shop_on(store_url, clock) as shop:
         client = shop.client
         client.create("b", ARMS, seed=1, **settings)
+        assert shop.compact(OLD) == ("b", 0, 0, None), "there is nothing to remove yet"
         rewarded = client.decide("b", key="old")
         client.reward(rewarded.decision, 1)
         shop.learn(60)

@@ -9,6 +9,7 @@ import pytest
 from dynabandit.service import api_types
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.decisions import decide
+from dynabandit.service.errors import StoreError, WriteConflictError
 from dynabandit.service.request_queue import Request
 from dynabandit.service.service import Service
 from dynabandit.service.settling import MAX_BANDITS
@@ -19,13 +20,19 @@ WINDOW = 10.0
 
 
 class CountingStore(SqliteStore):
-    """A store that counts commits."""
+    """A store that counts commits, and fails before or after some of them."""
 
     commits = 0
+    fail: tuple[str, type[StoreError]] | None = None
 
     def commit(self, *arguments: Any) -> None:
         self.commits += 1
+        (when, error), self.fail = self.fail or ("", StoreError), None
+        if when == "before":
+            raise error("gone")
         super().commit(*arguments)
+        if when == "after":
+            raise error("no answer")
 
 
 class Loop:
@@ -49,6 +56,8 @@ class Loop:
         self.writer._serve(list(requests))
         assert [request.error for request in requests] == [None] * len(requests)
         self.writer._maintain()
+        if self.writer._loader:
+            self.writer._work_in_background()
         if self.writer._settler:
             self.writer._settle(sum(request.events for request in requests))
 
@@ -77,6 +86,26 @@ def test_closing_and_learning_keep_up_with_the_decisions_of_each_turn(tmp_path: 
     assert loop.count("close") >= 21_000 - 3000, "only those of the last turn are open"
     [state] = loop.writer._work.states.values()
     assert state.learner.held(21_000) <= 3000
+    loop.stop()
+
+
+@pytest.mark.promise(28)
+@pytest.mark.parametrize("learn", ["settled", "at-once"])
+def test_decisions_are_settled_once_although_commits_fail_before_or_after_they_took_effect(
+    tmp_path: Path, learn: str
+) -> None:
+    loop = Loop(tmp_path, ["b"], learn)
+    for _ in range(4):
+        loop.turn(loop.decide("b", 1000))
+    loop.clock.seconds += WINDOW + 1
+    for fail in [(when, error) for when in ("before", "after") for error in (StoreError, WriteConflictError)]:
+        loop.store.fail = fail
+        loop.turn()
+        loop.turn()
+    while loop.count("close") < 4000:
+        loop.turn()
+    [state] = loop.writer._work.states.values()
+    assert (loop.count("close"), state.learner.held(4000)) == (4000, 0)
     loop.stop()
 
 

@@ -36,7 +36,7 @@ class Clock:
         grace_seconds: float = GRACE_SECONDS,
     ) -> None:
         self._monotonic = monotonic
-        self._max_step, self._grace_seconds = max_step, grace_seconds
+        self._max_step, self.grace_seconds = max_step, grace_seconds
         self._time = 0.0
         self._read_at = self._refused_at = monotonic()  # before the start all requests were refused
         self.stopped = False
@@ -55,7 +55,7 @@ class Clock:
 
     def grace(self) -> float:
         """Return the seconds by which windows end later now, so that refused rewards can be sent again."""
-        return self._grace_seconds if self._read_at - self._refused_at < self._grace_seconds else 0.0
+        return self.grace_seconds if self._read_at - self._refused_at < self.grace_seconds else 0.0
 
     def note_refusal(self) -> None:
         """Note that a request was refused; any thread may do so."""

@@ -19,6 +19,10 @@ REMOVE = (
     " AND settles <= ?) OR (kind = ? AND step <= ? AND EXISTS (SELECT 1 FROM events r WHERE r.bandit = events.bandit"
     " AND r.settles = events.step AND r.sequence <= ?)))"
 )
+NEXT_ROWS = (
+    "SELECT max(sequence) FROM (SELECT sequence FROM events WHERE bandit = ? AND sequence > ? AND sequence <= ?"
+    " ORDER BY sequence LIMIT ?) AS following"
+)
 FORGET_KEYS = "UPDATE events SET key = NULL WHERE bandit = ? AND sequence > ? AND sequence <= ? AND key IS NOT NULL"
 
 
@@ -54,6 +58,8 @@ def compact_bandit(store: Store, number: int, name: str, before: float, now: flo
             state.apply(event)
     except ReplayMismatchError as error:
         return Compacted(name, 0, 0, str(ReplayMismatchError(name, error.sequence, error.problem)))
+    if state.sequence == 0:
+        return Compacted(name, 0, 0, None)
     if state.sequence > first:
         _learn_settling_age(store, state)
         problem = _save_start(store, state, now)
@@ -104,9 +110,10 @@ def _remove(store: Store, state: LoggedState) -> int:
     learned_to = state.bandit.step if state.learner.rule == AT_ONCE else state.learner.learned_to
     count = ("SELECT count(*) FROM events WHERE bandit = ? AND sequence > 0 AND sequence <= ?", (number, last))
     before = store.rows(*count)[0][0]
-    for after in range(0, last, REMOVED_ROWS):
-        to = min(after + REMOVED_ROWS, last)
+    after = 0
+    while (to := store.rows(NEXT_ROWS, (number, after, last, REMOVED_ROWS))[0][0]) is not None:
         remove = (number, after, to, LEARN, REWARD, CLOSE, learned_to, DECISION, learned_to, last)
         store.write([(REMOVE, remove), (FORGET_KEYS, (number, after, to))])
+        after = to
     removed: int = before - store.rows(*count)[0][0]
     return removed

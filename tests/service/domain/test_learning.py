@@ -186,6 +186,22 @@ def test_a_late_reward_closes_a_held_decision_which_is_learned_once(sqlite_url: 
         ]
 
 
+@pytest.mark.promise(32, 44)
+def test_with_the_rule_held_a_reward_that_is_repeated_after_the_window_is_learned_once(sqlite_url: str) -> None:
+    with opened(sqlite_url, learn="held") as shop:
+        refused, _ = shop.decide(2)
+        shop.clock.grace_seconds = 10.0
+        shop.now = WINDOW
+        shop.clock.note_refusal()
+        shop.now = WINDOW + 5
+        shop.maintain()
+        assert shop.observations() == 0
+        shop.reward(refused)
+        shop.now = WINDOW + 11
+        shop.maintain()
+        assert (shop.observations(), shop.state.learner.age) == (2, WINDOW)
+
+
 @pytest.mark.promise(44)
 def test_with_the_rule_held_the_age_is_always_the_window(sqlite_url: str) -> None:
     with opened(sqlite_url, learn="held") as shop:

@@ -48,7 +48,7 @@ def points(metrics: InMemoryMetricReader) -> dict[str, Sequence[Any]]:
     return {one.name: one.data.data_points for scope in scopes for one in scope.metrics}
 
 
-@pytest.mark.promise(130)
+@pytest.mark.promise(110)
 def test_a_request_and_its_way_through_the_writer_are_spans_of_the_callers_trace(recorded: Recorded) -> None:
     server, spans, _ = recorded
     with talking(server.url) as (client, http):
@@ -89,7 +89,7 @@ def test_an_error_of_the_service_is_an_error_of_the_span(recorded: Recorded, mon
     assert [failed.status.status_code, missing.status.status_code] == [StatusCode.ERROR, StatusCode.UNSET]
 
 
-@pytest.mark.promise(131)
+@pytest.mark.promise(111)
 def test_every_metric_is_exported(recorded: Recorded) -> None:
     server, _, metrics = recorded
     with talking(server.url) as (client, _):
@@ -108,7 +108,7 @@ def test_every_metric_is_exported(recorded: Recorded) -> None:
     assert sum(one.count for one in found["dynabandit.commit.duration"]) >= 4
 
 
-@pytest.mark.promise(132)
+@pytest.mark.promise(112)
 def test_it_is_off_unless_it_is_configured() -> None:
     assert not is_configured({"PATH": "/", "OTEL_SERVICE_NAME": "shop"})
     assert not is_configured({**ADDRESS, "OTEL_SDK_DISABLED": "true"})

@@ -92,6 +92,8 @@ def test_arms_are_paused_resumed_added_and_retired(site: Running, client: Client
     client.decide_many("arms", 200)
     expect(page.locator("#tiles")).to_contain_text("230decisions")
     expect(page.locator("#tiles")).to_contain_text("230decisions held, learned after 60 minutes")
+    expect(page.locator("#tiles")).to_contain_text("230without a reward so far")
+    expect(page.locator("#summary")).to_contain_text("No reward has been learned yet.")
     for column in (2, 3):  # all decisions are pending
         expect(arm_row(page, "green").locator("td").nth(column)).to_have_text(str(plays))
     expect(arm_row(page, "green").locator("td").nth(0)).to_contain_text("0.0 %")

@@ -154,7 +154,8 @@ def _learn_held(work: UnitOfWork, state: LoggedState, window: float, limit: int)
         if len(rewards) == most:
             return 0.0
         age = state.settling.seconds(window)
-    to, next_learned = _find_due(work, state, state.learner.learned_to, age, limit)
+    until = age + work.clock.grace() if age == window else age  # a window may end later
+    to, next_learned = _find_due(work, state, state.learner.learned_to, until, limit)
     if to > state.learner.learned_to:
         body = json.dumps({"to": to, "age": age})
         work.events.append(state.append(LEARN, work.now(state), work.clock.wall(), body=body))

@@ -41,7 +41,7 @@ function showTiles() {
     tile(meanReward(data.recent_rate, data.bounded),
       `${data.bounded ? "reward rate" : "mean reward"}, ${lastDecisions()} (all: ${meanReward(data.rate, data.bounded)})`),
     tile(`${gain >= 0 ? "+" : "−"}${count(Math.abs(Math.round(gain)))}`, `reward ${relation[comparison()]}`),
-    tile(count(data.pending), "rewards pending"),
+    tile(count(data.pending), "without a reward so far"),
     data.settling_age === null ? "" : tile(count(data.held), `decisions held, learned after ${duration(data.settling_age)}`),
     tile(count(data.expired), data.reward_window === null ? "expired (no reward window)" : "expired without a reward"));
 }
@@ -54,7 +54,8 @@ function showSummary() {
     [-1]: "The total reward is clearly lower than that of choosing at random.",
   };
   setText("summary", leader
-    ? `“${leader.arm}” has ${percent(leader.recent_share)} of the ${lastDecisions()}. ${verdict[comparison()]}`
+    ? `“${leader.arm}” has ${percent(leader.recent_share)} of the ${lastDecisions()}. ` +
+      (data.rate === null ? "No reward has been learned yet." : verdict[comparison()])
     : `No decisions yet. Request one with POST ${url("v1", "bandits", name, "decisions")}.`);
   const change = data.recent_change;
   setText("recent-change", change ? `Change detected: the mean reward of “${change.arm}” went from ${percent(change.before)} to ` +

@@ -60,7 +60,7 @@ function card(one) {
       fact("decisions", count(one.decisions)),
       fact(one.bounded ? "reward rate" : "mean reward", meanReward(one.rate, one.bounded)),
       one.decisions > 0 && fact(`last ${count(one.recent_decisions)} decisions`, meanReward(one.recent_rate, one.bounded)),
-      fact("pending", count(one.pending)),
+      fact("no reward yet", count(one.pending)),
       one.expired > 0 && fact("expired", count(one.expired)),
       one.forgetting !== null && fact("memory", memory(one.forgetting))),
     behind && h("p", { class: "soft small" }, `Reading the log: ${percent(one.sequence / one.last_sequence, 0)}`));
