@@ -34,6 +34,7 @@ from decision_service import ARMS, put, start, stop
 CALLERS = 16
 MANY = 8  # bandits
 BATCH = 1_000  # decisions per call
+DATABASE = "dynabandit-bench-"  # the beginning of the name of the folder of the database server
 SAMPLE_SECONDS = 0.002
 # What the writer does, by the file of the innermost frame that matches
 ACTIVITIES = {
@@ -53,7 +54,7 @@ class Measured(NamedTuple):
     p50: float  # ms
     p99: float  # ms
     per_commit: float  # decisions per commit
-    cpu: float  # microseconds of the replicas per decision
+    cpu: str  # microseconds per decision of the replicas and, if there is one, of the database server
 
 
 class Caller(asyncio.Protocol):
@@ -111,8 +112,12 @@ def commits(ports: list[int]) -> float:
     return sum(float(line.split()[1]) for line in lines if line.startswith("dynabandit_commits_total "))
 
 
-def cpu_seconds(replicas: list[subprocess.Popen[str]]) -> float:
-    return sum(sum(psutil.Process(one.pid).cpu_times()[:2]) for one in replicas)
+def cpu_seconds(replicas: list[subprocess.Popen[str]]) -> tuple[float, float]:
+    """Return the processor time of the replicas and of the processes of the database server."""
+    database = [one for one in psutil.process_iter() if one.name() == "postgres" and DATABASE in one.cwd()]
+    groups = [psutil.Process(one.pid) for one in replicas], database
+    service, store = (sum(sum(one.cpu_times()[:2]) for one in group) for group in groups)
+    return service, store
 
 
 @contextlib.contextmanager
@@ -143,14 +148,16 @@ def measure(
     latencies, took = asyncio.run(load(ports, bandits, count, callers, seconds))
     decisions = len(latencies) * count
     quantiles = [latencies[int(len(latencies) * part)] * 1e3 for part in (0.5, 0.99)]
-    made, cpu = commits(ports) - commits_before, cpu_seconds(replicas) - cpu_before
-    return Measured(decisions / took, *quantiles, decisions / max(1.0, made), cpu / decisions * 1e6)
+    made = commits(ports) - commits_before
+    spent = [after - before for after, before in zip(cpu_seconds(replicas), cpu_before, strict=True)]
+    cpu = " + ".join(f"{seconds / decisions * 1e6:.0f}" for seconds in spent if seconds)
+    return Measured(decisions / took, *quantiles, decisions / max(1.0, made), cpu)
 
 
 @contextlib.contextmanager
 def postgres() -> Iterator[str]:
     """Provide an empty PostgreSQL server, from the wheel that the tests use."""
-    folder = tempfile.mkdtemp(prefix="dynabandit-bench-")
+    folder = tempfile.mkdtemp(prefix=DATABASE)
     os.environ.setdefault("XDG_RUNTIME_DIR", folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -231,7 +238,7 @@ def main() -> None:
     seconds = 1.0 if options.short else options.seconds
     print(f"{psutil.cpu_count()} cores, {CALLERS} callers, decisions only; the requests come from the same machine\n")
     print("| store | replicas | bandits | decisions/s | p50, ms | p99, ms | per commit | CPU, us per decision |"
-          f" decisions/s with count={BATCH} |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|")  # fmt: skip
+          f" decisions/s with count={BATCH} | CPU, us per decision |\n|---|{'--:|' * 9}")  # fmt: skip
     with tempfile.TemporaryDirectory(dir=options.folder) as folder, postgres() as server:
         runs = [("SQLite", 1)] + [("PostgreSQL", number) for number in ((1, 2) if options.short else (1, 2, 4))]
         for kind, replicas in runs:
@@ -243,7 +250,7 @@ def main() -> None:
                     one = measure(processes, ports, bandits, 1, seconds)
                     many = measure(processes, ports, bandits, BATCH, seconds / 2)
                 print(f"| {kind} | {replicas} | {bandits} | {one.rate:,.0f} | {one.p50:.1f} | {one.p99:.1f}"
-                      f" | {one.per_commit:.1f} | {one.cpu:.0f} | {many.rate:,.0f} |", flush=True)  # fmt: skip
+                      f" | {one.per_commit:.1f} | {one.cpu} | {many.rate:,.0f} | {many.cpu} |", flush=True)  # fmt: skip
         print("\nWhere the time goes, one replica, eight bandits:\n")
         print("| store | processor time per decision, us | time of the writer |\n|---|---|---|")
         for kind in ("SQLite", "PostgreSQL"):
