@@ -114,9 +114,12 @@ def commits(ports: list[int]) -> float:
 
 def cpu_seconds(replicas: list[subprocess.Popen[str]]) -> tuple[float, float]:
     """Return the processor time of the replicas and of the processes of the database server."""
-    database = [one for one in psutil.process_iter() if one.name() == "postgres" and DATABASE in one.cwd()]
-    groups = [psutil.Process(one.pid) for one in replicas], database
-    service, store = (sum(sum(one.cpu_times()[:2]) for one in group) for group in groups)
+    service = sum(sum(psutil.Process(one.pid).cpu_times()[:2]) for one in replicas)
+    store = 0.0
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):  # it has ended meanwhile
+            if process.name() == "postgres" and DATABASE in process.cwd():
+                store += sum(process.cpu_times()[:2])
     return service, store
 
 
