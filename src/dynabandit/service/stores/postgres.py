@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -120,12 +120,12 @@ class PostgresStore(Store):
         numbers = sorted(known)
         statements: Statements = [
             ("BEGIN", ()),
-            ("EXECUTE lock_bandits (?)", (numbers,)),
+            ("EXECUTE lock_bandits (?)", [_array(numbers)]),
             # A statement of its own, because it must see what was committed while this process waited for a lock
-            ("EXECUTE new_events (?, ?)", (numbers, [known[number] for number in numbers])),
+            ("EXECUTE new_events (?, ?)", [_array(numbers), _array(known[number] for number in numbers)]),
         ]
         if keys:
-            statements.append(("EXECUTE used_keys (?, ?)", [list(column) for column in zip(*keys, strict=True)]))
+            statements.append(("EXECUTE used_keys (?, ?)", [_array(column) for column in zip(*keys, strict=True)]))
         self.is_inside = True
         _, _, found, *used = self.run(statements)
         news = News({}, {(number, key) for number, key in used[0]} if used else set())
@@ -141,7 +141,24 @@ class PostgresStore(Store):
         return self._is_leader
 
     def insert_statements(self, events: Events) -> Statements:
-        return [(INSERT, [list(column) for column in zip(*events, strict=True)])] if events else []
+        return [(INSERT, [_array(column) for column in zip(*events, strict=True)])] if events else []
+
+
+def _array(values: Iterable[float | str | None]) -> str:
+    r"""Return an array as PostgreSQL reads it; psycopg would need most of the time of a commit for that.
+
+    Examples
+    --------
+    >>> print(_array([1, None, 0.5]), _array(['a "b"', "NULL", "\\"]))
+    {1,NULL,0.5} {"a \"b\"","NULL","\\"}
+    """
+    shown = ["NULL" if one is None else _quoted(one) if isinstance(one, str) else str(one) for one in values]
+    return f"{{{','.join(shown)}}}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 @functools.lru_cache(maxsize=1000)
