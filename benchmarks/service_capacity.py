@@ -82,10 +82,12 @@ class Caller(asyncio.Protocol):
         head, found, body = self._buffer.partition(b"\r\n\r\n")
         if not found or len(body) < int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]):
             return
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(head.decode())
         now, self._buffer = time.perf_counter(), b""
-        self._seconds.append(now - self._asked)
+        if head.startswith(b"HTTP/1.1 200"):
+            self._seconds.append(now - self._asked)
+        elif not head.startswith((b"HTTP/1.1 429", b"HTTP/1.1 503")):
+            self._done.set_exception(RuntimeError(head.decode()))
+            return
         if now < self._until:
             self._ask()
         else:
