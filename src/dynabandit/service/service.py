@@ -17,12 +17,15 @@ from dynabandit.service.keys import Keyring
 from dynabandit.service.metrics import Metrics
 from dynabandit.service.rate_limits import RateLimits
 from dynabandit.service.stores import Statements, Store
-from dynabandit.service.thread_pool import BoundedThreadPool, Check, ReaderThread
+from dynabandit.service.thread_pool import BoundedThreadPool, Check, Places, ReaderThread
 from dynabandit.service.writer import Writer
 
 MAX_REPLAYS = 16  # running and waiting
 MAX_PREVIEWS = 4  # likewise; every key with the role `read` may ask for them
 PREVIEW_SECONDS = 60.0
+MAX_LARGE_STATES = 8  # copies of states with many arms that are being encoded, or wait for it
+MAX_STREAMS = 16  # of events and exports; each has a connection to the store
+MAX_LIVE_PAGES = 256
 READY_TIMEOUT = 2.0  # seconds
 READY_CACHED = 0.5  # seconds
 Result = TypeVar("Result")
@@ -62,12 +65,15 @@ class Service:
         # keys: learning that one was revoked must not wait for anything
         self.replays = BoundedThreadPool("replay", store, threads=2, max_requests=MAX_REPLAYS)
         self.previews = BoundedThreadPool("preview", store, 1, MAX_PREVIEWS, PREVIEW_SECONDS, self.closing)
+        self.large_states = BoundedThreadPool("state", store, threads=1, max_requests=MAX_LARGE_STATES)
+        self.streams, self.live_pages = Places(MAX_STREAMS), Places(MAX_LIVE_PAGES)
         self._exports = ThreadPoolExecutor(2, "dynabandit-export")
         self._short_reads, self._log_reads = ReaderThread("read", store), ReaderThread("log", store)
         self._key_reads = ReaderThread("keys", store)
         self._key_seconds = key_seconds
         self._timer = timer
         self._ready_until, self._ready_failures = 0.0, 0
+        self._ready_check: asyncio.Task[None] | None = None
         self._key_refresher: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -88,6 +94,7 @@ class Service:
         self._exports.shutdown(wait=False, cancel_futures=True)  # running exports see `closing` and end
         await self.replays.stop()
         await self.previews.stop()
+        await self.large_states.stop()
         for reader in (self._short_reads, self._log_reads, self._key_reads):
             await reader.stop()
 
@@ -125,11 +132,23 @@ class Service:
     async def check_ready(self) -> None:
         """Raise an error unless the store accepts writes.
 
-        A write is expensive and anybody may ask, so a success is remembered for a moment, unless a request fails.
+        A write is expensive and anybody may ask. So all who ask share one write, and a success is remembered for a
+        moment, unless a request fails.
         """
-        failures = self.writer.requests.failures
-        if self._ready_until > self._timer() and self._ready_failures == failures:
+        if self._ready_until > self._timer() and self._ready_failures == self.writer.requests.failures:
             return
+        if self._ready_check is None:
+            self._ready_check = asyncio.create_task(self._try_to_write())
+            self._ready_check.add_done_callback(self._end_ready_check)
+        await asyncio.shield(self._ready_check)
+
+    def _end_ready_check(self, check: asyncio.Task[None]) -> None:
+        self._ready_check = None
+        if not check.cancelled():
+            check.exception()  # those who asked may have left
+
+    async def _try_to_write(self) -> None:
+        failures = self.writer.requests.failures
         try:
             write = self.writer.submit(lambda work: work.store.save_time(work.clock.now()), alone=True, priority=True)
             await asyncio.wait_for(write, READY_TIMEOUT)

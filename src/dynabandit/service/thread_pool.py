@@ -40,7 +40,29 @@ class ReaderThread:
         self._connection.close()
 
 
-class BoundedThreadPool:
+class Places:
+    """A limit on how many requests may do the same thing at once."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self.taken = most, 0
+
+    def check(self) -> None:
+        """Raise `OverloadedError` if all places are taken."""
+        if self.taken >= self._most:
+            raise OverloadedError
+
+    @contextlib.contextmanager
+    def reserve(self) -> Iterator[None]:
+        """Take a place, or raise `OverloadedError`."""
+        self.check()
+        self.taken += 1
+        try:
+            yield
+        finally:
+            self.taken -= 1
+
+
+class BoundedThreadPool(Places):
     """Runs long functions in threads, each on its own connection to the store.
 
     At most `threads` functions run at once, each for at most `max_seconds`, and at most `max_requests` requests use the
@@ -57,22 +79,11 @@ class BoundedThreadPool:
         max_seconds: float = float("inf"),
         closing: threading.Event | None = None,
     ) -> None:
+        super().__init__(max_requests)
         self._store = store
         self._threads = ThreadPoolExecutor(threads, f"dynabandit-{name}")
-        self._max_requests, self._max_seconds = max_requests, max_seconds
+        self._max_seconds = max_seconds
         self._closing = closing or threading.Event()
-        self.requests = 0
-
-    @contextlib.contextmanager
-    def reserve(self) -> Iterator[None]:
-        """Take one of the places, or raise `OverloadedError`."""
-        if self.requests >= self._max_requests:
-            raise OverloadedError
-        self.requests += 1
-        try:
-            yield
-        finally:
-            self.requests -= 1
 
     async def run(self, function: Callable[[Store, Check], Result]) -> Result:
         """Run a function in a thread; the caller has reserved a place."""

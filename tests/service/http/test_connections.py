@@ -86,7 +86,7 @@ def test_callers_that_keep_the_service_waiting_are_replaced_by_others(
                 assert health(server.url).status_code == 200
             wait_for(lambda: len(sockets_of(server)) <= 5)
             wait_for(lambda: lines)
-        assert lines[0]["event"] == "connections are scarce or stalled"
+        assert lines[0]["event"] == "closed connections"
         assert lines[0]["replaced"] > 0
         page = httpx.get(f"{server.url}/metrics", verify=False).text
         assert 'dynabandit_connections_closed_total{reason="replaced"}' in page
@@ -109,7 +109,7 @@ def test_an_attack_on_a_process_with_few_files_leaves_files_for_the_store(sqlite
         assert psutil.Process(server.process.pid).num_fds() < files - 64
         assert len(guests) == count
         logged = server.stop()
-    assert "connections are scarce or stalled" in logged
+    assert "closed connections" in logged
 
 
 @pytest.mark.promise(59)
@@ -254,8 +254,48 @@ def test_the_connection_of_a_head_without_an_end_is_closed(sqlite_url: str) -> N
         assert sent < 64 << 20
 
 
-LARGE = b"X-More: " + b"x" * 100_000 + b"\r\n\r\n"
 GET, CLOSE = b"GET /healthz" + HEAD, b"Connection: close\r\n\r\n"
+CHUNKED = b"POST /v1/rewards" + HEAD + b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+
+
+@pytest.mark.promise(59)
+@pytest.mark.parametrize("piece", [b"name: value\r\n" * 1000, b"x" * 10_000], ids=["many", "long"])
+def test_headers_after_a_body_are_as_limited_as_those_before_it(sqlite_url: str, piece: bytes) -> None:
+    with running(open_store(sqlite_url)) as server:
+        wire = connect(server.url, CHUNKED + b"first: ")
+        sent = 0
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            while sent < 64 << 20:
+                wire.sendall(piece)
+                sent += len(piece)
+        wire.close()
+        assert sent < 64 << 20
+        answer = everything(connect(server.url, CHUNKED + b"x: " + b"y" * 70_000 + b"z" * 200_000))
+        assert answer[9:12] in (b"431", b""), "reset before it was read"
+        small = everything(
+            connect(server.url, CHUNKED.replace(b"0\r\n", b"2\r\n{}\r\n0\r\nname: value\r\n\r\n") + GET + CLOSE)
+        )
+        assert [part[:3] for part in small.split(b"HTTP/1.1 ")[1:]] == [b"422", b"200"]
+
+
+def test_a_request_for_another_protocol_is_served_and_the_connection_closed(sqlite_url: str) -> None:
+    upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    with running(open_store(sqlite_url)) as server:
+        answer = everything(connect(server.url, GET + upgrade + GET + b"\r\n"))
+        assert (answer.count(b"HTTP/1.1 200"), answer.count(b"connection: close")) == (1, 1)
+
+
+def test_malformed_requests_are_counted_and_not_logged_one_by_one(
+    sqlite_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running(open_store(sqlite_url)) as server, captured_log("http.connections") as lines:
+        for sent in (b"\x16\x03\x01", b"GET /\xff" + HEAD + b"\r\n", b"nonsense\r\n\r\n"):
+            assert everything(connect(server.url, sent))[9:12] == b"400"
+        wait_for(lambda: sum(line["malformed"] for line in lines) > 0)
+    assert caplog.records == []
+
+
+LARGE = b"X-More: " + b"x" * 100_000 + b"\r\n\r\n"
 HEADS = {
     "in one piece": (GET + LARGE, [b"431"]),
     "in the address": (b"GET /healthz?" + b"x" * 70_000 + HEAD + b"\r\n", [b"431"]),

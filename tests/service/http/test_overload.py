@@ -14,8 +14,10 @@ import pytest
 
 from dynabandit.service import api_types
 from dynabandit.service.admission import MAX_EVENTS_WAITING
+from dynabandit.service.http import handlers
 from dynabandit.service.http.limits import RefusalPacer
 from dynabandit.service.stores import open_store
+from dynabandit.service.thread_pool import Places
 from service.harness import (
     ARMS,
     HeldStore,
@@ -123,6 +125,63 @@ def test_a_large_request_is_refused_like_the_many_that_it_replaces(held: Held) -
         store.open.set()
         assert first.result(60).status_code == 200
         assert {one.result(60).status_code for one in accepted} <= {200, 429}
+
+
+STREAMS = [
+    ("streams", "/v1/bandits/b/export"),
+    ("streams", "/v1/bandits/b/events?format=ndjson"),
+    ("live_pages", "/pages/bandits"),
+    ("live_pages", "/pages/bandit?name=b"),
+]
+
+
+@pytest.mark.promise(133, 134)
+@pytest.mark.parametrize(("kind", "path"), STREAMS)
+def test_streams_have_a_limit_because_each_holds_a_connection(sqlite_url: str, kind: str, path: str) -> None:
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, http):
+        client.create("b", ARMS)
+        client.decide("b")
+        places: Places = getattr(server.service, kind)
+        places._most = 1
+        assert http.head(path).status_code == 200, "it has no content and takes no place"
+        for _ in range(2):
+            with http.stream("GET", path) as answer:
+                assert answer.status_code == 200
+                assert next(answer.iter_bytes())
+            wait_for(lambda: places.taken == 0)
+        with places.reserve():
+            refused = http.get(path)
+        assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+
+
+@pytest.mark.promise(135)
+def test_few_large_states_are_copied_at_once(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, http):
+        client.create("b", ARMS)
+        small = client.state("b")
+        monkeypatch.setattr(handlers, "MANY_ARMS", 3)
+        assert client.state("b") == small
+        places = server.service.large_states
+        places._most = 1
+        with places.reserve():
+            assert http.get("/v1/bandits/b").status_code == 429
+        assert (client.state("b"), places.taken) == (small, 0)
+
+
+def test_all_who_ask_whether_the_service_is_ready_share_one_write(held: Held) -> None:
+    store, server, http = held
+    store.hold()
+    with ThreadPoolExecutor(11) as pool:
+        waiting = pool.submit(decide, server.url)
+        assert store.begun.wait(60)
+        before = server.server.server_state.total_requests
+        asking = [pool.submit(httpx.get, f"{server.url}/readyz", timeout=60, verify=False) for _ in range(10)]
+        assert {one.result(60).status_code for one in asking} == {503}
+        assert server.service.writer.admission.requests <= 2, "the decision and one write"
+        assert server.server.server_state.total_requests == before + 10
+        store.open.set()
+        assert waiting.result(60).status_code == 200
+    wait_for(lambda: http.get("/readyz").status_code == 200)
 
 
 def test_pages_of_a_log_do_not_delay_other_reads(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import ipaddress
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -25,6 +26,9 @@ MAX_HEAD = 1 << 16  # bytes
 MAX_PIPELINED = 32  # requests that a connection may send before the response to the first one
 
 log = structlog.get_logger("dynabandit.service")
+# Uvicorn warns of each malformed request, which anybody can send; the table counts them
+CONNECTION_LOGGER = logging.getLogger("uvicorn.error.connection")
+CONNECTION_LOGGER.setLevel(logging.ERROR)
 
 
 class ConnectionTable:
@@ -70,7 +74,7 @@ class ConnectionTable:
                 return
             self._leave(victim)
             victim.give_way()
-            self._count("replaced")
+            self.count("replaced")
         self._admitted[new] = address
         self._by_address[address] += 1
         self._waiting[new] = None
@@ -81,10 +85,10 @@ class ConnectionTable:
 
     def _refuse(self, new: "LimitedConnection") -> None:
         if len(self._sockets) > 2 * self._most:
-            self._count("closed")
+            self.count("closed")
             new.transport.abort()
         else:
-            self._count("refused")
+            self.count("refused")
             new.refuse()
 
     def wait(self, connection: "LimitedConnection") -> None:
@@ -120,6 +124,7 @@ class ConnectionTable:
 
     def stop(self) -> None:
         """Close the connections that are still open, and check no more."""
+        self._log_closed(self._timer())
         for connection in self._sockets:
             connection.transport.abort()
         if self._next_check is not None:
@@ -131,14 +136,19 @@ class ConnectionTable:
         for connection in list(self._sockets):
             if connection.stalled_seconds(now) > self._write_seconds:
                 connection.transport.abort()
-                self._count("stalled")
-        if self._closed and now >= self._next_log:
-            self._next_log = now + LOG_SECONDS
-            log.warning("connections are scarce or stalled", open=len(self._sockets), **self._closed)
-            self._closed.clear()
+                self.count("stalled")
+        if now >= self._next_log:
+            self._log_closed(now)
         self.start(loop)
 
-    def _count(self, reason: str) -> None:
+    def _log_closed(self, now: float) -> None:
+        if self._closed:
+            self._next_log = now + LOG_SECONDS
+            log.warning("closed connections", open=len(self._sockets), **self._closed)
+            self._closed.clear()
+
+    def count(self, reason: str) -> None:
+        """Count a connection that is closed, for the metrics and the log."""
         self._closed[reason] += 1
         self._metrics.connections_closed.labels(reason).inc()
 
@@ -149,9 +159,13 @@ class LimitedConnection(HttpToolsProtocol):
     def __init__(self, table: ConnectionTable, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._table = table
+        self.logger = CONNECTION_LOGGER
         self._in_head = self._in_request = False
         self._piece = 0  # bytes of the piece that is being parsed
-        self._head = 0  # bytes of the head in earlier pieces; negative if it began after another request in its piece
+        # Bytes of the head, or of the headers after a body, in earlier pieces; negative if the request began after
+        # another one in its piece
+        self._head = 0
+        self._has_body = False  # whether this piece has a part of a body
         self._has_ended = False  # whether a request has ended in this piece
         self._deadline: asyncio.TimerHandle | None = None
         self._unsent = 0  # bytes at the latest check
@@ -170,14 +184,13 @@ class LimitedConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._piece, self._has_ended = len(data), False
+        self._piece, self._has_ended, self._has_body = len(data), False, False
         super().data_received(data)
         if not self._in_request or self.transport.is_closing():
             return
-        if self._in_head:
-            self._head += self._piece
-            if self._head > MAX_HEAD:
-                self._close_with(_too_large_head())
+        self._head = 0 if self._has_body else self._head + self._piece
+        if self._head > MAX_HEAD:
+            self._close_with(_too_large_head())
         if self._deadline is None:
             self._set_deadline(REQUEST_SECONDS)
             self._table.wait(self)
@@ -195,6 +208,10 @@ class LimitedConnection(HttpToolsProtocol):
             self.transport.abort()
             return
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._has_body = True
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._in_request, self._has_ended = False, True
@@ -219,11 +236,12 @@ class LimitedConnection(HttpToolsProtocol):
             self._table.work(self)
 
     def send_400_response(self, msg: str) -> None:
+        self._table.count("malformed")
         self._send(problem_response(400, msg))
         self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
-        pass  # the request is served as if it had not asked for another protocol
+        self.cycle.keep_alive = False  # the request is served, but the parser reads nothing after it
 
     # Calls of the table
 

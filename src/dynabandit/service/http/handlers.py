@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from dynabandit.service import api_types, export, policy_change
 from dynabandit.service.domain import changes, decisions, rewards
@@ -25,7 +25,7 @@ from dynabandit.service.http.requests import (
     new_name,
     path_name,
 )
-from dynabandit.service.http.responses import bandit_view
+from dynabandit.service.http.responses import LimitedStream, bandit_view
 from dynabandit.service.http.status_codes import STATUSES, ApiError
 from dynabandit.service.request_queue import MAX_BANDITS
 from dynabandit.service.service import Service
@@ -33,7 +33,7 @@ from dynabandit.service.stores import BanditRow, Store
 
 NDJSON = "application/x-ndjson"
 PARQUET = "application/vnd.apache.parquet"
-MANY_ARMS = 500  # the state of this many arms is encoded in a thread
+MANY_ARMS = 500  # the state of this many arms is encoded in a thread, and a limited number at once
 QueryValues = dict[str, Any]
 Content = TypeVar("Content")
 
@@ -116,22 +116,24 @@ async def create(service: Service, request: Request, body: api_types.Create) -> 
         return bandit_view(state), created
 
     view, created = await service.writer.submit(run, name=name, alone=True, priority=True)
-    return Result(await _encode(view, len(body.arms)), 201 if created else 200, changed=created)
+    content = view() if len(body.arms) < MANY_ARMS else await asyncio.to_thread(view)
+    return Result(content, 201 if created else 200, changed=created)
 
 
 async def get_bandit(service: Service, request: Request, _: None) -> Result:
     """GET /v1/bandits/{name}."""
     name = bandit_name(request)
 
-    def run(work: UnitOfWork) -> tuple[Callable[[], api_types.BanditState], int]:
+    def run(work: UnitOfWork) -> Callable[[], api_types.BanditState] | None:
         state = work.named(name)
-        return bandit_view(state), len(state.bandit.names)
+        return bandit_view(state) if len(state.bandit.names) < MANY_ARMS else None
 
-    return Result(await _encode(*await service.writer.submit(run, name=name)))
-
-
-async def _encode(view: Callable[[], api_types.BanditState], arms: int) -> api_types.BanditState:
-    return view() if arms < MANY_ARMS else await asyncio.to_thread(view)
+    view = await service.writer.submit(run, name=name)
+    if view is not None:
+        return Result(view())
+    with service.large_states.reserve():  # before a copy is made
+        view = await service.writer.submit(lambda work: bandit_view(work.named(name)), name=name)
+        return Result(await service.large_states.run(lambda store, check: view()))
 
 
 async def list_bandits(service: Service, request: Request, query: QueryValues) -> Result:
@@ -261,7 +263,7 @@ def _stream(
     service: Service, request: Request, make: Callable[[Store, Callable[[], bool]], Iterator[bytes]], media_type: str
 ) -> Response:
     may_continue = functools.partial(may_still_read, service, request)
-    return StreamingResponse(service.stream(make, may_continue), media_type=media_type)
+    return LimitedStream(service.streams, service.stream(make, may_continue), media_type)
 
 
 # Health

@@ -1,14 +1,16 @@
 """Responses: JSON bodies and the headers that every response has."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import msgspec
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.names import public_id
+from dynabandit.service.thread_pool import Places
 
 JSON = "application/json"
 MAX_PROBLEM = 1000  # characters: a problem quotes values, which may be long
@@ -37,6 +39,19 @@ def add_headers(response: Response, method: str, headers: Mapping[str, str]) -> 
     for name, value in headers.items():
         response.headers.setdefault(name, value)
     return response
+
+
+class LimitedStream(StreamingResponse):
+    """A stream that takes a place while it is sent; making it fails if there is none."""
+
+    def __init__(self, places: Places, content: AsyncIterator[bytes], media_type: str, **headers: str) -> None:
+        places.check()
+        super().__init__(content, media_type=media_type, headers=headers)
+        self._places = places
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._places.reserve():  # nothing runs between the check and this
+            await super().__call__(scope, receive, send)
 
 
 def bandit_view(state: LoggedState) -> Callable[[], api_types.BanditState]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette import convertors
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from dynabandit.catalogue import entries, fields_of
@@ -15,7 +15,7 @@ from dynabandit.policies import POLICIES
 from dynabandit.service.domain.names import in_namespace
 from dynabandit.service.errors import NotFoundError
 from dynabandit.service.http.requests import checked_name, header, may_still_read, namespace_of
-from dynabandit.service.http.responses import json_response
+from dynabandit.service.http.responses import LimitedStream, json_response
 from dynabandit.service.projections.log_follower import LogFollower, Overview, Page
 from dynabandit.service.service import Service
 from dynabandit.service.web.rendering import page, render
@@ -91,7 +91,7 @@ def routes(service: Service, follower: LogFollower) -> list[Route]:
 
 def _stream(service: Service, request: Request, follower: LogFollower, page: Page) -> Response:
     events = _events(service, request, follower, page)
-    return StreamingResponse(events, media_type="text/event-stream", headers=STREAM_HEADERS)
+    return LimitedStream(service.live_pages, events, "text/event-stream", **STREAM_HEADERS)
 
 
 async def _events(service: Service, request: Request, follower: LogFollower, page: Page) -> AsyncIterator[bytes]:
