@@ -131,6 +131,7 @@ def test_a_policy_that_cannot_be_compiled_is_named_before_anything_is_opened(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.promise(116)
 def test_compilation_is_logged_once_per_machine_and_done_before_the_start_if_asked(
     tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

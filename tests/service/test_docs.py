@@ -10,13 +10,14 @@ import pytest
 import typer.main
 
 from dynabandit import Client
-from dynabandit.service import admission, api_types, export
+from dynabandit.service import admission, api_types, export, writer
 from dynabandit.service.commands import app
 from dynabandit.service.domain import bandit_state, decisions, names, unit_of_work, warm_start
-from dynabandit.service.http import limits
+from dynabandit.service.http import connections, limits, server
 from dynabandit.service.http.routes import ENDPOINTS
 from dynabandit.service.keys import ROLES
 from dynabandit.service.metrics import Metrics
+from dynabandit.service.service import Service
 from dynabandit.service.stores import open_store
 from service.harness import running, talking
 
@@ -51,6 +52,23 @@ def test_the_page_states_the_limits() -> None:
                   bandit_state.MAX_OPEN, admission.MAX_WAITING, admission.ALWAYS_ADMITTED,
                   admission.MAX_EVENTS_WAITING, limits.MAX_CONNECTIONS):  # fmt: skip
         assert f"{limit:,}" in PAGE
+
+
+@pytest.mark.promise(59, 60, 66)
+def test_the_page_states_the_limits_of_connections_and_commits(sqlite_url: str) -> None:
+    limits_of_connections = (
+        f"closed after {server.KEEP_ALIVE_SECONDS} seconds",
+        f"within {connections.REQUEST_SECONDS:g} seconds (otherwise 408)",
+        f"at most {connections.MAX_HEAD >> 10} KiB (otherwise 431)",
+        f"at most {connections.MAX_PIPELINED} requests",
+        f"takes no byte of an answer for {connections.WRITE_SECONDS:g} seconds",
+        f"and {server.OTHER_FILES} more",
+        f"up to {writer.MAX_REQUESTS} calls per commit",
+    )
+    words = " ".join(PAGE.split())
+    assert [text for text in limits_of_connections if text not in words] == []
+    config = server.make_server(Service(open_store(sqlite_url))).config
+    assert config.timeout_keep_alive == server.KEEP_ALIVE_SECONDS
 
 
 def test_every_promise_has_a_test_and_every_such_test_names_a_promise() -> None:

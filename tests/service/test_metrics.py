@@ -17,7 +17,7 @@ def server(sqlite_server: Running) -> Running:
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.promise(99)
+@pytest.mark.promise(99, 119)
 def test_metrics_count_decisions_and_rewards_per_arm(server: Running) -> None:
     with talking(server.url) as (client, http):
         client.create('b"\n', ARMS, seed=1)
@@ -35,6 +35,7 @@ def test_metrics_count_decisions_and_rewards_per_arm(server: Running) -> None:
         assert "dynabandit_decisions_total{" not in http.get("/metrics").text
 
 
+@pytest.mark.promise(119)
 def test_every_series_is_in_the_table_of_the_docs(server: Running) -> None:
     table = (DOCS / "service.md").read_text(encoding="utf-8").partition("**Metrics**")[2].partition("**Logs**")[0]
     with talking(server.url) as (client, http):

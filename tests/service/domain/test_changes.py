@@ -55,6 +55,11 @@ def test_an_arm_can_be_added_and_retired_while_decisions_go_on(client: Client) -
     assert status_of(client.change_arm, "b", waiting.arm, paused=True) == 404
     assert waiting.arm not in {one.arm for one in client.decide_many("b", 200)}
     assert status_of(client.reward, waiting.decision, 1) == 200, "it was chosen before it was retired"
+    client.add_arm("b", waiting.arm)
+    assert {arm.arm: arm.plays for arm in client.state("b").arms}[waiting.arm] == 0, "it is a new arm"
+    first, second, *others = (arm.arm for arm in client.state("b").arms)
+    assert [status_of(client.change_arm, "b", arm, retired=True) for arm in (*others, second)] == [200, 200, 409]
+    assert [arm.arm for arm in client.state("b").arms] == [first, second], "two arms remain"
 
 
 @pytest.mark.promise(36, 37)

@@ -11,7 +11,7 @@ from dynabandit.service.domain.decision_ids import DecisionIds
 from service.harness import ARMS, Running, status_of
 
 
-@pytest.mark.promise(25)
+@pytest.mark.promise(25, 118)
 def test_state_shows_what_the_bandit_of_the_library_would_know(client: Client) -> None:
     import dynabandit as db
 

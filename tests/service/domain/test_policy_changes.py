@@ -151,6 +151,7 @@ def test_a_policy_change_delays_no_decision_while_it_replays(held: Held) -> None
     assert sum(arm.effective_size - 4.0 for arm in after.arms) == 650, "it knows what came during the replay, too"
 
 
+@pytest.mark.promise(113)
 def test_previews_delay_neither_a_policy_change_nor_a_new_bandit(held: Held) -> None:
     store, server, client = held
 

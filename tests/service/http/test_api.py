@@ -7,6 +7,7 @@ from dynabandit.client import Client
 from service.harness import ARMS, Running, learn, talking
 
 
+@pytest.mark.promise(117)
 def test_the_list_of_bandits_comes_in_pages(client: Client, http: httpx.Client) -> None:
     for number in range(5):
         client.create(f"b{number}", ARMS)

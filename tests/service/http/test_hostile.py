@@ -74,6 +74,7 @@ def test_malformed_bodies_get_4xx_and_do_not_change_the_state(quiet: tuple[Clien
     assert [one.name for one in client.bandits()] == ["b"]
 
 
+@pytest.mark.promise(115)
 def test_a_policy_and_its_parameters_are_bounded_before_anything_is_done_with_them(tmp_path: Path) -> None:
     with running(open_store(f"sqlite:///{tmp_path}/store.db")) as server, talking(server.url) as (client, http):
         client.create("b", ARMS, policy="ucb")

@@ -69,7 +69,7 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         yield http
 
 
-@pytest.mark.promise(20)
+@pytest.mark.promise(20, 114)
 @pytest.mark.parametrize(("method", "path", "body", "status", "problem"), PROBLEMS)
 def test_a_refused_call_names_what_was_wrong(
     http: httpx.Client, method: str, path: str, body: Any, status: int, problem: str

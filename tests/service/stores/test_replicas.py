@@ -11,7 +11,8 @@ import pytest
 
 from dynabandit.client import Client, ServiceError
 from dynabandit.service.api_types import Decision
-from dynabandit.service.errors import StoreError
+from dynabandit.service.domain.events import EventRow
+from dynabandit.service.errors import StoreError, WriteConflictError
 from dynabandit.service.stores import open_store
 from service.harness import ARMS, ManualClock, assert_replay_agrees, process, running, status_of, talking, wait_for
 from service.proxy import wire
@@ -222,7 +223,6 @@ def test_a_row_that_another_process_wrote_first_is_refused_by_the_store(store_ur
     from dynabandit.service.domain.changes import create
     from dynabandit.service.domain.decisions import decide
     from dynabandit.service.domain.unit_of_work import UnitOfWork
-    from dynabandit.service.errors import WriteConflictError
 
     stores = [open_store(store_url), open_store(store_url).reader()]
     stores[0].prepare()
@@ -241,3 +241,19 @@ def test_a_row_that_another_process_wrote_first_is_refused_by_the_store(store_ur
         stores[1].commit(works[1].events)
     for store in stores:
         store.close()
+
+
+@pytest.mark.promise(67)
+def test_the_store_refuses_a_second_settlement_and_a_second_use_of_a_key(store_url: str) -> None:
+    with contextlib.closing(open_store(store_url)) as store:
+        store.prepare()
+        decision = EventRow(7, 1, "decision", 1, None, 0, None, 0.0, 0.0, "key", None)
+        reward = EventRow(7, 2, "reward", None, 1, 0, 1.0, 0.0, 0.0, None, None)
+        store.begin({})
+        store.commit([decision, reward])
+        close = reward._replace(sequence=3, kind="close", value=0.0)
+        for event in (close, decision._replace(sequence=3, step=2), decision._replace(sequence=3, key=None)):
+            store.begin({})
+            with pytest.raises(WriteConflictError):
+                store.commit([event])
+            store.rollback()
