@@ -27,7 +27,8 @@ class RecordingStore(PostgresStore):
         self._watcher = psycopg.connect(url, autocommit=True)
 
     def _execute(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        self.trips.append([statement])
+        if " clock" not in statement:  # read after an interruption, such as on a busy machine
+            self.trips.append([statement])
         return super()._execute(statement, values)
 
     def run(self, statements: Statements) -> list[list[tuple[Any, ...]]]:
