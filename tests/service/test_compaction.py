@@ -1,8 +1,12 @@
 """Compaction: old events are removed, and states, rewards, replays and later changes are what they would have been."""
 
 import contextlib
+import itertools
 import lzma
+import os
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +27,7 @@ from service.stores.test_schema import STORE_OF_0_1_0
 
 AT_ONCE: dict[str, Any] = {}
 SETTLED = {"reward_window": 100.0, "default_reward": 0.0}
+ROUNDS = 300 if os.environ.get("DYNABANDIT_LONG_FAULTS") else 10
 OLD, NEW = 1000.0, 2000.0  # wall-clock times
 
 
@@ -215,6 +220,37 @@ def test_a_compaction_that_was_interrupted_is_finished_by_the_next(
         assert shop.compact(NEW).removed == 60 - 20
         assert shop.client.state("b") == state
     assert check_replay(store_url, 61) == state.state_hash
+
+
+def test_compaction_under_load_and_changes_of_policy_loses_and_doubles_nothing(store_url: str) -> None:
+    made: dict[str, float] = {}
+    with running(open_store(store_url), patience=60) as server, talking(server.url) as (client, _):
+        client.create("b", ARMS, seed=1)
+
+        def call(number: int) -> None:
+            with Client(server.url, timeout=60) as caller:
+                for turn in range(ROUNDS):
+                    pairs = [(one.decision, float((turn + number) % 2)) for one in caller.decide_many("b", 10)]
+                    assert {one.status for one in caller.reward_many(pairs)} == {200}
+                    made.update(pairs)
+
+        with ThreadPoolExecutor(3) as pool, contextlib.closing(open_store(store_url)) as store:
+            callers = [pool.submit(call, number) for number in range(3)]
+            for turn in itertools.count():
+                compaction.compact(store, time.time(), time.time())
+                client.set_policy("b", ("ucb", "ts")[turn % 2])
+                if all(caller.done() for caller in callers):
+                    break
+            for caller in callers:
+                caller.result()
+            [last] = compaction.compact(store, time.time() + 1, time.time())
+        assert last.start > 30 * ROUNDS
+        state = client.state("b")
+        assert (state.step, [arm.pending for arm in state.arms]) == (30 * ROUNDS, [0, 0, 0])
+        assert {one.status for one in client.reward_many(list(made.items())[:1000])} <= {200, 410}
+        assert client.state("b") == state, "no reward is counted again"
+    drop_snapshots(store_url)
+    assert check_replay(store_url, last.start) == state.state_hash
 
 
 @pytest.mark.promise(126)
