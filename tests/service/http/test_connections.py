@@ -176,6 +176,22 @@ def test_a_new_connection_replaces_an_idle_one(sqlite_url: str) -> None:
 
 
 @pytest.mark.promise(57)
+def test_a_response_that_was_written_just_now_is_sent_before_its_connection_is_replaced(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop sends what was written at its end, so another connection may come before."""
+    completed = LimitedConnection.on_response_complete
+
+    def on_response_complete(wire: LimitedConnection) -> None:
+        completed(wire)
+        assert wire.transport.get_write_buffer_size() > 0
+        wire.give_way()
+
+    monkeypatch.setattr(LimitedConnection, "on_response_complete", on_response_complete)
+    with running(open_store(sqlite_url)) as server:
+        assert everything(connect(server.url, GET + b"\r\n")).endswith(b'{"status":"live"}')
+
+
 def test_a_request_that_is_replaced_while_it_arrives_gets_503(sqlite_url: str) -> None:
     with running(open_store(sqlite_url), max_connections=1) as server:
         slow = connect(server.url, SLOW)

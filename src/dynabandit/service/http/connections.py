@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 from starlette.responses import Response
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from dynabandit.service.http.responses import problem_response
@@ -19,7 +20,7 @@ from dynabandit.service.metrics import Metrics
 REQUEST_SECONDS = 30.0  # from the first byte of a request to its last
 REFUSED_SECONDS = 5.0  # the same for a connection that is only answered with 503
 WRITE_SECONDS = 30.0  # during which the caller takes at least one byte of an unsent response
-STOP_WRITE_SECONDS = 1.0  # the same while the server stops
+STOP_WRITE_SECONDS = 1.0  # the same while the server stops, or for a connection that was replaced
 CHECK_SECONDS = 0.5  # between two checks of the unsent responses
 LOG_SECONDS = 10.0  # between two lines of the log
 MAX_HEAD = 1 << 16  # bytes
@@ -60,7 +61,7 @@ class ConnectionTable:
         self._closed: Counter[str] = Counter()  # by reason, since the last line of the log
         self._next_log = 0.0
         self._next_check: asyncio.TimerHandle | None = None
-        self._write_seconds = WRITE_SECONDS
+        self._is_stopping = False
 
     def open(self, new: "LimitedConnection", address: str) -> None:
         """Admit a new connection, refuse it or close it."""
@@ -120,7 +121,7 @@ class ConnectionTable:
 
     def hurry(self) -> None:
         """Wait less long for callers that do not read, because the server stops."""
-        self._write_seconds = min(self._write_seconds, STOP_WRITE_SECONDS)
+        self._is_stopping = True
 
     def stop(self) -> None:
         """Close the connections that are still open, and check no more."""
@@ -134,7 +135,8 @@ class ConnectionTable:
         now = self._timer()
         self._metrics.connections.set(len(self._sockets))
         for connection in list(self._sockets):
-            if connection.stalled_seconds(now) > self._write_seconds:
+            limit = STOP_WRITE_SECONDS if self._is_stopping else connection.write_seconds
+            if connection.stalled_seconds(now) > limit:
                 connection.transport.abort()
                 self.count("stalled")
         if now >= self._next_log:
@@ -168,6 +170,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._has_body = False  # whether this piece has a part of a body
         self._has_ended = False  # whether a request has ended in this piece
         self._deadline: asyncio.TimerHandle | None = None
+        self.write_seconds = WRITE_SECONDS
         self._unsent = 0  # bytes at the latest check
         self._progress_at = 0.0  # time of a check when fewer bytes were unsent than before
 
@@ -252,10 +255,11 @@ class LimitedConnection(HttpToolsProtocol):
 
     def give_way(self) -> None:
         """Close the connection, because a new one takes its place."""
-        if self.transport.get_write_buffer_size():
+        self.write_seconds = STOP_WRITE_SECONDS
+        if self._unsent or self.transport.get_write_buffer_size() > HIGH_WATER_LIMIT:
             self.transport.abort()  # closing would wait until the caller reads
         else:
-            self._close_with(BUSY)
+            self._close_with(BUSY)  # after a small response, which may have been written just now
 
     def stalled_seconds(self, now: float) -> float:
         """Return for how long the caller has not taken a byte of the unsent response; call it regularly.
