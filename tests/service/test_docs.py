@@ -54,7 +54,7 @@ def test_the_page_states_the_limits() -> None:
         assert f"{limit:,}" in PAGE
 
 
-@pytest.mark.promise(59, 60, 66)
+@pytest.mark.promise(59, 60, 66, 91)
 def test_the_page_states_the_limits_of_connections_and_commits(sqlite_url: str) -> None:
     limits_of_connections = (
         f"closed after {server.KEEP_ALIVE_SECONDS} seconds",
@@ -68,7 +68,8 @@ def test_the_page_states_the_limits_of_connections_and_commits(sqlite_url: str) 
     words = " ".join(PAGE.split())
     assert [text for text in limits_of_connections if text not in words] == []
     config = server.make_server(Service(open_store(sqlite_url))).config
-    assert config.timeout_keep_alive == server.KEEP_ALIVE_SECONDS
+    assert (config.timeout_keep_alive, config.timeout_graceful_shutdown) == (server.KEEP_ALIVE_SECONDS, 10)
+    assert "Calls in progress are answered, for at most ten seconds" in words
 
 
 def test_every_promise_has_a_test_and_every_such_test_names_a_promise() -> None:
