@@ -105,13 +105,16 @@ def _learns(body: str | None) -> bool:
 
 
 def _remove(store: Store, state: LoggedState) -> int:
-    """Remove the events up to the start of the log that nothing needs any more; return how many there were."""
+    """Remove the events before the start of the log that nothing needs any more; return how many there were.
+
+    The last one stays: a process whose state is older finds it, and notices that the events before it are missing.
+    """
     number, last = state.number, state.sequence
     learned_to = state.bandit.step if state.learner.rule == AT_ONCE else state.learner.learned_to
     count = ("SELECT count(*) FROM events WHERE bandit = ? AND sequence > 0 AND sequence <= ?", (number, last))
     before = store.rows(*count)[0][0]
     after = 0
-    while (to := store.rows(NEXT_ROWS, (number, after, last, REMOVED_ROWS))[0][0]) is not None:
+    while (to := store.rows(NEXT_ROWS, (number, after, last - 1, REMOVED_ROWS))[0][0]) is not None:
         remove = (number, after, to, LEARN, REWARD, CLOSE, learned_to, DECISION, learned_to, last)
         store.write([(REMOVE, remove), (FORGET_KEYS, (number, after, to))])
         after = to

@@ -67,10 +67,12 @@ class Loader:
             line[number] = line.pop(number)  # others may be readable
             raise
         except Exception as error:
+            work.states.pop(number, None)
+            if number in self._started and work.was_compacted(self._started.pop(number).state):
+                return None  # it is loaded again, from the start of the log
             if not isinstance(error, ReplayMismatchError):
                 log.exception("loading failed", bandit=number)
                 error = ReplayMismatchError(work.store.name_of(number), 0, f"it cannot be loaded: {error!r:.200}")
-            work.states.pop(number, None)
             work.damaged[number] = error
             self.remove(number)
             return number, 0

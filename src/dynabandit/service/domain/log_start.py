@@ -33,8 +33,11 @@ def read_start(store: Store, number: int) -> LogStart:
     body = store.start_of_log(number)
     if body is None:
         return LogStart()
-    content = json.loads(body)
-    return LogStart(content["sequence"], content["learned_to"])
+    try:
+        content = json.loads(body)
+        return LogStart(content["sequence"], content["learned_to"])
+    except DAMAGE:
+        raise _damaged(store, number) from None
 
 
 def state_at_start(store: Store, number: int, log: Log | None = None) -> LoggedState:
@@ -50,5 +53,9 @@ def state_at_start(store: Store, number: int, log: Log | None = None) -> LoggedS
     except DAMAGE:
         is_whole = False
     if not is_whole:
-        raise ReplayMismatchError(store.name_of(number), 0, "the start of the log does not have its own hash")
+        raise _damaged(store, number)
     return state
+
+
+def _damaged(store: Store, number: int) -> ReplayMismatchError:
+    return ReplayMismatchError(store.name_of(number), 0, "the start of the log does not have its own hash")

@@ -4,12 +4,13 @@ Everything here runs in the writer's thread. Events of a batch are not in the st
 later request of the same batch may ask the store for is kept here as well.
 """
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain.bandit_state import DAMAGE, HASH_PREFIX, LoggedState
 from dynabandit.service.domain.events import POLICY, EventRow
-from dynabandit.service.domain.log_start import state_at_start
+from dynabandit.service.domain.log_start import read_start, state_at_start
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, WriteConflictError
 from dynabandit.service.stores import NEWS_PAGE, Snapshot, Store
 
@@ -84,8 +85,17 @@ class UnitOfWork:
     def latest(self, number: int) -> LoggedState:
         """Return the state in memory or the one of the latest snapshot, whichever is quicker to bring up to date."""
         state = self.states.get(number)
-        restored = self.restore(number, 0 if state is None else state.sequence + FEW_EVENTS)
-        return restored or state or state_at_start(self.store, number)
+        if state is not None:
+            return self.restore(number, state.sequence + FEW_EVENTS) or state
+        # A replica that was behind may have saved an older snapshot than the start of a compacted log
+        restored = self.restore(number, read_start(self.store, number).sequence)
+        return restored or state_at_start(self.store, number)
+
+    def was_compacted(self, state: LoggedState) -> bool:
+        """Whether events that a state has not seen were removed from the log."""
+        with contextlib.suppress(ReplayMismatchError):
+            return read_start(self.store, state.number).sequence > state.sequence
+        return False
 
     def restore(self, number: int, sequence: int) -> LoggedState | None:
         """Return the state of the latest snapshot, if it is at least as recent as an event and of this version."""
@@ -112,6 +122,8 @@ class UnitOfWork:
             is_complete = new.run(may_continue)
         except ReplayMismatchError:
             del self.states[number]
+            if self.was_compacted(new.state):
+                raise WriteConflictError("events were removed meanwhile") from None  # the state is then loaded again
             raise
         self.states[number] = new.state
         return is_complete
