@@ -185,11 +185,35 @@ def test_a_response_that_was_written_just_now_is_sent_before_its_connection_is_r
     def on_response_complete(wire: LimitedConnection) -> None:
         completed(wire)
         assert wire.transport.get_write_buffer_size() > 0
-        wire.give_way()
+        wire.give_way(at_once=False)
 
     monkeypatch.setattr(LimitedConnection, "on_response_complete", on_response_complete)
     with running(open_store(sqlite_url)) as server:
         assert everything(connect(server.url, GET + b"\r\n")).endswith(b'{"status":"live"}')
+
+
+def test_a_caller_that_does_not_read_is_replaced_although_it_sends_more_requests(
+    sqlite_url: str, attackers: Callable[..., list[socket.socket]]
+) -> None:
+    with running(open_store(sqlite_url), max_connections=1) as server:
+        (wire,) = attackers(server.url, NEVER_READS, 1)
+        wait_for(lambda: any(one.transport.get_write_buffer_size() > 0 for one in sockets_of(server)))
+        (connection,) = sockets_of(server)
+        wire.sendall(NEVER_READS * 2)
+        wait_for(lambda: connection.pipeline)
+        assert health(server.url).status_code == 200
+
+
+def test_connections_that_are_being_closed_count_until_their_files_are_free(sqlite_url: str) -> None:
+    """A connection that was closed with a response is open until the caller reads it."""
+    path = static_url(PLOTLY).encode()
+    with running(open_store(sqlite_url), max_connections=2) as server, contextlib.ExitStack() as stack:
+        assert httpx.get(f"{server.url}{path.decode()}", verify=False).status_code == 200  # loads the file
+        for _ in range(30):
+            stack.enter_context(connect(server.url, b"GET " + path + HEAD + CLOSE))
+            assert len(sockets_of(server)) <= 5
+        assert health(server.url).status_code == 200
+        wait_for(lambda: len(sockets_of(server)) <= 4)
 
 
 def test_a_request_that_is_replaced_while_it_arrives_gets_503(sqlite_url: str) -> None:

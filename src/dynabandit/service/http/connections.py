@@ -74,7 +74,7 @@ class ConnectionTable:
                 self._refuse(new)
                 return
             self._leave(victim)
-            victim.give_way()
+            victim.give_way(at_once=self._has_many_sockets())
             self.count("replaced")
         self._admitted[new] = address
         self._by_address[address] += 1
@@ -85,12 +85,16 @@ class ConnectionTable:
         return next((one for one in self._waiting if address is None or self._admitted[one] == address), None)
 
     def _refuse(self, new: "LimitedConnection") -> None:
-        if len(self._sockets) > 2 * self._most:
+        if self._has_many_sockets():
             self.count("closed")
             new.transport.abort()
         else:
             self.count("refused")
             new.refuse()
+
+    def _has_many_sockets(self) -> bool:
+        """Whether as many connections as are admitted are refused, or are being closed."""
+        return len(self._sockets) > 2 * self._most
 
     def wait(self, connection: "LimitedConnection") -> None:
         """Note that from now on a connection waits for its caller."""
@@ -220,7 +224,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._in_request, self._has_ended = False, True
         self._cancel_deadline()
         super().on_message_complete()
-        if not self.cycle.response_complete:
+        if not self.cycle.response_complete and not self.flow.write_paused:
             self._table.work(self)
 
     def on_response_complete(self) -> None:
@@ -253,10 +257,10 @@ class LimitedConnection(HttpToolsProtocol):
         self.app = BUSY
         self._set_deadline(REFUSED_SECONDS)
 
-    def give_way(self) -> None:
+    def give_way(self, at_once: bool) -> None:
         """Close the connection, because a new one takes its place."""
         self.write_seconds = STOP_WRITE_SECONDS
-        if self._unsent or self.transport.get_write_buffer_size() > HIGH_WATER_LIMIT:
+        if at_once or self._unsent or self.transport.get_write_buffer_size() > HIGH_WATER_LIMIT:
             self.transport.abort()  # closing would wait until the caller reads
         else:
             self._close_with(BUSY)  # after a small response, which may have been written just now
