@@ -13,7 +13,7 @@ from dynabandit.service.request_queue import MAX_BANDITS, Request, commits
 from dynabandit.service.stores import BanditKey, Statements
 from dynabandit.service.stores.postgres import LEADER_LOCK, PostgresStore
 from dynabandit.service.stores.rows import News
-from service.harness import ARMS, Running, running, talking, wait_for
+from service.harness import ARMS, Running, running, status_of, talking, wait_for
 
 
 class RecordingStore(PostgresStore):
@@ -120,6 +120,8 @@ def test_rewards_of_invented_ids_take_no_locks(recorded: tuple[RecordingStore, R
     real = client.decide("b0").decision
     store.trips.clear()
     store.locks.clear()
+    assert status_of(client.reward, f"{'0' * 12}-1", 1) == 404
+    assert store.trips == []
     guessed = client.reward_many((f"{number:012}-1", 1) for number in range(10_000))
     assert ({one.status for one in guessed}, store.locks) == ({404}, [0])
     assert [len(trip) for trip in store.trips] == [3, 1], "ids without a signature are not even looked up"

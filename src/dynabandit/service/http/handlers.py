@@ -62,13 +62,16 @@ async def add_reward(service: Service, request: Request, body: api_types.Reward)
     decision, value, namespace = request.path_params["id"], body.reward, namespace_of(request)
     name = bandit_name(request) if "name" in request.path_params else None
     found = (await service.decision_ids()).read(decision)
+    if found is None:
+        raise NotFoundError(_no_decision(decision))
+    number, step = found
 
     def run(work: UnitOfWork) -> None:
-        if found is None or (name is not None and work.find(name) != found[0]):
+        if name is not None and work.find(name) != number:
             raise NotFoundError(_no_decision(decision))
-        rewards.reward(work, *found, value, namespace)
+        rewards.reward(work, number, step, value, namespace)
 
-    await service.writer.submit(run, name=name, bandits=[] if found is None else [found[0]])
+    await service.writer.submit(run, name=name, bandits=[number])
     return Result(api_types.Rewarded(decision, value))
 
 
