@@ -115,3 +115,26 @@ def finish(client: Client, callers: list[Caller]) -> None:
             reward = caller.rewards.get(decision.decision, (1.0, False))[0]
             client.reward(decision.decision, reward)
             caller.rewards[decision.decision] = (reward, True)
+
+
+@pytest.mark.promise(28, 92)
+@pytest.mark.skipif(not LONG, reason="windows end ten seconds later after a start")
+def test_kill_9_while_windows_end_settles_each_decision_once(store_url: str) -> None:
+    for number in range(3):
+        with process(store_url) as server, Client(server.url) as client:
+            if number == 0:
+                client.create("b", ARMS, "ucb", seed=1, reward_window=1, default_reward=0)
+            for _ in range(10):
+                client.decide_many("b", 1000)
+            before = client.state("b").sequence
+            wait_for(lambda client=client, before=before: client.state("b").sequence > before)  # type: ignore[misc]
+            server.kill()
+    with process(store_url) as server, Client(server.url) as client:
+        wait_for(lambda: client.state("b").held == 0)
+        wait_for(lambda: len(settled_steps(client)) == 30_000)
+        assert sorted(settled_steps(client)) == list(range(1, 30_001))
+    assert_replay_agrees(store_url)
+
+
+def settled_steps(client: Client) -> list[int]:
+    return [event.step for event in client.events("b", kind="reward", limit=10_000) if event.step is not None]
