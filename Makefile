@@ -99,8 +99,10 @@ test-faults: $(READY)
 screenshots: $(READY) browser
 	DYNABANDIT_SCREENSHOTS=1 $(BIN)/pytest tests/service -k pictures
 
+# SHORT=--short takes one minute instead of five; both need an otherwise idle machine
 bench-serve: $(READY)
-	$(BIN)/python benchmarks/decision_service.py
+	$(BIN)/python benchmarks/service_capacity.py $(SHORT)
+	$(if $(SHORT),,$(BIN)/python benchmarks/decision_service.py)
 
 bench-cluster: $(READY)
 	$(BIN)/python benchmarks/cluster.py

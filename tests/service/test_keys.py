@@ -27,6 +27,8 @@ ROWS = [
     ("GET", "/v1/bandits/b", None, "read"), ("POST", "/v1/bandits/b/decisions", {}, "decide"),
     ("PUT", "/v1/decisions/0123456789ab-1/reward", {"reward": 1}, "decide"),
     ("POST", "/v1/rewards", {"rewards": [{"decision": "x", "reward": 1}]}, "decide"),
+    ("PUT", "/v1/bandits/b/decisions/0123456789ab-1/reward", {"reward": 1}, "decide"),
+    ("POST", "/v1/bandits/b/rewards", {"rewards": [{"decision": "x", "reward": 1}]}, "decide"),
     ("POST", "/v1/bandits/b/arms", {"arm": "x"}, "admin"),
     ("PATCH", "/v1/bandits/b/arms/red", {"paused": True}, "admin"),
     ("PUT", "/v1/bandits/b/policy", {"policy": "ucb"}, "admin"), ("GET", "/v1/bandits/b/events", None, "read"),

@@ -46,3 +46,12 @@ def test_every_series_is_in_the_table_of_the_docs(server: Running) -> None:
     assert len(series) > 10
     named = {re.sub("_seconds_(bucket|count|sum)$", "_seconds", one) for one in series}
     assert [one for one in sorted(named) if f"`{one}`" not in table] == []
+
+
+def test_the_sum_of_rewards_may_fall(server: Running) -> None:
+    with talking(server.url) as (client, http):
+        client.create("b", ARMS, "normal-ts", rewards="normal")
+        decisions = client.decide_many("b", 2)
+        assert [one.status for one in client.reward_many((one.decision, -2) for one in decisions)] == [200, 200]
+        sums = re.findall(r"^dynabandit_reward_sum_total{.*} (.*)$", http.get("/metrics").text, re.MULTILINE)
+    assert sum(map(float, sums)) == -4

@@ -96,15 +96,26 @@ class AsyncClient(BaseClient):
         result = await self._send(call)
         return result.decisions
 
-    async def reward(self, decision: str, reward: float) -> api_types.Rewarded:
-        """Send the reward of a decision."""
+    async def reward(self, decision: str, reward: float, name: str | None = None) -> api_types.Rewarded:
+        """Send the reward of a decision.
+
+        With the name of its bandit, a load balancer can send it to the replica that decides for this bandit.
+        """
         path = f"/v1/decisions/{quote(decision, safe='')}/reward"
+        if name is not None:
+            path = bandit_path(name, "decisions", decision, "reward")
         return await self._send(Call("PUT", path, api_types.Rewarded, api_types.Reward(float(reward))))
 
-    async def reward_many(self, rewards: Iterable[tuple[str, float]]) -> list[api_types.RewardResult]:
-        """Send several rewards, each a pair (decision, reward); each has its own status."""
+    async def reward_many(
+        self, rewards: Iterable[tuple[str, float]], name: str | None = None
+    ) -> list[api_types.RewardResult]:
+        """Send several rewards, each a pair (decision, reward); each has its own status.
+
+        With a name, all of them must be rewards of this bandit; see `reward`.
+        """
         given = [api_types.GivenReward(decision, float(reward)) for decision, reward in rewards]
-        result = await self._send(Call("POST", "/v1/rewards", api_types.RewardResults, api_types.Rewards(given)))
+        path = "/v1/rewards" if name is None else bandit_path(name, "rewards")
+        result = await self._send(Call("POST", path, api_types.RewardResults, api_types.Rewards(given)))
         return result.results
 
     async def add_arm(self, name: str, arm: str) -> api_types.Changed:

@@ -36,8 +36,9 @@ class Metrics:
         self.connections_closed = Counter("dynabandit_connections_closed", text, ["reason"], registry=to)
         self.decisions = Counter("dynabandit_decisions", "Decisions of each arm.", arm, registry=to)
         self.rewards = Counter("dynabandit_rewards", "Rewards of each arm.", arm, registry=to)
-        self.reward_sum = Counter("dynabandit_reward_sum", "Sum of the rewards of each arm.", arm, registry=to)
-        self._arms: dict[tuple[str, str], tuple[Counter, Counter, Counter]] = {}
+        text = "Sum of the rewards of each arm."
+        self.reward_sum = Gauge("dynabandit_reward_sum_total", text, arm, registry=to)  # rewards may be negative
+        self._arms: dict[tuple[str, str], tuple[Counter, Counter, Gauge]] = {}
         self._responses: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def count_commit(self, events: Sequence[EventRow], seconds: float) -> None:
@@ -54,19 +55,24 @@ class Metrics:
         """Count the decisions and rewards of each arm, unless the bandit has too many arms for a dashboard."""
         if len(names) > MAX_ARMS_SHOWN:
             return
-        for event in events:
-            if event.arm is None:
+        totals: dict[int, list[float]] = {}  # decisions, rewards and their sum by arm: a counter has a lock
+        for _, _, kind, _, _, arm, value, *_ in events:
+            if arm is None:
                 continue
-            counters = self._arm_counters(bandit, names[event.arm])
-            if counters is None:
-                return
-            if event.kind == DECISION:
-                counters[0].inc()
-            elif event.value is not None:
-                counters[1].inc()
-                counters[2].inc(event.value)
+            total = totals.get(arm)
+            if total is None:
+                total = totals[arm] = [0.0, 0.0, 0.0]
+            if kind == DECISION:
+                total[0] += 1
+            elif value is not None:
+                total[1] += 1
+                total[2] += value
+        for arm, total in totals.items():
+            for counter, amount in zip(self._arm_counters(bandit, names[arm]), total, strict=False):
+                counter.inc(amount)
 
-    def _arm_counters(self, bandit: str, arm: str) -> tuple[Counter, Counter, Counter] | None:
+    def _arm_counters(self, bandit: str, arm: str) -> Sequence[Counter | Gauge]:
+        """Return the three counters of an arm, or none if there are too many series."""
         counters = self._arms.get((bandit, arm))
         if counters is None and len(self._arms) < MAX_SERIES:
             counters = (
@@ -75,7 +81,7 @@ class Metrics:
                 self.reward_sum.labels(bandit, arm),
             )
             self._arms[bandit, arm] = counters
-        return counters
+        return counters or ()
 
     def remove_bandit(self, bandit: str) -> None:
         """Remove the series of a deleted bandit."""
@@ -106,7 +112,7 @@ class Metrics:
 class _NamespaceSeries(Collector):
     """The series of some counters that belong to the bandits of a namespace."""
 
-    def __init__(self, namespace: str, counters: Sequence[Counter]) -> None:
+    def __init__(self, namespace: str, counters: Sequence[Counter | Gauge]) -> None:
         self._namespace, self._counters = namespace, counters
 
     def collect(self) -> Iterator[Metric]:

@@ -54,6 +54,23 @@ def test_of_two_different_concurrent_rewards_exactly_one_counts(client: Client) 
 
 
 @pytest.mark.promise(15, 16, 17, 18, 19, 30)
+@pytest.mark.promise(140)
+def test_a_reward_that_names_its_bandit_counts_as_one_that_does_not(client: Client) -> None:
+    """A load balancer can then send it to the replica that decides for this bandit."""
+    for name in ("a/b", "c"):
+        client.create(name, ARMS)
+    first, second, third = (one.decision for one in client.decide_many("a/b", 3))
+    other = client.decide("c").decision
+    assert status_of(client.reward, first, 1, name="a/b") == 200
+    assert status_of(client.reward, first, 1) == 200
+    assert status_of(client.reward, first, 0, name="a/b") == 409
+    assert [status_of(client.reward, second, 1, name=name) for name in ("c", "nobody")] == [404, 404]
+    results = client.reward_many([(second, 1), (other, 1), ("x", 1), (third, 0)], name="a/b")
+    assert [one.status for one in results] == [200, 404, 404, 200]
+    assert status_of(client.reward_many, [(third, 0)], name="nobody") == 404
+    assert [client.state(name).sequence for name in ("a/b", "c")] == [7, 2]
+
+
 def test_early_late_orphan_and_changed_rewards_get_their_status(
     server: Running, client: Client, clock: ManualClock
 ) -> None:

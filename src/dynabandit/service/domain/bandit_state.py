@@ -225,13 +225,14 @@ class LoggedState:
 
     def _settle(self, event: EventRow) -> None:
         """Check the decision that a reward or close belongs to, which is then no longer open."""
-        if event.settles is None or event.arm is None or not 1 <= event.settles <= self.bandit.step:
-            raise self._mismatch(event, f"it settles step {event.settles}, which was not decided")
-        if not 0 <= event.arm < len(self.bandit.names):
-            raise self._mismatch(event, f"it rewards column {event.arm}, of {len(self.bandit.names)}")
-        decided = self.open.pop(event.settles, None)
-        if decided is not None and decided[0] != event.arm:
-            raise self._mismatch(event, f"it rewards column {event.arm}, but the decision took column {decided[0]}")
+        bandit, step, column = self.bandit, event.settles, event.arm
+        if step is None or column is None or not 1 <= step <= bandit.step:
+            raise self._mismatch(event, f"it settles step {step}, which was not decided")
+        if not 0 <= column < len(bandit.names):
+            raise self._mismatch(event, f"it rewards column {column}, of {len(bandit.names)}")
+        decided = self.open.pop(step, None)
+        if decided is not None and decided[0] != column:
+            raise self._mismatch(event, f"it rewards column {column}, but the decision took column {decided[0]}")
 
     # Snapshots
 

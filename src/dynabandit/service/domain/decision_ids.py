@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dynabandit.service.domain.names import LETTERS, public_id, read_public_id
 
 SIGNATURE_BYTES = 8
-# A step is below 2^48
-_DECISION = re.compile(f"([{LETTERS}]{{12}})-([1-9][0-9]{{0,14}})(?:-[0-9a-f]{{{2 * SIGNATURE_BYTES}}})?")
+_PLAIN = re.compile(f"([{LETTERS}]{{12}})-([1-9][0-9]{{0,14}})")  # a step is below 2^48
 
 
 class DecisionIds:
@@ -34,18 +33,19 @@ class DecisionIds:
     def make(self, number: int, step: int) -> str:
         """Return the id of a decision, given the number of its bandit."""
         plain = f"{public_id(number)}-{step}"
-        if step <= self._unsigned.get(number, 0):
-            return plain
+        return plain if step <= self._unsigned.get(number, 0) else f"{plain}-{self._signature(plain)}"
+
+    def _signature(self, plain: str) -> str:
         keyed_hash = self._keyed_hash.copy()
         keyed_hash.update(plain.encode())
-        return f"{plain}-{keyed_hash.hexdigest()}"
+        return keyed_hash.hexdigest()
 
     def read(self, text: str) -> tuple[int, int] | None:
         """Return (number of the bandit, step), or None if `text` is not an id that `make` returns."""
-        match = _DECISION.fullmatch(text)
+        plain, _, signature = text.rpartition("-")
+        is_signed = text.isascii() and hmac.compare_digest(self._signature(plain), signature)
+        match = _PLAIN.fullmatch(plain if is_signed else text)
         if match is None:
             return None
-        number, step = read_public_id(match[1]), int(match[2])
-        if number is None or not hmac.compare_digest(self.make(number, step), text):
-            return None
-        return number, step
+        number, step = read_public_id(match[1]) or 0, int(match[2])
+        return (number, step) if is_signed or step <= self._unsigned.get(number, 0) else None

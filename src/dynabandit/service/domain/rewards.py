@@ -1,28 +1,18 @@
 """Rewards: which one counts, which one is late, and what a decision gets when its window ends without one."""
 
 import json
+from collections.abc import Sequence
 
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.events import CLOSE, LEARN, REWARD, LoggedDecision
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.names import in_namespace
 from dynabandit.service.domain.unit_of_work import UnitOfWork
-from dynabandit.service.errors import ConflictError, InvalidValueError, LateRewardError, NotFoundError
+from dynabandit.service.errors import ConflictError, DomainError, InvalidValueError, LateRewardError, NotFoundError
 from dynabandit.service.stores.base import PAGE
 from dynabandit.service.stores.due_decisions import next_decision_time, older_decisions, open_decisions, reward_ages
 
 SETTLE_PAGE = 1_000  # decisions that are learned, and whose window is checked, at a time: about 30 ms
-
-
-def check_reward(
-    work: UnitOfWork, number: int, step: int, value: float, namespace: str | None = None, where: str = "reward"
-) -> LoggedState:
-    """Return the bandit of a decision, or raise an error if the reward is not one of its law."""
-    state = _find_bandit(work, number, step, namespace)
-    accepted = state.bandit.rewards
-    if not accepted.contains(value):
-        raise InvalidValueError(f"{where} must be {accepted.description}, got {value:g}")
-    return state
 
 
 def reward(work: UnitOfWork, number: int, step: int, value: float, namespace: str | None = None) -> None:
@@ -30,8 +20,51 @@ def reward(work: UnitOfWork, number: int, step: int, value: float, namespace: st
 
     With a namespace, decisions of bandits outside of it do not exist.
     """
+    state = _find_bandit(work, number, namespace)
+    if state is None:
+        raise _no_decision(work, number, step)
+    _check_value(state, value, "reward")
+    _count(work, state, step, value)
+
+
+def reward_many(
+    work: UnitOfWork, given: Sequence[tuple[tuple[int, int] | None, float]], namespace: str | None
+) -> list[DomainError | None]:
+    """Count rewards as `reward` does, and return the error of each; one that is not valid rejects all.
+
+    Each has the bandit and the step of its decision, or None if there is no such decision.
+    """
+    numbers = {found[0] for found, _ in given if found is not None}
+    states = {number: _find_bandit(work, number, namespace) for number in numbers}
+    for place, (found, value) in enumerate(given):
+        if found is not None and (state := states[found[0]]) is not None:
+            _check_value(state, value, "rewards[{}].reward", place)
+    results: list[DomainError | None] = []
+    for found, value in given:
+        try:
+            state = None if found is None else states[found[0]]
+            if found is None:
+                raise NotFoundError
+            if state is None:
+                raise _no_decision(work, *found)
+            _count(work, state, found[1], value)
+            results.append(None)
+        except DomainError as error:
+            results.append(error)
+    return results
+
+
+def _check_value(state: LoggedState, value: float, where: str, place: int = 0) -> None:
+    """Raise an error if a reward is not one of the law of its bandit."""
+    accepted = state.bandit.rewards
+    if not accepted.contains(value):
+        raise InvalidValueError(f"{where.format(place)} must be {accepted.description}, got {value:g}")
+
+
+def _count(work: UnitOfWork, state: LoggedState, step: int, value: float) -> None:
+    """Count a valid reward once."""
     value += 0.0  # turns -0.0 into 0.0, which every store returns unchanged
-    state = check_reward(work, number, step, value, namespace)
+    number = state.number
     found = _find_decision(work, state, step)
     if found is None and step <= state.bandit.step:  # only settled decisions are removed from the log
         decision = work.store.decision_ids().make(number, step)
@@ -52,15 +85,14 @@ def reward(work: UnitOfWork, number: int, step: int, value: float, namespace: st
         raise ConflictError(f"decision {decision!r} has the reward {found.value:g} already, got {value:g}")
 
 
-def _find_bandit(work: UnitOfWork, number: int, step: int, namespace: str | None = None) -> LoggedState:
+def _find_bandit(work: UnitOfWork, number: int, namespace: str | None = None) -> LoggedState | None:
+    """Return a bandit that exists and is in the namespace, or None."""
     if number not in work.states:
         found = None if number in work.missing else work.store.bandit(number)
         if found is None or found.deleted:
-            raise _no_decision(work, number, step)
+            return None
     state = work.state(number)
-    if state.deleted or not in_namespace(state.settings.name, namespace):
-        raise _no_decision(work, number, step)
-    return state
+    return None if state.deleted or not in_namespace(state.settings.name, namespace) else state
 
 
 def _find_decision(work: UnitOfWork, state: LoggedState, step: int) -> LoggedDecision | None:
@@ -96,7 +128,9 @@ def settle_due(work: UnitOfWork, number: int, page: int = SETTLE_PAGE) -> bool:
 
     Only decisions that are due are learned and closed.
     """
-    state = _find_bandit(work, number, 0)
+    state = _find_bandit(work, number)
+    if state is None:  # it was deleted meanwhile
+        return False
     window = state.settings.reward_window
     if window is None:
         state.due_at = float("inf")

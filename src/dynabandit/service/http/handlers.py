@@ -1,7 +1,6 @@
 """One function per request of the API: it reads the request, hands the work to the writer or a reader, and responds."""
 
 import asyncio
-import contextlib
 import functools
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NamedTuple, TypeVar
@@ -59,45 +58,49 @@ async def decide(service: Service, request: Request, body: api_types.Decide) -> 
 
 
 async def add_reward(service: Service, request: Request, body: api_types.Reward) -> Result:
-    """PUT /v1/decisions/{id}/reward."""
-    decision, value = request.path_params["id"], body.reward
+    """PUT /v1/decisions/{id}/reward and PUT /v1/bandits/{name}/decisions/{id}/reward."""
+    decision, value, namespace = request.path_params["id"], body.reward, namespace_of(request)
+    name = bandit_name(request) if "name" in request.path_params else None
     found = (await service.decision_ids()).read(decision)
-    if found is None:
-        raise NotFoundError(f"there is no decision {decision[:100]!r}")
-    namespace = namespace_of(request)
-    await service.writer.submit(lambda work: rewards.reward(work, *found, value, namespace), bandits=[found[0]])
+
+    def run(work: UnitOfWork) -> None:
+        if found is None or (name is not None and work.find(name) != found[0]):
+            raise NotFoundError(_no_decision(decision))
+        rewards.reward(work, *found, value, namespace)
+
+    await service.writer.submit(run, name=name, bandits=[] if found is None else [found[0]])
     return Result(api_types.Rewarded(decision, value))
 
 
 async def add_rewards(service: Service, request: Request, body: api_types.Rewards) -> Result:
-    """POST /v1/rewards."""
+    """POST /v1/rewards and POST /v1/bandits/{name}/rewards."""
     ids, namespace = await service.decision_ids(), namespace_of(request)
-    given = [(ids.read(one.decision), one) for one in body.rewards]
-
-    def run(work: UnitOfWork) -> list[api_types.RewardResult]:
-        for place, (found, one) in enumerate(given):  # one that is not valid rejects all, as in every other body
-            with contextlib.suppress(NotFoundError):
-                if found is not None:
-                    rewards.check_reward(work, *found, one.reward, namespace, f"rewards[{place}].reward")
-        return [_add_one(work, found, one, namespace) for found, one in given]
-
+    name = bandit_name(request) if "name" in request.path_params else None
+    given = [(ids.read(one.decision), one.reward) for one in body.rewards]
     numbers = {found[0] for found, _ in given if found is not None}
     if len(numbers) > MAX_BANDITS:
         raise InvalidValueError(f"rewards must belong to at most {MAX_BANDITS} bandits per call, got {len(numbers)}")
-    results = await service.writer.submit(run, bandits=numbers, events=len(given))
+
+    def run(work: UnitOfWork) -> list[DomainError | None]:
+        if name is None:
+            return rewards.reward_many(work, given, namespace)
+        number = work.named(name).number
+        own = [(None if found is None or found[0] != number else found, value) for found, value in given]
+        return rewards.reward_many(work, own, namespace)
+
+    errors = await service.writer.submit(run, name=name, bandits=numbers, events=len(given))
+    results = [_reward_result(one.decision, error) for one, error in zip(body.rewards, errors, strict=True)]
     return Result(api_types.RewardResults(results))
 
 
-def _add_one(
-    work: UnitOfWork, found: tuple[int, int] | None, given: api_types.GivenReward, namespace: str | None
-) -> api_types.RewardResult:
-    try:
-        if found is None:
-            raise NotFoundError(f"there is no decision {given.decision!r}")
-        rewards.reward(work, *found, given.reward, namespace)
-    except DomainError as error:
-        return api_types.RewardResult(given.decision, STATUSES[type(error)], str(error))
-    return api_types.RewardResult(given.decision, 200)
+def _reward_result(decision: str, error: DomainError | None) -> api_types.RewardResult:
+    if error is None:
+        return api_types.RewardResult(decision, 200)
+    return api_types.RewardResult(decision, STATUSES[type(error)], str(error) or _no_decision(decision))
+
+
+def _no_decision(decision: str) -> str:
+    return f"there is no decision {decision[:100]!r}"
 
 
 # Bandits

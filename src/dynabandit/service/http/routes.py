@@ -46,6 +46,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "/v1/bandits/{name}/decisions", "decide", handlers.decide, api.Decide, api.Decisions, (404, 409),
              headers=("Idempotency-Key",)),
     Endpoint("POST", "/v1/rewards", "decide", handlers.add_rewards, api.Rewards, api.RewardResults),
+    # The same with the name of the bandit, by which a load balancer can choose the replica
+    Endpoint("PUT", "/v1/bandits/{name}/decisions/{id}/reward", "decide", handlers.add_reward, api.Reward, api.Rewarded,
+             (404, 409, 410)),
+    Endpoint("POST", "/v1/bandits/{name}/rewards", "decide", handlers.add_rewards, api.Rewards, api.RewardResults,
+             (404,)),
     Endpoint("PUT", "/v1/bandits/{name}", "admin", handlers.create, api.Create, api.BanditState, (201, 409),
              large=True),
     Endpoint("GET", "/v1/bandits", "read", handlers.list_bandits, None, api.BanditList,

@@ -49,7 +49,8 @@ class LogFollower:
 
     It reads the log through its own connection, so it sees what other replicas write, and neither decisions nor the
     event loop wait for it. Histories are saved through the writer now and then, so that a restart need not read whole
-    logs again. They are a cache: when saving fails, nothing is lost but time.
+    logs again. They are a cache: when saving fails, nothing is lost but time. Only one of several replicas keeps the
+    histories of bandits without an open page.
     """
 
     def __init__(self, service: Service) -> None:
@@ -125,7 +126,7 @@ class LogFollower:
         overviews = {page for page in pages if isinstance(page, Overview)}
         listed_on = {
             page: {row.number: row.name for row in store.bandits(limit=MAX_BANDITS, namespace=page.namespace)}
-            for page in {Overview(), *overviews}
+            for page in (overviews | {Overview()} if store.is_leader() else overviews)
         }
         listed = {number for bandits in listed_on.values() for number in bandits}
         open_bandits = {number: name for name in names if (number := store.find(name)) is not None}

@@ -73,6 +73,10 @@ class Store(KeyTables):
         """
         raise NotImplementedError
 
+    def is_leader(self) -> bool:
+        """Whether this process does what only one of them need do; the others take its place when it ends."""
+        return True
+
     def _execute(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         raise NotImplementedError
 

@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -15,7 +15,7 @@ from dynabandit.service.stores.rows import NEWS_PAGE, BanditKey, News
 from dynabandit.service.stores.schema import TABLES, VERSION, check_version, migration
 from dynabandit.validation import listed
 
-SCHEMA_LOCK = 7_236_001  # advisory locks of bandits are 60-bit random numbers
+SCHEMA_LOCK, LEADER_LOCK = 7_236_001, 7_236_002  # advisory locks of bandits are 60-bit random numbers
 # A process that loses its connection within a transaction must not lock a bandit for long: the server rolls the
 # transaction back and ends the session, so that whatever the process sends later is refused.
 SESSION = {
@@ -36,6 +36,7 @@ class PostgresStore(Store):
     shared = True
     version_statement = "SELECT version FROM schema_version"
     _has_prepared = False  # the statements of a commit, on this connection
+    _is_leader = False  # this connection has the lock of the leader
     _errors = (psycopg.Error, OSError)
     _constraint_errors = (psycopg.errors.UniqueViolation, psycopg.errors.SerializationFailure)
 
@@ -84,7 +85,7 @@ class PostgresStore(Store):
             connection = psycopg.connect(self.url, autocommit=True, **CONNECT)  # type: ignore[arg-type]
             for name, value in SESSION.items():
                 connection.execute(f"SET {name} = {value if value[0] == chr(39) else repr(value)}".encode())
-            self._connection, self._has_prepared = connection, False
+            self._connection, self._has_prepared, self._is_leader = connection, False, False
         return self._connection
 
     def _execute(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -119,12 +120,12 @@ class PostgresStore(Store):
         numbers = sorted(known)
         statements: Statements = [
             ("BEGIN", ()),
-            ("EXECUTE lock_bandits (?)", (numbers,)),
+            ("EXECUTE lock_bandits (?)", [_array(numbers)]),
             # A statement of its own, because it must see what was committed while this process waited for a lock
-            ("EXECUTE new_events (?, ?)", (numbers, [known[number] for number in numbers])),
+            ("EXECUTE new_events (?, ?)", [_array(numbers), _array(known[number] for number in numbers)]),
         ]
         if keys:
-            statements.append(("EXECUTE used_keys (?, ?)", [list(column) for column in zip(*keys, strict=True)]))
+            statements.append(("EXECUTE used_keys (?, ?)", [_array(column) for column in zip(*keys, strict=True)]))
         self.is_inside = True
         _, _, found, *used = self.run(statements)
         news = News({}, {(number, key) for number, key in used[0]} if used else set())
@@ -134,8 +135,30 @@ class PostgresStore(Store):
                 events.append(EventRow._make(event))
         return news
 
+    def is_leader(self) -> bool:
+        self._open()
+        self._is_leader = self._is_leader or self.rows("SELECT pg_try_advisory_lock(?)", (LEADER_LOCK,))[0][0]
+        return self._is_leader
+
     def insert_statements(self, events: Events) -> Statements:
-        return [(INSERT, [list(column) for column in zip(*events, strict=True)])] if events else []
+        return [(INSERT, [_array(column) for column in zip(*events, strict=True)])] if events else []
+
+
+def _array(values: Iterable[float | str | None]) -> str:
+    r"""Return an array as PostgreSQL reads it; psycopg would need most of the time of a commit for that.
+
+    Examples
+    --------
+    >>> print(_array([1, None, 0.5]), _array(['a "b"', "NULL", "\\"]))
+    {1,NULL,0.5} {"a \"b\"","NULL","\\"}
+    """
+    shown = ["NULL" if one is None else _quoted(one) if isinstance(one, str) else str(one) for one in values]
+    return f"{{{','.join(shown)}}}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 @functools.lru_cache(maxsize=1000)
