@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-MAX_STEP = 1.0  # seconds between two readings that count; the writer reads the clock several times per second
+MAX_STEP = 2.0  # seconds; the writer reads the clock several times per second
 GRACE_SECONDS = 10.0  # longer than clients wait before they repeat a refused request
 
 
@@ -15,7 +15,7 @@ class Clock:
     between two readings means that this thread, or the event loop that wakes it, could not accept rewards.
 
     `monotonic` returns seconds that never go back. `wall` returns the seconds since 1970 that are written beside each
-    event; nothing is computed from them. Of the time between two readings, at most `max_step` seconds count. After an
+    event; nothing is computed from them. More than `max_step` seconds between two readings do not count. After an
     interruption or a refused request, windows end later for `grace_seconds`, and by as much.
 
     Examples
@@ -23,7 +23,7 @@ class Clock:
     >>> seconds = iter([10.0, 10.5, 30.0, 30.0])
     >>> clock = Clock(lambda: next(seconds))
     >>> clock.now(), clock.now()
-    (0.5, 1.5)
+    (0.5, 0.5)
     >>> clock.advance_to(100.0), clock.now()
     (None, 100.0)
     """
@@ -49,8 +49,8 @@ class Clock:
         step, self._read_at = read_at - self._read_at, read_at
         if step > self._max_step or self.stopped:
             self._refused_at, self.is_behind = read_at, True
-        if not self.stopped:
-            self._time += min(step, self._max_step)
+        else:
+            self._time += step
         return self._time
 
     def grace(self) -> float:

@@ -22,7 +22,7 @@ def configure_logging() -> None:
         logger_factory=lambda *_: _StandardError(),
         cache_logger_on_first_use=True,
     )
-    for name in ("asyncio", "uvicorn"):
+    for name in ("asyncio", "opentelemetry", "uvicorn"):
         library = logging.getLogger(name)
         library.handlers, library.propagate = [_StructlogHandler(logging.WARNING)], False
 

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -122,6 +124,24 @@ def test_it_is_off_unless_it_is_configured() -> None:
 def test_exporters_are_found_by_the_names_of_opentelemetry(sqlite_url: str) -> None:
     with pytest.raises(ValueError, match=r"^the exporter 'nothing' of OpenTelemetry's traces is not installed\. "):
         make_telemetry(Service(open_store(sqlite_url)), {"OTEL_TRACES_EXPORTER": "nothing"})
+
+
+def test_a_collector_that_does_not_answer_does_not_delay_the_end(sqlite_url: str) -> None:
+    called, answered = threading.Event(), threading.Event()
+
+    class SilentExporter(InMemorySpanExporter):
+        def shutdown(self) -> None:
+            called.set()
+            answered.wait(60)
+
+    tracers = TracerProvider(shutdown_on_exit=False)
+    tracers.add_span_processor(SimpleSpanProcessor(SilentExporter()))
+    telemetry = Telemetry(Service(open_store(sqlite_url)), tracers, MeterProvider(shutdown_on_exit=False))
+    started = time.monotonic()
+    telemetry.stop()
+    assert called.is_set()
+    assert time.monotonic() - started < 30
+    answered.set()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ that are wrapped around those of the service, so that a service without it does 
 
 import functools
 import importlib.metadata
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -29,7 +30,7 @@ from dynabandit.service.metrics import Metrics
 from dynabandit.service.service import Service
 
 NAME = "dynabandit"
-STOP_MILLISECONDS = 5000
+STOP_SECONDS = 3.0
 Serve = Callable[[Request], Any]
 
 
@@ -98,11 +99,14 @@ class Telemetry:
         service.writer.submit = traced
 
     def stop(self) -> None:
-        """Export what was recorded, for at most some seconds."""
-        for provider in (self._tracers, self._meters):
-            if isinstance(provider, TracerProvider | MeterProvider):
-                provider.force_flush(STOP_MILLISECONDS)
-                provider.shutdown()
+        """Export what was recorded, for at most some seconds: exporters try for long if nobody answers."""
+        providers = [one for one in (self._tracers, self._meters) if isinstance(one, TracerProvider | MeterProvider)]
+        threads = [threading.Thread(target=provider.shutdown, daemon=True) for provider in providers]
+        deadline = time.monotonic() + STOP_SECONDS
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
 
 def _timed(run: Callable[[UnitOfWork], Any], span: Span) -> Callable[[UnitOfWork], Any]:

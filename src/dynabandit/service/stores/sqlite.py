@@ -109,6 +109,9 @@ class SqliteStore(Store):
     def prepare(self) -> None:
         self._lock_file()
         self.create_tables(migrate=True)
+        path = os.path.realpath(self._path)
+        if os.path.exists(path) and os.stat(path).st_mode & 0o077:
+            log.warning("other users of this machine may read the store", file=path, remedy=f"chmod 600 {path}*")
 
     def create_tables(self, migrate: bool = False) -> None:
         version = self.rows(self.version_statement)[0][0]
@@ -134,8 +137,6 @@ class SqliteStore(Store):
                 f"store {self.url} is served by another process; for several replicas use a postgresql:// store"
             ) from None
         self._lock = lock
-        if os.path.exists(path) and os.stat(path).st_mode & 0o077:
-            log.warning("other users of this machine may read the store", file=path, remedy=f"chmod 600 {path}*")
 
     def begin(self, known: Mapping[int, int], keys: Collection[BanditKey] = ()) -> News:
         """Lock the file. Only one process serves it, which knows all events, so nothing is new."""
