@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 import dynabandit as db
 from dynabandit.client import Client
-from dynabandit.service.domain import changes, names, warm_start
+from dynabandit.service.domain import changes, warm_start
 from dynabandit.service.stores import open_store
 from service.harness import ARMS, Running, running, talking
 
@@ -135,7 +135,7 @@ def test_large_requests_that_are_refused_take_little_time_and_memory(quiet: tupl
     answer = http.get(f"/v1/bandits?{query}&32c7")
     assert (answer.status_code, "'32c7' 2 times" in answer.text) == (422, True)
     assert time.process_time() - started < 1, "it took seconds"
-    with mock.patch.object(names.unicodedata, "normalize", wraps=unicodedata.normalize) as normalize:
+    with mock.patch.object(unicodedata, "normalize", wraps=unicodedata.normalize) as normalize:
         for path in ("/bandits/", "/v1/bandits/"):
             answer = http.get(path + "%CC%81" * 5_000 + "%CC%96" * 5_000)
             assert (answer.status_code, "name must have 1 to 200 characters, got 10000" in answer.text) == (422, True)
@@ -144,7 +144,7 @@ def test_large_requests_that_are_refused_take_little_time_and_memory(quiet: tupl
     assert "there is no bandit" in http.get(f"/v1/bandits/{quote(longest)}").text
     tracemalloc.start()
     answer = http.put("/v1/bandits/large", content=b"[" + b"[]," * 1_000_000 + b"[]]", headers=JSON)
-    assert (answer.status_code, answer.json()["problem"]) == (422, "the body is not valid: Expected `object`, got `array`")
+    assert (answer.status_code, answer.json()["problem"].startswith("the body is not valid")) == (422, True)
     assert tracemalloc.get_traced_memory()[1] < 40_000_000
     tracemalloc.stop()
 
