@@ -1,8 +1,9 @@
 """Measure how many decisions per second replicas make together, and where their time goes: part of `make bench-serve`.
 
-Each of 16 connections per replica asks for its next decision after an answer. With several bandits, each connection uses one, and
-all connections of a bandit go to the same replica, as behind a load balancer that routes by the bandit; with a single
-bandit they go to the replicas in turn. All processes share this machine, and so does the one that sends the requests.
+Each of 16 connections per replica asks for its next decision after an answer. With several bandits, each connection
+uses one, and all connections of a bandit go to the same replica, as behind a load balancer that routes by the bandit;
+with a single bandit they go to the replicas in turn. All processes share this machine, and so does the one that sends
+the requests.
 """
 
 import argparse
@@ -242,7 +243,7 @@ def main() -> None:
     parser.add_argument("--folder", help="folder of the SQLite stores; the temporary directory by default")
     options = parser.parse_args()
     seconds = 1.0 if options.short else options.seconds
-    print(f"{psutil.cpu_count()} cores, {CALLERS} callers per replica, decisions only; the requests come from the same machine\n")
+    print(f"{psutil.cpu_count()} cores, {CALLERS} callers per replica on the same machine, decisions only\n")
     print("| store | replicas | bandits | decisions/s | p50, ms | p99, ms | per commit | CPU, us per decision |"
           f" decisions/s with count={BATCH} | CPU, us per decision |\n|---|{'--:|' * 9}")  # fmt: skip
     with tempfile.TemporaryDirectory(dir=options.folder) as folder, postgres() as server:
