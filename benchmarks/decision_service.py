@@ -9,6 +9,7 @@ import asyncio
 import functools
 import json
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -32,7 +33,6 @@ from dynabandit.service.domain.changes import create
 from dynabandit.service.domain.decisions import decide
 from dynabandit.service.domain.rewards import reward
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
-from dynabandit.service.http.server import Server
 from dynabandit.service.stores import SqliteStore
 
 CONNECTIONS = 32
@@ -163,8 +163,16 @@ def stop(process: subprocess.Popen[str]) -> None:
     process.wait(30)
 
 
+class FloorServer(uvicorn.Server):
+    """A server that prints its address."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        print(f"http://127.0.0.1:{self.servers[0].sockets[0].getsockname()[1]}", flush=True)
+
+
 def serve_floor() -> None:
-    Server(uvicorn.Config(floor_app(), port=0, log_config=None, access_log=False)).run()
+    FloorServer(uvicorn.Config(floor_app(), port=0, log_config=None, access_log=False)).run()
 
 
 def put(port: int, method: str, path: str, body: object) -> dict[str, object]:

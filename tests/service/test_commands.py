@@ -15,7 +15,17 @@ from typer.testing import CliRunner
 from dynabandit.client import Client
 from dynabandit.service.commands import app
 from dynabandit.service.stores import open_store
-from service.harness import ARMS, Running, captured_log, failed_command, process, running, talking, wait_for
+from service.harness import (
+    ARMS,
+    Running,
+    assert_replay_agrees,
+    captured_log,
+    failed_command,
+    process,
+    running,
+    talking,
+    wait_for,
+)
 from service.stores.test_store_faults import LockedSqlite
 
 
@@ -90,12 +100,19 @@ def is_listening(url: str) -> bool:
         return wire.connect_ex((where.hostname, where.port)) == 0
 
 
-@pytest.mark.promise(93, 121)
+@pytest.mark.promise(93, 121, 141)
 def test_two_services_cannot_serve_one_file(sqlite_url: str, tmp_path: Path) -> None:
     (tmp_path / "link.db").symlink_to(tmp_path / "store.db")
-    with running(open_store(sqlite_url)):
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
         for url in (sqlite_url, f"sqlite:///{tmp_path}/link.db"):
             assert "is served by another process" in failed_command("serve", "--port", "0", "--store", url)
+        client.create("b", ARMS)
+        (tmp_path / "hard.db").hardlink_to(tmp_path / "store.db")
+        for command in (["serve", "--port", "0"], ["verify"], ["keys", "create", "--role", "read"]):
+            assert "has 2 hard links" in failed_command(*command, "--store", f"sqlite:///{tmp_path}/hard.db")
+        assert not (tmp_path / "hard.db-wal").exists()
+    (tmp_path / "hard.db").unlink()
+    assert_replay_agrees(sqlite_url)
 
 
 @pytest.mark.promise(122)

@@ -150,16 +150,21 @@ def settle_due(work: UnitOfWork, number: int, page: int = SETTLE_PAGE) -> bool:
     if window is None:
         state.due_at = float("inf")
         return False
-    next_learned = float("inf") if state.learner.rule == AT_ONCE else _learn_held(work, state, window, page)
-    next_closed = _close_expired(work, state, window, page)
+    now, window_end = work.now(state), window + work.clock.grace()  # read once: a decision is learned, then closed
+    at_once = state.learner.rule == AT_ONCE
+    next_learned = float("inf") if at_once else _learn_held(work, state, now, window, window_end, page)
+    next_closed = _close_expired(work, state, now, window_end, page)
     state.due_at = min(next_learned, next_closed)
     return state.due_at == 0.0
 
 
-def _learn_held(work: UnitOfWork, state: LoggedState, window: float, limit: int) -> float:
+def _learn_held(
+    work: UnitOfWork, state: LoggedState, now: float, window: float, window_end: float, limit: int
+) -> float:
     """Learn a page of the held decisions that have reached the settling age.
 
-    Return the time at which the next one will: 0 if it may have done so already, infinity if none is held.
+    `window_end` is the age at which windows end now, which may be later than `window`. Return the time at which the
+    next decision will reach it: 0 if it may have done so already, infinity if none is held.
     """
     number, age = state.number, window
     if state.learner.rule == SETTLED:
@@ -169,34 +174,36 @@ def _learn_held(work: UnitOfWork, state: LoggedState, window: float, limit: int)
         if len(rewards) == most:
             return 0.0
         age = state.settling.seconds(window)
-    until = age + work.clock.grace() if age == window else age  # a window may end later
-    to, next_learned = _find_due(work, state, state.learner.learned_to, until, limit)
+    to, next_learned = _find_due(
+        work, state, now, state.learner.learned_to, window_end if age == window else age, limit
+    )
     if to > state.learner.learned_to:
         body = json.dumps({"to": to, "age": age})
         work.events.append(state.append(LEARN, work.now(state), work.clock.wall(), body=body))
     return next_learned
 
 
-def _find_due(work: UnitOfWork, state: LoggedState, after: int, age: float, limit: int) -> tuple[int, float]:
+def _find_due(
+    work: UnitOfWork, state: LoggedState, now: float, after: int, age: float, limit: int
+) -> tuple[int, float]:
     """Return the last step of the decisions after a step, at most `limit`, that are older than an age, or that step.
 
     Also return the time at which the next one will be: 0 if it may be already, infinity if there is none. The times of
     a log never decrease.
     """
-    count, to = older_decisions(work.store, state.number, after, limit, work.now(state), age)
+    count, to = older_decisions(work.store, state.number, after, limit, now, age)
     if count == limit:
         return to, 0.0
     decided = next_decision_time(work.store, state.number, to)
     return to, float("inf") if decided is None else decided + age
 
 
-def _close_expired(work: UnitOfWork, state: LoggedState, window: float, limit: int) -> float:
+def _close_expired(work: UnitOfWork, state: LoggedState, now: float, window_end: float, limit: int) -> float:
     """Close a page of the decisions whose window has ended; return the time at which the next one will end."""
-    window += work.clock.grace()
-    to, next_closed = _find_due(work, state, state.settled_to, window, limit)
+    to, next_closed = _find_due(work, state, now, state.settled_to, window_end, limit)
     _close(work, state, open_decisions(work.store, state.number, state.settled_to, to))
     state.settled_to = to
-    return min(next_closed, work.now(state) + window)  # the windows of later decisions end later
+    return min(next_closed, now + window_end)  # the windows of later decisions end later
 
 
 def _no_decision(work: UnitOfWork, number: int, step: int) -> NotFoundError:

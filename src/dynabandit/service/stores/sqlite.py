@@ -151,6 +151,8 @@ class SqliteStore(Store):
 
     def _open(self) -> Any:
         if self._connection is None:
+            if not self._checked:
+                self._check_has_one_name()
             connection = self._connect(self._path)
             if not self._checked:
                 self._check_is_store(connection)
@@ -158,6 +160,16 @@ class SqliteStore(Store):
                 connection.execute(setting).fetchall()
             self._connection = connection
         return self._connection
+
+    def _check_has_one_name(self) -> None:
+        """Refuse a file with several hard links: SQLite keeps the latest commits beside the name that it was given."""
+        path = os.path.realpath(self._path)
+        if os.path.exists(path) and os.stat(path).st_nlink > 1 and os.access(path, os.W_OK):
+            raise ValueError(
+                f"store {self.url} must be a file with one name, but has {os.stat(path).st_nlink} hard links: commits "
+                "in the -wal file of another name would be missing; keep the name under which it was served, and "
+                "remove the others or replace them with copies"
+            )
 
     def _check_is_store(self, connection: Any) -> None:
         """Refuse the database of another program, before any setting is changed in it."""
