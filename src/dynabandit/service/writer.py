@@ -200,10 +200,11 @@ class Writer:
         if not behind:
             return requests
         absent = behind - work.states.keys()
-        behind -= absent
-        existing = self._store.alive(absent - work.damaged.keys())
-        work.missing = absent - work.damaged.keys() - existing
-        behind |= existing
+        existing = self._store.alive(absent)
+        work.missing = absent - existing
+        if work.forget(work.missing):
+            return self._park(requests)  # another process may have used the name again
+        behind = (behind - absent) | (existing - work.damaged.keys())
         for request in requests:  # in the order in which they came
             request.missing = request.used & behind
             loader.add(request.missing)

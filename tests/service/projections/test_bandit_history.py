@@ -337,6 +337,21 @@ def first_data(http: httpx.Client, name: str) -> dict[str, Any]:
     raise AssertionError("the stream ended")
 
 
+@pytest.mark.promise(42)
+def test_a_page_that_is_opened_again_does_not_show_what_was_erased_since(sqlite_url: str) -> None:
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+        client.create("b", ["red", "green"], seed=1)
+        follower = LogFollower(server.service)  # not started: it reads the log when told to
+        with contextlib.closing(server.store.reader()) as store:
+            with follower.following("b"):
+                follower._update(store)
+                assert follower.page_data("b") is not None
+            client.delete("b", erase=True)
+            client.create("b", ["red", "green"], seed=2)
+            with follower.following("b"):
+                assert follower.page_data("b") is None
+
+
 def saved(url: str) -> list[tuple[Any, ...]]:
     with contextlib.closing(open_store(url)) as store:
         return store.rows("SELECT bandit, sequence, body FROM histories")

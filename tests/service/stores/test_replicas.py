@@ -59,6 +59,27 @@ class Caller(threading.Thread):
                 client.close()
 
 
+@pytest.mark.promise(41, 65)
+def test_a_damaged_bandit_that_another_replica_erases_and_creates_again_is_served(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynabandit.service.writer.SEARCH_SECONDS", 0.0)  # then damaged bandits are tried again
+    with running(open_store(postgres_url)) as one, talking(one.url) as (client, _):
+        client.create("b", ARMS, seed=1)
+        decision = client.decide("b").decision
+        with contextlib.closing(one.store.reader()) as store:
+            store.write([("UPDATE events SET arm = (arm + 1) % 3 WHERE step = 1", ())])
+        with running(open_store(postgres_url)) as two, talking(two.url) as (other, _):
+            assert status_of(other.state, "b") == 500
+            client.delete("b", erase=True)
+            wait_for(lambda: not two.service.writer._work.damaged)
+            assert status_of(other.state, "b") == 404, "it remembers the name, but no state"
+            assert status_of(other.reward, decision, 1.0) == 404
+            client.create("b", ARMS, seed=2)
+            assert other.create("b", ARMS, seed=2).seed == other.state("b").seed == 2
+            assert other.decide("b").step == 1
+
+
 def wait_until(callers: list[Caller], done: int) -> None:
     for caller in callers:
         while caller.done < min(done, caller.target) and caller.is_alive():

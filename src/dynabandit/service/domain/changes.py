@@ -14,7 +14,7 @@ from dynabandit.service.domain.log_start import LogStart, read_start
 from dynabandit.service.domain.names import ID_BITS
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.domain.warm_start import MAX_STATE, WarmStart, check_size, state_size
-from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError
+from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError, WriteConflictError
 from dynabandit.service.stores.erasing import ERASED_ROWS, events_left
 
 
@@ -26,7 +26,10 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
     number = work.find(name)
     if number is not None:
         state = work.named(name)  # raises where there is no log to compare with
-        there = json.loads(work.store.events(number, 0, 1)[0].body or "{}")
+        first = work.store.events(number, 0, 1)
+        if not first:
+            raise WriteConflictError(f"bandit {name!r} was erased meanwhile")
+        there = json.loads(first[0].body or "{}")
         there.pop("rules", None)
         there.setdefault("learn", AT_ONCE)
         if asked.learn is None:  # an earlier release had another default

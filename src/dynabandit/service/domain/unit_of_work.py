@@ -59,14 +59,29 @@ class UnitOfWork:
                 self.names[name] = number
         return number
 
+    def forget(self, numbers: set[int]) -> bool:
+        """Forget bandits that are not in the store any more; return whether a name was looked up for one of them."""
+        for number in numbers & self.damaged.keys():
+            del self.damaged[number]
+        names = [name for name, number in self.names.items() if number in numbers]
+        for name in names:
+            del self.names[name]
+        return bool(names)
+
     def named(self, name: str) -> LoggedState:
         """Return the state of the bandit with this name."""
         number = self.find(name)
         if number is None:
             raise NotFoundError(f"there is no bandit {name!r}")
-        state = self.state(number)
-        if state.deleted:  # by another process, since the name was looked up
-            del self.names[name]
+        try:
+            state = self.state(number)
+            is_gone = state.deleted
+        except ReplayMismatchError:
+            is_gone = not self.store.alive([number])
+            if not is_gone:
+                raise
+        if is_gone:  # another process deleted or erased it since the name was looked up
+            self.names.pop(name, None)
             raise WriteConflictError(f"bandit {name!r} was deleted meanwhile")
         return state
 

@@ -85,6 +85,8 @@ class LogFollower:
     def following(self, page: Page) -> Iterator[None]:
         """Keep the data of a page up to date while the context is open."""
         self._open_pages[page] += 1
+        if self._open_pages[page] == 1:  # what is left of an earlier page may be of a bandit that was erased since
+            self._page_data.pop(page, None)
         self._wake.set()
         try:
             yield
@@ -146,7 +148,7 @@ class LogFollower:
             del self._histories[number]
             self._entries.pop(number, None)
         for page in self._page_data.keys() - self._pages():
-            del self._page_data[page]
+            self._page_data.pop(page, None)
 
     def _catch_up(self, store: Store, number: int, open_name: str | None) -> bool:
         """Read new events of one bandit for a limited time; return whether there are more."""
