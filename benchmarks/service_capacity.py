@@ -1,8 +1,9 @@
 """Measure how many decisions per second replicas make together, and where their time goes: part of `make bench-serve`.
 
-Each of 16 connections asks for its next decision after an answer. With several bandits, each connection uses one, and
-all connections of a bandit go to the same replica, as behind a load balancer that routes by the bandit; with a single
-bandit they go to the replicas in turn. All processes share this machine, and so does the one that sends the requests.
+Each of 16 connections per replica asks for its next decision after an answer. With several bandits, each connection
+uses one, and all connections of a bandit go to the same replica, as behind a load balancer that routes by the bandit;
+with a single bandit they go to the replicas in turn. All processes share this machine, and so does the one that sends
+the requests.
 """
 
 import argparse
@@ -31,7 +32,8 @@ from typer.main import get_command
 
 from decision_service import ARMS, put, start, stop
 
-CALLERS = 16
+CALLERS = 16  # per replica
+BATCH_CALLERS = 4  # the same, if each asks for many decisions at once
 MANY = 8  # bandits
 BATCH = 1_000  # decisions per call
 DATABASE = "dynabandit-bench-"  # the beginning of the name of the folder of the database server
@@ -147,7 +149,7 @@ def served(
 def measure(
     replicas: list[subprocess.Popen[str]], ports: list[int], bandits: int, count: int, seconds: float
 ) -> Measured:
-    callers = CALLERS if count == 1 else 4 * len(ports)
+    callers = (CALLERS if count == 1 else BATCH_CALLERS) * len(ports)
     asyncio.run(load(ports, bandits, count, callers, 0.5))
     commits_before, cpu_before = commits(ports), cpu_seconds(replicas)
     latencies, took = asyncio.run(load(ports, bandits, count, callers, seconds))
@@ -241,7 +243,7 @@ def main() -> None:
     parser.add_argument("--folder", help="folder of the SQLite stores; the temporary directory by default")
     options = parser.parse_args()
     seconds = 1.0 if options.short else options.seconds
-    print(f"{psutil.cpu_count()} cores, {CALLERS} callers, decisions only; the requests come from the same machine\n")
+    print(f"{psutil.cpu_count()} cores, {CALLERS} callers per replica on the same machine, decisions only\n")
     print("| store | replicas | bandits | decisions/s | p50, ms | p99, ms | per commit | CPU, us per decision |"
           f" decisions/s with count={BATCH} | CPU, us per decision |\n|---|{'--:|' * 9}")  # fmt: skip
     with tempfile.TemporaryDirectory(dir=options.folder) as folder, postgres() as server:

@@ -185,6 +185,10 @@ def test_a_slow_key_waits_longer_than_a_second() -> None:
     assert [limits.seconds_to_wait(row), limits.seconds_to_wait(row)] == [0.0, 10.0]
     now[0] = 10.0
     assert limits.seconds_to_wait(row) == 0.0
+    for rate, seconds in ((1e-3, 1000.0), (1e-320, 86400.0)):  # of the smallest rate, the inverse is infinite
+        limits, row = RateLimits(timer=lambda: now[0]), row._replace(requests_per_second=rate)
+        assert [limits.seconds_to_wait(row), limits.seconds_to_wait(row)] == [0.0, seconds]
+        assert limits.seconds_to_wait(row._replace(requests_per_second=4)) == 0.25, "a higher limit holds at once"
 
 
 def test_the_rate_limit_of_a_key_is_listed_and_checked(sqlite_url: str, tmp_path: Path) -> None:

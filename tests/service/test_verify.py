@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from dynabandit.client import Client
 from dynabandit.service.commands import app
 from dynabandit.service.domain.bandit_state import HASH_PREFIX
+from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import verify
 from service.harness import (
@@ -129,6 +130,27 @@ def test_a_bandit_with_a_damaged_log_is_not_served_and_the_others_are(
         assert client.decide("good").step == 6
         clock.seconds += 11
         wait_for(lambda: client.state("good").sequence == 13)
+
+
+@pytest.mark.promise(6, 65, 109)
+def test_a_bandit_with_a_damaged_log_rejects_only_its_own_rewards(
+    two_bandits: str, tmp_path: Path, clock: ManualClock
+) -> None:
+    damage = f"UPDATE events SET arm = (arm + 1) % 3 WHERE step = 2 AND {BAD}", f"DELETE FROM snapshots WHERE {BAD}"
+    url = copied_store(two_bandits, tmp_path, *damage)
+    with contextlib.closing(open_store(url)) as store:
+        bad, good = (store.decision_ids().make(store.find(name) or 0, 1) for name in ("bad", "good"))
+    with running(open_store(url), clock=clock) as server, talking(server.url) as (client, http):
+        results = client.reward_many([(bad, 1), (good, 1)])
+        assert [one.status for one in results] == [500, 200]
+        assert http.put(f"/v1/decisions/{bad}/reward", json={"reward": 1}).status_code == 500
+        assert "event 3 of this bandit's log" in (results[0].problem or "")
+        key, row = new_key("decide", namespace="shop")
+        server.service.keyring.replace([row])
+        server.service.needs_keys = True
+        with talking(server.url, key) as (bound, http):
+            assert [one.status for one in bound.reward_many([(bad, 1), (good, 1)])] == [404, 404]
+            assert http.put(f"/v1/decisions/{bad}/reward", json={"reward": 1}).status_code == 404
 
 
 @pytest.mark.parametrize(("column", "paths"), [("kind", ["", "/events"]), ("body", ["", "/events", "/export"])])

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from dynabandit.service.stores import KeyRow
 
+MAX_WAIT = 86400.0  # seconds that a client is told to wait
+
 
 class RateLimits:
     """Counts the requests of each key. Requests of one second may come in a burst; then they must be spread.
@@ -27,9 +29,10 @@ class RateLimits:
             return 0.0
         now, gap = self._timer(), 1.0 / key.requests_per_second
         due = max(now, self._next.get(key.id, 0.0))
+        due = min(due, now + max(1.0, gap))  # the limit may have been lower when the latest request came
         ahead = due - now - max(0.0, 1.0 - gap)
         if ahead > 1e-9:
-            return ahead
+            return min(ahead, MAX_WAIT)
         self._next[key.id] = due + gap
         return 0.0
 

@@ -335,6 +335,22 @@ def test_malformed_requests_are_counted_and_not_logged_one_by_one(
     assert caplog.records == []
 
 
+@pytest.mark.promise(22)
+@pytest.mark.parametrize("garbage", [b"\x16\x03\x01", b"CONNECT a:80" + HEAD + b"\r\n", b"GET /\xff" + HEAD + b"\r\n"])
+@pytest.mark.parametrize("head", [JSON, JSON.replace(b"Connection: close\r\n", b"")], ids=["close", "keep-alive"])
+def test_a_malformed_request_is_not_the_answer_to_the_one_before_it(
+    sqlite_url: str, garbage: bytes, head: bytes
+) -> None:
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+        client.create("b", ARMS, seed=1)
+        sent = b"POST /v1/bandits/b/decisions" + head + b"Content-Length: 2\r\n\r\n{}" + garbage
+        found = everything(connect(server.url, sent))
+        assert [piece[:3] for piece in found.split(b"HTTP/1.1 ")[1:]] == [b"200"]
+        assert client.state("b").step == 1
+        chunked = sent.removesuffix(garbage) + b"POST /v1/rewards" + head + b"Transfer-Encoding: chunked\r\n\r\nxyz"
+        assert b" 400 " not in everything(connect(server.url, chunked))
+
+
 LARGE = b"X-More: " + b"x" * 100_000 + b"\r\n\r\n"
 HEADS = {
     "in one piece": (GET + LARGE, [b"431"]),

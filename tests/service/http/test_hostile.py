@@ -1,10 +1,14 @@
 """What callers send by mistake or malice: malformed bodies, strange names, missing keys."""
 
 import json
+import time
 import tracemalloc
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -122,6 +126,27 @@ def test_names_and_texts_may_contain_what_separates_fields(quiet: tuple[Client, 
     assert http.put("/v1/bandits/colons", content=body, headers=JSON).status_code == 201
     assert [arm.arm for arm in client.state("colons").arms] == ["a:b", ":", '\\": ']
     client.delete("colons", erase=True)
+
+
+def test_large_requests_that_are_refused_take_little_time_and_memory(quiet: tuple[Client, httpx.Client, str]) -> None:
+    _, http, _ = quiet
+    started = time.process_time()
+    query = "&".join(f"{number:x}" for number in range(13_000))
+    answer = http.get(f"/v1/bandits?{query}&32c7")
+    assert (answer.status_code, "'32c7' 2 times" in answer.text) == (422, True)
+    assert time.process_time() - started < 1, "it took seconds"
+    with mock.patch.object(unicodedata, "normalize", wraps=unicodedata.normalize) as normalize:
+        for path in ("/bandits/", "/v1/bandits/"):
+            answer = http.get(path + "%CC%81" * 5_000 + "%CC%96" * 5_000)
+            assert (answer.status_code, "name must have 1 to 200 characters, got 10000" in answer.text) == (422, True)
+    assert normalize.call_count == 0, "it takes long for a long text"
+    longest = "\N{GREEK SMALL LETTER ALPHA}\N{COMBINING COMMA ABOVE}\N{COMBINING GRAVE ACCENT}\u0345" * 200
+    assert "there is no bandit" in http.get(f"/v1/bandits/{quote(longest)}").text
+    tracemalloc.start()
+    answer = http.put("/v1/bandits/large", content=b"[" + b"[]," * 1_000_000 + b"[]]", headers=JSON)
+    assert (answer.status_code, answer.json()["problem"].startswith("the body is not valid")) == (422, True)
+    assert tracemalloc.get_traced_memory()[1] < 40_000_000
+    tracemalloc.stop()
 
 
 @pytest.mark.promise(83)

@@ -5,6 +5,7 @@ import re
 import unicodedata
 
 MAX_NAME = 200
+MAX_DECOMPOSED = 4  # characters that NFC may compose to one
 ID_BITS = 60  # of a bandit's random number: twelve letters of five bits
 LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 _VALUE = {letter: value for value, letter in enumerate(LETTERS)}
@@ -19,7 +20,8 @@ def clean_name(name: str, what: str = "name") -> str:
     >>> clean_name("cafe\u0301") == "caf\xe9"
     True
     """
-    clean = unicodedata.normalize("NFC", name)
+    # A long text takes long to normalise; one of too many characters cannot become short enough
+    clean = unicodedata.normalize("NFC", name) if len(name) <= MAX_NAME * MAX_DECOMPOSED else name
     if not 1 <= len(clean) <= MAX_NAME:
         raise ValueError(f"{what} must have 1 to {MAX_NAME} characters, got {len(clean)}")
     if not clean.isascii() and any("\ud800" <= letter <= "\udfff" for letter in clean):

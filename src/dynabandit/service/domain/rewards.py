@@ -8,10 +8,18 @@ from dynabandit.service.domain.events import CLOSE, LEARN, REWARD, LoggedDecisio
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.names import in_namespace
 from dynabandit.service.domain.unit_of_work import UnitOfWork
-from dynabandit.service.errors import ConflictError, DomainError, InvalidValueError, LateRewardError, NotFoundError
+from dynabandit.service.errors import (
+    ConflictError,
+    DomainError,
+    InvalidValueError,
+    LateRewardError,
+    NotFoundError,
+    ReplayMismatchError,
+)
 from dynabandit.service.stores.base import PAGE
 from dynabandit.service.stores.due_decisions import next_decision_time, older_decisions, open_decisions, reward_ages
 
+RewardError = DomainError | ReplayMismatchError
 SETTLE_PAGE = 1_000  # decisions that are learned, and whose window is checked, at a time: about 30 ms
 
 
@@ -29,27 +37,34 @@ def reward(work: UnitOfWork, number: int, step: int, value: float, namespace: st
 
 def reward_many(
     work: UnitOfWork, given: Sequence[tuple[tuple[int, int] | None, float]], namespace: str | None
-) -> list[DomainError | None]:
+) -> list[RewardError | None]:
     """Count rewards as `reward` does, and return the error of each; one that is not valid rejects all.
 
     Each has the bandit and the step of its decision, or None if there is no such decision.
     """
-    numbers = {found[0] for found, _ in given if found is not None}
-    states = {number: _find_bandit(work, number, namespace) for number in numbers}
+    states: dict[int, LoggedState | None] = {}
+    damaged: dict[int, ReplayMismatchError] = {}
+    for number in {found[0] for found, _ in given if found is not None}:
+        try:
+            states[number] = _find_bandit(work, number, namespace)
+        except ReplayMismatchError as error:
+            states[number], damaged[number] = None, error
     for place, (found, value) in enumerate(given):
         if found is not None and (state := states[found[0]]) is not None:
             _check_value(state, value, "rewards[{}].reward", place)
-    results: list[DomainError | None] = []
+    results: list[RewardError | None] = []
     for found, value in given:
         try:
             state = None if found is None else states[found[0]]
             if found is None:
                 raise NotFoundError
+            if found[0] in damaged:
+                raise damaged[found[0]]
             if state is None:
                 raise _no_decision(work, *found)
             _count(work, state, found[1], value)
             results.append(None)
-        except DomainError as error:
+        except (DomainError, ReplayMismatchError) as error:
             results.append(error)
     return results
 
@@ -89,7 +104,7 @@ def _find_bandit(work: UnitOfWork, number: int, namespace: str | None = None) ->
     """Return a bandit that exists and is in the namespace, or None."""
     if number not in work.states:
         found = None if number in work.missing else work.store.bandit(number)
-        if found is None or found.deleted:
+        if found is None or found.deleted or not in_namespace(found.name, namespace):
             return None
     state = work.state(number)
     return None if state.deleted or not in_namespace(state.settings.name, namespace) else state

@@ -208,13 +208,13 @@ class LimitedConnection(HttpToolsProtocol):
         self._head = -self._piece if self._has_ended else 0
 
     def on_headers_complete(self) -> None:
-        self._in_head = False
         if (self._head > 0 or self._piece > MAX_HEAD) and self._head_size() > MAX_HEAD:
             self.app, self.url = _too_large_head(), b"/"  # the parser of addresses fails for a large one
         if len(self.pipeline) >= MAX_PIPELINED:
             self.transport.abort()
             return
         super().on_headers_complete()
+        self._in_head = False  # not if the address was malformed
 
     def on_body(self, body: bytes) -> None:
         self._has_body = True
@@ -244,8 +244,11 @@ class LimitedConnection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         self._table.count("malformed")
-        self._send(problem_response(400, msg))
-        self.transport.close()
+        has_whole_request = self._in_head or not self._in_request
+        if has_whole_request and self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.keep_alive = False  # the requests before are answered, and then the connection is closed
+            return
+        self._close_with(problem_response(400, msg))
 
     def _unsupported_upgrade_warning(self) -> None:
         self.cycle.keep_alive = False  # the request is served, but the parser reads nothing after it

@@ -14,7 +14,7 @@ from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import in_namespace, is_whole, legible, public_id, read_public_id
 from dynabandit.service.domain.preview import preview
 from dynabandit.service.domain.unit_of_work import UnitOfWork
-from dynabandit.service.errors import DomainError, InvalidValueError, NotFoundError
+from dynabandit.service.errors import InvalidValueError, NotFoundError, ReplayMismatchError
 from dynabandit.service.http.requests import (
     bandit_name,
     checked_name,
@@ -25,7 +25,7 @@ from dynabandit.service.http.requests import (
     path_name,
 )
 from dynabandit.service.http.responses import LimitedStream, bandit_view
-from dynabandit.service.http.status_codes import STATUSES, ApiError
+from dynabandit.service.http.status_codes import DAMAGED, STATUSES, ApiError, damage_problem
 from dynabandit.service.request_queue import MAX_BANDITS
 from dynabandit.service.service import Service
 from dynabandit.service.stores import BanditRow, Store
@@ -84,7 +84,7 @@ async def add_rewards(service: Service, request: Request, body: api_types.Reward
     if len(numbers) > MAX_BANDITS:
         raise InvalidValueError(f"rewards must belong to at most {MAX_BANDITS} bandits per call, got {len(numbers)}")
 
-    def run(work: UnitOfWork) -> list[DomainError | None]:
+    def run(work: UnitOfWork) -> list[rewards.RewardError | None]:
         if name is None:
             return rewards.reward_many(work, given, namespace)
         number = work.named(name).number
@@ -96,9 +96,11 @@ async def add_rewards(service: Service, request: Request, body: api_types.Reward
     return Result(api_types.RewardResults(results))
 
 
-def _reward_result(decision: str, error: DomainError | None) -> api_types.RewardResult:
+def _reward_result(decision: str, error: rewards.RewardError | None) -> api_types.RewardResult:
     if error is None:
         return api_types.RewardResult(decision, 200)
+    if isinstance(error, ReplayMismatchError):
+        return api_types.RewardResult(decision, DAMAGED, damage_problem(error))
     return api_types.RewardResult(decision, STATUSES[type(error)], str(error) or _no_decision(decision))
 
 

@@ -12,6 +12,7 @@ from msgspec import inspect
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.validation import unknown
 
+MAX_CHECKED = 500_000  # values of a body that is checked again: all of them are in memory
 MAX_QUOTED = 100  # characters that are quoted
 CONTAINERS: dict[type, type[Any]] = {inspect.StrType: str, inspect.ListType: list, inspect.DictType: dict}
 Body = TypeVar("Body")
@@ -30,6 +31,8 @@ def decode_body(decoder: msgspec.json.Decoder[Body], content: bytes) -> Body:
     try:
         body = decoder.decode(content)
     except msgspec.ValidationError as error:
+        if sum(map(content.count, (b",", b"[", b"{"))) > MAX_CHECKED:
+            raise InvalidValueError(f"the body is not valid: {error}") from None
         try:
             _check(msgspec.json.decode(content), inspect.type_info(decoder.type), "")
         except msgspec.ValidationError as other:  # such as a number that is too large for every type

@@ -4,6 +4,7 @@ import functools
 import ipaddress
 import math
 import re
+from collections import Counter
 from typing import Any
 from urllib.parse import unquote
 
@@ -158,9 +159,9 @@ def query_values(request: Request, *known: Query) -> dict[str, Any]:
     """Return the value of each query parameter, or its default."""
     given = dict(request.query_params)
     if len(given) < len(request.query_params.multi_items()):
-        keys = [key for key, _ in request.query_params.multi_items()]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise InvalidValueError(f"every parameter must be given once, got {twice[:100]!r} {keys.count(twice)} times")
+        times = Counter(key for key, _ in request.query_params.multi_items())
+        twice = next(key for key in times if times[key] > 1)
+        raise InvalidValueError(f"every parameter must be given once, got {twice[:100]!r} {times[twice]} times")
     values = {one.name: one.parse(given.pop(one.name, None)) for one in known}
     if given:
         names = ", ".join(one.name for one in known)

@@ -16,6 +16,7 @@ STATUSES: dict[type[errors.DomainError], int] = {
     errors.LateRewardError: 410,
     errors.InvalidValueError: 422,
 }
+DAMAGED = 500
 # Of every status the API may answer with, for the OpenAPI document
 DESCRIPTIONS = {
     400: "The body is not JSON.",
@@ -67,10 +68,15 @@ def error_response(error: Exception) -> Response:
         case ClientDisconnect():
             return problem_response(400, "the request must be sent whole, but its end did not come")
         case errors.ReplayMismatchError():
-            log.error("log and replay disagree", bandit=error.bandit, sequence=error.sequence, problem=error.problem)
-            return problem_response(500, f"event {error.sequence} of this bandit's log and its replay disagree")
+            return problem_response(DAMAGED, damage_problem(error))
     log.error("call failed", exc_info=error)
     return problem_response(500, "something went wrong; the log of the service says what")
+
+
+def damage_problem(error: errors.ReplayMismatchError) -> str:
+    """Log why a bandit is not served, and return what the caller is told."""
+    log.error("log and replay disagree", bandit=error.bandit, sequence=error.sequence, problem=error.problem)
+    return f"event {error.sequence} of this bandit's log and its replay disagree"
 
 
 # Made once, because there is no time to make many
