@@ -34,7 +34,7 @@ SEARCH_SECONDS = 30.0  # between two searches for bandits that other processes c
 NO_EVENTS = 2**62  # a sequence number after which there are none
 ATTEMPTS = 3  # to commit a batch that conflicts with what other processes write
 LOCKED_SECONDS = 0.2  # of applying the events of other processes while these wait for the locks
-RETRY_SECONDS = 0.25  # until loading is tried again after the store failed
+RETRY_SECONDS = 0.25  # until loading or erasing is tried again
 
 log = structlog.get_logger("dynabandit.service")
 
@@ -349,8 +349,8 @@ class Writer:
             self._prepare()
             if self._loader:
                 self._load()
-            if self._eraser:
-                self._eraser.step()
+            if self._eraser and not self._eraser.step() and not self._loader:
+                self._next_background = self._timer() + RETRY_SECONDS
         except Exception as error:  # this thread must survive every error
             self._store.rollback()
             self._next_background = self._timer() + RETRY_SECONDS

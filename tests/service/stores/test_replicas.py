@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+import psycopg
 import pytest
 
 from dynabandit.client import Client, ServiceError
@@ -14,6 +15,7 @@ from dynabandit.service.api_types import Decision
 from dynabandit.service.domain.events import EventRow
 from dynabandit.service.errors import StoreError, WriteConflictError
 from dynabandit.service.stores import open_store
+from dynabandit.service.stores.erasing import Eraser
 from service.harness import ARMS, ManualClock, assert_replay_agrees, process, running, status_of, talking, wait_for
 from service.proxy import wire
 
@@ -196,6 +198,22 @@ def test_a_bandit_that_another_replica_erases_is_not_swept(postgres_url: str) ->
             wait_for(lambda: second.state("stays").sequence == 11)
     with contextlib.closing(open_store(postgres_url)) as store:
         assert store.rows("SELECT count(*) FROM events") == [(11,)]
+
+
+@pytest.mark.promise(142)
+def test_requests_do_not_wait_while_another_replica_erases_the_same_bandit(postgres_url: str) -> None:
+    with contextlib.closing(open_store(postgres_url)) as store, psycopg.connect(postgres_url) as other:
+        store.prepare()
+        store.rows("INSERT INTO bandits VALUES (33, 'locked', 2), (34, 'free', 2)")
+        other.execute("SELECT pg_advisory_xact_lock(33)")
+        eraser = Eraser(store)
+        eraser.find()
+        assert [eraser.step() for _ in range(3)] == [False, True, False], "a statement that waits for the lock fails"
+        assert store.rows("SELECT number FROM bandits") == [(33,)]
+        other.rollback()
+        assert eraser.step()
+        assert not eraser
+        assert store.rows("SELECT number FROM bandits") == []
 
 
 def test_replicas_that_create_the_same_bandit_at_once_make_one(postgres_url: str) -> None:

@@ -73,6 +73,11 @@ class Store(KeyTables):
         """
         raise NotImplementedError
 
+    def try_to_begin(self, bandit: int) -> bool:
+        """Start a transaction like `begin`, unless another process is writing to the bandit; return whether it did."""
+        self.begin({bandit: 0})
+        return True
+
     def is_leader(self) -> bool:
         """Whether this process does what only one of them need do; the others take its place when it ends."""
         return True

@@ -37,13 +37,18 @@ class Eraser:
         """Look for bandits that a process was erasing when it ended."""
         self.add(number for (number,) in self._store.rows("SELECT number FROM bandits WHERE deleted = ?", (ERASING,)))
 
-    def step(self) -> None:
-        """Remove a batch of events; with the last ones everything else that belongs to the bandit."""
+    def step(self) -> bool:
+        """Remove a batch of events; with the last ones everything else that belongs to the bandit.
+
+        If another process writes to the bandit, because it erases it, too, return false: requests do not wait for that.
+        """
         number, erased_to = next(iter(self._erased_to.items()))
         store = self._store
         if erased_to == 0:
             erased_to = _erased_to(store, number)
-        store.begin({number: erased_to})  # other processes may erase it, too
+        if not store.try_to_begin(number):
+            self._erased_to[number] = self._erased_to.pop(number)  # the next one first
+            return False
         if store.last_sequence(number) - erased_to <= ERASED_ROWS:
             store.commit((), erased=[number])
             del self._erased_to[number]
@@ -53,3 +58,4 @@ class Eraser:
             store.write([(remove, (number, erased_to, erase_to))])
             store.commit(())
             self._erased_to[number] = erase_to
+        return True

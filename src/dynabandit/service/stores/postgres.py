@@ -135,6 +135,13 @@ class PostgresStore(Store):
                 events.append(EventRow._make(event))
         return news
 
+    def try_to_begin(self, bandit: int) -> bool:
+        self.is_inside = True
+        _, [(is_free,)] = self.run([("BEGIN", ()), ("SELECT pg_try_advisory_xact_lock(?)", (bandit,))])
+        if not is_free:
+            self.commit(())
+        return bool(is_free)
+
     def is_leader(self) -> bool:
         self._open()
         self._is_leader = self._is_leader or self.rows("SELECT pg_try_advisory_lock(?)", (LEADER_LOCK,))[0][0]
