@@ -77,6 +77,24 @@ def check_replay(url: str, start: int) -> str:
     return result.state_hash
 
 
+@pytest.mark.promise(5, 128)
+def test_the_idempotency_key_of_a_decision_that_stays_is_kept(store_url: str, clock: ManualClock) -> None:
+    with shop_on(store_url, clock) as shop:
+        client = shop.client
+        client.create("b", ARMS, seed=1)
+        kept, removed = client.decide("b", key="kept"), client.decide("b", key="removed")
+        several = client.decide_many("b", 3, key="several")
+        for decision in (removed, several[1]):
+            client.reward(decision.decision, 1)
+        shop.wall = NEW
+        shop.learn(10)
+        assert shop.compact(NEW).removed > 0
+        assert client.decide("b", key="kept") == kept
+        assert client.decide("b", key="removed").step == 16
+        assert [one.step for one in client.decide_many("b", 3, key="several")] == [17, 18, 19]
+        assert client.decide("b", key="kept") == kept
+
+
 @pytest.mark.promise(120, 124, 125, 127, 128, 131)
 @pytest.mark.parametrize("settings", [AT_ONCE, SETTLED], ids=["at once", "settled"])
 def test_a_compacted_log_leads_to_the_same_state_and_keeps_what_is_still_needed(

@@ -23,7 +23,11 @@ NEXT_ROWS = (
     "SELECT max(sequence) FROM (SELECT sequence FROM events WHERE bandit = ? AND sequence > ? AND sequence <= ?"
     " ORDER BY sequence LIMIT ?) AS following"
 )
-FORGET_KEYS = "UPDATE events SET key = NULL WHERE bandit = ? AND sequence > ? AND sequence <= ? AND key IS NOT NULL"
+# The first of several decisions has their number as its body; some of the others may have been removed
+FORGET_KEYS = (
+    "UPDATE events SET key = NULL WHERE bandit = ? AND sequence > ? AND sequence <= ? AND key IS NOT NULL"
+    " AND body IS NOT NULL"
+)
 
 
 class Compacted(NamedTuple):

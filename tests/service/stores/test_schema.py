@@ -109,7 +109,7 @@ def test_a_database_is_migrated_too(postgres_url: str) -> None:
         assert version(store) == 1
         store.prepare()
         assert (version(store), store.history(0)) == (VERSION, None)
-        assert store.rows("SELECT * FROM unsigned_ids") == [(5, 2)]
+        assert store.rows("SELECT * FROM unsigned_ids ORDER BY bandit") == [(5, 2), (7, 2)]
         assert len(store.rows("SELECT value FROM signing_secret")[0][0]) == 32
 
 

@@ -39,7 +39,7 @@ INSERT INTO signing_secret VALUES (1, {random});
 CREATE TABLE unsigned_ids (bandit {integer} PRIMARY KEY, last_step {integer} NOT NULL);
 INSERT INTO unsigned_ids SELECT number, last_step FROM
     (SELECT number, (SELECT max(step) FROM events WHERE bandit = number AND step IS NOT NULL) AS last_step
-     FROM bandits WHERE deleted = 0) AS bandits_before WHERE last_step > 0;
+     FROM bandits) AS bandits_before WHERE last_step > 0;
 ALTER TABLE keys ADD COLUMN namespace TEXT;
 ALTER TABLE keys ADD COLUMN requests_per_second {real}
 """,
