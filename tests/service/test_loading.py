@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dynabandit.bandit import Bandit
 from dynabandit.service import api_types
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain import changes
@@ -254,3 +255,16 @@ def test_a_replica_that_is_behind_takes_a_newer_snapshot_and_locks_only_for_the_
         assert locked[0] == 1, "one event shows that there are many"
         assert free[0] == (0 if snapshot else 2 * FEW_EVENTS - 1)
     assert_replay_agrees(postgres_url)
+
+
+@pytest.mark.promise(143)
+def test_a_policy_is_compiled_when_a_bandit_is_loaded_and_not_while_it_is_locked(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(open_store(store_url)) as server, talking(server.url) as (client, _):
+        states = {name: client.create(name, ARMS, seed=1) for name in ("a", "b")}
+    store, inside = open_store(store_url), []
+    monkeypatch.setattr(Bandit, "compile", lambda _: inside.append(store.is_inside))
+    with running(store) as server, talking(server.url) as (client, _):
+        assert {name: client.state(name) for name in states} == states
+    assert inside == [False], "one for both"

@@ -5,8 +5,11 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
+from dynabandit.bandit import Bandit
 from dynabandit.service.domain.unit_of_work import CatchUp, UnitOfWork
+from dynabandit.service.domain.warm_start import log_compilation
 from dynabandit.service.errors import ReplayMismatchError, StoreError
+from dynabandit.simulation import compiled
 
 STEP_SECONDS = 0.005  # of loading, before requests for other bandits have their turn
 WORTH_A_SNAPSHOT = 1_000  # events that were replayed: after a crash nobody should wait for them again
@@ -27,6 +30,7 @@ class Loader:
         self._wanted: dict[int, None] = {}  # in order
         self._others: dict[int, None] = {}  # in order
         self._started: dict[int, CatchUp] = {}
+        self._compiled: set[str] = set()  # policies
 
     def __bool__(self) -> bool:
         return bool(self._wanted or self._others)
@@ -62,6 +66,7 @@ class Loader:
             loading = self._started[number]
             if not loading.run(lambda: self._timer() < until):
                 return None
+            self._compile(loading.state.bandit)
         except StoreError:
             line = self._wanted if number in self._wanted else self._others
             line[number] = line.pop(number)  # others may be readable
@@ -79,3 +84,11 @@ class Loader:
         work.states[number] = loading.state
         self.remove(number)
         return number, loading.applied
+
+    def _compile(self, bandit: Bandit) -> None:
+        """Compile a policy, or load its compiled code, here and not at the first decision, which locks the bandit."""
+        policy = bandit.policy
+        if policy.name not in self._compiled:
+            log_compilation(policy, compiled.choose, compiled.learn)
+            bandit.copy().compile()
+            self._compiled.add(policy.name)
