@@ -267,6 +267,8 @@ class Writer:
         gone = (numbers - news.events.keys()) & (named | loaded)
         if gone:
             work.used |= gone
+            for number in gone & loaded:
+                self._metrics.remove_bandit(work.states[number].settings.name)
             raise WriteConflictError("a bandit was deleted meanwhile")  # names and states are then looked up again
         work.unused_keys = keys - news.used_keys
         until = self._timer() + LOCKED_SECONDS

@@ -71,7 +71,7 @@ def test_a_damaged_bandit_that_another_replica_erases_and_creates_again_is_serve
         decision = client.decide("b").decision
         with contextlib.closing(one.store.reader()) as store:
             store.write([("UPDATE events SET arm = (arm + 1) % 3 WHERE step = 1", ())])
-        with running(open_store(postgres_url)) as two, talking(two.url) as (other, _):
+        with running(open_store(postgres_url)) as two, talking(two.url) as (other, http):
             assert status_of(other.state, "b") == 500
             client.delete("b", erase=True)
             wait_for(lambda: not two.service.writer._work.damaged)
@@ -80,6 +80,10 @@ def test_a_damaged_bandit_that_another_replica_erases_and_creates_again_is_serve
             client.create("b", ARMS, seed=2)
             assert other.create("b", ARMS, seed=2).seed == other.state("b").seed == 2
             assert other.decide("b").step == 1
+            client.delete("b")
+            assert 'bandit="b"' in http.get("/metrics").text
+            assert status_of(other.state, "b") == 404
+            assert 'bandit="b"' not in http.get("/metrics").text
 
 
 def wait_until(callers: list[Caller], done: int) -> None:
