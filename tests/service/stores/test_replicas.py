@@ -5,6 +5,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import psycopg
@@ -202,6 +203,16 @@ def test_a_bandit_that_another_replica_erases_is_not_swept(postgres_url: str) ->
             wait_for(lambda: second.state("stays").sequence == 11)
     with contextlib.closing(open_store(postgres_url)) as store:
         assert store.rows("SELECT count(*) FROM events") == [(11,)]
+
+
+def test_a_replica_without_a_connection_is_not_the_leader(postgres_url: str, tmp_path: Path) -> None:
+    with contextlib.closing(open_store(postgres_url)) as one, contextlib.closing(open_store(postgres_url)) as two:
+        assert (one.is_leader(), two.is_leader()) == (True, False)
+        one.rollback()
+        wait_for(two.is_leader)
+        assert not one.is_leader()
+    with pytest.raises(StoreError):  # the follower of the log tries again after it, and logs all others
+        open_store(f"postgresql:///none?host={tmp_path}").is_leader()
 
 
 @pytest.mark.promise(142)

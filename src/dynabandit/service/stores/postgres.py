@@ -143,7 +143,8 @@ class PostgresStore(Store):
         return bool(is_free)
 
     def is_leader(self) -> bool:
-        self._open()
+        if self._connection is None:  # the lock ended with the connection
+            self._is_leader = False
         self._is_leader = self._is_leader or self.rows("SELECT pg_try_advisory_lock(?)", (LEADER_LOCK,))[0][0]
         return self._is_leader
 
