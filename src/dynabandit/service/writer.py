@@ -125,7 +125,9 @@ class Writer:
                 error = StoreError(str(conflict))
                 continue
             except StoreError as failure:
+                dropped = self._work.used & self._work.states.keys()
                 self._discard()
+                self._loader.add(dropped, wanted=False)  # their windows end although nobody may use them again
                 self._count_failure(failure, len(requests))
                 error = failure
             except Exception as failure:
