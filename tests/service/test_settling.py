@@ -12,7 +12,7 @@ from dynabandit.service.domain.decisions import decide
 from dynabandit.service.errors import StoreError, WriteConflictError
 from dynabandit.service.request_queue import Request
 from dynabandit.service.service import Service
-from dynabandit.service.settling import MAX_BANDITS
+from dynabandit.service.settling import SETTLED_BANDITS
 from dynabandit.service.stores import SqliteStore
 from service.harness import ARMS, ManualClock, assert_replay_agrees
 
@@ -123,7 +123,7 @@ def test_without_requests_a_turn_is_short_and_the_next_one_goes_on(tmp_path: Pat
 
 
 def test_many_bandits_share_a_commit_and_none_waits_for_one_with_many_decisions(tmp_path: Path) -> None:
-    names = [f"b{number}" for number in range(MAX_BANDITS + 2)]
+    names = [f"b{number}" for number in range(SETTLED_BANDITS + 2)]
     loop = Loop(tmp_path, names)
     loop.turn(loop.decide(names[0], 1000), *(loop.decide(name, 2) for name in names[1:]))
     loop.clock.seconds += WINDOW + 1

@@ -46,6 +46,7 @@ app.add_typer(keys_app, name="keys")
 
 @app.command()
 def serve(
+    *,
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
     host: Annotated[str, typer.Option(help="Any other than 127.0.0.1 needs API keys.")] = "127.0.0.1",
     store: StoreOption = DEFAULT_STORE,

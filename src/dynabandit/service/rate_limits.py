@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 
 from dynabandit.service.stores import KeyRow
+from dynabandit.validation import number
 
 MAX_WAIT = 86400.0  # seconds that a client is told to wait
 
@@ -44,5 +45,5 @@ def is_rate(rate: object) -> bool:
 
 def check_rate(rate: float | None) -> None:
     """Raise an error unless a value is a limit of requests per second."""
-    if not is_rate(rate):
-        raise ValueError(f"requests per second must be a positive number, got {rate:g}")
+    if rate is not None:
+        number("requests per second", rate, 0.0, math.inf, open_low=True)

@@ -12,7 +12,7 @@ from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import OverloadedError, StoreError
 from dynabandit.service.metrics import Metrics
 
-MAX_BANDITS = 1_000  # per commit: PostgreSQL has room for some thousand locks
+MAX_LOCKED_BANDITS = 1_000  # per commit: PostgreSQL has room for some thousand locks
 CONGESTED_COMMITS = 3.0  # a request may wait for one commit, be in the next, and be unlucky
 CONGESTED_SECONDS = 0.005  # a burst of requests is normal
 HEARTBEAT_SECONDS = 0.25
@@ -47,7 +47,7 @@ def commits(batch: Iterable[Request]) -> Iterator[list[Request]]:
     bandits = 0
     for request in batch:
         bandits += max(1, len(request.bandits))
-        if shared and (request.alone or shared[-1].alone or bandits > MAX_BANDITS):
+        if shared and (request.alone or shared[-1].alone or bandits > MAX_LOCKED_BANDITS):
             yield shared
             shared, bandits = [], max(1, len(request.bandits))
         shared.append(request)

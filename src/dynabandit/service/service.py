@@ -17,7 +17,7 @@ from dynabandit.service.keys import Keyring
 from dynabandit.service.metrics import Metrics
 from dynabandit.service.rate_limits import RateLimits
 from dynabandit.service.stores import Statements, Store
-from dynabandit.service.thread_pool import BoundedThreadPool, Check, Places, ReaderThread
+from dynabandit.service.thread_pool import BoundedThreadPool, Check, ConcurrencyLimit, ReaderThread
 from dynabandit.service.writer import Writer
 
 MAX_REPLAYS = 16  # running and waiting
@@ -66,7 +66,7 @@ class Service:
         self.replays = BoundedThreadPool("replay", store, threads=2, max_requests=MAX_REPLAYS)
         self.previews = BoundedThreadPool("preview", store, 1, MAX_PREVIEWS, PREVIEW_SECONDS, self.closing)
         self.large_states = BoundedThreadPool("state", store, threads=1, max_requests=MAX_LARGE_STATES)
-        self.streams, self.live_pages = Places(MAX_STREAMS), Places(MAX_LIVE_PAGES)
+        self.streams, self.live_pages = ConcurrencyLimit(MAX_STREAMS), ConcurrencyLimit(MAX_LIVE_PAGES)
         self._exports = ThreadPoolExecutor(2, "dynabandit-export")
         self._short_reads, self._log_reads = ReaderThread("read", store), ReaderThread("log", store)
         self._key_reads = ReaderThread("keys", store)

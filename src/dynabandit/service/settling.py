@@ -7,7 +7,7 @@ from dynabandit.service.domain.rewards import SETTLE_PAGE, settle_due
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.request_queue import Request
 
-MAX_BANDITS = 32  # per commit
+SETTLED_BANDITS = 32  # per commit
 
 
 class Settler:
@@ -31,7 +31,7 @@ class Settler:
         They settle more decisions than that: settling keeps up with any rate of decisions, and the next requests wait
         little longer than for the requests before them.
         """
-        turn = list(itertools.islice(self._due, MAX_BANDITS))
+        turn = list(itertools.islice(self._due, SETTLED_BANDITS))
         page = (SETTLE_PAGE + 3 * events // 2) // len(turn)
         return [Request(functools.partial(settle_due, number=one, page=page), bandits=(one,)) for one in turn]
 

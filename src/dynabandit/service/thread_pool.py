@@ -40,29 +40,29 @@ class ReaderThread:
         self._connection.close()
 
 
-class Places:
+class ConcurrencyLimit:
     """A limit on how many requests may do the same thing at once."""
 
     def __init__(self, most: int) -> None:
-        self._most, self.taken = most, 0
+        self._most, self.running = most, 0
 
     def check(self) -> None:
-        """Raise `OverloadedError` if all places are taken."""
-        if self.taken >= self._most:
+        """Raise `OverloadedError` if the limit is reached."""
+        if self.running >= self._most:
             raise OverloadedError
 
     @contextlib.contextmanager
     def reserve(self) -> Iterator[None]:
-        """Take a place, or raise `OverloadedError`."""
+        """Count towards the limit inside the block, or raise `OverloadedError`."""
         self.check()
-        self.taken += 1
+        self.running += 1
         try:
             yield
         finally:
-            self.taken -= 1
+            self.running -= 1
 
 
-class BoundedThreadPool(Places):
+class BoundedThreadPool(ConcurrencyLimit):
     """Runs long functions in threads, each on its own connection to the store.
 
     At most `threads` functions run at once, each for at most `max_seconds`, and at most `max_requests` requests use the
@@ -86,7 +86,7 @@ class BoundedThreadPool(Places):
         self._closing = closing or threading.Event()
 
     async def run(self, function: Callable[[Store, Check], Result]) -> Result:
-        """Run a function in a thread; the caller has reserved a place."""
+        """Run a function in a thread; the caller has called `reserve`."""
         is_abandoned = threading.Event()
 
         def with_connection() -> Result:

@@ -172,7 +172,7 @@ class Writer:
             recent = self.requests.commit_seconds * COMMIT_SECONDS_GROWTH
             self.requests.commit_seconds = min(recent, seconds) if recent else seconds
             self._metrics.count_commit(events, seconds)
-        elif self._store.is_inside:
+        elif self._store.in_transaction:
             self._store.commit(())
             self._resume_clock()
         self._after_commit(new_policy)
@@ -263,19 +263,21 @@ class Writer:
         loaded = numbers & work.states.keys()
         named = {number for one in requests if one.name is not None and (number := work.find(one.name)) is not None}
         keys = {(work.names[one.name], one.key) for one in requests if one.key is not None and one.name in work.names}
-        news = self._store.begin(
+        begun = self._store.begin(
             {number: work.states[number].sequence if number in loaded else NO_EVENTS for number in numbers}, keys
         )
-        gone = (numbers - news.events.keys()) & (named | loaded)
+        gone = (numbers - begun.events.keys()) & (named | loaded)
         if gone:
             work.used |= gone
             for number in gone & loaded:
                 self._metrics.remove_bandit(work.states[number].settings.name)
             raise WriteConflictError("a bandit was deleted meanwhile")  # names and states are then looked up again
-        work.unused_keys = keys - news.used_keys
+        work.unused_keys = keys - begun.used_keys
         until = self._timer() + LOCKED_SECONDS
         behind = [
-            number for number in loaded if not work.catch_up(number, news.events[number], lambda: self._timer() < until)
+            number
+            for number in loaded
+            if not work.catch_up(number, begun.events[number], lambda: self._timer() < until)
         ]
         if behind:
             self._store.commit(())

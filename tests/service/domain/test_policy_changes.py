@@ -162,7 +162,7 @@ def test_previews_delay_neither_a_policy_change_nor_a_new_bandit(held: Held) -> 
     pool = server.service.previews
     with ThreadPoolExecutor(MAX_PREVIEWS) as callers:
         previews = [callers.submit(ask) for _ in range(MAX_PREVIEWS)]
-        wait_for(lambda: pool.taken == MAX_PREVIEWS)
+        wait_for(lambda: pool.running == MAX_PREVIEWS)
         try:
             with pytest.raises(ServiceError, match="429"):
                 client.preview_policy("b", "eps-greedy", epsilon=0.5)
@@ -225,7 +225,7 @@ def test_a_preview_ends_when_its_caller_leaves(endless: tuple[EndlessStore, Runn
         assert isinstance(preview.exception(60), httpx.ReadTimeout)
         client.close()
     assert store.ended.wait(60)
-    wait_for(lambda: server.service.previews.taken == 0)
+    wait_for(lambda: server.service.previews.running == 0)
 
 
 @pytest.mark.promise(40)

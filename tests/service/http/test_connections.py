@@ -185,7 +185,7 @@ def test_a_response_that_was_written_just_now_is_sent_before_its_connection_is_r
     def on_response_complete(wire: LimitedConnection) -> None:
         completed(wire)
         assert wire.transport.get_write_buffer_size() > 0
-        wire.give_way(at_once=False)
+        wire.close_for_another(at_once=False)
 
     monkeypatch.setattr(LimitedConnection, "on_response_complete", on_response_complete)
     with running(open_store(sqlite_url)) as server:
@@ -241,9 +241,9 @@ def test_one_address_cannot_have_all_connections(
 @pytest.mark.promise(58)
 def test_the_addresses_of_an_ipv6_network_are_one_caller() -> None:
     table = ConnectionTable(10, 2, Metrics())
-    assert connections.origin("2001:db8::1") == connections.origin("2001:db8::ffff:2")
-    assert connections.origin("2001:db8::1") != connections.origin("2001:db8:0:1::1")
-    assert connections.origin("fe80::1%eth0") == "fe80::/64"
+    assert connections.counted_address("2001:db8::1") == connections.counted_address("2001:db8::ffff:2")
+    assert connections.counted_address("2001:db8::1") != connections.counted_address("2001:db8:0:1::1")
+    assert connections.counted_address("fe80::1%eth0") == "fe80::/64"
     assert table._by_address == {}
 
 

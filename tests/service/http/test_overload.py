@@ -17,7 +17,7 @@ from dynabandit.service.admission import MAX_EVENTS_WAITING
 from dynabandit.service.http import handlers
 from dynabandit.service.http.limits import RefusalPacer
 from dynabandit.service.stores import open_store
-from dynabandit.service.thread_pool import Places
+from dynabandit.service.thread_pool import ConcurrencyLimit
 from service.harness import (
     ARMS,
     HeldStore,
@@ -141,15 +141,15 @@ def test_streams_have_a_limit_because_each_holds_a_connection(sqlite_url: str, k
     with running(open_store(sqlite_url)) as server, talking(server.url) as (client, http):
         client.create("b", ARMS)
         client.decide("b")
-        places: Places = getattr(server.service, kind)
-        places._most = 1
+        limit: ConcurrencyLimit = getattr(server.service, kind)
+        limit._most = 1
         assert http.head(path).status_code == 200, "it has no content and takes no place"
         for _ in range(2):
             with http.stream("GET", path) as answer:
                 assert answer.status_code == 200
                 assert next(answer.iter_bytes())
-            wait_for(lambda: places.taken == 0)
-        with places.reserve():
+            wait_for(lambda: limit.running == 0)
+        with limit.reserve():
             refused = http.get(path)
         assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
 
@@ -161,11 +161,11 @@ def test_few_large_states_are_copied_at_once(sqlite_url: str, monkeypatch: pytes
         small = client.state("b")
         monkeypatch.setattr(handlers, "MANY_ARMS", 3)
         assert client.state("b") == small
-        places = server.service.large_states
-        places._most = 1
-        with places.reserve():
+        limit = server.service.large_states
+        limit._most = 1
+        with limit.reserve():
             assert http.get("/v1/bandits/b").status_code == 429
-        assert (client.state("b"), places.taken) == (small, 0)
+        assert (client.state("b"), limit.running) == (small, 0)
 
 
 def test_all_who_ask_whether_the_service_is_ready_share_one_write(held: Held) -> None:

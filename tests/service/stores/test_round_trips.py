@@ -9,10 +9,10 @@ import psycopg
 import pytest
 
 from dynabandit.client import Client
-from dynabandit.service.request_queue import MAX_BANDITS, Request, commits
+from dynabandit.service.request_queue import MAX_LOCKED_BANDITS, Request, commits
 from dynabandit.service.stores import BanditKey, Statements
 from dynabandit.service.stores.postgres import LEADER_LOCK, PostgresStore
-from dynabandit.service.stores.rows import News
+from dynabandit.service.stores.rows import BeginResult
 from service.harness import ARMS, Running, running, status_of, talking, wait_for
 
 
@@ -35,13 +35,13 @@ class RecordingStore(PostgresStore):
         self.trips.append([statement for statement, _ in statements])
         return super().run(statements)
 
-    def begin(self, known: Mapping[int, int], keys: Collection[BanditKey] = ()) -> News:
+    def begin(self, known: Mapping[int, int], keys: Collection[BanditKey] = ()) -> BeginResult:
         found = super().begin(known, keys)
         self.news += sum(map(len, found.events.values()))
         return found
 
     def rollback(self) -> None:
-        self.conflicts += self.is_inside
+        self.conflicts += self.in_transaction
         super().rollback()
 
     def commit(self, *arguments: Any) -> None:
@@ -127,7 +127,7 @@ def test_rewards_of_invented_ids_take_no_locks(recorded: tuple[RecordingStore, R
     assert [len(trip) for trip in store.trips] == [3, 1], "ids without a signature are not even looked up"
     store.trips.clear()
     ids = store.decision_ids()
-    erased = [ids.make(number, 1) for number in range(MAX_BANDITS - 1)]  # as after erasing their bandits
+    erased = [ids.make(number, 1) for number in range(MAX_LOCKED_BANDITS - 1)]  # as after erasing their bandits
     statuses = [one.status for one in client.reward_many((one, 1) for one in [*erased, real])]
     assert statuses == [404] * len(erased) + [200]
     assert [len(trip) for trip in store.trips] == [1, 3, 2], "they are looked up at once"
@@ -137,7 +137,7 @@ def test_rewards_of_invented_ids_take_no_locks(recorded: tuple[RecordingStore, R
 @pytest.mark.promise(78)
 def test_a_commit_has_a_limited_number_of_bandits(recorded: tuple[RecordingStore, Running, Client]) -> None:
     store, _, client = recorded
-    many = [(store.decision_ids().make(number, 1), 1.0) for number in range(MAX_BANDITS + 1)]
+    many = [(store.decision_ids().make(number, 1), 1.0) for number in range(MAX_LOCKED_BANDITS + 1)]
     with pytest.raises(Exception, match=r"422: rewards must belong to at most 1000 bandits per call, got 1001"):
         client.reward_many(many)
     small, large = Request(lambda work: None), Request(lambda work: None, bandits=range(600))

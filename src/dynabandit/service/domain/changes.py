@@ -130,7 +130,7 @@ def set_policy(
 
 def lock_start(work: UnitOfWork, state: LoggedState) -> LogStart:
     """Return where the log of a bandit starts; until the commit no other process can compact it."""
-    if not work.store.is_inside:
+    if not work.store.in_transaction:
         work.store.begin({state.number: state.sequence})
     return read_start(work.store, state.number)
 

@@ -12,7 +12,7 @@ from dynabandit.service.domain.bandit_state import DAMAGE, HASH_PREFIX, LoggedSt
 from dynabandit.service.domain.events import POLICY, EventRow
 from dynabandit.service.domain.log_start import read_start, state_at_start
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, WriteConflictError
-from dynabandit.service.stores import NEWS_PAGE, Snapshot, Store
+from dynabandit.service.stores import NEW_EVENTS_PAGE, Snapshot, Store
 
 SNAPSHOT_EVERY = 10_000  # events
 LOADED_ROWS = 1_000  # that are read at a time
@@ -130,9 +130,9 @@ class UnitOfWork:
     def catch_up(self, number: int, events: Sequence[EventRow], may_continue: Callable[[], bool]) -> bool:
         """Apply the events that other processes have added to the log of a bandit; return whether these were all.
 
-        `events` are the first ones, up to `NEWS_PAGE`.
+        `events` are the first ones, up to `NEW_EVENTS_PAGE`.
         """
-        new = CatchUp(self, self.states[number], iter(events) if len(events) < NEWS_PAGE else None)
+        new = CatchUp(self, self.states[number], iter(events) if len(events) < NEW_EVENTS_PAGE else None)
         try:
             is_complete = new.run(may_continue)
         except ReplayMismatchError:

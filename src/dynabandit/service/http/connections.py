@@ -68,19 +68,19 @@ class ConnectionTable:
         self._sockets.add(new)
         full_address = self._by_address[address] >= self._most_per_address
         if full_address or len(self._admitted) >= self._most:
-            victim = self._find_victim(address if full_address else None)
+            replaced = self._find_replaceable(address if full_address else None)
             self._note_refusal()
-            if victim is None:
+            if replaced is None:
                 self._refuse(new)
                 return
-            self._leave(victim)
-            victim.give_way(at_once=self._has_many_sockets())
+            self._leave(replaced)
+            replaced.close_for_another(at_once=self._has_many_sockets())
             self.count("replaced")
         self._admitted[new] = address
         self._by_address[address] += 1
         self._waiting[new] = None
 
-    def _find_victim(self, address: str | None) -> "LimitedConnection | None":
+    def _find_replaceable(self, address: str | None) -> "LimitedConnection | None":
         """Return the connection, of one address or of any, that has waited longest."""
         return next((one for one in self._waiting if address is None or self._admitted[one] == address), None)
 
@@ -106,7 +106,7 @@ class ConnectionTable:
         """Note that from now on the service works on the request of a connection."""
         self._waiting.pop(connection, None)
 
-    def lose(self, connection: "LimitedConnection") -> None:
+    def remove(self, connection: "LimitedConnection") -> None:
         """Forget a connection that is closed."""
         self._sockets.discard(connection)
         self._leave(connection)
@@ -123,7 +123,7 @@ class ConnectionTable:
         """Check the unsent responses from now on."""
         self._next_check = loop.call_later(CHECK_SECONDS, self._check, loop)
 
-    def hurry(self) -> None:
+    def shorten_write_timeout(self) -> None:
         """Wait less long for callers that do not read, because the server stops."""
         self._is_stopping = True
 
@@ -183,11 +183,11 @@ class LimitedConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._set_deadline(REQUEST_SECONDS)
-        self._table.open(self, origin(self.client[0]) if self.client else "")
+        self._table.open(self, counted_address(self.client[0]) if self.client else "")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_deadline()
-        self._table.lose(self)
+        self._table.remove(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -260,8 +260,8 @@ class LimitedConnection(HttpToolsProtocol):
         self.app = BUSY
         self._set_deadline(REFUSED_SECONDS)
 
-    def give_way(self, at_once: bool) -> None:
-        """Close the connection, because a new one takes its place."""
+    def close_for_another(self, at_once: bool) -> None:
+        """Close the connection, because a new one replaces it."""
         self.write_seconds = STOP_WRITE_SECONDS
         if at_once or self._unsent or self.transport.get_write_buffer_size() > HIGH_WATER_LIMIT:
             self.transport.abort()  # closing would wait until the caller reads
@@ -319,13 +319,13 @@ class LimitedConnection(HttpToolsProtocol):
         self.transport.write(f"HTTP/1.1 {response.status_code} \r\n{lines}\r\n".encode() + bytes(response.body))
 
 
-def origin(address: str) -> str:
+def counted_address(address: str) -> str:
     """Return whose connections are counted together: an IPv4 address, or the IPv6 network that one caller may have.
 
     Examples
     --------
-    >>> origin("192.0.2.7"), origin("::ffff:192.0.2.7"), origin("2001:db8::1") == origin("2001:db8::2")
-    ('192.0.2.7', '192.0.2.7', True)
+    >>> counted_address("192.0.2.7"), counted_address("::ffff:192.0.2.7"), counted_address("2001:db8::1")
+    ('192.0.2.7', '192.0.2.7', '2001:db8::/64')
     """
     if ":" not in address:
         return address

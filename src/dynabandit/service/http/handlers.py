@@ -26,7 +26,7 @@ from dynabandit.service.http.requests import (
 )
 from dynabandit.service.http.responses import LimitedStream, bandit_view
 from dynabandit.service.http.status_codes import DAMAGED, STATUSES, ApiError, damage_problem
-from dynabandit.service.request_queue import MAX_BANDITS
+from dynabandit.service.request_queue import MAX_LOCKED_BANDITS
 from dynabandit.service.service import Service
 from dynabandit.service.stores import BanditRow, Store
 
@@ -81,8 +81,10 @@ async def add_rewards(service: Service, request: Request, body: api_types.Reward
     name = bandit_name(request) if "name" in request.path_params else None
     given = [(ids.read(one.decision), one.reward) for one in body.rewards]
     numbers = {found[0] for found, _ in given if found is not None}
-    if len(numbers) > MAX_BANDITS:
-        raise InvalidValueError(f"rewards must belong to at most {MAX_BANDITS} bandits per call, got {len(numbers)}")
+    if len(numbers) > MAX_LOCKED_BANDITS:
+        raise InvalidValueError(
+            f"rewards must belong to at most {MAX_LOCKED_BANDITS} bandits per call, got {len(numbers)}"
+        )
 
     def run(work: UnitOfWork) -> list[rewards.RewardError | None]:
         if name is None:

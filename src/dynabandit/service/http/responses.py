@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.names import public_id
-from dynabandit.service.thread_pool import Places
+from dynabandit.service.thread_pool import ConcurrencyLimit
 
 JSON = "application/json"
 MAX_PROBLEM = 1000  # characters: a problem quotes values, which may be long
@@ -42,15 +42,15 @@ def add_headers(response: Response, method: str, headers: Mapping[str, str]) -> 
 
 
 class LimitedStream(StreamingResponse):
-    """A stream that takes a place while it is sent; making it fails if there is none."""
+    """A stream that counts towards a limit while it is sent; making it fails if the limit is reached."""
 
-    def __init__(self, places: Places, content: AsyncIterator[bytes], media_type: str, **headers: str) -> None:
-        places.check()
+    def __init__(self, limit: ConcurrencyLimit, content: AsyncIterator[bytes], media_type: str, **headers: str) -> None:
+        limit.check()
         super().__init__(content, media_type=media_type, headers=headers)
-        self._places = places
+        self._limit = limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._places.reserve():  # nothing runs between the check and this
+        with self._limit.reserve():  # nothing runs between the check and this
             await super().__call__(scope, receive, send)
 
 

@@ -40,7 +40,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         self._closing.set()  # the streams of open pages would delay it
-        self._table.hurry()
+        self._table.shorten_write_timeout()
         await super().shutdown(sockets)  # type: ignore[arg-type]
         self._table.stop()
         log.info("stopped")  # not later, because the signal ends the process

@@ -5,11 +5,11 @@ from pathlib import Path
 from dynabandit.extras import import_extra
 from dynabandit.service.stores.base import Store
 from dynabandit.service.stores.key_tables import KeyRow, Statements
-from dynabandit.service.stores.rows import NEWS_PAGE, BanditKey, BanditRow, Snapshot
+from dynabandit.service.stores.rows import NEW_EVENTS_PAGE, BanditKey, BanditRow, Snapshot
 from dynabandit.service.stores.sqlite import SqliteStore
 
 __all__ = [
-    "NEWS_PAGE",
+    "NEW_EVENTS_PAGE",
     "BanditKey",
     "BanditRow",
     "KeyRow",

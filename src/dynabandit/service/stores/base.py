@@ -20,7 +20,7 @@ from dynabandit.service.domain.events import (
 from dynabandit.service.domain.names import from_bytes, read_public_id, to_bytes
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, StoreBusyError, StoreError, WriteConflictError
 from dynabandit.service.stores.key_tables import KeyTables, Statements
-from dynabandit.service.stores.rows import BanditKey, BanditRow, News, Snapshot
+from dynabandit.service.stores.rows import BanditKey, BanditRow, BeginResult, Snapshot
 
 PAGE = 5_000  # rows that are read at a time, so that memory does not grow with the log
 ALL_COLUMNS = ", ".join(COLUMNS)
@@ -49,7 +49,7 @@ class Store(KeyTables):
     _errors: tuple[type[Exception], ...]  # what the connection raises
     _constraint_errors: tuple[type[Exception], ...]  # those that mean that another process was first
     _connection: Any = None
-    is_inside = False  # a transaction that `begin` started
+    in_transaction = False  # a transaction that `begin` started
 
     def prepare(self) -> None:
         """Prepare the store to be served: create or migrate its tables; claim it if only one process may serve it."""
@@ -66,7 +66,7 @@ class Store(KeyTables):
         """Return a store with its own connection, to read from."""
         raise NotImplementedError
 
-    def begin(self, known: Mapping[int, int], keys: Collection[BanditKey] = ()) -> News:
+    def begin(self, known: Mapping[int, int], keys: Collection[BanditKey] = ()) -> BeginResult:
         """Start a transaction that keeps other processes from writing to some bandits; return what is new.
 
         `known` has, for each bandit, the sequence number after which events are returned.
@@ -108,10 +108,12 @@ class Store(KeyTables):
 
     def write(self, statements: Statements) -> None:
         """Run statements in one transaction, or in the one that `begin` started."""
-        if len(statements) == 1 and not self.is_inside:  # a transaction by itself; other threads run during this call
+        if (
+            len(statements) == 1 and not self.in_transaction
+        ):  # a transaction by itself; other threads run during this call
             self.rows(*statements[0])
             return
-        if not self.is_inside:
+        if not self.in_transaction:
             statements = [(self.begin_statement, ()), *statements, ("COMMIT", ())]
         try:
             self.run(statements)
@@ -147,12 +149,12 @@ class Store(KeyTables):
             for table, column in REFERENCES.items()
             if number in erased or table not in ("events", "bandits")
         ]
-        self.write([*statements, ("COMMIT", ())] if self.is_inside else statements)
-        self.is_inside = False
+        self.write([*statements, ("COMMIT", ())] if self.in_transaction else statements)
+        self.in_transaction = False
 
     def rollback(self) -> None:
         """Close the connection, which rolls back what `begin` started; the next statement opens a new one."""
-        connection, self._connection, self.is_inside = self._connection, None, False
+        connection, self._connection, self.in_transaction = self._connection, None, False
         if connection is not None:
             with contextlib.suppress(*self._errors):
                 connection.close()

@@ -11,7 +11,7 @@ from dynabandit.service.domain.events import COLUMNS, EventRow
 from dynabandit.service.errors import StoreError, WriteConflictError
 from dynabandit.service.stores.base import Events, Store
 from dynabandit.service.stores.key_tables import Statements
-from dynabandit.service.stores.rows import NEWS_PAGE, BanditKey, News
+from dynabandit.service.stores.rows import NEW_EVENTS_PAGE, BanditKey, BeginResult
 from dynabandit.service.stores.schema import TABLES, VERSION, check_version, migration
 from dynabandit.validation import listed
 
@@ -115,7 +115,7 @@ class PostgresStore(Store):
         except self._errors as error:
             raise StoreError(f"store {self.public_url}: {error}") from error
 
-    def begin(self, known: Mapping[int, int], keys: Collection[BanditKey] = ()) -> News:
+    def begin(self, known: Mapping[int, int], keys: Collection[BanditKey] = ()) -> BeginResult:
         """Lock each bandit, in ascending order so that two processes cannot wait for each other."""
         numbers = sorted(known)
         statements: Statements = [
@@ -126,17 +126,17 @@ class PostgresStore(Store):
         ]
         if keys:
             statements.append(("EXECUTE used_keys (?, ?)", [_array(column) for column in zip(*keys, strict=True)]))
-        self.is_inside = True
+        self.in_transaction = True
         _, _, found, *used = self.run(statements)
-        news = News({}, {(number, key) for number, key in used[0]} if used else set())
+        result = BeginResult({}, {(number, key) for number, key in used[0]} if used else set())
         for number, *event in found:
-            events = news.events.setdefault(number, [])
+            events = result.events.setdefault(number, [])
             if event[0] is not None:  # a bandit without new events has one row
                 events.append(EventRow._make(event))
-        return news
+        return result
 
     def try_to_begin(self, bandit: int) -> bool:
-        self.is_inside = True
+        self.in_transaction = True
         _, [(is_free,)] = self.run([("BEGIN", ()), ("SELECT pg_try_advisory_xact_lock(?)", (bandit,))])
         if not is_free:
             self.commit(())
@@ -187,7 +187,7 @@ PREPARE new_events (bigint[], bigint[]) AS
     FROM unnest((SELECT $1), (SELECT $2)) AS known (bandit, seen)
     CROSS JOIN LATERAL (SELECT number FROM bandits WHERE number = known.bandit AND deleted = 0 LIMIT 1) AS existing
     LEFT JOIN LATERAL (SELECT * FROM events WHERE bandit = known.bandit AND sequence > seen
-        ORDER BY sequence LIMIT {NEWS_PAGE}) AS new ON true
+        ORDER BY sequence LIMIT {NEW_EVENTS_PAGE}) AS new ON true
     ORDER BY number, new.sequence;
 PREPARE used_keys (bigint[], text[]) AS
     SELECT asked.* FROM unnest((SELECT $1), (SELECT $2)) AS asked (bandit, key)

@@ -1,10 +1,10 @@
-"""What stores return: bandits, snapshots and the news of other processes."""
+"""What stores return: bandits, snapshots, and what other processes have written."""
 
 from typing import NamedTuple
 
 from dynabandit.service.domain.events import EventRow
 
-NEWS_PAGE = 500
+NEW_EVENTS_PAGE = 500
 
 BanditKey = tuple[int, str]  # number of a bandit, idempotency key
 
@@ -18,10 +18,10 @@ class BanditRow(NamedTuple):
     erasing: bool = False
 
 
-class News(NamedTuple):
+class BeginResult(NamedTuple):
     """What `Store.begin` found: the new events of each bandit that exists, and the idempotency keys in use.
 
-    Of a bandit with many new events only the first `NEWS_PAGE` are returned.
+    Of a bandit with many new events only the first `NEW_EVENTS_PAGE` are returned.
     """
 
     events: dict[int, list[EventRow]]
