@@ -24,6 +24,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "d-ucb": OPEN | {"burn_in": 1, "discount": None},
     "sw-ucb": OPEN | {"burn_in": 1, "window": None},
     "dts": {"burn_in": 0, "memory": 10.0, "prior": (2.0, 2.0)},
+    "odts": {"burn_in": 0, "memory": 10.0, "prior": (2.0, 2.0)},
     "aff-d-greedy": ADAPTIVE | {"threshold": None},
     "aff-ucb1": ADAPTIVE | {"burn_in": 10, "variance_floor": 0.0},
     "aff-ucb2": ADAPTIVE,
@@ -33,6 +34,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "aff-dts1": ADAPTIVE | {"burn_in": 10, "memory": 10.0, "prior": (2.0, 2.0)},
     "aff-dts2": ADAPTIVE | {"memory": 10.0, "prior": (2.0, 2.0)},
     "d-ts": OPEN | {"burn_in": 0, "discount": None, "prior": (1.0, 1.0)},
+    "d-ots": OPEN | {"burn_in": 0, "discount": None, "prior": (1.0, 1.0)},
     "sw-ts": OPEN | {"burn_in": 0, "window": None, "prior": (1.0, 1.0)},
     "f-dsw-ts": {"burn_in": 0, "combine": "max", "discount": 0.99, "window": 50, "prior": (1.0, 1.0)},
     "changepoint-ts": OPEN | {"burn_in": 0, "rate": "learnt", "particles": 32, "prior": (1.0, 1.0)},
@@ -319,7 +321,7 @@ def test_scores_stand_still_where_only_a_play_moves_them() -> None:
 
 
 def test_optimistic_policies_are_those_named_so() -> None:
-    assert {name for name, policy in POLICIES.items() if policy.functions.optimistic} == {"ots", "aff-ots"}
+    assert {name for name, policy in POLICIES.items() if policy.functions.optimistic} == {"ots", "odts", "d-ots", "aff-ots"}
 
 
 def test_only_oracle_policies_are_told_the_true_means() -> None:
@@ -328,7 +330,7 @@ def test_only_oracle_policies_are_told_the_true_means() -> None:
 
 def test_what_grows_or_fades_without_bound_is_kept_in_double_precision() -> None:
     double = {name for name, policy in POLICIES.items() if policy.needs_double}
-    assert double == {"d-ucb", "d-kl-ucb", "d-ts", "f-dsw-ts", "rexp3", "r-ed-ucb"}
+    assert double == {"d-ucb", "d-kl-ucb", "d-ts", "d-ots", "f-dsw-ts", "rexp3", "r-ed-ucb"}
 
 
 # --- Tuning -------------------------------------------------------------------------------------------------

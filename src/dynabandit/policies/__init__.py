@@ -18,8 +18,8 @@ from dynabandit.policies.changepoint_thompson import ChangepointTS
 from dynabandit.policies.cusum_ucb import CusumUCB
 from dynabandit.policies.d_kl_ucb import DKLUCB
 from dynabandit.policies.d_ucb import DUCB
-from dynabandit.policies.discounted_thompson import DiscountedTS
-from dynabandit.policies.dynamic_thompson import DTS, AffDTS1, AffDTS2
+from dynabandit.policies.discounted_thompson import DiscountedOTS, DiscountedTS
+from dynabandit.policies.dynamic_thompson import DTS, AffDTS1, AffDTS2, OptimisticDTS
 from dynabandit.policies.eps_greedy import EpsGreedy
 from dynabandit.policies.exp3_s import Exp3S
 from dynabandit.policies.f_dsw_thompson import FDSWTS
@@ -50,8 +50,8 @@ __all__ = [
     "DKLUCB", "GLRKLUCB", "KLUCB", "MUCB", "SWKLUCB",
     "AffKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "OracleRestart",
     "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
-    "ChangepointTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
-    "WSWA", "Fewa", "REdUCB", "RawUCB",
+    "ChangepointTS", "DiscountedOTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
+    "OptimisticDTS", "WSWA", "Fewa", "REdUCB", "RawUCB",
 ]  # fmt: skip
 
 POLICIES: dict[str, type[Policy]] = {
@@ -62,6 +62,7 @@ POLICIES: dict[str, type[Policy]] = {
     "d-ucb": DUCB,
     "sw-ucb": SWUCB,
     "dts": DTS,
+    "odts": OptimisticDTS,
     "aff-d-greedy": AffDGreedy,
     "aff-ucb1": AffUCB1,
     "aff-ucb2": AffUCB2,
@@ -71,6 +72,7 @@ POLICIES: dict[str, type[Policy]] = {
     "aff-dts1": AffDTS1,
     "aff-dts2": AffDTS2,
     "d-ts": DiscountedTS,
+    "d-ots": DiscountedOTS,
     "sw-ts": SWTS,
     "f-dsw-ts": FDSWTS,
     "changepoint-ts": ChangepointTS,
