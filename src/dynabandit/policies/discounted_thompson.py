@@ -75,7 +75,7 @@ class DiscountedTS(DiscountTuned):
         Y, the expected number of changes of the best arm. By default a simulation counts them on its path, which is not
         possible in practice; `changes=1` does not use the path.
     horizon
-        T, the expected number of steps; a simulation uses its own horizon.
+        T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     prior
         The Beta prior of each arm, a pair of positive numbers; it is not discounted.
     burn_in
@@ -136,7 +136,7 @@ class DiscountedOTS(DiscountedTS):
         Y, the expected number of changes of the best arm. By default a simulation counts them on its path, which is not
         possible in practice; `changes=1` does not use the path.
     horizon
-        T, the expected number of steps; a simulation uses its own horizon.
+        T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     prior
         The Beta prior of each arm, a pair of positive numbers; it is not discounted.
     burn_in
