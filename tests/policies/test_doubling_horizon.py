@@ -62,7 +62,7 @@ def test_the_belief_is_that_of_the_policy_with_the_current_horizon(name: str) ->
 
 @pytest.mark.parametrize("name", TUNED)
 def test_the_practical_form_needs_nothing_and_can_be_stored_and_used_live(name: str) -> None:
-    policy = db.policy(name, **OPEN.get(name, {})).practical()
+    policy: Any = db.policy(name, **OPEN.get(name, {})).practical()
     assert policy.parameters["horizon"] == "doubling"
     assert policy.left_open == []
     assert policy.tuned(switches=9, horizon=500) == policy

@@ -102,7 +102,7 @@ class DoublingHorizon:
 
     def __new__(cls, **parameters: Any) -> Self:
         if parameters.get("horizon") != DOUBLING:  # as `dataclasses.replace` asks for
-            return cls.fixed(**parameters)  # type: ignore[no-any-return]
+            return cls.fixed(**parameters)
         return object.__new__(cls)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -35,8 +35,8 @@ class HorizonTuned(Policy):
 
     def __new__(cls, **parameters: Any) -> Self:
         doubles = isinstance(parameters.get("horizon"), str) and parameters["horizon"] == DOUBLING
-        kind: Any = doubling_class(cls) if doubles and not issubclass(cls, DoublingHorizon) else cls
-        return object.__new__(kind)  # type: ignore[no-any-return]
+        kind: Any = cls
+        return object.__new__(doubling_class(kind) if doubles and not issubclass(cls, DoublingHorizon) else kind)
 
     def __post_init__(self) -> None:
         super().__post_init__()
