@@ -25,10 +25,12 @@ from dynabandit.policies.exp3_s import Exp3S
 from dynabandit.policies.f_dsw_thompson import FDSWTS
 from dynabandit.policies.fewa import Fewa
 from dynabandit.policies.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
+from dynabandit.policies.kalman_thompson import KalmanTS
 from dynabandit.policies.kl_ucb import KLUCB
 from dynabandit.policies.m_ucb import MUCB
 from dynabandit.policies.normal_ts import NormalTS
 from dynabandit.policies.oracle_restart import OracleRestart
+from dynabandit.policies.predictive_sampling import PredictiveSampling
 from dynabandit.policies.r_ed_ucb import REdUCB
 from dynabandit.policies.raw_ucb import RawUCB
 from dynabandit.policies.rexp3 import Rexp3
@@ -51,7 +53,7 @@ __all__ = [
     "AffKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "OracleRestart",
     "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
     "ChangepointTS", "DiscountedOTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
-    "OptimisticDTS", "WSWA", "Fewa", "REdUCB", "RawUCB",
+    "KalmanTS", "OptimisticDTS", "PredictiveSampling", "WSWA", "Fewa", "REdUCB", "RawUCB",
 ]  # fmt: skip
 
 POLICIES: dict[str, type[Policy]] = {
@@ -76,6 +78,8 @@ POLICIES: dict[str, type[Policy]] = {
     "sw-ts": SWTS,
     "f-dsw-ts": FDSWTS,
     "changepoint-ts": ChangepointTS,
+    "kalman-ts": KalmanTS,
+    "predictive-sampling": PredictiveSampling,
     "exp3-s": Exp3S,
     "rexp3": Rexp3,
     "kl-ucb": KLUCB,
