@@ -171,7 +171,8 @@ class KalmanTS(Policy):
 
     References
     ----------
-    Granmo & Berg (2010), Solving non-stationary bandit problems by random sampling from sibling Kalman filters. IEA/AIE.
+    Granmo & Berg (2010), Solving non-stationary bandit problems by random sampling from sibling Kalman filters.
+    IEA/AIE.
     Liu, Van Roy & Xu (2023), Nonstationary bandit learning via predictive sampling. AISTATS; for AR(1) bandits.
     """
 

@@ -66,8 +66,8 @@ class PredictiveSampling(KalmanTS):
     .. math:: \frac{P^2}{P + E}, \quad E = \frac{\sigma^2 + U}{\phi^2}, \quad U = \frac{R}{2} \left( b + \sqrt{b^2 + 4
         \sigma^2 / R} \right), \quad b = 1 - \phi^2 - \sigma^2 / R
 
-    U is the error variance of the mean after the next one, given the rewards from then on, the solution of 1 / U = 1 / R
-    + phi^2 / (sigma^2 + U). We derived these formulas from the definition of the algorithm; the closed form of the
+    U is the error variance of the mean after the next one, given the rewards from then on, the solution of 1 / U = 1 /
+    R + phi^2 / (sigma^2 + U). We derived these formulas from the definition of the algorithm; the closed form of the
     paper could not be compared. Rewards are taken as normal and the drift is learned as in `KalmanTS`.
 
     Cost per step: O(K), and one update per drift.
