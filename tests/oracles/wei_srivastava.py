@@ -2,9 +2,10 @@
 
 SW-UCB#: before step t + 1, with the latest tau = min(ceil(lambda t^alpha), t) rewards of all arms,
     mean of the arm in this window + sqrt((1 + alpha) log t / number of its rewards in the window).
-LM-DSEE: epoch k plays every arm L(k) = ceil(gamma log(k^rho l b)) times, then the arm with the largest mean of these
-plays until the epoch has lasted ceil(a k^rho l) steps; the next epoch knows nothing. gamma = 2 / gap^2, rho = (1 - nu) /
-(1 + nu), and l is the first number from K gamma / a on with K ceil(gamma log(l b)) <= a l and a positive logarithm.
+LM-DSEE: epoch k plays every arm L(k) = ceil(gamma log(k^rho l b)) times, in turn, then the arm with the largest mean of
+these plays until the epoch has lasted ceil(a k^rho l) steps; the next epoch knows nothing. gamma = 2 / gap^2, rho =
+(1 - nu) / (1 + nu), and l is the first number from K gamma / a on with K ceil(gamma log(l b)) <= a l and a positive
+logarithm.
 """
 
 import math
@@ -47,7 +48,7 @@ def lm_dsee(history: History, arms: int, nu: float, gap: float, a: float, b: flo
         begin, epoch = end, epoch + 1
     place = len(history) - begin
     if place < arms * plays:
-        return {place // plays}
+        return {place % arms}
     explored = history[begin : begin + arms * plays]
     means = [math.fsum(reward for played, reward in explored if played == arm) / plays for arm in range(arms)]
     return {arm for arm in range(arms) if max(means) - means[arm] < 1e-9}

@@ -27,7 +27,7 @@ class Params(NamedTuple):
 @kernel
 def plays_per_arm(epoch: float, params: Params) -> int:
     """Return L(k), how often an epoch explores each arm."""
-    return int(math.ceil(params.gamma * math.log(epoch**params.rho * params.length * params.b)))
+    return math.ceil(params.gamma * math.log(epoch**params.rho * params.length * params.b))
 
 
 @kernel
@@ -35,7 +35,7 @@ def epoch_at(state: PolicyState, step: int, params: Params) -> tuple[float, int]
     """Return the number of the epoch of a step and the step before it, starting from the epoch in memory."""
     epoch, begin = state.shared[EPOCH], int(state.shared[BEGIN])
     while True:
-        steps = int(math.ceil(params.a * epoch**params.rho * params.length))
+        steps = math.ceil(params.a * epoch**params.rho * params.length)
         end = begin + max(steps, params.arms * plays_per_arm(epoch, params))
         if step <= end:
             return epoch, begin
@@ -53,8 +53,9 @@ def start(state: PolicyState, arm: int, params: Params) -> None:
 @kernel
 def common(state: PolicyState, number: int, params: Params) -> float:
     epoch, begin = epoch_at(state, number, params)
-    arm = (number - 1 - begin) // plays_per_arm(epoch, params)
-    return -1.0 - float(arm) if arm < params.arms else forced_exploration.NOT_FORCED
+    place = number - 1 - begin
+    explores = place < params.arms * plays_per_arm(epoch, params)
+    return -1.0 - float(place % params.arms) if explores else forced_exploration.NOT_FORCED
 
 
 @kernel
@@ -95,8 +96,9 @@ def first_epoch(arms: int, gamma: float, a: float, b: float) -> int:
 class LMDSEE(SampleMeanPolicy):
     r"""LM-DSEE: in each epoch all arms are explored equally often, then the arm with the largest mean is played.
 
-    The order of exploration and exploitation does not depend on rewards, and an epoch uses only the rewards of its own
-    exploration. Arms with equal means are played in random order. Late rewards count if their epoch is not over.
+    Exploration plays the arms in turn. The order of exploration and exploitation does not depend on rewards, and an
+    epoch uses only the rewards of its own exploration. Arms with equal means are played in random order. Late
+    rewards count if their epoch is not over.
 
     Parameters
     ----------
@@ -126,8 +128,8 @@ class LMDSEE(SampleMeanPolicy):
 
     and l the first number from K gamma / a on with room for the exploration of the first epoch, K L(1) <= a l. (From
     there on, epochs grow faster than their exploration. The implementation in SMPyBandits takes the first number of
-    all, near 1 / b, and then has no room for exploitation.) Otherwise the rule and the defaults of `min_gap`, `a` and `b`
-    are those of SMPyBandits; the text of the paper could not be compared.
+    all, near 1 / b, and then has no room for exploitation.) Otherwise the rule and the defaults of `min_gap`, `a` and
+    `b` are those of SMPyBandits; the text of the paper could not be compared.
 
     Cost per step: O(K).
 
