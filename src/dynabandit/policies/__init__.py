@@ -14,6 +14,7 @@ from dynabandit.policies.aff_ucb1 import AffUCB1
 from dynabandit.policies.aff_ucb2 import AffUCB2, AffUCB2Growing
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.best_arm import BestArm
+from dynabandit.policies.borl import Borl
 from dynabandit.policies.changepoint_thompson import ChangepointTS
 from dynabandit.policies.cusum_ucb import CusumKLUCB, CusumUCB
 from dynabandit.policies.d_kl_ucb import DKLUCB
@@ -55,7 +56,7 @@ __all__ = [
     "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "OracleRestart",
     "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
     "ChangepointTS", "DiscountedOTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
-    "LMDSEE", "KalmanTS", "OptimisticDTS", "PredictiveSampling", "SWUCBSharp", "WSWA", "Fewa", "REdUCB", "RawUCB",
+    "Borl", "LMDSEE", "KalmanTS", "OptimisticDTS", "PredictiveSampling", "SWUCBSharp", "WSWA", "Fewa", "REdUCB", "RawUCB",
 ]  # fmt: skip
 
 POLICIES: dict[str, type[Policy]] = {
@@ -84,6 +85,7 @@ POLICIES: dict[str, type[Policy]] = {
     "predictive-sampling": PredictiveSampling,
     "sw-ucb-sharp": SWUCBSharp,
     "lm-dsee": LMDSEE,
+    "borl": Borl,
     "exp3-s": Exp3S,
     "rexp3": Rexp3,
     "kl-ucb": KLUCB,
