@@ -1,4 +1,4 @@
-"""PB1 to PB4, random breakpoints, seasons, rot, a burst and a needle: exact where they are deterministic, else by their laws."""
+"""PB1 to PB4 and other benchmarks of the field: exact where they are deterministic, else by their laws."""
 
 import math
 from itertools import pairwise
@@ -206,6 +206,11 @@ def test_bounds_may_be_equal() -> None:
         ("pb-1", {"arms": 4}, "arms must be 3, got 4"),
         ("pb-2", {"segment": 0}, "segment must be a whole number of at least 1 .*, got 0"),
         ("pb-1", {"means": [[0.1, 0.2]]}, "environment 'pb-1' has no parameter 'means'"),
+        ("random-breakpoints", {"rate": 2}, r"rate must be a number in \[0, 1\], got 2"),
+        ("random-breakpoints", {"changed": "two"}, "unknown value of changed 'two'"),
+        ("random-breakpoints", {"low": 0.5, "high": 0.4}, r"high must be a number in \[0.5, 1\], got 0.4"),
+        ("ar-1", {"persistence": 1.1}, r"persistence must be a number in \[0, 1\], got 1.1"),
+        ("ar-1", {"spread": -1}, r"spread must be a number in \[0, inf\), got -1"),
         ("seasonal", {"arms": 1}, "arms must be a whole number of at least 2, got 1"),
         ("seasonal", {"period": 0.5}, r"period must be a number in \[1, inf\), got 0.5"),
         ("seasonal", {"middle": 1.5}, r"middle must be a number in \[0, 1\], got 1.5"),

@@ -173,11 +173,11 @@ def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) ->
 
 @kernel
 def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
-    breakpoint, which = uniform_pair(words(step.random, PATH, step.number, FOR_ALL, 0))
-    if step.number > 1 and breakpoint < params.rate[arm]:
-        if params.one[arm] == 0.0 or int(which * step.arms) == arm:
-            level = uniform(step.random, PATH, step.number, arm)
-            state[MEAN, arm] = params.low[arm] + (params.high[arm] - params.low[arm]) * level
+    chance, which = uniform_pair(words(step.random, PATH, step.number, FOR_ALL, 0))
+    is_breakpoint = step.number > 1 and chance < params.rate[arm]
+    if is_breakpoint and (params.one[arm] == 0.0 or int(which * step.arms) == arm):
+        level = uniform(step.random, PATH, step.number, arm)
+        state[MEAN, arm] = params.low[arm] + (params.high[arm] - params.low[arm]) * level
     return state[MEAN, arm]
 
 

@@ -1,0 +1,56 @@
+"""The form of each policy that a user can run without knowing the future, for the leaderboard and for advice."""
+
+from dataclasses import fields, replace
+from typing import Any
+
+from dynabandit.policies import POLICIES, policy as make_policy
+from dynabandit.policies.base import Policy
+from dynabandit.validation import BOUNDED, RewardDomain
+
+# Parameters that differ from the defaults. A policy that is not listed keeps its defaults, with `changes=1` if it would
+# otherwise be told how often the best arm changes on its path.
+FORMS: dict[str, dict[str, Any]] = {
+    "glr-kl-ucb": {"scale": 0.1},
+    "m-ucb": {"window": 200},  # with the default, 800, and many arms all decisions would be random
+}
+FOR_ANY_REWARDS = ("eps-greedy", "uniform", "best-arm")  # also for rewards in [0, 1], although they accept others
+FOR_RESTED_ARMS = ("w-swa", "r-ed-ucb")  # whose means depend on the arm's own plays
+
+
+def practical_form(name: str) -> Policy:
+    """Return a policy as a user can run it who knows neither the changes nor their number.
+
+    Examples
+    --------
+    >>> practical_form("sw-ucb").label, practical_form("ts").label
+    ('sw-ucb(changes=1)', 'ts')
+    """
+    form = make_policy(name, **FORMS.get(name, {}))
+    has_changes = any(field.name == "changes" for field in fields(form))
+    return replace(form, changes=1) if has_changes and form.needs_tuning else form  # type: ignore[call-arg]
+
+
+def practical_forms(rewards: RewardDomain = BOUNDED, horizon: int | None = None) -> list[Policy]:
+    """Return the practical form of every policy for such rewards; `horizon` is for those that need one.
+
+    Oracle policies are left out, and so are policies for rested arms and, if the rewards are in [0, 1], policies for
+    other rewards.
+
+    Examples
+    --------
+    >>> labels = [policy.label for policy in practical_forms()]
+    >>> "aff-ots" in labels, "best-arm" in labels, "normal-ts" in labels
+    (True, False, False)
+    """
+    forms = [practical_form(name) for name in practical_names(rewards) if not POLICIES[name].informed]
+    return forms if horizon is None else [one.tuned(1, horizon) if one.needs_horizon else one for one in forms]
+
+
+def practical_names(rewards: RewardDomain = BOUNDED) -> list[str]:
+    """Return the policies that are made for such rewards, with the oracle policies."""
+    fitting = [
+        name for name, kind in POLICIES.items() if name not in FOR_RESTED_ARMS and rewards.is_within(kind.rewards)
+    ]
+    if not rewards.is_within(BOUNDED):
+        return fitting
+    return [name for name in fitting if POLICIES[name].rewards == BOUNDED or name in FOR_ANY_REWARDS]
