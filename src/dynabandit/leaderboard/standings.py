@@ -98,7 +98,7 @@ def incomplete(board: Board) -> list[str]:
 def _complete(board: Board, form: str) -> Rows:
     """Return the entries of one form of the policies that ran in all environments."""
     found: Rows = {}
-    for entry in board.entries:
+    for entry in sorted(board.entries, key=lambda entry: entry.key):  # the bootstrap depends on the order
         if entry.form == form:
             found.setdefault((entry.policy, form), {})[entry.trial] = entry
     trials = {entry.trial for entry in board.entries if entry.form != TUNED}
