@@ -22,6 +22,8 @@ READY: dict[str, dict[str, Any]] = {
     "glr-kl-ucb-diminishing": {"delta": 0.1, "every": 2, "spacing": 3, "capacity": 8, "restart": "global"},
     "cusum-ucb": {"changes": 2, "horizon": 300, "reference_plays": 5},
     "m-ucb": {"changes": 2, "horizon": 300, "window": 10, "threshold": 2.0},
+    "cusum-kl-ucb": {"changes": 2, "horizon": 300, "reference_plays": 5},
+    "m-kl-ucb": {"changes": 2, "horizon": 300, "window": 10, "threshold": 2.0},
     "d-ts": {"discount": 0.9},
     "sw-ts": {"window": 25},
     "f-dsw-ts": {"discount": 0.9, "window": 5},

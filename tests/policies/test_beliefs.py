@@ -19,6 +19,7 @@ HISTORY = [(0, 1.0), (0, 0.5), (1, 1.0), (0, 0.0)]  # the third arm is never pla
 ARMS = 3
 AVERAGING = (
     "eps-greedy", "ucb", "kl-ucb", "glr-kl-ucb", "glr-kl-ucb-diminishing", "cusum-ucb", "m-ucb",
+    "cusum-kl-ucb", "m-kl-ucb",
     "exp3-s", "rexp3", "oracle-restart", "uniform", "best-arm", "normal-ts", "robust-ucb", "raw-ucb", "fewa",
 )  # fmt: skip
 BAYESIAN = [name for name, policy in POLICIES.items() if policy.functions.posterior is not None]

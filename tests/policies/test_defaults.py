@@ -16,6 +16,10 @@ UNIT_FREE: dict[str, Any] = {"burn_in": 2, "step_size": 0.0001, "floor": 0.0}
 TEST: dict[str, Any] = {
     "burn_in": 1, "restart": "local", "scale": 1.0, "delta": None, "every": 10, "spacing": 10, "capacity": 128,
 }  # fmt: skip
+CUSUM: dict[str, Any] = {
+    "burn_in": 1, "drift": 0.05, "reference_plays": 100, "threshold": None, "exploration": None,
+}  # fmt: skip
+MONITORED: dict[str, Any] = {"burn_in": 1, "window": 800, "threshold": None, "exploration": None}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "eps-greedy": {"burn_in": 1, "epsilon": 0.1},
     "ucb": {"burn_in": 1},
@@ -41,10 +45,12 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "kl-ucb": {"burn_in": 1, "loglog": 0.0},
     "d-kl-ucb": OPEN | {"burn_in": 1, "discount": None},
     "sw-kl-ucb": OPEN | {"burn_in": 1, "window": None},
-    "glr-kl-ucb": OPEN | TEST | {"schedule": "growing"},
+    "glr-kl-ucb": OPEN | TEST | {"scale": 0.1, "schedule": "growing"},
     "glr-kl-ucb-diminishing": OPEN | TEST,
-    "cusum-ucb": OPEN | {"burn_in": 1, "drift": 0.05, "reference_plays": 100, "threshold": None, "exploration": None},
-    "m-ucb": OPEN | {"burn_in": 1, "window": 800, "threshold": None, "exploration": None},
+    "cusum-ucb": OPEN | CUSUM,
+    "cusum-kl-ucb": OPEN | CUSUM,
+    "m-ucb": OPEN | MONITORED,
+    "m-kl-ucb": OPEN | MONITORED,
     "aff-kl-ucb": ADAPTIVE | {"confidence": 0.05},
     "raw-ucb": {"burn_in": 1, "alpha": 1.4, "sigma": 0.5},
     "fewa": {"burn_in": 1, "alpha": 0.06, "sigma": 0.5},
@@ -223,7 +229,7 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
     ("kl-ucb", {"loglog": 3}, 3, [3]),
     ("d-kl-ucb", {"discount": 0.9}, 3, [0.9]),
     ("sw-kl-ucb", {"window": 9}, 3, [9]),
-    ("glr-kl-ucb", {"horizon": 1000}, 3, [3, math.sqrt(3 * LOG_T / 1000), 1, LOG_T / 2, 10, 10, 128, 0]),
+    ("glr-kl-ucb", {"horizon": 1000}, 3, [3, 0.1 * math.sqrt(3 * LOG_T / 1000), 1, LOG_T / 2, 10, 10, 128, 0]),
     (
         "glr-kl-ucb",
         {"horizon": 1000, "schedule": "constant", "changes": 5, "delta": 0.01, "restart": "global", "scale": 0.5},
@@ -249,8 +255,9 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
         "m-ucb",
         {"changes": 40, "horizon": 1000, "window": 100},
         3,
-        [3, 1, 100, M_THRESHOLD],
+        [3, 0.25, 100, M_THRESHOLD],  # not 1, with which it would be uniform
     ),
+    ("m-kl-ucb", {"changes": 1, "horizon": 10_000}, 100, [100, 0.25, 800, math.sqrt(400 * math.log(200 * 10**8))]),
     (
         "m-ucb",
         {"changes": 2, "horizon": 1000, "window": 4, "threshold": 5.0},
@@ -290,7 +297,9 @@ SIZES: list[tuple[str, dict[str, Any], int, int]] = [  # rows of the memory, len
     ("glr-kl-ucb", {"capacity": 8}, 8 + 8, 4),
     ("glr-kl-ucb-diminishing", {"capacity": 8}, 8 + 8, 4),
     ("cusum-ucb", {}, 8, 1),
+    ("cusum-kl-ucb", {}, 9, 1),
     ("m-ucb", {"window": 10}, 5 + 10, 2),
+    ("m-kl-ucb", {"window": 10}, 6 + 10, 2),
     ("raw-ucb", {}, 3 + 2 * 32, 1),
     ("fewa", {}, 3 + 2 * 32, 1 + 32),
     ("w-swa", {"capacity": 7}, 4 + 7, 3),

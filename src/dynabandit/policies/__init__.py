@@ -15,7 +15,7 @@ from dynabandit.policies.aff_ucb2 import AffUCB2, AffUCB2Growing
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.best_arm import BestArm
 from dynabandit.policies.changepoint_thompson import ChangepointTS
-from dynabandit.policies.cusum_ucb import CusumUCB
+from dynabandit.policies.cusum_ucb import CusumKLUCB, CusumUCB
 from dynabandit.policies.d_kl_ucb import DKLUCB
 from dynabandit.policies.d_ucb import DUCB
 from dynabandit.policies.discounted_thompson import DiscountedTS
@@ -26,7 +26,7 @@ from dynabandit.policies.f_dsw_thompson import FDSWTS
 from dynabandit.policies.fewa import Fewa
 from dynabandit.policies.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
 from dynabandit.policies.kl_ucb import KLUCB
-from dynabandit.policies.m_ucb import MUCB
+from dynabandit.policies.m_ucb import MKLUCB, MUCB
 from dynabandit.policies.normal_ts import NormalTS
 from dynabandit.policies.oracle_restart import OracleRestart
 from dynabandit.policies.r_ed_ucb import REdUCB
@@ -47,8 +47,8 @@ __all__ = [
     "AffDGreedy", "AffDTS1", "AffDTS2", "AffOTS", "AffTS", "AffUCB1", "AffUCB2", "AffUCB2Growing",
     "BestArm", "EpsGreedy", "POLICIES", "Policy", "PolicyFunctions", "PolicyState", "Reward", "Step",
     "Uniform", "policy",
-    "DKLUCB", "GLRKLUCB", "KLUCB", "MUCB", "SWKLUCB",
-    "AffKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "OracleRestart",
+    "DKLUCB", "GLRKLUCB", "KLUCB", "MKLUCB", "MUCB", "SWKLUCB",
+    "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "OracleRestart",
     "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
     "ChangepointTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
     "WSWA", "Fewa", "REdUCB", "RawUCB",
@@ -82,7 +82,9 @@ POLICIES: dict[str, type[Policy]] = {
     "glr-kl-ucb": GLRKLUCB,
     "glr-kl-ucb-diminishing": GLRKLUCBDiminishing,
     "cusum-ucb": CusumUCB,
+    "cusum-kl-ucb": CusumKLUCB,
     "m-ucb": MUCB,
+    "m-kl-ucb": MKLUCB,
     "aff-kl-ucb": AffKLUCB,
     "raw-ucb": RawUCB,
     "fewa": Fewa,

@@ -139,9 +139,9 @@ class Exp3S(HorizonTuned, SampleMeanPolicy):
         learning = math.log(arms * horizon)
         if self.exploration is not None:
             exploration = self.exploration
-        elif changes > 1:  # corollary 8.2, whose hardness counts the segments between changes
+        elif changes > 1:  # corollary 8.3, whose hardness counts the segments between changes
             rate = arms * ((changes + 1) * learning + math.e) / ((math.e - 1.0) * horizon)
             exploration = min(1.0, math.sqrt(rate))
-        else:  # corollary 8.3, for an unknown hardness
+        else:  # corollary 8.2, for an unknown hardness
             exploration = min(1.0, math.sqrt(arms * learning / horizon))
         return Params(exploration, 1.0 / horizon if self.sharing is None else self.sharing, float(arms))
