@@ -13,7 +13,9 @@ def page() -> str:
     """Return the page with the tables of the data."""
     text = (DOCS / "leaderboard.md").read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
-    return before + BEGIN + as_markdown(Board.load(DOCS / "measured" / "leaderboard.json")) + END + rest.partition(END)[2]
+    return (
+        before + BEGIN + as_markdown(Board.load(DOCS / "measured" / "leaderboard.json")) + END + rest.partition(END)[2]
+    )
 
 
 if __name__ == "__main__":

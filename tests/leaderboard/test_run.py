@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -62,12 +63,13 @@ def test_a_quick_look_has_few_policies_with_ten_arms_each() -> None:
     [
         ({"policies": ["best-arm"]}, "at least one that does not know the true means"),
         ({"policies": ["ucbb"]}, "unknown policy 'ucbb'"),
+        ({"replications": 0}, "replications must be a whole number of at least 1"),
         ({"environments": ["fixed"]}, "unknown environment of the leaderboard 'fixed'"),
     ],
 )
-def test_unknown_names_are_refused(wrong: dict[str, list[str]], message: str) -> None:
+def test_unknown_names_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Selection(**wrong).make_work()  # type: ignore[arg-type]
+        Selection(**wrong).make_work()
 
 
 def test_nothing_is_run_by_a_part_without_policies(tmp_path: Path) -> None:

@@ -67,9 +67,10 @@ def leaderboard(
         typer.Option(metavar="FOLDER", help="Run nothing: combine the results of these folders; repeat for several."),
     ] = None,
 ) -> None:
-    """Compare all policies in many environments, as a user could run them who does not know the future.
+    """Compare all policies in many environments.
 
-    The estimated time is shown before it starts. An interrupted run continues where it stopped.
+    Each policy runs in a form that needs no knowledge of the future. The estimated time is shown before it starts. An
+    interrupted run continues where it stopped.
     """
     if merge:
         _merge(merge, out)

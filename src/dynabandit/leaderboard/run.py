@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import dynabandit
+from dynabandit.core.streams import LARGEST_REPLICATION
 from dynabandit.experiments import Experiment, ProgressReporter, Spec, compute
 from dynabandit.experiments.hardware import processor
 from dynabandit.leaderboard.board import FILE, ORACLE, POINTS, PRACTICAL, TUNED, Board, detection_delay, summarise
@@ -14,7 +15,7 @@ from dynabandit.leaderboard.environments import HORIZON, QUICK, Trial, make_one_
 from dynabandit.leaderboard.tuned_forms import path_facts, tunable, tuned_forms
 from dynabandit.policies import POLICIES, Policy
 from dynabandit.policies.practical_forms import practical_form, practical_names
-from dynabandit.validation import unknown
+from dynabandit.validation import integer, unknown
 
 REPLICATIONS, QUICK_REPLICATIONS = 1000, 20
 MOST_DETECTION_REPLICATIONS = 1000  # of the environment for the detection delay, which records many steps
@@ -93,6 +94,9 @@ class Selection:
     tuned: bool = True
     quick: bool = False
     part: tuple[int, int] = (1, 1)
+
+    def __post_init__(self) -> None:
+        integer("replications", self.replications, 1, LARGEST_REPLICATION)
 
     def names(self) -> list[str]:
         """Return the names of the policies."""

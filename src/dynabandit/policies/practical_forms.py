@@ -10,8 +10,9 @@ from dynabandit.validation import BOUNDED, RewardDomain
 # Parameters that differ from the defaults. A policy that is not listed keeps its defaults, with `changes=1` if it would
 # otherwise be told how often the best arm changes on its path.
 FORMS: dict[str, dict[str, Any]] = {
-    "glr-kl-ucb": {"scale": 0.1},
-    "m-ucb": {"window": 200},  # with the default, 800, and many arms all decisions would be random
+    # With the default window of 800 and many arms, most decisions would be random
+    "m-ucb": {"window": 200},
+    "m-kl-ucb": {"window": 200},
 }
 FOR_ANY_REWARDS = ("eps-greedy", "uniform", "best-arm")  # also for rewards in [0, 1], although they accept others
 FOR_RESTED_ARMS = ("w-swa", "r-ed-ucb")  # whose means depend on the arm's own plays
