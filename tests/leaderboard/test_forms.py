@@ -14,8 +14,8 @@ TRIALS = make_trials()
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_no_practical_form_is_told_how_often_the_best_arm_changes(name: str) -> None:
-    assert not practical_form(name).needs_tuning
+def test_no_practical_form_is_told_the_horizon_or_how_often_the_best_arm_changes(name: str) -> None:
+    assert practical_form(name).left_open == []
 
 
 def test_every_policy_has_a_row_unless_it_is_for_other_rewards_or_rested_arms() -> None:
@@ -25,10 +25,8 @@ def test_every_policy_has_a_row_unless_it_is_for_other_rewards_or_rested_arms() 
     assert FORMS.keys() <= POLICIES.keys()
 
 
-def test_practical_forms_are_for_the_rewards_and_can_run_without_a_horizon() -> None:
-    forms = practical_forms(horizon=500)
-    assert not any(form.left_open for form in forms)
-    assert not any(POLICIES[form.name].informed for form in forms)
+def test_practical_forms_are_for_the_rewards_and_know_no_means() -> None:
+    assert not any(POLICIES[form.name].informed for form in practical_forms())
     counts = db.reward_law("counts").domain
     assert "aff-poisson-ts" in [form.name for form in practical_forms(counts)]
     assert "sw-ts" not in [form.name for form in practical_forms(counts)]
@@ -43,9 +41,11 @@ def test_the_truth_is_the_number_of_breakpoints_and_not_of_switches_of_the_best_
 
 def test_tuned_forms_use_the_truth_and_a_grid() -> None:
     facts = PathFacts(breakpoints=4, variation=2.5)
-    assert [form.label for form in tuned_forms("rexp3", facts)] == ["rexp3(changes=4)", "rexp3(variation=2.5)"]
+    assert [form.label for form in tuned_forms("rexp3", facts)] == [
+        "rexp3(changes=4)", "rexp3(changes=1)", "rexp3(variation=2.5)",
+    ]  # fmt: skip
     assert "d-ts(discount=0.99)" in [form.label for form in tuned_forms("d-ts", facts)]
-    assert [form.label for form in tuned_forms("cusum-ucb", PathFacts(0, 2.5))] == []
+    assert [form.label for form in tuned_forms("cusum-ucb", PathFacts(0, 2.5))] == ["cusum-ucb(changes=1)"]
 
 
 @pytest.mark.parametrize("name", [name for name in POLICIES if tunable(name)])

@@ -48,7 +48,7 @@ def test_tuned_forms_have_a_tenth_of_the_replications() -> None:
     assert {(job.form, job.replications) for job in work[0].jobs} == {("practical", 40), ("tuned", 4)}
     assert "sw-ucb(changes=4)" in [job.policy.label for job in work[0].jobs]
     without = Selection(policies=["sw-ucb"], environments=["pb-1"], tuned=False).make_work()
-    assert [job.policy.label for job in without[0].jobs] == ["sw-ucb(changes=1)"]
+    assert [job.policy.label for job in without[0].jobs] == ["sw-ucb(changes=1, horizon=doubling)"]
 
 
 def test_a_quick_look_has_few_policies_with_ten_arms_each() -> None:

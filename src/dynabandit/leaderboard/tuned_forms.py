@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from dynabandit.leaderboard.environments import Trial
-from dynabandit.policies import POLICIES, Policy
-from dynabandit.policies.practical_forms import practical_form
+from dynabandit.policies import POLICIES, Policy, policy as make_policy
+from dynabandit.policies.practical_forms import FORMS, practical_form
 
 PATHS = 3  # over which the facts of a random environment are averaged
 MOST_BREAKPOINTS = 0.1  # of the steps; means with more of them drift
@@ -56,34 +56,27 @@ def path_facts(trial: Trial, seed: int = 1) -> PathFacts:
 def tuned_forms(name: str, facts: PathFacts) -> list[Policy]:
     """Return the forms of a policy that use the truth or another value of one parameter.
 
-    The best of them and of the practical form, chosen in hindsight, is the tuned policy.
+    All of them know the horizon. The best of them and of the practical form, chosen in hindsight, is the tuned policy.
 
     Examples
     --------
     >>> [policy.label for policy in tuned_forms("sw-ucb", PathFacts(breakpoints=4, variation=2.0))]
-    ['sw-ucb(changes=4)', 'sw-ucb(window=50)', 'sw-ucb(window=200)', 'sw-ucb(window=1000)']
+    ['sw-ucb(changes=4)', 'sw-ucb(changes=1)', 'sw-ucb(window=50)', 'sw-ucb(window=200)', 'sw-ucb(window=1000)']
     """
-    practical = practical_form(name)
-    parameters = [field.name for field in fields(practical)]
-    found: list[dict[str, Any]] = []
-    if "changes" in parameters and practical.parameters["changes"] is not None and facts.breakpoints > 1:
-        found.append({"changes": facts.breakpoints})
+    policy = make_policy(name, **FORMS.get(name, {}))
+    parameters = [field.name for field in fields(policy)]
+    found: list[dict[str, Any]] = [{}]
+    if policy.needs_tuning and facts.breakpoints > 1:
+        found.insert(0, {"changes": facts.breakpoints})
     if "variation" in parameters and facts.variation > 0.0:
-        found.append({"variation": facts.variation, "changes": None})
+        found.append({"variation": facts.variation})
     for parameter, values in GRID.items():
         if parameter in parameters:
             found += [{parameter: value} for value in values]
-    forms = [_replaced(practical, changed) for changed in found]
-    return list({form.label: form for form in forms if form.label != practical.label}.values())
-
-
-def _replaced(policy: Policy, changed: dict[str, Any]) -> Policy:
-    """Return a policy with other parameters, without `changes` if nothing follows from it any more."""
-    form = replace(policy, **changed)
-    if "changes" in form.parameters and "changes" not in changed:
-        without = replace(form, changes=None)  # type: ignore[call-arg]
-        form = form if without.needs_tuning else without
-    return form
+    forms = [replace(policy, **changed) for changed in found]
+    forms = [replace(form, changes=1) if form.needs_tuning else form for form in forms]  # type: ignore[call-arg]
+    known = practical_form(name).label
+    return list({form.label: form for form in forms if form.label != known}.values())
 
 
 def tunable(name: str) -> bool:

@@ -30,25 +30,19 @@ VARIANTS: tuple[tuple[str, str, float], ...] = (  # candidates besides the pract
 )
 
 
-def candidates(rewards: RewardDomain = BOUNDED, horizon: int | None = None) -> list[Policy]:
+def candidates(rewards: RewardDomain = BOUNDED) -> list[Policy]:
     """Return the policies that are compared by default.
 
     These are all policies of the leaderboard, as a user can run them without knowing the future, and some of them at
-    further values of step size, memory, discount or window.
-
-    Parameters
-    ----------
-    rewards
-        Those of the log; only policies that are made for them are returned.
-    horizon
-        The number of rows of the log, for policies that need a horizon.
+    further values of step size, memory, discount or window. `rewards` are those of the log; only policies that are made
+    for them are returned.
 
     Examples
     --------
     >>> [policy.label for policy in candidates()][:3]
     ['eps-greedy', 'ucb', 'ts']
     """
-    forms = practical_forms(rewards, horizon)
+    forms = practical_forms(rewards)
     names = [form.name for form in forms]
     forms += [make_policy(name, **{key: value}) for name, key, value in VARIANTS if name in names]
     return list({form.label: form for form in forms}.values())
@@ -190,7 +184,7 @@ def advise(
     >>> advice.leader.label, advice.sure
     ('ts', True)
     """
-    chosen = [make_policy(one) for one in (candidates(log.domain, log.rows) if policies is None else policies)]
+    chosen = [make_policy(one) for one in (candidates(log.domain) if policies is None else policies)]
     labels = [one.label for one in chosen]
     if len(set(labels)) < max(len(labels), 2):
         raise ValueError(f"policies must hold at least 2 different ones, got {labels}")

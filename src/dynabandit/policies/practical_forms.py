@@ -1,14 +1,12 @@
 """The form of each policy that a user can run without knowing the future, for the leaderboard and for advice."""
 
-from dataclasses import fields, replace
 from typing import Any
 
 from dynabandit.policies import POLICIES, policy as make_policy
 from dynabandit.policies.base import Policy
 from dynabandit.validation import BOUNDED, RewardDomain
 
-# Parameters that differ from the defaults. A policy that is not listed keeps its defaults, with `changes=1` if it would
-# otherwise be told how often the best arm changes on its path.
+# Parameters that differ from the defaults; all others follow from `Policy.practical`
 FORMS: dict[str, dict[str, Any]] = {
     # With the default window of 800 and many arms, most decisions would be random
     "m-ucb": {"window": 200},
@@ -19,20 +17,18 @@ FOR_RESTED_ARMS = ("w-swa", "r-ed-ucb")  # whose means depend on the arm's own p
 
 
 def practical_form(name: str) -> Policy:
-    """Return a policy as a user can run it who knows neither the changes nor their number.
+    """Return a policy as a user can run it who knows neither the changes nor their number nor the horizon.
 
     Examples
     --------
     >>> practical_form("sw-ucb").label, practical_form("ts").label
-    ('sw-ucb(changes=1)', 'ts')
+    ('sw-ucb(changes=1, horizon=doubling)', 'ts')
     """
-    form = make_policy(name, **FORMS.get(name, {}))
-    has_changes = any(field.name == "changes" for field in fields(form))
-    return replace(form, changes=1) if has_changes and form.needs_tuning else form  # type: ignore[call-arg]
+    return make_policy(name, **FORMS.get(name, {})).practical()
 
 
-def practical_forms(rewards: RewardDomain = BOUNDED, horizon: int | None = None) -> list[Policy]:
-    """Return the practical form of every policy for such rewards; `horizon` is for those that need one.
+def practical_forms(rewards: RewardDomain = BOUNDED) -> list[Policy]:
+    """Return the practical form of every policy for such rewards.
 
     Oracle policies are left out, and so are policies for rested arms and, if the rewards are in [0, 1], policies for
     other rewards.
@@ -43,8 +39,7 @@ def practical_forms(rewards: RewardDomain = BOUNDED, horizon: int | None = None)
     >>> "aff-ots" in labels, "best-arm" in labels, "normal-ts" in labels
     (True, False, False)
     """
-    forms = [practical_form(name) for name in practical_names(rewards) if not POLICIES[name].informed]
-    return forms if horizon is None else [one.tuned(1, horizon) if one.needs_horizon else one for one in forms]
+    return [practical_form(name) for name in practical_names(rewards) if not POLICIES[name].informed]
 
 
 def practical_names(rewards: RewardDomain = BOUNDED) -> list[str]:
