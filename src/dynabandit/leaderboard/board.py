@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -39,11 +39,11 @@ class Entry:
     error: float | None
     """Its standard error; None for a single replication."""
     quantiles: list[float]
-    """Of the regret over replications, at `QUANTILES`."""
+    """Of the regret over replications, at `QUANTILES`; empty for a tuned form."""
     blocks: list[float]
     """The mean regret of each of up to `BLOCKS` groups of successive replications."""
     curve: list[float]
-    """The mean regret at the times of the trial."""
+    """The mean regret at the times of the trial; empty for a tuned form."""
     code: str
     """Identifies the code that computed it."""
 
@@ -51,6 +51,9 @@ class Entry:
     def key(self) -> tuple[str, str, str, str]:
         """What identifies it among others."""
         return self.trial, self.policy, self.form, self.settings
+
+
+COLUMNS = [column.name for column in fields(Entry)]
 
 
 @dataclass
@@ -102,14 +105,14 @@ class Board:
         self.entries = [*others, *best.values()]
 
     def save(self, path: Path) -> None:
-        """Write the board, an entry per line."""
+        """Write the board, an entry per line: its values in the order of `columns`."""
         head = {
             "format": FORMAT, "version": self.version, "hardware": self.hardware, "trials": self.trials,
-            "delays": self.delays, "microseconds": self.microseconds,
+            "delays": self.delays, "microseconds": self.microseconds, "columns": COLUMNS,
         }  # fmt: skip
         order = sorted(self.entries, key=lambda entry: entry.key)
         lines = [f'  "{key}": {_json(value)},' for key, value in head.items()]
-        entries = ",\n".join("    " + _json(asdict(entry)) for entry in order)
+        entries = ",\n".join("    " + _json([getattr(entry, column) for column in COLUMNS]) for entry in order)
         path.write_text("\n".join(["{", *lines, '  "entries": [', entries, "  ]", "}", ""]), encoding="utf-8")
 
     @classmethod
@@ -119,7 +122,9 @@ class Board:
             content = json.loads(path.read_text(encoding="utf-8"))
             if content.pop("format") != FORMAT:
                 raise ValueError("it has another format")
-            return cls(**content | {"entries": [Entry(**entry) for entry in content["entries"]]})
+            columns = content.pop("columns")
+            entries = [Entry(**dict(zip(columns, values, strict=True))) for values in content.pop("entries")]
+            return cls(**content, entries=entries)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} must be a file that `dynabandit leaderboard` wrote: {error}") from None
 
@@ -128,13 +133,14 @@ def summarise(run: Run, trial: Trial, form: str, code: str) -> Entry:
     """Return the entry of a run."""
     total = run.total_regret
     groups = np.array_split(total, min(BLOCKS, len(total)))
-    error = _short(total.std(ddof=1) / math.sqrt(len(total))) if len(total) > 1 else None
+    error = _rounded(total.std(ddof=1) / math.sqrt(len(total)), 3) if len(total) > 1 else None
+    shown = form != TUNED  # of a tuned form only the mean is shown
     return Entry(
         trial=trial.id, policy=run.policy, form=form, settings=run.label.removeprefix(run.policy).strip("()"),
-        replications=run.replications, seed=run.seed, mean=_short(total.mean()), error=error,
-        quantiles=[_short(value) for value in np.quantile(total, QUANTILES)],
-        blocks=[_short(group.mean()) for group in groups],
-        curve=[] if form == TUNED else [_short(value) for value in run.regret.mean(axis=0)],
+        replications=run.replications, seed=run.seed, mean=_rounded(total.mean(), 6), error=error,
+        quantiles=[_rounded(value, 4) for value in np.quantile(total, QUANTILES)] if shown else [],
+        blocks=[_rounded(group.mean(), 5) for group in groups],
+        curve=[_rounded(value, 4) for value in run.regret.mean(axis=0)] if shown else [],
         code=code[:12],
     )  # fmt: skip
 
@@ -155,10 +161,11 @@ def detection_delay(run: Run) -> float | None:
     return float(run.times[1:][detected[0]] - run.times[0]) if detected.size else None
 
 
-def _short(value: float) -> float:
-    """Round to five significant digits, more than the errors of all results."""
-    return float(f"{value:.5g}")
+def _rounded(value: float, digits: int) -> float:
+    """Round to some significant digits; whole numbers as integers, which are shorter."""
+    rounded = float(f"{value:.{digits}g}")
+    return int(rounded) if rounded.is_integer() else rounded
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, separators=(", ", ": "), allow_nan=False)
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -37,7 +37,7 @@ class Standing:
     replications: int
     """The least number of replications in an environment."""
     delay: float | None = None
-    """Steps until half of the plays go to an arm that has become the best; None if never."""
+    """Steps until half of the plays go to an arm that has become the best; None if never, NaN if not measured."""
     microseconds: float = math.nan
     """Time per step on one core with ten arms; NaN if it was not measured."""
 
@@ -140,7 +140,7 @@ def _rows(board: Board, entries: Rows, ranked: Rows) -> list[Standing]:
                 ratio=ratios[index], worst=math.exp(logs[index, place]), worst_in=trials[place],
                 rank=ranks.get((policy, form), NOT_RANKED),
                 replications=min(entry.replications for entry in by_trial.values()),
-                delay=board.delays.get(policy), microseconds=board.microseconds.get(policy, math.nan),
+                delay=board.delays.get(policy, math.nan), microseconds=board.microseconds.get(policy, math.nan),
             )
         )  # fmt: skip
     return rows
@@ -198,7 +198,7 @@ def cells(row: Standing) -> list[str]:
         row.policy, _number(row.ratio.value), f"{row.ratio.low:.2f} to {row.ratio.high:.2f}", _number(row.worst),
         row.worst_in, f"{row.rank.value:.1f}" if ranked else row.form,
         f"{row.rank.low:.1f} to {row.rank.high:.1f}" if ranked else "",
-        "never" if row.delay is None else f"{row.delay:.0f}", _number(row.microseconds), f"{row.replications:,}",
+        "never" if row.delay is None else _number(row.delay, 0), _number(row.microseconds), f"{row.replications:,}",
         row.settings,
     ]  # fmt: skip
 
@@ -229,5 +229,5 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.2f}"
+def _number(value: float, digits: int = 2) -> str:
+    return "" if math.isnan(value) else f"{value:.{digits}f}"
