@@ -58,13 +58,14 @@ def _output(output: dict[str, Any]) -> str:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Link the policies of the leaderboard, and insert its main columns into pages with the marker."""
     if page.file.src_uri == LEADERBOARD.name:
-        return _linked(markdown)
+        before, mark, tables = markdown.partition(MARK)
+        return before + mark + _linked(tables)
     return markdown.replace(MARK, narrow_table()) if MARK in markdown else markdown
 
 
 def narrow_table() -> str:
     """Return the main columns of the first table of the leaderboard."""
-    lines = LEADERBOARD.read_text(encoding="utf-8").splitlines()
+    lines = LEADERBOARD.read_text(encoding="utf-8").partition(MARK)[2].splitlines()
     table = itertools.takewhile(_is_row, itertools.dropwhile(lambda line: not _is_row(line), lines))
     cells = [line.strip("|").split("|") for line in table]
     return _linked("\n".join("|" + "|".join(row[column] for column in COLUMNS) + "|" for row in cells))
