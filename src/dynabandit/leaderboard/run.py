@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dynabandit
 from dynabandit.core.streams import LARGEST_REPLICATION
 from dynabandit.experiments import Experiment, ProgressReporter, Spec, compute
 from dynabandit.experiments.hardware import processor
@@ -175,7 +174,7 @@ def run(
     tuple[Board, int]
         The data, and how many environments are left.
     """
-    board, began = Board(version=dynabandit.__version__), time.monotonic()
+    board, began = Board(), time.monotonic()
     for done, one in enumerate(work):
         if done and seconds is not None and time.monotonic() - began > seconds:
             return board, len(work) - done
@@ -188,7 +187,7 @@ def run(
 def _run_one(one: Work, out: Path, seed: int, reporter: ProgressReporter, options: Mapping[str, Any]) -> Board:
     """Run one environment and return its data."""
     results = compute(one.spec(seed), out, reporter=reporter, **options)
-    found, codes = Board(version=dynabandit.__version__), results.metadata["code_versions"]
+    found, codes = Board(version=results.metadata["versions"]["dynabandit"]), results.metadata["code_versions"]
     on_gpu = "cuda" in results.metadata["backends"].values()
     found.hardware = [f"GPU, {results.metadata['precision']} precision" if on_gpu else processor()]
     forms = {(job.policy.label, job.replications): job.form for job in one.jobs}
