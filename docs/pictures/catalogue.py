@@ -36,7 +36,7 @@ EXAMPLES = {
     },
 }
 SMOOTH = (
-    "path", "seasonal", "rotting", "reflected-walk", "logistic-walk", "case-3", "case-4", "rested-rotting",
+    "path", "seasonal", "rotting", "reflected-walk", "logistic-walk", "case-3", "case-4", "ar-1", "rested-rotting",
     "rested-rising",
 )  # fmt: skip
 
