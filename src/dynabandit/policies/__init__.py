@@ -27,8 +27,10 @@ from dynabandit.policies.fewa import Fewa
 from dynabandit.policies.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
 from dynabandit.policies.kl_ucb import KLUCB
 from dynabandit.policies.m_ucb import MKLUCB, MUCB
+from dynabandit.policies.master_ucb import MasterUCB
 from dynabandit.policies.normal_ts import NormalTS
 from dynabandit.policies.oracle_restart import OracleRestart
+from dynabandit.policies.r_bocpd_ucb import RBocpdUCB
 from dynabandit.policies.r_ed_ucb import REdUCB
 from dynabandit.policies.raw_ucb import RawUCB
 from dynabandit.policies.rexp3 import Rexp3
@@ -48,7 +50,7 @@ __all__ = [
     "BestArm", "EpsGreedy", "POLICIES", "Policy", "PolicyFunctions", "PolicyState", "Reward", "Step",
     "Uniform", "policy",
     "DKLUCB", "GLRKLUCB", "KLUCB", "MKLUCB", "MUCB", "SWKLUCB",
-    "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "OracleRestart",
+    "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "MasterUCB", "OracleRestart", "RBocpdUCB",
     "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
     "ChangepointTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
     "WSWA", "Fewa", "REdUCB", "RawUCB",
@@ -85,6 +87,8 @@ POLICIES: dict[str, type[Policy]] = {
     "cusum-kl-ucb": CusumKLUCB,
     "m-ucb": MUCB,
     "m-kl-ucb": MKLUCB,
+    "r-bocpd-ucb": RBocpdUCB,
+    "master-ucb": MasterUCB,
     "aff-kl-ucb": AffKLUCB,
     "raw-ucb": RawUCB,
     "fewa": Fewa,
