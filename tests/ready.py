@@ -25,6 +25,7 @@ READY: dict[str, dict[str, Any]] = {
     "cusum-kl-ucb": {"changes": 2, "horizon": 300, "reference_plays": 5},
     "m-kl-ucb": {"changes": 2, "horizon": 300, "window": 10, "threshold": 2.0},
     "d-ts": {"discount": 0.9},
+    "d-ots": {"discount": 0.9},
     "sw-ts": {"window": 25},
     "f-dsw-ts": {"discount": 0.9, "window": 5},
     "changepoint-ts": {"particles": 5},

@@ -242,4 +242,5 @@ def test_change_point_ts_believes_the_average_of_its_runs(
 def test_every_policy_is_asked_for_its_belief() -> None:
     others = {"sw-ucb", "sw-kl-ucb", "d-ucb", "d-kl-ucb", "f-dsw-ts", "changepoint-ts"}
     others |= {"w-swa", "r-ed-ucb"}  # in test_rested_policies.py
+    others |= {"kalman-ts", "predictive-sampling"}  # in test_model_baselines.py
     assert {*AVERAGING, *ADAPTIVE, *BAYESIAN, *OWN_LAW} | others == set(POLICIES)

@@ -221,10 +221,6 @@ def test_a_wrong_parameter_is_named(name: str, parameters: dict[str, Any], messa
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
-        ("m-ucb", {}, r"policy 'm-ucb' needs changes=\.\.\. and horizon=\.\.\.: only a simulation knows"),
-        ("m-ucb", {"changes": 1}, r"policy 'm-ucb' needs horizon=\.\.\.: only a simulation knows"),
-        ("glr-kl-ucb", {}, r"policy 'glr-kl-ucb' needs horizon=\.\.\."),
-        ("glr-kl-ucb", {"horizon": 99, "schedule": "constant"}, r"policy 'glr-kl-ucb' needs changes=\.\.\."),
         ("oracle-restart", {}, "needs to be told the true means"),
         (
             "m-ucb",
