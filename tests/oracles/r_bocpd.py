@@ -43,8 +43,8 @@ class Arms:
     """What the policy knows: the detector of each arm, the step of its restart (0 for none) and all restarts."""
 
     def __init__(self, arms: int, rate: float, particles: int, restart: str) -> None:
-        self.new = lambda: Detector(rate, particles)
-        self.detectors = [self.new() for _ in range(arms)]
+        self.rate, self.particles = rate, particles
+        self.detectors = [Detector(rate, particles) for _ in range(arms)]
         self.started = [0] * arms
         self.restarts, self.steps, self.restart = 0, 0, restart
 
@@ -53,7 +53,7 @@ class Arms:
         if self.detectors[arm].has_changed(reward):
             self.restarts += 1
             for other in range(len(self.detectors)) if self.restart == "global" else [arm]:
-                self.detectors[other], self.started[other] = self.new(), self.steps
+                self.detectors[other], self.started[other] = Detector(self.rate, self.particles), self.steps
 
     def scores(self, index: str) -> list[float]:
         """The index of each arm from its rewards and the steps since its restart."""

@@ -3,6 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
+from dynabandit.policies.ad_switch import AdSwitch
 from dynabandit.policies.aff_d_greedy import AffDGreedy
 from dynabandit.policies.aff_kl_ucb import AffKLUCB
 from dynabandit.policies.aff_normal_ts import AffNormalTS
@@ -52,7 +53,7 @@ __all__ = [
     "BestArm", "EpsGreedy", "POLICIES", "Policy", "PolicyFunctions", "PolicyState", "Reward", "Step",
     "Uniform", "policy",
     "DKLUCB", "GLRKLUCB", "KLUCB", "MKLUCB", "MUCB", "SWKLUCB",
-    "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "MasterUCB", "OracleRestart", "RBocpdUCB",
+    "AdSwitch", "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "MasterUCB", "OracleRestart", "RBocpdUCB",
     "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
     "ChangepointTS", "DiscountedOTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
     "KalmanTS", "OptimisticDTS", "PredictiveSampling", "WSWA", "Fewa", "REdUCB", "RawUCB",
@@ -95,6 +96,7 @@ POLICIES: dict[str, type[Policy]] = {
     "m-kl-ucb": MKLUCB,
     "r-bocpd-ucb": RBocpdUCB,
     "master-ucb": MasterUCB,
+    "ad-switch": AdSwitch,
     "aff-kl-ucb": AffKLUCB,
     "raw-ucb": RawUCB,
     "fewa": Fewa,

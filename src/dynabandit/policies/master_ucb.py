@@ -154,7 +154,8 @@ class MasterUCB(HorizonTuned, SampleMeanPolicy):
     changes
         Not used.
     horizon
-        T, the expected number of steps; a simulation uses its own horizon. Only its logarithm is used.
+        T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon. Only its logarithm is
+        used.
     burn_in
         The number of plays of each arm before the policy decides.
 
@@ -194,9 +195,7 @@ class MasterUCB(HorizonTuned, SampleMeanPolicy):
 
     name = "master-ucb"
     slots = SLOTS
-    functions = PolicyFunctions(
-        start=sample_mean_policy.start, score=score, learn=learn, common=common, params=Params
-    )
+    functions = PolicyFunctions(start=sample_mean_policy.start, score=score, learn=learn, common=common, params=Params)
 
     scale: float = 1.0
 

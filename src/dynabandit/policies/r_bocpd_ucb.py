@@ -144,7 +144,7 @@ class RBocpdUCB(HorizonTuned, SampleMeanPolicy):
     changes
         Not used.
     horizon
-        The expected number of steps; a simulation uses its own horizon.
+        The expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     burn_in
         The number of plays of each arm before the policy decides.
 
