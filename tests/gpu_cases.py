@@ -32,7 +32,10 @@ class Case(NamedTuple):
     delay: db.Delay | None = None
 
 
-RESTARTING = ("glr-kl-ucb", "glr-kl-ucb-diminishing", "cusum-ucb", "cusum-kl-ucb", "m-ucb", "m-kl-ucb")
+RESTARTING = (
+    "glr-kl-ucb", "glr-kl-ucb-diminishing", "cusum-ucb", "cusum-kl-ucb", "m-ucb", "m-kl-ucb", "r-bocpd-ucb",
+    "master-ucb", "ad-switch",
+)  # fmt: skip
 CHANGE = {"starts": [1, 11], "means": [[0.0, 1.0], [1.0, 0.0]]}
 RECORD = {"rates": [[0.0, 1.0, 0.5], [1.0, 0.0, 0.25]], "period": 3}
 POLICIES = tuple(name for name in db.policies.POLICIES if name not in RESTARTING)
