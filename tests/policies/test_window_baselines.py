@@ -11,8 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
 from driver import Driver
-from dynabandit.policies import learned_draws, lm_dsee
-from dynabandit.policies import borl as borl_policy
+from dynabandit.policies import borl as borl_policy, learned_draws, lm_dsee
 from dynabandit.policies.base import Policy
 from oracles import borl, wei_srivastava
 

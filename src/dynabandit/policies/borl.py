@@ -15,8 +15,8 @@ from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import integer, number, set_fields
 
 MOST_WINDOWS = 32
-# shared: of the current block its length, its window, the place of the window among all, the probability of having drawn
-# it, the rewards so far and their sum; and a hash of all rewards
+# shared: of the current block its length, its window, the place of the window among all, the probability with which it
+# was drawn, the number of rewards so far and their sum; and a hash of all rewards
 LENGTH, WINDOW, CHOSEN, CHANCE, SEEN, TOTAL, HASH = range(7)
 LOG_WEIGHTS = 7  # from here on: of each window length
 LATEST = LOG_WEIGHTS + MOST_WINDOWS  # from here on: the latest rewards, see `reward_window`
