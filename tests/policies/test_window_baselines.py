@@ -102,7 +102,7 @@ def test_borl_is_tuned_as_in_its_paper(arms: int, horizon: int) -> None:
     params = db.policy("borl", horizon=horizon, capacity=1000).params(arms)
     block, exploration = borl.tuned(arms, horizon, capacity=1000)
     assert (params.block, params.exploration) == pytest.approx((block, exploration))
-    assert params.windows[: params.count].tolist() == borl.lengths(block)
+    assert params.windows[: params.choices].tolist() == borl.lengths(block)
     assert params.windows.size == borl_policy.MOST_WINDOWS
 
 

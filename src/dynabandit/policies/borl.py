@@ -25,8 +25,8 @@ LATEST = LOG_WEIGHTS + MOST_WINDOWS  # from here on: the latest rewards, see `re
 class Params(NamedTuple):
     block: float
     exploration: float
-    count: int  # of windows
-    windows: np.ndarray  # MOST_WINDOWS numbers, from `count` on unused
+    choices: int  # how many windows there are
+    windows: np.ndarray  # MOST_WINDOWS numbers, from `choices` on unused
 
 
 @kernel
@@ -40,7 +40,7 @@ def start(state: PolicyState, arm: int, params: Params) -> None:
     ucb.start(state, arm, params)
     shared = state.shared
     if shared[LENGTH] == 0.0:
-        begin_block(shared, params.count - 1, 1.0, params)
+        begin_block(shared, params.choices - 1, 1.0, params)
 
 
 @kernel
@@ -69,7 +69,7 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     shared[TOTAL] += reward.value
     if shared[SEEN] >= shared[LENGTH]:
         mean = shared[TOTAL] / shared[LENGTH]
-        shared[LOG_WEIGHTS + int(shared[CHOSEN])] += params.exploration / params.count * mean / shared[CHANCE]
+        shared[LOG_WEIGHTS + int(shared[CHOSEN])] += params.exploration / params.choices * mean / shared[CHANCE]
         for other in range(state.memory.shape[1]):
             ucb.start(state, other, params)
         draw_window(shared, params)
@@ -79,21 +79,21 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 def draw_window(shared: np.ndarray, params: Params) -> None:
     """Draw the window of the next block from the probabilities of Exp3."""
     largest = -math.inf
-    for place in range(params.count):
+    for place in range(params.choices):
         largest = max(largest, shared[LOG_WEIGHTS + place])
     total = 0.0
-    for place in range(params.count):
+    for place in range(params.choices):
         total += math.exp(shared[LOG_WEIGHTS + place] - largest)
     left = learned_draws.draw(shared, HASH, 0, 0)
     chance = 0.0
-    for place in range(params.count):
+    for place in range(params.choices):
         share = math.exp(shared[LOG_WEIGHTS + place] - largest) / total
-        chance = (1.0 - params.exploration) * share + params.exploration / params.count
+        chance = (1.0 - params.exploration) * share + params.exploration / params.choices
         if left < chance:
             begin_block(shared, place, chance, params)
             return
         left -= chance
-    begin_block(shared, params.count - 1, chance, params)  # rounding
+    begin_block(shared, params.choices - 1, chance, params)  # rounding
 
 
 def window_lengths(block: int) -> list[int]:
@@ -128,7 +128,7 @@ class Borl(HorizonTuned, SampleMeanPolicy):
     --------
     >>> import dynabandit as db
     >>> params = db.policy("borl", horizon=10_000).params(arms=10)
-    >>> params.block, params.windows[: params.count].astype(int).tolist()
+    >>> params.block, params.windows[: params.choices].astype(int).tolist()
     (316.0, [1, 2, 6, 17, 46, 121, 316])
 
     Notes
