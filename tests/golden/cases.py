@@ -17,9 +17,9 @@ import numpy as np
 import dynabandit as db
 
 __all__ = [
-    "ARMS", "HERE", "HORIZON", "PART_OF_PAPER", "SHORT_HORIZON", "bandit_policies", "bandit_text", "decision_hash", "environment_cases",
-    "make_environment", "next_choices", "paper_hashes", "path_hash", "policy_names", "restored_store", "short_cases",
-    "simulate_case",
+    "ARMS", "HERE", "HORIZON", "PART_OF_PAPER", "SHORT_HORIZON", "bandit_policies", "bandit_text", "decision_hash",
+    "environment_cases", "make_environment", "next_choices", "paper_hashes", "path_hash", "policy_names",
+    "restored_store", "short_cases", "simulate_case",
 ]  # fmt: skip
 
 HERE = Path(__file__).parent
