@@ -555,16 +555,6 @@ def test_many_rewards_end_the_plays_that_single_ones_would() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (
-            {"policy": "d-ucb"},
-            ValueError,
-            r"policy 'd-ucb' needs changes=\.\.\. and horizon=\.\.\., or discount=\.\.\.: only a sim",
-        ),
-        (
-            {"policy": "sw-ucb"},
-            ValueError,
-            r"policy 'sw-ucb' needs changes=\.\.\. and horizon=\.\.\., or window=\.\.\.: only a sim",
-        ),
         ({"policy": "best-arm"}, ValueError, "policy 'best-arm' needs to be told the true means"),
         ({"policy": "aff-otss"}, ValueError, "unknown policy 'aff-otss'. Did you mean 'aff-ots'\\? Known: "),
         (

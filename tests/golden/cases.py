@@ -39,15 +39,24 @@ NEEDED: dict[str, dict[str, Any]] = {
     "f-dsw-ts": {},
     "exp3-s": {"changes": 3, "horizon": 1000},
     "rexp3": {"changes": 3, "horizon": 1000},
-    "glr-kl-ucb": {"horizon": 1000},
+    "glr-kl-ucb": {"horizon": 1000, "scale": 1.0},
     "glr-kl-ucb-diminishing": {"horizon": 1000},
     "cusum-ucb": {"changes": 3, "horizon": 1000},
     "m-ucb": {"changes": 3, "horizon": 1000, "window": 20},
+    "cusum-kl-ucb": {"changes": 3, "horizon": 1000},
+    "m-kl-ucb": {"changes": 3, "horizon": 1000, "window": 20},
 }
 # Every policy would be compiled again for each of them; tests/environments/test_rested.py has their formulas
 NOT_RECORDED = ("rested-rotting", "rested-drops", "rested-rising")
 INFORMED = ("oracle-restart", "best-arm")
-SHORTER_BURN_IN = ("aff-ucb1", "aff-dts1")  # whose own, 10 plays of each arm, is longer than the horizon
+AS_RECORDED: dict[str, dict[str, Any]] = {
+    # Their own burn-in, 10 plays of each arm, is longer than the horizon
+    "aff-ucb1": {"burn_in": 2},
+    "aff-dts1": {"burn_in": 2},
+    # What was the default when the decisions were recorded
+    "glr-kl-ucb": {"scale": 1.0},
+    "m-ucb": {"exploration": 1.0},
+}
 
 
 def policy_names() -> list[str]:
@@ -118,7 +127,7 @@ def simulate_case(
 ) -> dict[str, str]:
     """Return the hash of each policy's decisions on one environment."""
     world = make_environment(environment, arms)
-    players = {name: db.policy(name, **({"burn_in": 2} if name in SHORTER_BURN_IN else {})) for name in policies}
+    players = {name: db.policy(name, **AS_RECORDED.get(name, {})) for name in policies}
     runs = db.compare(
         players, world, horizon=horizon, replications=1, seed=SEED, keep=("arms", "rewards"), backend=backend
     )

@@ -28,7 +28,7 @@ def mixed(weights: Sequence[float], exploration: float) -> list[float]:
 
 def tuned(arms: int, horizon: int, hardness: int | None = None) -> tuple[float, float]:
     """gamma and alpha; the hardness is one more than the number of switches, and None if it is unknown."""
-    if hardness is None:  # corollary 8.3
+    if hardness is None:  # corollary 8.2
         return min(1.0, math.sqrt(arms * math.log(arms * horizon) / horizon)), 1 / horizon
-    learning = arms * (hardness * math.log(arms * horizon) + math.e)  # corollary 8.2
+    learning = arms * (hardness * math.log(arms * horizon) + math.e)  # corollary 8.3
     return min(1.0, math.sqrt(learning / ((math.e - 1) * horizon))), 1 / horizon

@@ -210,6 +210,7 @@ BURN_IN = {  # section 3 opening and the algorithm boxes; notes, "Conventions"
     "ts": 0,
     "ots": 0,
     "dts": 0,
+    "odts": 0,
     "d-ucb": 1,  # neither text says: Garivier & Moulines play every arm once first
     "sw-ucb": 1,
     "aff-d-greedy": 1,
@@ -221,8 +222,8 @@ BURN_IN = {  # section 3 opening and the algorithm boxes; notes, "Conventions"
     "aff-dts1": 10,
     "aff-dts2": 1,
 }
-BAYESIAN = {"ts", "ots", "dts", "aff-ts", "aff-ots", "aff-dts1", "aff-dts2"}
-OPTIMISTIC = {"ots", "aff-ots"}
+BAYESIAN = {"ts", "ots", "dts", "odts", "aff-ts", "aff-ots", "aff-dts1", "aff-dts2"}
+OPTIMISTIC = {"ots", "odts", "aff-ots"}
 
 
 def burn_in(name: str) -> int:
@@ -354,7 +355,7 @@ def posterior(
 def memories(name: str, history: History, arm: int, parameters: Mapping[str, object]) -> list[float]:
     """C at each play of the arm: constant for DTS, C_0 then C_t for AFF-DTS1/2 (section 3.3.2, notes)."""
     memory = number(parameters, "memory", 10.0)
-    if name == "dts":
+    if name in ("dts", "odts"):
         return [memory for _ in rewards_of(history, arm)]
     initial_plays = number(parameters, "burn_in", burn_in(name))
     values = []

@@ -22,7 +22,9 @@ BURN_IN = {
     "glr-kl-ucb": 1,  # the forced exploration begins with every arm once
     "glr-kl-ucb-diminishing": 1,
     "cusum-ucb": 1,
+    "cusum-kl-ucb": 1,
     "m-ucb": 1,
+    "m-kl-ucb": 1,
     "oracle-restart": 1,
     "aff-kl-ucb": 1,
 }
@@ -252,6 +254,13 @@ def cusum_ucb(history: History, arms: int, parameters: Parameters) -> list[float
     return [average(values) + math.sqrt(math.log(total) / len(values)) if values else math.inf for values in rewards]
 
 
+def cusum_kl_ucb(history: History, arms: int, parameters: Parameters) -> list[float]:
+    """Besson et al., experiments: CUSUM-UCB with the index of KL-UCB, level log n_t."""
+    rewards = cusum_rewards(history, arms, parameters)
+    total = sum(map(len, rewards))
+    return kl_bounds(rewards, [math.log(max(total, 1))] * arms)
+
+
 # --- M-UCB: Cao, Wen, Kveton & Xie --------------------------------------------------------------------------
 
 
@@ -264,12 +273,12 @@ def m_ucb_threshold(arms: int, parameters: Parameters) -> float:
 
 
 def m_ucb_exploration(arms: int, parameters: Parameters) -> float:
-    """gamma = sqrt((M - 1) K (2 b + 3 sqrt(w)) / (2 T)), M - 1 changes."""
+    """gamma = sqrt((M - 1) K (2 b + 3 sqrt(w)) / (2 T)), M - 1 changes; our own bound of 1/4, where it may exceed 1."""
     if "exploration" in parameters:
         return cast(float, parameters["exploration"])
     window, horizon = cast(int, parameters["window"]), cast(int, parameters["horizon"])
     cost = 2 * m_ucb_threshold(arms, parameters) + 3 * math.sqrt(window)
-    return math.sqrt(cast(int, parameters["changes"]) * arms * cost / (2 * horizon))
+    return min(math.sqrt(cast(int, parameters["changes"]) * arms * cost / (2 * horizon)), 0.25)
 
 
 def m_ucb_restarts(history: History, arms: int, parameters: Parameters) -> Restarts:
@@ -294,6 +303,12 @@ def m_ucb(history: History, arms: int, parameters: Parameters) -> list[float]:
     return [
         average(values) + math.sqrt(2 * math.log(age) / len(values)) if values else math.inf for values in state.rewards
     ]
+
+
+def m_kl_ucb(history: History, arms: int, parameters: Parameters) -> list[float]:
+    """Besson et al., experiments: M-UCB with the index of KL-UCB, level log of the steps played since the restart."""
+    state = m_ucb_restarts(history, arms, parameters)
+    return kl_bounds(state.rewards, [math.log(max(len(history) - state.started[0], 1))] * arms)
 
 
 def m_ucb_forced(history: History, arms: int, parameters: Parameters) -> int | None:
@@ -350,11 +365,14 @@ SCORES = {
     "glr-kl-ucb": glr_kl_ucb,
     "glr-kl-ucb-diminishing": glr_kl_ucb,
     "cusum-ucb": cusum_ucb,
+    "cusum-kl-ucb": cusum_kl_ucb,
     "m-ucb": m_ucb,
+    "m-kl-ucb": m_kl_ucb,
     "aff-kl-ucb": aff_kl_ucb,
 }
 FORCED = {
     "glr-kl-ucb": glr_forced,
     "glr-kl-ucb-diminishing": diminishing_forced,
     "m-ucb": m_ucb_forced,
+    "m-kl-ucb": m_ucb_forced,
 }

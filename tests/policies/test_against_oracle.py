@@ -39,6 +39,7 @@ def parameters_of(name: str) -> st.SearchStrategy[dict[str, Any]]:
         "d-ucb": {"discount": st.sampled_from([0.5, 0.9, 0.999, 1.0])},
         "sw-ucb": {"window": st.sampled_from([1, 2, 7, 1000])},
         "dts": prior | memory,
+        "odts": prior | memory,
         "aff-d-greedy": adaptive | {"threshold": st.sampled_from([None, 0.0005, 1.0])},
         "aff-ucb1": adaptive | {"burn_in": st.sampled_from([1, 3])},
         "aff-ucb2": adaptive,

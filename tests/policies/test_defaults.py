@@ -16,6 +16,10 @@ UNIT_FREE: dict[str, Any] = {"burn_in": 2, "step_size": 0.0001, "floor": 0.0}
 TEST: dict[str, Any] = {
     "burn_in": 1, "restart": "local", "scale": 1.0, "delta": None, "every": 10, "spacing": 10, "capacity": 128,
 }  # fmt: skip
+CUSUM: dict[str, Any] = {
+    "burn_in": 1, "drift": 0.05, "reference_plays": 100, "threshold": None, "exploration": None,
+}  # fmt: skip
+MONITORED: dict[str, Any] = {"burn_in": 1, "window": 800, "threshold": None, "exploration": None}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "eps-greedy": {"burn_in": 1, "epsilon": 0.1},
     "ucb": {"burn_in": 1},
@@ -24,6 +28,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "d-ucb": OPEN | {"burn_in": 1, "discount": None},
     "sw-ucb": OPEN | {"burn_in": 1, "window": None},
     "dts": {"burn_in": 0, "memory": 10.0, "prior": (2.0, 2.0)},
+    "odts": {"burn_in": 0, "memory": 10.0, "prior": (2.0, 2.0)},
     "aff-d-greedy": ADAPTIVE | {"threshold": None},
     "aff-ucb1": ADAPTIVE | {"burn_in": 10, "variance_floor": 0.0},
     "aff-ucb2": ADAPTIVE,
@@ -33,18 +38,23 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "aff-dts1": ADAPTIVE | {"burn_in": 10, "memory": 10.0, "prior": (2.0, 2.0)},
     "aff-dts2": ADAPTIVE | {"memory": 10.0, "prior": (2.0, 2.0)},
     "d-ts": OPEN | {"burn_in": 0, "discount": None, "prior": (1.0, 1.0)},
+    "d-ots": OPEN | {"burn_in": 0, "discount": None, "prior": (1.0, 1.0)},
     "sw-ts": OPEN | {"burn_in": 0, "window": None, "prior": (1.0, 1.0)},
     "f-dsw-ts": {"burn_in": 0, "combine": "max", "discount": 0.99, "window": 50, "prior": (1.0, 1.0)},
     "changepoint-ts": OPEN | {"burn_in": 0, "rate": "learnt", "particles": 32, "prior": (1.0, 1.0)},
+    "kalman-ts": {"burn_in": 0, "drift": "learnt", "persistence": 1.0, "prior": (1.0, 1.0)},
+    "predictive-sampling": {"burn_in": 0, "drift": "learnt", "persistence": 1.0, "prior": (1.0, 1.0)},
     "exp3-s": OPEN | {"burn_in": 0, "exploration": None, "sharing": None},
     "rexp3": OPEN | {"burn_in": 0, "exploration": None, "batch": None, "variation": None},
     "kl-ucb": {"burn_in": 1, "loglog": 0.0},
     "d-kl-ucb": OPEN | {"burn_in": 1, "discount": None},
     "sw-kl-ucb": OPEN | {"burn_in": 1, "window": None},
-    "glr-kl-ucb": OPEN | TEST | {"schedule": "growing"},
+    "glr-kl-ucb": OPEN | TEST | {"scale": 0.1, "schedule": "growing"},
     "glr-kl-ucb-diminishing": OPEN | TEST,
-    "cusum-ucb": OPEN | {"burn_in": 1, "drift": 0.05, "reference_plays": 100, "threshold": None, "exploration": None},
-    "m-ucb": OPEN | {"burn_in": 1, "window": 800, "threshold": None, "exploration": None},
+    "cusum-ucb": OPEN | CUSUM,
+    "cusum-kl-ucb": OPEN | CUSUM,
+    "m-ucb": OPEN | MONITORED,
+    "m-kl-ucb": OPEN | MONITORED,
     "aff-kl-ucb": ADAPTIVE | {"confidence": 0.05},
     "raw-ucb": {"burn_in": 1, "alpha": 1.4, "sigma": 0.5},
     "fewa": {"burn_in": 1, "alpha": 0.06, "sigma": 0.5},
@@ -99,6 +109,8 @@ LIMITS: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     ("f-dsw-ts", "window"): FROM_ONE,
     ("changepoint-ts", "rate"): ((LEAST, 0.5, math.nextafter(1.0, 0.0), "learnt", None), (0.0, -0.5, 1.0, 1.5)),
     ("changepoint-ts", "particles"): ((2, 3), (1, 0)),
+    ("kalman-ts", "drift"): ((0.0, TINY, HUGE, "learnt"), (-LEAST, -0.5, math.inf, "known")),
+    ("kalman-ts", "persistence"): HALF_OPEN,
     ("exp3-s", "exploration"): HALF_OPEN,
     ("exp3-s", "sharing"): HALF_OPEN,
     ("rexp3", "exploration"): HALF_OPEN,
@@ -205,6 +217,8 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
     ("changepoint-ts", {"rate": 0.2, "particles": 7}, 3, [1, 1, 7, 0.2]),
     ("changepoint-ts", {"rate": None, "changes": 4, "horizon": 1000}, 3, [1, 1, 32, 0.004]),
     ("changepoint-ts", {"rate": None, "changes": 800, "horizon": 1000}, 3, [1, 1, 32, 0.5]),
+    ("kalman-ts", {"prior": (1, 3), "drift": 0.1}, 3, [1 / 4, 3 / 80, 1, 0.01]),
+    ("kalman-ts", {"persistence": 0.9}, 3, [1 / 2, 1 / 12, 0.9, 0, 9e-8, 1e-6, 9e-6, 1e-4, 9e-4]),
     ("exp3-s", {"changes": 1, "horizon": 1000}, 3, [math.sqrt(3 * math.log(3000) / 1000), 1 / 1000, 3]),
     ("exp3-s", {"changes": 1, "horizon": 2}, 3, [1, 1 / 2, 3]),
     ("exp3-s", {"changes": 2, "horizon": 2}, 3, [1, 1 / 2, 3]),
@@ -223,7 +237,7 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
     ("kl-ucb", {"loglog": 3}, 3, [3]),
     ("d-kl-ucb", {"discount": 0.9}, 3, [0.9]),
     ("sw-kl-ucb", {"window": 9}, 3, [9]),
-    ("glr-kl-ucb", {"horizon": 1000}, 3, [3, math.sqrt(3 * LOG_T / 1000), 1, LOG_T / 2, 10, 10, 128, 0]),
+    ("glr-kl-ucb", {"horizon": 1000}, 3, [3, 0.1 * math.sqrt(3 * LOG_T / 1000), 1, LOG_T / 2, 10, 10, 128, 0]),
     (
         "glr-kl-ucb",
         {"horizon": 1000, "schedule": "constant", "changes": 5, "delta": 0.01, "restart": "global", "scale": 0.5},
@@ -249,8 +263,9 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
         "m-ucb",
         {"changes": 40, "horizon": 1000, "window": 100},
         3,
-        [3, 1, 100, M_THRESHOLD],
+        [3, 0.25, 100, M_THRESHOLD],  # not 1, with which it would be uniform
     ),
+    ("m-kl-ucb", {"changes": 1, "horizon": 10_000}, 100, [100, 0.25, 800, math.sqrt(400 * math.log(200 * 10**8))]),
     (
         "m-ucb",
         {"changes": 2, "horizon": 1000, "window": 4, "threshold": 5.0},
@@ -285,12 +300,16 @@ SIZES: list[tuple[str, dict[str, Any], int, int]] = [  # rows of the memory, len
     ("f-dsw-ts", {"window": 7}, 5 + 7, 1),
     ("changepoint-ts", {"particles": 7}, 2 + 4 + 7 * (2 + 4), 1),
     ("changepoint-ts", {"particles": 7, "rate": 0.1}, 2 + 1 + 7 * (2 + 1), 1),
+    ("kalman-ts", {}, 1 + 2 * 6, 2 * 6),
+    ("predictive-sampling", {"drift": 0.01}, 1 + 2, 2),
     ("exp3-s", {}, 4, 1),
     ("rexp3", {}, 4, 2),
     ("glr-kl-ucb", {"capacity": 8}, 8 + 8, 4),
     ("glr-kl-ucb-diminishing", {"capacity": 8}, 8 + 8, 4),
     ("cusum-ucb", {}, 8, 1),
+    ("cusum-kl-ucb", {}, 9, 1),
     ("m-ucb", {"window": 10}, 5 + 10, 2),
+    ("m-kl-ucb", {"window": 10}, 6 + 10, 2),
     ("raw-ucb", {}, 3 + 2 * 32, 1),
     ("fewa", {}, 3 + 2 * 32, 1 + 32),
     ("w-swa", {"capacity": 7}, 4 + 7, 3),
@@ -319,7 +338,8 @@ def test_scores_stand_still_where_only_a_play_moves_them() -> None:
 
 
 def test_optimistic_policies_are_those_named_so() -> None:
-    assert {name for name, policy in POLICIES.items() if policy.functions.optimistic} == {"ots", "aff-ots"}
+    optimistic = {name for name, policy in POLICIES.items() if policy.functions.optimistic}
+    assert optimistic == {"ots", "odts", "d-ots", "aff-ots"}
 
 
 def test_only_oracle_policies_are_told_the_true_means() -> None:
@@ -328,7 +348,7 @@ def test_only_oracle_policies_are_told_the_true_means() -> None:
 
 def test_what_grows_or_fades_without_bound_is_kept_in_double_precision() -> None:
     double = {name for name, policy in POLICIES.items() if policy.needs_double}
-    assert double == {"d-ucb", "d-kl-ucb", "d-ts", "f-dsw-ts", "rexp3", "r-ed-ucb"}
+    assert double == {"d-ucb", "d-kl-ucb", "d-ts", "d-ots", "f-dsw-ts", "rexp3", "r-ed-ucb"}
 
 
 # --- Tuning -------------------------------------------------------------------------------------------------

@@ -79,6 +79,8 @@ FREE: dict[str, dict[str, Any]] = {  # without forced exploration, which would h
     "sw-kl-ucb": {},
     "cusum-ucb": {"exploration": 0.0},
     "m-ucb": {"exploration": 0.0},
+    "cusum-kl-ucb": {"exploration": 0.0},
+    "m-kl-ucb": {"exploration": 0.0},
     "glr-kl-ucb": {"scale": 0.0},
     "glr-kl-ucb-diminishing": {"scale": 0.0},
     "oracle-restart": {},
@@ -127,6 +129,9 @@ def test_after_one_reward_the_logarithm_of_time_is_still_zero(name: str, bonus: 
         ("m-ucb", {"exploration": 0.0}, 3, 9, math.sqrt(2 * math.log(9))),
         ("m-ucb", {"exploration": 0.0}, 0, 1, 0.0),
         ("m-ucb", {"exploration": 0.0}, 0, 0, 0.0),  # the step of a restart itself
+        ("cusum-kl-ucb", {}, 3, 9, math.log(3)),
+        ("m-kl-ucb", {"exploration": 0.0}, 3, 9, math.log(8)),
+        ("m-kl-ucb", {"exploration": 0.0}, 0, 1, 0.0),
         ("robust-ucb", {}, 0, 1, 0.0),
         ("robust-ucb", {}, 0, 2, 0.0),
         ("robust-ucb", {}, 0, 4, 4 * 2 * math.log(3)),

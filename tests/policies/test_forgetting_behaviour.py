@@ -90,16 +90,6 @@ def test_change_point_ts_without_a_rate_takes_the_changes_over_the_horizon() -> 
     assert policy.tuned(switches=5, horizon=1000).params(2).rates == [0.005]
 
 
-@pytest.mark.parametrize("name", [*TUNED, "changepoint-ts"])
-def test_a_bandit_asks_for_what_only_a_simulation_knows(name: str) -> None:
-    open_ = {"rate": None} if name == "changepoint-ts" else {}
-    with pytest.raises(ValueError, match=rf"policy '{name}' needs changes=\.\.\. and horizon=\.\.\."):
-        db.Bandit(name, arms=["a", "b"], **open_)
-    with pytest.raises(ValueError, match=rf"policy '{name}' needs horizon=\.\.\."):
-        db.Bandit(name, arms=["a", "b"], changes=1, **open_)
-    assert db.Bandit(name, arms=["a", "b"], seed=1, changes=1, horizon=100, **open_).choose() in ("a", "b")
-
-
 # --- Forgetting ---------------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from ready import READY
 
 GIVEN: dict[str, dict[str, Any]] = {"d-ucb": {"discount": 0.9}, "sw-ucb": {"window": 25}, **READY}
 SCORED = [name for name, kind in POLICIES.items() if kind.functions.posterior is None]
-FADING = ["d-ucb", "d-kl-ucb", "d-ts", "f-dsw-ts"]
+FADING = ["d-ucb", "d-kl-ucb", "d-ts", "d-ots", "f-dsw-ts"]
 
 
 def ready(name: str) -> Driver:

@@ -104,8 +104,17 @@ def test_a_reward_window_gives_back_what_is_as_old_as_its_window() -> None:
     shared = np.zeros(reward_window.size(3))
     pushed = [(2, 0.5), (0, 1.0), (1, 0.25), (2, 0.75), (1, 0.125)]
     for seen, (arm, reward) in enumerate(pushed):
-        assert reward_window.oldest(shared, 3) == (pushed[seen - 3] if seen >= 3 else (-1, 0.0))
-        reward_window.push(shared, 3, arm, reward)
+        assert reward_window.take_oldest(shared, 3) == (pushed[seen - 3] if seen >= 3 else (-1, 0.0))
+        reward_window.push(shared, arm, reward)
+
+
+def test_a_reward_window_that_becomes_longer_gives_back_each_reward_once() -> None:
+    shared = np.zeros(reward_window.size(5))
+    left = []
+    for number, window in enumerate([2] * 6 + [5] * 9):
+        left.append(int(reward_window.take_oldest(shared, window)[0]))
+        reward_window.push(shared, number, 1.0)
+    assert left == [-1, -1, 0, 1, 2, 3, -1, -1, -1, 4, 5, 6, 7, 8, 9]
 
 
 def test_a_kullback_leibler_index_is_infinite_unseen_and_of_a_mean_of_at_most_one() -> None:

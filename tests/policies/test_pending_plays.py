@@ -32,6 +32,8 @@ INDEX_POLICIES: dict[str, dict[str, Any]] = {
     "sw-kl-ucb": {"window": 50},
     "cusum-ucb": {"changes": 1, "horizon": 10**6},
     "m-ucb": {"changes": 1, "horizon": 10**6},
+    "cusum-kl-ucb": {"changes": 1, "horizon": 10**6},
+    "m-kl-ucb": {"changes": 1, "horizon": 10**6},
     "glr-kl-ucb": {"horizon": 10**6, "scale": 0.0},
     "glr-kl-ucb-diminishing": {"delta": 1e-6, "scale": 0.0},
     "oracle-restart": {},
@@ -41,7 +43,8 @@ INDEX_POLICIES: dict[str, dict[str, Any]] = {
     "aff-ucb2-growing": {},
     "aff-kl-ucb": {},
 }
-LEVEL_OF_REWARDS = {"d-ucb", "d-kl-ucb", "sw-ucb", "sw-kl-ucb", "cusum-ucb"}  # their bonus also has their number
+# Their bonus also has their number
+LEVEL_OF_REWARDS = {"d-ucb", "d-kl-ucb", "sw-ucb", "sw-kl-ucb", "cusum-ucb", "cusum-kl-ucb"}
 UNIT_FREE: dict[str, dict[str, Any]] = {"aff-normal-ucb": {}, "robust-ucb": {}}  # of unseen arms: mean of all rewards
 GREEDY: dict[str, dict[str, Any]] = {"eps-greedy": {}, "aff-d-greedy": {}}
 WINDOWED = {"raw-ucb", "fewa", "w-swa", "r-ed-ucb"}  # test_rested_policies.py has their own rules

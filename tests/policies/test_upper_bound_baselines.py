@@ -54,6 +54,9 @@ OWN: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     },
 }
 
+OWN["cusum-kl-ucb"] = OWN["cusum-ucb"]
+OWN["m-kl-ucb"] = OWN["m-ucb"]
+
 
 def path_of(arms: int, steps: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Means in four pieces, the third all 0, one arm of the fourth as in the first; and rewards drawn from them."""
@@ -88,7 +91,7 @@ def check_step(
     else:
         expected = upper_bounds.SCORES[name](history, arms, given_parameters)
     np.testing.assert_allclose(driver.scores, expected, rtol=TOLERANCE, atol=TOLERANCE)
-    if name == "cusum-ucb" and uniform(driver.random, EXPLORE, step, 0) < upper_bounds.cusum_exploration(
+    if name.startswith("cusum") and uniform(driver.random, EXPLORE, step, 0) < upper_bounds.cusum_exploration(
         given_parameters
     ):
         assert arm == int(uniform(driver.random, EXPLORED_ARM, step, 0) * arms)

@@ -10,11 +10,13 @@ LARGEST_STATE = 10**8  # numbers, 0.8 GB: a larger state is of no use as JSON
 
 
 def live_policy(policy: Policy) -> Policy:
-    """Return the policy, or raise an error if it needs what only a simulation knows."""
+    """Return the policy in its practical form, or raise an error if it needs what only a simulation knows."""
     if policy.informed:
         raise ValueError(f"policy {policy.name!r} needs to be told the true means, which only a simulation knows")
+    policy = policy.practical()
     if policy.left_open:
-        raise ValueError(f"policy {policy.name!r} needs {_needed(policy)}: only a simulation knows what will come")
+        needed = " and ".join(f"{name}=..." for name in policy.left_open)
+        raise ValueError(f"policy {policy.name!r} needs {needed}: only a simulation knows what will come")
     return policy
 
 
@@ -31,13 +33,6 @@ def law_after_change(accepted: RewardDomain, policy: Policy) -> str | None:
     """Return the law whose rewards a bandit goes on accepting with another policy; None for those of the policy."""
     is_usual = accepted.is_within(policy.live_rewards or policy.rewards)
     return None if is_usual or not accepted.is_within(policy.rewards) else accepted.name
-
-
-def _needed(policy: Policy) -> str:
-    """Return the parameters that must be given: changes and horizon, or the parameter that follows from them."""
-    expected = " and ".join(f"{name}=..." for name in policy.left_open)
-    follows = [name for name in ("discount", "window") if policy.parameters.get(name, 0) is None]
-    return ", or ".join([expected, *(f"{name}=..." for name in follows)])
 
 
 def check_size(policy: Policy, arms: int) -> None:

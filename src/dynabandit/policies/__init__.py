@@ -15,20 +15,22 @@ from dynabandit.policies.aff_ucb2 import AffUCB2, AffUCB2Growing
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.best_arm import BestArm
 from dynabandit.policies.changepoint_thompson import ChangepointTS
-from dynabandit.policies.cusum_ucb import CusumUCB
+from dynabandit.policies.cusum_ucb import CusumKLUCB, CusumUCB
 from dynabandit.policies.d_kl_ucb import DKLUCB
 from dynabandit.policies.d_ucb import DUCB
-from dynabandit.policies.discounted_thompson import DiscountedTS
-from dynabandit.policies.dynamic_thompson import DTS, AffDTS1, AffDTS2
+from dynabandit.policies.discounted_thompson import DiscountedOTS, DiscountedTS
+from dynabandit.policies.dynamic_thompson import DTS, AffDTS1, AffDTS2, OptimisticDTS
 from dynabandit.policies.eps_greedy import EpsGreedy
 from dynabandit.policies.exp3_s import Exp3S
 from dynabandit.policies.f_dsw_thompson import FDSWTS
 from dynabandit.policies.fewa import Fewa
 from dynabandit.policies.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
+from dynabandit.policies.kalman_thompson import KalmanTS
 from dynabandit.policies.kl_ucb import KLUCB
-from dynabandit.policies.m_ucb import MUCB
+from dynabandit.policies.m_ucb import MKLUCB, MUCB
 from dynabandit.policies.normal_ts import NormalTS
 from dynabandit.policies.oracle_restart import OracleRestart
+from dynabandit.policies.predictive_sampling import PredictiveSampling
 from dynabandit.policies.r_ed_ucb import REdUCB
 from dynabandit.policies.raw_ucb import RawUCB
 from dynabandit.policies.rexp3 import Rexp3
@@ -47,11 +49,11 @@ __all__ = [
     "AffDGreedy", "AffDTS1", "AffDTS2", "AffOTS", "AffTS", "AffUCB1", "AffUCB2", "AffUCB2Growing",
     "BestArm", "EpsGreedy", "POLICIES", "Policy", "PolicyFunctions", "PolicyState", "Reward", "Step",
     "Uniform", "policy",
-    "DKLUCB", "GLRKLUCB", "KLUCB", "MUCB", "SWKLUCB",
-    "AffKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "OracleRestart",
+    "DKLUCB", "GLRKLUCB", "KLUCB", "MKLUCB", "MUCB", "SWKLUCB",
+    "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "OracleRestart",
     "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
-    "ChangepointTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
-    "WSWA", "Fewa", "REdUCB", "RawUCB",
+    "ChangepointTS", "DiscountedOTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
+    "KalmanTS", "OptimisticDTS", "PredictiveSampling", "WSWA", "Fewa", "REdUCB", "RawUCB",
 ]  # fmt: skip
 
 POLICIES: dict[str, type[Policy]] = {
@@ -62,6 +64,7 @@ POLICIES: dict[str, type[Policy]] = {
     "d-ucb": DUCB,
     "sw-ucb": SWUCB,
     "dts": DTS,
+    "odts": OptimisticDTS,
     "aff-d-greedy": AffDGreedy,
     "aff-ucb1": AffUCB1,
     "aff-ucb2": AffUCB2,
@@ -71,9 +74,12 @@ POLICIES: dict[str, type[Policy]] = {
     "aff-dts1": AffDTS1,
     "aff-dts2": AffDTS2,
     "d-ts": DiscountedTS,
+    "d-ots": DiscountedOTS,
     "sw-ts": SWTS,
     "f-dsw-ts": FDSWTS,
     "changepoint-ts": ChangepointTS,
+    "kalman-ts": KalmanTS,
+    "predictive-sampling": PredictiveSampling,
     "exp3-s": Exp3S,
     "rexp3": Rexp3,
     "kl-ucb": KLUCB,
@@ -82,7 +88,9 @@ POLICIES: dict[str, type[Policy]] = {
     "glr-kl-ucb": GLRKLUCB,
     "glr-kl-ucb-diminishing": GLRKLUCBDiminishing,
     "cusum-ucb": CusumUCB,
+    "cusum-kl-ucb": CusumKLUCB,
     "m-ucb": MUCB,
+    "m-kl-ucb": MKLUCB,
     "aff-kl-ucb": AffKLUCB,
     "raw-ucb": RawUCB,
     "fewa": Fewa,

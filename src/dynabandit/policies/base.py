@@ -218,6 +218,10 @@ class Policy:
         """Return the policy set up for a path on which the best arm changes `switches` times."""
         return self
 
+    def practical(self) -> "Policy":
+        """Return the policy as it can be used without knowing the future: one change, and a horizon that doubles."""
+        return self
+
     @property
     def needs_tuning(self) -> bool:
         """Whether a parameter is not set and depends on the simulated path."""

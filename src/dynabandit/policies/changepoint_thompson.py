@@ -176,7 +176,7 @@ class ChangepointTS(HorizonTuned):
         Used if `rate` is None: the expected number of changes of the best arm. By default a simulation counts them on
         its path, which is not possible in practice; `changes=1` does not use the path.
     horizon
-        Used if `rate` is None: the expected number of steps; a simulation uses its own horizon.
+        Used if `rate` is None: the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     prior
         The Beta prior of a mean after a change, a pair of positive numbers.
     burn_in

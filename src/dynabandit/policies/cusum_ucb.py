@@ -1,20 +1,20 @@
-"""CUSUM-UCB: UCB that restarts an arm when a CUSUM test detects a change of its mean."""
+"""CUSUM-UCB: UCB or KL-UCB that restarts an arm when a CUSUM test detects a change of its mean."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import EXPLORE, LARGEST_STEP, uniform
-from dynabandit.policies import ucb
+from dynabandit.policies import kl_index, ucb
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import integer, number, set_fields
 
 XI = 1.0
-SLOTS = (*ucb.SLOTS, "reference", "up", "down")
-REFERENCE, UP, DOWN = (SLOTS.index(name) for name in ("reference", "up", "down"))
+TEST_SLOTS = ("reference", "up", "down")  # after the slots of the index
 HELD = 0  # shared: how many rewards the arms have since their restarts
 
 
@@ -36,25 +36,70 @@ def explore(state: PolicyState, leader: int, step: Step, params: Params) -> bool
 
 
 @kernel
-def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
-    memory = state.memory
-    state.shared[HELD] += 1.0
-    sums = ucb.observe(state, arm, reward.value)
-    if sums.plays == params.reference_plays:
-        memory[REFERENCE, arm] = memory[ucb.MEAN, arm]
-    if sums.plays <= params.reference_plays:
-        return
-    # Algorithm 3: two random walks, for an increase and for a decrease
-    above = reward.value - memory[REFERENCE, arm]
-    memory[UP, arm] = max(0.0, memory[UP, arm] + above - params.drift)
-    memory[DOWN, arm] = max(0.0, memory[DOWN, arm] - above - params.drift)
-    if max(memory[UP, arm], memory[DOWN, arm]) >= params.threshold:
-        state.shared[HELD] -= sums.plays
-        ucb.start(state, arm, params)
+def kl_common(state: PolicyState, number: int, params: Params) -> float:
+    return math.log(max(state.shared[HELD], 1.0))
+
+
+def make_learn(start: Callable[..., None], observe: Callable[..., object], test: int) -> Callable[..., None]:
+    """Return `learn` for an index with these functions; the slots of the test begin at row `test`."""
+    reference, up, down = test, test + 1, test + 2
+
+    @kernel
+    def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+        memory = state.memory
+        state.shared[HELD] += 1.0
+        observe(state, arm, reward.value)
+        plays = memory[ucb.PLAYS, arm]
+        if plays == params.reference_plays:
+            memory[reference, arm] = memory[ucb.MEAN, arm]
+        if plays <= params.reference_plays:
+            return
+        # Algorithm 3: two random walks, for an increase and for a decrease
+        above = reward.value - memory[reference, arm]
+        memory[up, arm] = max(0.0, memory[up, arm] + above - params.drift)
+        memory[down, arm] = max(0.0, memory[down, arm] - above - params.drift)
+        if max(memory[up, arm], memory[down, arm]) >= params.threshold:
+            state.shared[HELD] -= plays
+            start(state, arm, params)
+
+    return learn
 
 
 @dataclass(frozen=True, kw_only=True)
-class CusumUCB(HorizonTuned, SampleMeanPolicy):
+class CusumPolicy(HorizonTuned, SampleMeanPolicy):
+    """What CUSUM-UCB and CUSUM-klUCB share: everything except the index."""
+
+    burn_in: int = 1
+    drift: float = 0.05
+    reference_plays: int = 100
+    threshold: float | None = None
+    exploration: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(
+            self,
+            drift=number("drift", self.drift, 0.0, 1.0),
+            reference_plays=integer("reference_plays", self.reference_plays, 1, LARGEST_STEP),
+        )
+        if self.threshold is not None:
+            set_fields(self, threshold=number("threshold", self.threshold, 0.0, math.inf))
+        if self.exploration is not None:
+            set_fields(self, exploration=number("exploration", self.exploration, 0.0, 1.0))
+
+    def _follows_from_changes(self) -> bool:
+        return self.threshold is None or self.exploration is None
+
+    def params(self, arms: int) -> Params:
+        changes, horizon = self._expected()
+        ratio = max(horizon / changes, 1.0)
+        threshold = math.log(ratio) if self.threshold is None else self.threshold
+        share = math.sqrt(math.log(ratio) / ratio) if self.exploration is None else self.exploration
+        return Params(share, self.drift, float(self.reference_plays), threshold)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CusumUCB(CusumPolicy):
     r"""UCB that restarts an arm when a two-sided CUSUM test detects that its mean differs from that of its first plays.
 
     With a small probability a random arm is played, so that arms with small means are tested too.
@@ -104,35 +149,72 @@ class CusumUCB(HorizonTuned, SampleMeanPolicy):
     """
 
     name = "cusum-ucb"
-    slots = SLOTS
+    slots = (*ucb.SLOTS, *TEST_SLOTS)
     functions = PolicyFunctions(
-        start=ucb.start, score=ucb.score, learn=learn, common=common, explore=explore, params=Params
+        start=ucb.start,
+        score=ucb.score,
+        learn=make_learn(ucb.start, ucb.observe, len(ucb.SLOTS)),
+        common=common,
+        explore=explore,
+        params=Params,
     )
 
-    burn_in: int = 1
-    drift: float = 0.05
-    reference_plays: int = 100
-    threshold: float | None = None
-    exploration: float | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        set_fields(
-            self,
-            drift=number("drift", self.drift, 0.0, 1.0),
-            reference_plays=integer("reference_plays", self.reference_plays, 1, LARGEST_STEP),
-        )
-        if self.threshold is not None:
-            set_fields(self, threshold=number("threshold", self.threshold, 0.0, math.inf))
-        if self.exploration is not None:
-            set_fields(self, exploration=number("exploration", self.exploration, 0.0, 1.0))
+@dataclass(frozen=True, kw_only=True)
+class CusumKLUCB(CusumPolicy):
+    r"""CUSUM-UCB with the index of KL-UCB: the form in which later papers compare with CUSUM-UCB.
 
-    def _follows_from_changes(self) -> bool:
-        return self.threshold is None or self.exploration is None
+    The test, its defaults and the random exploration are those of `CusumUCB`. The experiments of Besson et al. use
+    drift 0.1 with 200 first plays, or drift 0.05 with 400, and explore in a share sqrt(changes K log(T) / T) of the
+    steps.
 
-    def params(self, arms: int) -> Params:
-        changes, horizon = self._expected()
-        ratio = max(horizon / changes, 1.0)
-        threshold = math.log(ratio) if self.threshold is None else self.threshold
-        share = math.sqrt(math.log(ratio) / ratio) if self.exploration is None else self.exploration
-        return Params(share, self.drift, float(self.reference_plays), threshold)
+    Parameters
+    ----------
+    drift
+        The paper's epsilon in [0, 1]: changes of a mean up to this size cause no alarm.
+    reference_plays
+        The paper's M: the number of first plays of an arm whose mean later plays are compared with.
+    threshold
+        The paper's h, at least 0; by default log(horizon / changes).
+    exploration
+        The paper's alpha in [0, 1]: the probability of playing a random arm; by default sqrt(changes / horizon
+        log(horizon / changes)).
+    changes
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
+    horizon
+        The expected number of steps; a simulation uses its own horizon.
+    burn_in
+        The number of plays of each arm before the policy decides.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("cusum-kl-ucb", changes=1).label
+    'cusum-kl-ucb(changes=1)'
+
+    Notes
+    -----
+    With n plays of all arms since their restarts, the score of an arm with N plays and the sample mean x is
+
+    .. math:: \max \left\{ q : N \, \mathrm{kl}(\bar{x}, q) \leq \log n \right\}
+
+    Cost per step: O(K), with one root finding per arm.
+
+    References
+    ----------
+    The test: Liu, Lee & Shroff (2018), A change-detection based framework for piecewise-stationary multi-armed bandit
+    problem. AAAI. The index: the experiments of Besson, Kaufmann, Maillard & Seznec (2022), JMLR 23, and their code,
+    which gives an alarm above the threshold only; here, as in the first paper, also at the threshold.
+    """
+
+    name = "cusum-kl-ucb"
+    slots = (*kl_index.SLOTS, *TEST_SLOTS)
+    functions = PolicyFunctions(
+        start=kl_index.start,
+        score=kl_index.score,
+        learn=make_learn(kl_index.start, kl_index.observe, len(kl_index.SLOTS)),
+        common=kl_common,
+        explore=explore,
+        params=Params,
+    )

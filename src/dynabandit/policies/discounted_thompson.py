@@ -75,7 +75,7 @@ class DiscountedTS(DiscountTuned):
         Y, the expected number of changes of the best arm. By default a simulation counts them on its path, which is not
         possible in practice; `changes=1` does not use the path.
     horizon
-        T, the expected number of steps; a simulation uses its own horizon.
+        T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     prior
         The Beta prior of each arm, a pair of positive numbers; it is not discounted.
     burn_in
@@ -119,3 +119,50 @@ class DiscountedTS(DiscountTuned):
 
     def forgetting(self, column: np.ndarray) -> float:
         return self._discount()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscountedOTS(DiscountedTS):
+    r"""Discounted optimistic Thompson sampling: a draw below the posterior mean is replaced by the posterior mean.
+
+    The posterior is that of `DiscountedTS`; it explores slightly less.
+
+    Parameters
+    ----------
+    discount
+        The discount factor per reward of any arm, in (0, 1]. The paper does not state it; the default is the rule of
+        D-UCB, 1 - sqrt(Y / T) / 4 for T steps and Y changes.
+    changes
+        Y, the expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
+    horizon
+        T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
+    prior
+        The Beta prior of each arm, a pair of positive numbers; it is not discounted.
+    burn_in
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("d-ots", changes=1, horizon=10_000).params(arms=2)
+    Params(prior=Prior(a=1.0, b=1.0), discount=0.9975)
+
+    Notes
+    -----
+    With the discounted counts S and F of D-TS, the score is
+
+    .. math:: \max\left( \theta, \; \frac{a + S}{a + b + S + F} \right), \quad \theta \sim \mathrm{Beta}(a + S, \; b +
+        F)
+
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
+
+    References
+    ----------
+    Raj & Kalyani (2017), Taming non-stationary bandits: a Bayesian approach. arXiv 1707.09727; there dOTS.
+    Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
+    """
+
+    name = "d-ots"
+    functions = DiscountedTS.functions._replace(optimistic=True)

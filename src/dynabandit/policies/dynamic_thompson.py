@@ -168,6 +168,47 @@ class DTS(Policy):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OptimisticDTS(DTS):
+    r"""Optimistic dynamic Thompson sampling: a draw below the posterior mean is replaced by the posterior mean.
+
+    It explores slightly less than `DTS`. No paper has this combination: the posterior is that of DTS, the optimistic
+    draw that of `OTS`.
+
+    Parameters
+    ----------
+    memory
+        The paper's C, positive: the number of rewards that a posterior holds before it forgets.
+    prior
+        The Beta prior of each arm, a pair of positive numbers.
+    burn_in
+        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
+        first step.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("odts", memory=5).label
+    'odts(memory=5)'
+
+    Notes
+    -----
+    With the a and b of DTS, the score is
+
+    .. math:: \max\left( \theta, \; \frac{a}{a + b} \right), \quad \theta \sim \mathrm{Beta}(a, b)
+
+    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
+
+    References
+    ----------
+    Gupta, Granmo & Agrawala (2011), Thompson sampling for dynamic multi-armed bandits. ICMLA. With the draw of May,
+    Korda, Lee & Leslie (2012), Optimistic Bayesian sampling in contextual-bandit problems. JMLR 13.
+    """
+
+    name = "odts"
+    functions = DTS.functions._replace(optimistic=True)
+
+
+@dataclass(frozen=True, kw_only=True)
 class AffDTS(AdaptivePolicy):
     """What the two adaptive variants of DTS share."""
 

@@ -88,7 +88,7 @@ class Exp3S(HorizonTuned, SampleMeanPolicy):
         paper's corollaries: alpha = 1 / T and gamma = sqrt(K ((Y + 1) log(K T) + e) / ((e - 1) T)), or gamma = sqrt(K
         log(K T) / T) if Y is 1.
     horizon
-        T, the expected number of steps; a simulation uses its own horizon.
+        T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     burn_in
         The number of plays of each arm before the policy decides.
 
@@ -139,9 +139,9 @@ class Exp3S(HorizonTuned, SampleMeanPolicy):
         learning = math.log(arms * horizon)
         if self.exploration is not None:
             exploration = self.exploration
-        elif changes > 1:  # corollary 8.2, whose hardness counts the segments between changes
+        elif changes > 1:  # corollary 8.3, whose hardness counts the segments between changes
             rate = arms * ((changes + 1) * learning + math.e) / ((math.e - 1.0) * horizon)
             exploration = min(1.0, math.sqrt(rate))
-        else:  # corollary 8.3, for an unknown hardness
+        else:  # corollary 8.2, for an unknown hardness
             exploration = min(1.0, math.sqrt(arms * learning / horizon))
         return Params(exploration, 1.0 / horizon if self.sharing is None else self.sharing, float(arms))

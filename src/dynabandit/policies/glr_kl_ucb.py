@@ -201,7 +201,8 @@ class GLRKLUCB(GLRPolicy):
 
     An arm is tested at its own plays: are its rewards since the restart more likely with two means than with one? So
     that arms with small means are tested too, arms are played in turn at regular times, in a share
-    alpha_k = sqrt(k K log(T) / T) of the steps after k - 1 restarts. Use it for abrupt changes if the horizon is known.
+    alpha_k = scale sqrt(k K log(T) / T) of the steps after k - 1 restarts. Use it for abrupt changes if the horizon is
+    known.
 
     The test considers splits after every tenth reward, as in the experiments of the paper. When there are more than
     `capacity` splits, every other one is dropped and the spacing doubles, so that memory and time are bounded. A change
@@ -214,7 +215,9 @@ class GLRKLUCB(GLRPolicy):
     schedule
         ``"growing"``, which does not need the number of changes, or ``"constant"``, with `changes` in place of k.
     scale
-        A factor for the share of forced exploration, at least 0; 0 means none.
+        A factor for the share of forced exploration, at least 0; 0 means none. The theory of the paper has 1, which
+        explores too much with more than a few arms; the default is that of the authors' library SMPyBandits, and the
+        thesis of Besson uses 0.05.
     delta
         The probability of a false alarm of the test, in (0, 1]; by default 1 / sqrt(horizon).
     every
@@ -260,6 +263,7 @@ class GLRKLUCB(GLRPolicy):
     name = "glr-kl-ucb"
     functions = PolicyFunctions(start=start, score=score, learn=learn, common=common, params=Params)
 
+    scale: float = 0.1
     schedule: str = "growing"
 
     def __post_init__(self) -> None:

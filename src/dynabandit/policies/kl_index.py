@@ -6,7 +6,7 @@ from typing import Any
 from dynabandit.core.bernoulli_kl import negentropy, upper_bound
 from dynabandit.core.compilation import kernel
 from dynabandit.policies import sample_mean_policy
-from dynabandit.policies.base import PolicyState
+from dynabandit.policies.base import PolicyState, Step
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
 
 SLOTS = (*sample_mean_policy.SLOTS, "mean", "negentropy", "inverse")
@@ -41,6 +41,12 @@ def index(state: PolicyState, arm: int, level: float) -> float:
     if pending == 0:
         return bound(memory[MEAN, arm], memory[NEGENTROPY, arm], level * memory[INVERSE, arm])
     return pending_bound(memory[MEAN, arm], pending, level * (1.0 / (memory[PLAYS, arm] + pending)))
+
+
+@kernel
+def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
+    """Return the index with the level that all arms share."""
+    return index(state, arm, step.common)
 
 
 @kernel

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.policies import kl_index
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import number, set_fields
 
@@ -20,11 +20,6 @@ def common(state: PolicyState, number: int, params: Params) -> float:
     # Algorithm 1: log t + c log log t, where t steps have been played
     level = math.log(float(max(number - 1, 1)))
     return level + params.loglog * math.log(max(level, 1.0))
-
-
-@kernel
-def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    return kl_index.index(state, arm, step.common)
 
 
 @kernel
@@ -69,7 +64,7 @@ class KLUCB(SampleMeanPolicy):
 
     name = "kl-ucb"
     slots = kl_index.SLOTS
-    functions = PolicyFunctions(start=kl_index.start, score=score, learn=learn, common=common, params=Params)
+    functions = PolicyFunctions(start=kl_index.start, score=kl_index.score, learn=learn, common=common, params=Params)
 
     burn_in: int = 1
     loglog: float = 0.0

@@ -1,4 +1,7 @@
-"""The latest rewards of all arms, as sliding-window policies keep them in `shared`: a count, then a ring buffer."""
+"""The latest rewards of all arms, as sliding-window policies keep them in `shared`: a count, then a ring buffer.
+
+The ring has room for the longest window. A window may become longer from one reward to the next, not shorter.
+"""
 
 import numpy as np
 
@@ -6,6 +9,7 @@ from dynabandit.core.compilation import kernel
 
 COUNT = 0  # how many rewards so far
 RING = 1  # from here on: pairs of arm and reward
+GONE = -1.0  # in place of the arm of a reward that has left the window
 
 
 def size(window: int) -> int:
@@ -14,20 +18,28 @@ def size(window: int) -> int:
 
 
 @kernel
-def oldest(shared: np.ndarray, window: int) -> tuple[int, float]:
-    """Return the arm and the reward that the next push replaces; the arm is -1 while the window is not full."""
-    count = int(shared[COUNT])
-    if count < window:
-        return -1, 0.0
-    place = RING + 2 * (count % window)
-    return int(shared[place]), shared[place + 1]
+def place_of(shared: np.ndarray, number: int) -> int:
+    """Return where a reward is, given how many rewards came before it."""
+    return RING + 2 * (number % ((shared.size - RING) // 2))
 
 
 @kernel
-def push(shared: np.ndarray, window: int, arm: int, value: float) -> None:
-    """Replace the oldest reward by a new one."""
+def take_oldest(shared: np.ndarray, window: int) -> tuple[int, float]:
+    """Remove the reward that leaves the window with the next push; return its arm, -1 if none leaves, and its value."""
+    leaving = int(shared[COUNT]) - window
+    if leaving < 0:
+        return -1, 0.0
+    place = place_of(shared, leaving)
+    arm = int(shared[place])
+    shared[place] = GONE
+    return arm, shared[place + 1]
+
+
+@kernel
+def push(shared: np.ndarray, arm: int, value: float) -> None:
+    """Add a reward."""
     count = int(shared[COUNT])
-    place = RING + 2 * (count % window)
+    place = place_of(shared, count)
     shared[place] = arm
     shared[place + 1] = value
     shared[COUNT] = count + 1.0

@@ -86,7 +86,7 @@ class Rexp3(HorizonTuned, SampleMeanPolicy):
         variation if means are constant between changes. By default a simulation counts them on its path, which is not
         possible in practice; `changes=1` does not use the path.
     horizon
-        T, the expected number of steps; a simulation uses its own horizon.
+        T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     burn_in
         The number of plays of each arm before the policy decides.
 

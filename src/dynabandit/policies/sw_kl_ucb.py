@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dynabandit.core.bernoulli_kl import negentropy
 from dynabandit.core.compilation import kernel
-from dynabandit.policies import kl_index, reward_window, sw_ucb, ucb
+from dynabandit.policies import kl_index, sw_ucb, ucb
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.pending_plays import pending_plays
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
@@ -34,8 +34,7 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 @kernel
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     memory = state.memory
-    leaving, _ = reward_window.oldest(state.shared, params.window)
-    sw_ucb.learn(state, arm, reward, params)
+    leaving = sw_ucb.observe(state, arm, reward.value, params.window)
     memory[NEGENTROPY, arm] = negentropy(memory[ucb.MEAN, arm])
     if leaving >= 0:
         memory[NEGENTROPY, leaving] = negentropy(memory[ucb.MEAN, leaving])
@@ -55,7 +54,7 @@ class SWKLUCB(WindowTuned, SampleMeanPolicy):
         The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
         possible in practice; `changes=1` does not use the path.
     horizon
-        The expected number of steps; a simulation uses its own horizon.
+        The expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     burn_in
         The number of plays of each arm before the policy decides.
 

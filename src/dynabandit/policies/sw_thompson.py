@@ -20,11 +20,11 @@ class Params(NamedTuple):
 @kernel
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     memory, shared = state.memory, state.shared
-    leaving, earlier = reward_window.oldest(shared, params.window)
+    leaving, earlier = reward_window.take_oldest(shared, params.window)
     if leaving >= 0:
         sample_mean.store(memory, leaving, retract(sample_mean.load(memory, leaving), earlier))
     sample_mean_policy.observe(state, arm, reward.value)
-    reward_window.push(shared, params.window, arm, reward.value)
+    reward_window.push(shared, arm, reward.value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class SWTS(WindowTuned, thompson.TS):
         Y, the expected number of changes of the best arm. By default a simulation counts them on its path, which is not
         possible in practice; `changes=1` does not use the path.
     horizon
-        T, the expected number of steps; a simulation uses its own horizon.
+        T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     prior
         The Beta prior of each arm, a pair of positive numbers.
     burn_in

@@ -34,11 +34,18 @@ def common(state: PolicyState, number: int, params: Params) -> float:
 
 @kernel
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
-    leaving, earlier = reward_window.oldest(state.shared, params.window)
+    observe(state, arm, reward.value, params.window)
+
+
+@kernel
+def observe(state: PolicyState, arm: int, value: float, window: int) -> int:
+    """Add a reward and return the arm whose oldest reward leaves the window, -1 if none does."""
+    leaving, earlier = reward_window.take_oldest(state.shared, window)
     if leaving >= 0:
         retract_reward(state, leaving, earlier)
-    ucb.observe(state, arm, reward.value)
-    reward_window.push(state.shared, params.window, arm, reward.value)
+    ucb.observe(state, arm, value)
+    reward_window.push(state.shared, arm, value)
+    return leaving
 
 
 @kernel
@@ -70,7 +77,7 @@ class SWUCB(WindowTuned, SampleMeanPolicy):
         The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
         possible in practice; `changes=1` does not use the path.
     horizon
-        The expected number of steps; a simulation uses its own horizon.
+        The expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     burn_in
         The number of plays of each arm before the policy decides.
 

@@ -2,11 +2,12 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies import reward_window
 from dynabandit.policies.base import Policy
+from dynabandit.policies.doubling_horizon import DOUBLING, DoublingHorizon, doubling_class
 from dynabandit.validation import integer, number, set_fields
 
 
@@ -25,17 +26,26 @@ class HorizonTuned(Policy):
     """A policy whose parameters follow from a horizon and a number of changes, unless they are given.
 
     Without `changes`, a simulation counts how often the best arm changes on its path. That is knowledge a real user
-    does not have; `changes=1` does not use it. The label shows which one was used.
+    does not have; `changes=1` does not use it. The label shows which one was used. With `horizon="doubling"` the
+    parameters follow from a horizon that doubles with time (`policies.doubling_horizon`).
     """
 
     changes: int | None = None
-    horizon: int | None = None
+    horizon: int | str | None = None
+
+    def __new__(cls, **parameters: Any) -> Self:
+        doubles = isinstance(parameters.get("horizon"), str) and parameters["horizon"] == DOUBLING
+        kind: Any = cls
+        return object.__new__(doubling_class(kind) if doubles and not issubclass(cls, DoublingHorizon) else kind)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.changes is not None:
             set_fields(self, changes=integer("changes", self.changes, 1, LARGEST_STEP))
-        if self.horizon is not None:
+        if isinstance(self.horizon, str):
+            if self.horizon != DOUBLING:
+                raise ValueError(f"horizon must be a whole number of at least 1 or {DOUBLING!r}, got {self.horizon!r}")
+        elif self.horizon is not None:
             set_fields(self, horizon=integer("horizon", self.horizon, 1, LARGEST_STEP))
 
     def _follows_from_changes(self) -> bool:
@@ -61,8 +71,16 @@ class HorizonTuned(Policy):
             horizon=horizon if self.needs_horizon else self.horizon,
         )
 
+    def practical(self) -> Self:
+        return replace(
+            self,
+            changes=1 if self.needs_tuning else self.changes,
+            horizon=DOUBLING if self.needs_horizon else self.horizon,
+        )
+
     def _expected(self) -> tuple[int, int]:
         """Return the number of changes and the horizon, 1 for one that is not needed."""
+        assert not isinstance(self.horizon, str), "with a doubling horizon, `DoublingHorizon` asks for each of them"
         return self.changes or 1, self.horizon or 1
 
 

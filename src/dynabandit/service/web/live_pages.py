@@ -48,8 +48,7 @@ def policies() -> list[dict[str, Any]]:
         if policy.informed:  # an oracle policy knows the true means, so it can only be simulated
             continue
         fields = [field._asdict() for field in fields_of(policy)]
-        required = policy().left_open
-        described.append({"name": entry.name, "text": entry.description, "fields": fields, "required": required})
+        described.append({"name": entry.name, "text": entry.description, "fields": fields})
     return described
 
 

@@ -70,19 +70,18 @@ export class PolicyFields {
   }
 
   show() {
-    const { text, fields, required } = this.policy;
+    const { text, fields } = this.policy;
     this.text.textContent = text.replace(/\s+/g, " ");
     this.parameters.replaceChildren(
       h("summary", {}, "Parameters"),
-      ...fields.map((field) => this.field(field, required.includes(field.name))));
+      ...fields.map((field) => this.field(field)));
     this.parameters.hidden = fields.length === 0;
-    this.parameters.open = required.length > 0;
   }
 
-  field({ name, default: value, description }, required) {
+  field({ name, default: value, description }) {
     const id = `${this.prefix}-parameter-${name}`;
     const shown = value === null ? "" : Array.isArray(value) ? value.join(", ") : String(value);
-    const hint = `${description.replace(/`/g, "")}${required ? " Required." : ""}`;
+    const hint = description.replace(/`/g, "");
     return h("div", { class: "field" },
       h("label", { for: id }, name.replace(/_/g, " ")),
       h("input", { id, value: shown, autocomplete: "off", spellcheck: "false", "aria-describedby": `${id}-hint ${id}-problem` }),

@@ -1,0 +1,157 @@
+"""Policies with a model of changing means against literal implementations, interpreted, on the same randomness.
+
+The oracle follows the history that the policy made. Scores are compared to a relative 1e-7.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import dynabandit as db
+from driver import Driver
+from dynabandit.core.streams import SCORE, SECOND, Stream, normal_pair, uniform, words
+from dynabandit.policies.base import Policy
+from dynabandit.policies.kalman_thompson import DRIFTS
+from oracles import kalman
+
+TOLERANCE = 1e-7
+History = list[tuple[int, float]]
+NAMES = ("kalman-ts", "predictive-sampling")
+
+
+def expected_scores(policy: Any, history: History, arms: int, step: int, source: Stream) -> list[float]:
+    drifts = DRIFTS if policy.drift == "learnt" else (policy.drift,)
+    models = [kalman.model(policy.prior, policy.persistence, drift) for drift in drifts]
+    shares = kalman.weights(history, arms, models)
+    drawn = int(np.searchsorted(np.cumsum(shares), uniform(source, SECOND, step, 0), side="right"))
+    model = models[min(drawn, len(models) - 1)]
+    scores = []
+    for arm in range(arms):
+        mean, variance, _ = kalman.predicted(history, arm, model)
+        if policy.name == "predictive-sampling":
+            variance = kalman.predictive_variance(mean, variance, model)
+        scores.append(mean + normal_pair(words(source, SCORE, step, arm, 0))[0] * math.sqrt(variance))
+    return scores
+
+
+def agrees_with_oracle(policy: Policy, arms: int, steps: int, seed: int, *, fractions: bool = False) -> None:
+    drawn = np.random.default_rng(seed)
+    means = np.repeat(drawn.random((4, arms)) * [[1.0], [0.3], [0.0], [1.0]], -(-steps // 4), axis=0)[:steps]
+    rewards = means if fractions else (drawn.random((steps, arms)) < means).astype(float)
+    driver = Driver(policy, arms, seed)
+    history: History = []
+    for step, arm in driver.play(rewards):
+        expected = expected_scores(policy, history, arms, step, driver.random)
+        np.testing.assert_allclose(driver.scores, expected, rtol=TOLERANCE, atol=TOLERANCE)
+        assert max(expected) - expected[arm] < TOLERANCE
+        history.append((arm, float(rewards[step - 1, arm])))
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(
+    drift=st.sampled_from(["learnt", 0.0, 0.003, 0.05, 2.0]),
+    persistence=st.sampled_from([1.0, 0.99, 0.6]),
+    prior=st.sampled_from([(1, 1), (2, 2), (0.5, 3)]),
+    arms=st.integers(2, 5),
+    seed=st.integers(0, 2**32),
+)
+def test_every_score_and_choice_of_kalman_ts_is_that_of_the_oracle(
+    drift: Any, persistence: float, prior: Any, arms: int, seed: int
+) -> None:
+    policy = db.policy("kalman-ts", drift=drift, persistence=persistence, prior=prior)
+    agrees_with_oracle(policy, arms, steps=40, seed=seed)
+
+
+@pytest.mark.parametrize(("drift", "persistence"), [(0.05, 1.0), (0.1, 0.9), (0.3, 0.5), (0.02, 0.97), (2.0, 1.0)])
+def test_every_score_and_choice_of_predictive_sampling_is_that_of_the_oracle(drift: float, persistence: float) -> None:
+    agrees_with_oracle(db.policy("predictive-sampling", drift=drift, persistence=persistence), 3, steps=8, seed=5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rewards_between_zero_and_one_agree_with_the_oracle(name: str) -> None:
+    agrees_with_oracle(db.policy(name, drift=0.1), arms=2, steps=8, seed=7, fractions=True)
+
+
+def test_without_drift_predictive_sampling_is_thompson_sampling() -> None:
+    rewards = (np.random.default_rng(3).random((50, 3)) < 0.5).astype(float)
+    played = [[arm for _, arm in Driver(db.policy(name, drift=0.0), 3).play(rewards)] for name in NAMES]
+    assert played[0] == played[1]
+
+
+def test_more_drift_narrows_the_draws_of_predictive_sampling() -> None:
+    widths = []
+    for drift in (0.0, 0.01, 0.1, 1.0):
+        driver = Driver(db.policy("predictive-sampling", drift=drift), arms=2)
+        driver.choose(1)  # without rewards every arm has its prior
+        widths.append(abs(driver.scores[0] - 0.5))
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] > 3 * widths[-1]
+
+
+def shares(driver: Driver) -> list[float]:
+    return [float(share) for share in driver.shared[len(DRIFTS) :]]
+
+
+def test_the_drift_is_learned_from_all_arms() -> None:
+    still, restless = (Driver(db.policy("kalman-ts"), arms=3) for _ in range(2))
+    drawn = np.random.default_rng(4).random(600)
+    for step in range(600):
+        for driver, mean in ((still, 0.5), (restless, 0.5 + 0.45 * math.sin(step / 25))):
+            driver.learn(step % 3, step + 1, float(drawn[step] < mean))
+    assert sum(shares(still)) == pytest.approx(1.0)
+    assert sum(shares(still)[:4]) > 0.9
+    assert sum(shares(restless)[4:]) > 0.99
+
+
+def test_an_idle_arm_becomes_as_uncertain_as_its_prior_and_not_more() -> None:
+    driver = Driver(db.policy("kalman-ts", drift=0.01), arms=2)
+    for step in range(1, 51):
+        driver.learn(0, step, 1.0)
+    normal = normal_pair(words(driver.random, SCORE, 10**6, 0, 0))[0]
+    driver.choose(10**6)
+    mean = float(driver.memory[1, 0])
+    assert mean > 0.95
+    assert driver.scores[0] == pytest.approx(mean + normal * math.sqrt(1 / 12))
+
+
+def test_a_late_reward_of_an_earlier_decision_takes_no_time() -> None:
+    early, late = (Driver(db.policy("kalman-ts", drift=0.1), arms=2) for _ in range(2))
+    late.learn(0, 9, 1.0)
+    before = late.memory[:, 0].copy()
+    late.learn(0, 3, 0.0)
+    assert late.memory[0, 0] == 9.0
+    early.learn(0, 9, 1.0)
+    early.learn(0, 9, 0.0)
+    np.testing.assert_array_equal(late.memory, early.memory)
+    assert late.memory[1, 0] < before[1]
+
+
+def test_the_belief_is_averaged_over_the_drifts() -> None:
+    policy = db.policy("kalman-ts")
+    driver = Driver(policy, arms=2)
+    assert policy.belief(driver.memory[:, 1], driver.shared) == pytest.approx((0.5, 0.25, 1.0, 3.0))
+    for step, reward in enumerate([1.0, 1.0, 0.0, 1.0, 1.0], start=1):
+        driver.learn(0, step, reward)
+    filters = driver.memory[1:, 0].reshape(-1, 2)
+    mean, variance = np.average(filters, axis=0, weights=shares(driver))
+    kept = np.average(filters[:, 1] / (filters[:, 1] + np.square(DRIFTS)), weights=shares(driver))
+    found = policy.belief(driver.memory[:, 0], driver.shared)
+    assert found == pytest.approx((mean, mean * (1 - mean), kept, mean * (1 - mean) / variance))
+    assert found.forgetting < 1.0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"drift": -0.1}, r"drift must be a number in \[0, inf\), got -0.1"),
+        ({"drift": "known"}, "drift must be a number of at least 0 or 'learnt', got 'known'"),
+        ({"persistence": 0.0}, r"persistence must be a number in \(0, 1\], got 0.0"),
+        ({"persistence": 1.5}, r"persistence must be a number in \(0, 1\], got 1.5"),
+    ],
+)
+def test_parameters_that_make_no_policy_are_refused(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        db.policy("kalman-ts", **parameters)
