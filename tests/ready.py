@@ -10,7 +10,7 @@ from laws import INTERPRETED
 def shape_of(name: str) -> tuple[bool, ...]:
     """Return which optional parts of the contract a policy has: with the same parts it takes the same code paths."""
     functions, default = POLICIES[name].functions, PolicyFunctions._field_defaults
-    optional = ("posterior", "optimistic", "common", "explore", "reveal", "static_index", "table")
+    optional = ("posterior", "common", "explore", "reveal", "static_index", "table")
     return tuple(getattr(functions, part) is not default[part] for part in optional)
 
 
