@@ -1,5 +1,6 @@
-"""Add pages whose text is stored elsewhere: changelog, contributing, notebooks and the table of the leaderboard."""
+"""Add pages whose text is stored elsewhere: changelog, contributing, notebooks, and the leaderboard with its page."""
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -7,12 +8,17 @@ from typing import Any
 
 from mkdocs.structure.files import File
 
+from dynabandit.leaderboard.board import Board
+from dynabandit.leaderboard.page import render
+
 ROOT = Path(__file__).parents[2]
 COPIED = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 LEADERBOARD = ROOT / "docs" / "leaderboard.md"
+LEADERBOARD_DATA = ROOT / "docs" / "measured" / "leaderboard.json"
+LEADERBOARD_PAGE = "leaderboard-results.html"
 MARK = "<!-- leaderboard -->"
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
-COLUMNS = (0, 1, 2, 3, 5)  # policy, mean rank, regret, worst environment, steps to detect a change
+COLUMNS = (0, 1, 3, 5, 7)  # policy, regret, worst environment, mean rank, steps to detect a change
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -23,6 +29,7 @@ def on_files(files: Any, config: Any) -> Any:
     for path in NOTEBOOKS:
         page = notebook(json.loads(path.read_text(encoding="utf-8")), path.name)
         files.append(File.generated(config, f"notebooks/{path.stem}.md", content=page))
+    files.append(File.generated(config, LEADERBOARD_PAGE, content=render(Board.load(LEADERBOARD_DATA))))
     return files
 
 
@@ -51,15 +58,21 @@ def _output(output: dict[str, Any]) -> str:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Link the policies of the leaderboard, and insert its main columns into pages with the marker."""
     if page.file.src_uri == LEADERBOARD.name:
-        return _linked(markdown)
+        before, mark, tables = markdown.partition(MARK)
+        return before + mark + _linked(tables)
     return markdown.replace(MARK, narrow_table()) if MARK in markdown else markdown
 
 
 def narrow_table() -> str:
-    """Return the main columns of the leaderboard."""
-    lines = [line for line in LEADERBOARD.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
-    cells = [line.strip("|").split("|") for line in lines]
+    """Return the main columns of the first table of the leaderboard."""
+    lines = LEADERBOARD.read_text(encoding="utf-8").partition(MARK)[2].splitlines()
+    table = itertools.takewhile(_is_row, itertools.dropwhile(lambda line: not _is_row(line), lines))
+    cells = [line.strip("|").split("|") for line in table]
     return _linked("\n".join("|" + "|".join(row[column] for column in COLUMNS) + "|" for row in cells))
+
+
+def _is_row(line: str) -> bool:
+    return line.startswith("|")
 
 
 def _linked(table: str) -> str:

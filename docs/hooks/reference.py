@@ -131,9 +131,9 @@ def standing(name: str) -> list[str]:
     )
     if row is None:
         return []
-    rank, ratio, worst, _, delay, microseconds = (cell.strip() for cell in row[1].split("|"))
-    parts = [f"mean rank {rank}" if rank[0].isdigit() else "an oracle policy, not ranked"]
-    parts.append(f"{ratio} times the regret of the best policy ({worst} times in its worst environment)")
+    ratio, interval, worst, where, rank, _, delay, microseconds, _, _ = (cell.strip() for cell in row[1].split("|"))
+    parts = [f"{ratio} times the regret of the best policy (95 % interval {interval}; {worst} times in `{where}`)"]
+    parts.append(f"mean rank {rank}" if rank[0].isdigit() else "an oracle policy, not ranked")
     parts.append("does not detect a single change" if delay == "never" else f"{delay} steps to detect a change")
     if microseconds:
         parts.append(f"{microseconds} microseconds per step with ten arms on one core")

@@ -29,7 +29,7 @@ import dynabandit as db
 from dynabandit import cli, offline
 from dynabandit.extras import import_extra
 from dynabandit.report import page
-from dynabandit.stats import rank_tests
+from dynabandit.stats import intervals
 
 # A module that is installed only with the extra
 MODULES = {
@@ -53,7 +53,7 @@ replications = 2
 SHORTER = {
     "compare": ("--replications", "2", "--horizon", "1000"),
     "run": (),
-    "leaderboard": ("--policy=ts", "--policy=ucb", "--environment=case-3", "--replications=2", "--no-timing"),
+    "leaderboard": ("--policy=ts", "--policy=ucb", "--environment=case-3-10", "--replications=2", "--no-timing"),
     "replay": ("--replications", "2"),
     "serve": ("--port", "0"),
 }
@@ -290,7 +290,7 @@ def lack_lab() -> None:
         raises("lab", run_spec)
         assert not Path("nowhere").exists()
     if not installed("scipy"):
-        raises("lab", lambda: rank_tests.critical_difference(5, 20))
+        raises("lab", lambda: intervals.t_quantile(5))
     if not installed("plotly"):
         raises("lab", lambda: page.publish(db.Results([]), "nowhere"))
 

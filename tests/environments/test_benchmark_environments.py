@@ -1,4 +1,4 @@
-"""PB1 and PB2, seasons, rot, a burst and a needle: exact where they are deterministic, else by their laws."""
+"""PB1 to PB4 and other benchmarks of the field: exact where they are deterministic, else by their laws."""
 
 import math
 from itertools import pairwise
@@ -36,6 +36,33 @@ def test_each_segment_of_pb_1_and_pb_2_has_its_best_arm() -> None:
 def test_a_longer_segment_stretches_a_benchmark_and_nothing_else() -> None:
     short, long = (db.environment("pb-2", segment=segment).path(5 * segment, seed=1) for segment in (10, 40))
     assert (np.repeat(short, 4, axis=0) == long).all()
+
+
+def test_pb_3_has_four_equal_segments_and_pb_4_a_long_one_and_four_short_ones() -> None:
+    starts = {name: db.environment(name, segment=10).starts for name in ("pb-3", "pb-4")}  # type: ignore[attr-defined]
+    assert starts == {"pb-3": (1, 11, 21, 31), "pb-4": (1, 41, 51, 61, 71)}
+    best = {name: db.environment(name).path(5000, seed=1)[::625].argmax(axis=1).tolist() for name in starts}
+    assert best == {"pb-3": [2, 2, 1, 1, 0, 0, 2, 2], "pb-4": [2, 2, 2, 2, 1, 0, 0, 1]}
+
+
+def test_breakpoints_are_common_to_all_arms_and_every_new_mean_is_uniform() -> None:
+    rate, path = 0.05, db.environment("random-breakpoints", arms=4, rate=0.05).path(size(20_000, 2000), seed=1)
+    moved = np.diff(path, axis=0) != 0.0
+    assert (moved.all(axis=1) == moved.any(axis=1)).all()
+    assert_share(int(moved[:, 0].sum()), len(moved), rate)
+    drawn = np.concatenate([path[:1], path[1:][moved[:, 0]]])
+    assert_law(drawn.ravel(), stats.uniform.cdf)
+    bounded = db.environment("random-breakpoints", arms=2, rate=0.5, low=0.2, high=0.3).path(horizon=200, seed=1)
+    assert 0.2 <= bounded.min() <= 0.21
+    assert 0.29 <= bounded.max() <= 0.3
+
+
+def test_one_changed_arm_is_any_arm() -> None:
+    path = db.environment("random-breakpoints", arms=4, rate=0.2, changed="one").path(size(20_000, 2000), seed=1)
+    moved = np.diff(path, axis=0) != 0.0
+    assert moved.sum(axis=1).max() == 1
+    for arm in range(4):
+        assert_share(int(moved[:, arm].sum()), len(moved), 0.05)
 
 
 # --- Seasons ------------------------------------------------------------------------------------------------
@@ -179,6 +206,11 @@ def test_bounds_may_be_equal() -> None:
         ("pb-1", {"arms": 4}, "arms must be 3, got 4"),
         ("pb-2", {"segment": 0}, "segment must be a whole number of at least 1 .*, got 0"),
         ("pb-1", {"means": [[0.1, 0.2]]}, "environment 'pb-1' has no parameter 'means'"),
+        ("random-breakpoints", {"rate": 2}, r"rate must be a number in \[0, 1\], got 2"),
+        ("random-breakpoints", {"changed": "two"}, "unknown value of changed 'two'"),
+        ("random-breakpoints", {"low": 0.5, "high": 0.4}, r"high must be a number in \[0.5, 1\], got 0.4"),
+        ("ar-1", {"persistence": 1.1}, r"persistence must be a number in \[0, 1\], got 1.1"),
+        ("ar-1", {"spread": -1}, r"spread must be a number in \[0, inf\), got -1"),
         ("seasonal", {"arms": 1}, "arms must be a whole number of at least 2, got 1"),
         ("seasonal", {"period": 0.5}, r"period must be a number in \[1, inf\), got 0.5"),
         ("seasonal", {"middle": 1.5}, r"middle must be a number in \[0, 1\], got 1.5"),

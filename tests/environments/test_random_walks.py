@@ -140,3 +140,13 @@ def test_parameters_that_make_no_walk_are_refused(
 def test_the_variance_of_a_case_of_the_paper_is_fixed(name: str) -> None:
     with pytest.raises(TypeError, match=f"environment '{name}' has no parameter 'variance'. Its parameters: arms"):
         db.environment(name, variance=0.1)
+
+
+def test_ar_1_is_stationary_from_the_first_step_and_forgets_at_its_rate() -> None:
+    world = db.environment("ar-1", arms=200, persistence=0.9, spread=0.7)
+    for step in (1, 2, 51):
+        assert_law(logit(snapshots(world, step, size(50, 5))) / 0.7, stats.norm.cdf)
+    position = logit(world.path(horizon=size(2000), seed=1))
+    noise = position[1:] - 0.9 * position[:-1]
+    assert_law(noise[:, :20].ravel() / (0.7 * math.sqrt(1.0 - 0.81)), stats.norm.cdf)
+    assert_uncorrelated(noise[:-1, :20].ravel(), noise[1:, :20].ravel())

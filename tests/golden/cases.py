@@ -46,8 +46,10 @@ NEEDED: dict[str, dict[str, Any]] = {
     "cusum-kl-ucb": {"changes": 3, "horizon": 1000},
     "m-kl-ucb": {"changes": 3, "horizon": 1000, "window": 20},
 }
-# Every policy would be compiled again for each of them; tests/environments/test_rested.py has their formulas
-NOT_RECORDED = ("rested-rotting", "rested-drops", "rested-rising")
+# Every policy would be compiled again for rested arms; tests/environments has the formulas of all of them
+NOT_RECORDED = (
+    "rested-rotting", "rested-drops", "rested-rising", "pb-3", "pb-4", "random-breakpoints", "ar-1",
+)  # fmt: skip
 INFORMED = ("oracle-restart", "best-arm")
 AS_RECORDED: dict[str, dict[str, Any]] = {
     # Their own burn-in, 10 plays of each arm, is longer than the horizon

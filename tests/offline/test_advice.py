@@ -9,6 +9,7 @@ from scipy import stats
 
 import dynabandit as db
 from dynabandit import offline
+from dynabandit.policies.practical_forms import practical_forms
 
 
 def log_of(means: np.ndarray, rows: int, seed: int) -> offline.Log:
@@ -114,3 +115,13 @@ def test_candidates_that_rarely_choose_what_the_log_chose_are_left_out() -> None
     assert "It learned from every row of the log" in str(advice)
     with pytest.raises(ValueError, match=r"the log overlaps too little with the choices of uniform: .* fewer than 30 "):
         offline.advise(adaptive_log(), ["uniform", greedy[0]])
+
+
+def test_every_policy_of_the_leaderboard_is_a_candidate_and_can_run_on_a_log() -> None:
+    found = offline.candidates()
+    labels = [one.label for one in found]
+    assert {form.label for form in practical_forms()} <= set(labels)
+    assert len(set(labels)) == len(labels)
+    assert not any(one.left_open for one in found)
+    assert {"aff-ots(step_size=0.01)", "dts(memory=1000)"} <= set(labels)
+    assert "normal-ts" not in labels

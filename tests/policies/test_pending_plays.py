@@ -30,6 +30,7 @@ INDEX_POLICIES: dict[str, dict[str, Any]] = {
     "d-kl-ucb": {"discount": 0.99},
     "sw-ucb": {"window": 50},
     "sw-kl-ucb": {"window": 50},
+    "sw-ucb-sharp": {},
     "cusum-ucb": {"changes": 1, "horizon": 10**6},
     "m-ucb": {"changes": 1, "horizon": 10**6},
     "cusum-kl-ucb": {"changes": 1, "horizon": 10**6},
@@ -44,7 +45,7 @@ INDEX_POLICIES: dict[str, dict[str, Any]] = {
     "aff-kl-ucb": {},
 }
 # Their bonus also has their number
-LEVEL_OF_REWARDS = {"d-ucb", "d-kl-ucb", "sw-ucb", "sw-kl-ucb", "cusum-ucb", "cusum-kl-ucb"}
+LEVEL_OF_REWARDS = {"d-ucb", "d-kl-ucb", "sw-ucb", "sw-kl-ucb", "sw-ucb-sharp", "cusum-ucb", "cusum-kl-ucb"}
 UNIT_FREE: dict[str, dict[str, Any]] = {"aff-normal-ucb": {}, "robust-ucb": {}}  # of unseen arms: mean of all rewards
 GREEDY: dict[str, dict[str, Any]] = {"eps-greedy": {}, "aff-d-greedy": {}}
 WINDOWED = {"raw-ucb", "fewa", "w-swa", "r-ed-ucb"}  # test_rested_policies.py has their own rules

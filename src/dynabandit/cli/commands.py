@@ -12,14 +12,23 @@ import typer
 import dynabandit
 from dynabandit import experiments
 from dynabandit.catalogue import entries
-from dynabandit.cli import SERVICE, display, missing, offline
-from dynabandit.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED, bad_input, no_memory, stop
+from dynabandit.cli import SERVICE, display, leaderboard, missing, offline
+from dynabandit.cli.exit_codes import BAD_INPUT, FAILED, bad_input, stop
+from dynabandit.cli.run_options import (
+    Backend,
+    Cluster,
+    Fresh,
+    Jobs,
+    Out,
+    Precision,
+    Seed,
+    check_run_options,
+    run_errors,
+)
 from dynabandit.environments import ENVIRONMENTS, REWARD_LAWS
 from dynabandit.experiments import Experiment, ProgressReporter, Spec
 from dynabandit.experiments.one_line_syntax import write_one_line
 from dynabandit.experiments.spec_reader import read_delay, read_environment, read_policy
-from dynabandit.extras import import_extra
-from dynabandit.leaderboard.environments import leaderboard_spec
 from dynabandit.paper.specs import paper as paper_spec
 from dynabandit.policies import POLICIES
 from dynabandit.results import Results
@@ -28,7 +37,6 @@ from dynabandit.results import Results
 Publish = Callable[[Results, Path, ProgressReporter], Callable[[], None]]
 
 QUICK = 10  # replications
-REPORTING = ("pyarrow", "scipy", "matplotlib", "jinja2", "plotly")  # the packages that a report needs
 ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = typer.Typer(
@@ -42,27 +50,7 @@ app = typer.Typer(
 Replications = Annotated[int | None, typer.Option(help="Number of replications, instead of the spec's.")]
 Only = Annotated[list[str] | None, typer.Option(metavar="FIGURE", help="Only this figure; repeat for several.")]
 SeedOverride = Annotated[int | None, typer.Option(help="Random seed, instead of the spec's.")]
-Seed = Annotated[int, typer.Option(help="Random seed.")]
-Jobs = Annotated[int | None, typer.Option(help="Number of threads; by default one per core.")]
-Out = Annotated[Path, typer.Option(help="Folder for all output.")]
 Quick = Annotated[bool, typer.Option("--quick", help=f"Run {QUICK} replications, for a first look.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Discard stored results of this run and compute them again.")]
-Backend = Annotated[
-    str,
-    typer.Option(help="cpu; cuda for an NVIDIA GPU; auto for the GPU if there is one and the experiment is large."),
-]
-Precision = Annotated[
-    str,
-    typer.Option(
-        help="double; with cuda also single (faster, results equal in distribution) or mixed (single where possible)."
-    ),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS", help="A Dask scheduler such as tcp://scheduler:8786, or local for worker processes."
-    ),
-]
 Horizon = Annotated[int | None, typer.Option(help="Number of steps, instead of the spec's.")]
 
 
@@ -184,34 +172,6 @@ def list_() -> None:
     display.print_catalogue("Reward laws, as rewards=... of an environment", entries(REWARD_LAWS))
 
 
-@app.command()
-def leaderboard(
-    *,
-    policy: Annotated[list[str] | None, typer.Option(help="Only this policy; repeat for several.")] = None,
-    environment: Annotated[
-        list[str] | None, typer.Option("--environment", "--env", help="Only this environment; repeat for several.")
-    ] = None,
-    replications: Annotated[int, typer.Option(help="Number of replications.")] = 1000,
-    seed: Seed = 1,
-    jobs: Jobs = None,
-    out: Out = Path("out/leaderboard"),
-    fresh: Fresh = False,
-    backend: Backend = "cpu",
-    precision: Precision = "double",
-    cluster: Cluster = None,
-    timing: Annotated[bool, typer.Option(help="Measure the time per step of each policy.")] = True,
-    horizon: Annotated[int, typer.Option(help="Number of steps.")] = 10_000,
-) -> None:
-    """Rank all policies on the paper's and other environments.
-
-    Environments that take any number of arms are run with 2, 10, 50 and 100, and case-3 also with late rewards.
-    """
-    with bad_input():
-        spec = leaderboard_spec(replications, seed, horizon, policy or (), environment or ())
-    options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
-    _run(spec, out, options, functools.partial(_publish_leaderboard, timed=timing))
-
-
 def _publish_report(
     results: Results, out: Path, reporter: ProgressReporter, *, paper: bool = False
 ) -> Callable[[], None]:
@@ -228,24 +188,6 @@ def _publish_report(
     return show
 
 
-def _publish_leaderboard(results: Results, out: Path, reporter: ProgressReporter, *, timed: bool) -> Callable[[], None]:
-    from dynabandit.leaderboard import standings
-    from dynabandit.leaderboard.step_times import time_steps
-
-    names = sorted({run.policy for run in results})
-    if timed:
-        reporter.running("measuring the time per step of each policy")
-    oracles = [name for name in names if POLICIES[name].informed]
-    rows = standings.standings(results, oracles, time_steps(names) if timed else {})
-    table = standings.write(rows, results, out)
-
-    def show() -> None:
-        display.print_standings(standings.HEADINGS, [standings.cells(row) for row in rows])
-        typer.echo(f"Table: {table}")
-
-    return show
-
-
 def _override(spec: Spec, quick: bool, replications: int | None, seed: int | None, horizon: int | None) -> Spec:
     if quick and replications is not None:
         stop(f"--quick means {QUICK} replications: leave out --replications or --quick", BAD_INPUT)
@@ -255,30 +197,10 @@ def _override(spec: Spec, quick: bool, replications: int | None, seed: int | Non
 
 def _run(spec: Spec, out: Path, options: dict[str, Any], publish: Publish) -> None:
     """Run a spec, publish and print its results; an interrupted run says how to continue."""
-    jobs = options["jobs"]
-    if jobs is not None and jobs < 1:
-        stop(f"--jobs must be a whole number of at least 1, got {jobs}", BAD_INPUT)
-    with bad_input():
-        experiments.check_options(spec, options["backend"], options["precision"], options["cluster"], jobs)
-    try:
-        for module in REPORTING:
-            import_extra(module, "lab")  # now, rather than after hours of simulation
-        with display.progress_display(sys.stderr) as reporter:
-            results = experiments.run(spec, out, reporter=reporter, **options)
-            show = publish(results, out, reporter)
-    except KeyboardInterrupt:
-        again = shlex.join(["dynabandit", *(word for word in sys.argv[1:] if word != "--fresh")])
-        stop(f"stopped. Finished results are stored in {out / experiments.STORE}; continue with: {again}", INTERRUPTED)
-    except ModuleNotFoundError as error:
-        stop(missing(error, "cluster" if error.name == "distributed" else "lab"), FAILED)
-    except experiments.BackendError as error:
-        stop(str(error), FAILED)
-    except MemoryError as error:
-        no_memory(error)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        stop(f"{error}. Earlier results are intact; fix this and run the same command again", FAILED)
+    check_run_options([spec], options)
+    with run_errors(out), display.progress_display(sys.stderr) as reporter:
+        results = experiments.run(spec, out, reporter=reporter, **options)
+        show = publish(results, out, reporter)
     show()
 
 
@@ -295,4 +217,5 @@ def _add_service_commands() -> None:
 
 
 app.add_typer(offline.app)
+app.add_typer(leaderboard.app)
 _add_service_commands()

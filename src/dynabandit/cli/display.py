@@ -41,7 +41,7 @@ class LineProgress(ProgressReporter):
         self.done = 0
 
     def begin(self, cost: float, figures: int) -> None:
-        self.figures = figures
+        self.figures, self.done = figures, 0
 
     def stage(self, title: str) -> None:
         self.note(title)

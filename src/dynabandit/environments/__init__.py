@@ -8,8 +8,8 @@ from dynabandit.environments.burst import Burst
 from dynabandit.environments.delays import DELAYS, Delay, delay
 from dynabandit.environments.exponential_clock import Case1, Case2, ExponentialClock
 from dynabandit.environments.needle import Needle
-from dynabandit.environments.piecewise_benchmarks import PB1, PB2
-from dynabandit.environments.random_walks import Case3, Case4, LogisticWalk, ReflectedWalk
+from dynabandit.environments.piecewise_benchmarks import PB1, PB2, PB3, PB4, RandomBreakpoints
+from dynabandit.environments.random_walks import Autoregressive, Case3, Case4, LogisticWalk, ReflectedWalk
 from dynabandit.environments.recorded import Recorded
 from dynabandit.environments.rested import RestedDrops, RestedRising, RestedRotting
 from dynabandit.environments.reward_laws import (
@@ -31,10 +31,10 @@ from dynabandit.validation import MissingParameterError, check_parameter_names, 
 
 __all__ = [
     "DELAYS", "Delay", "delay",
-    "ENVIRONMENTS", "PB1", "PB2", "Burst", "Case1", "Case2", "Case3", "Case4", "Environment",
-    "EnvironmentFunctions", "EnvironmentStep", "ExponentialClock",
-    "Fixed", "LogisticWalk", "Needle", "Path", "Piecewise", "Recorded", "ReflectedWalk", "RestedDrops",
-    "RestedRising", "RestedRotting", "Rotting",
+    "ENVIRONMENTS", "PB1", "PB2", "PB3", "PB4", "Autoregressive", "Burst", "Case1", "Case2", "Case3", "Case4",
+    "Environment", "EnvironmentFunctions", "EnvironmentStep", "ExponentialClock",
+    "Fixed", "LogisticWalk", "Needle", "Path", "Piecewise", "RandomBreakpoints", "Recorded", "ReflectedWalk",
+    "RestedDrops", "RestedRising", "RestedRotting", "Rotting",
     "Seasonal", "SmallChanges", "environment",
     "REWARD_LAWS", "Bernoulli", "Bounded", "Counts", "Normal", "Revenue",
     "RewardFunctions", "RewardLaw", "RewardStep", "reward_law",
@@ -54,6 +54,10 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "path": Path,
     "pb-1": PB1,
     "pb-2": PB2,
+    "pb-3": PB3,
+    "pb-4": PB4,
+    "random-breakpoints": RandomBreakpoints,
+    "ar-1": Autoregressive,
     "seasonal": Seasonal,
     "rotting": Rotting,
     "rested-rotting": RestedRotting,

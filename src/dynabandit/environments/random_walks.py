@@ -1,8 +1,8 @@
-"""Drift: random walks in [0, 1], by reflection or through the logistic function."""
+"""Drift: random walks and AR(1) processes in [0, 1], by reflection or through the logistic function."""
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) ->
 
 
 @kernel
-def innovation(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
+def innovation(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
     """Return omega_t: odd steps draw a pair of normal numbers, even steps use its second number."""
     if step.number & 1:
         now, state[SPARE, arm] = normal_pair(words(step.random, PATH, step.number, arm, 0))
@@ -127,6 +127,71 @@ class LogisticWalk(ReflectedWalk):
     functions = EnvironmentFunctions(start, logistic_advance, Params)
 
     variance: float = 0.001
+
+
+class AutoregressiveParams(NamedTuple):
+    deviation: np.ndarray  # of the noise of a step
+    persistence: np.ndarray
+    spread: np.ndarray  # the deviation of the stationary distribution
+
+
+@kernel
+def autoregressive_start(state: np.ndarray, arm: int, step: EnvironmentStep, params: AutoregressiveParams) -> None:
+    first, _ = normal_pair(words(step.random, START, 0, arm, 0))
+    state[POSITION, arm] = params.spread[arm] * first
+
+
+@kernel
+def autoregressive_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: AutoregressiveParams) -> float:
+    moved = params.persistence[arm] * state[POSITION, arm] + innovation(state, arm, step, params)
+    state[POSITION, arm] = moved
+    return logistic(moved)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Autoregressive(Environment):
+    """Each mean is the logistic function of an AR(1) process, which returns to 0 again and again.
+
+    Parameters
+    ----------
+    arms
+        The number of arms, at least 2.
+    persistence
+        The autocorrelation of successive steps, in [0, 1]; about 1 / (1 - persistence) steps are correlated.
+    spread
+        The standard deviation of the stationary distribution of the process, at least 0.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> path = db.environment("ar-1", arms=2, persistence=0.99).path(horizon=10_000, seed=1)
+    >>> bool((path.min(axis=0) < 0.3).all() and (path.max(axis=0) > 0.7).all())
+    True
+
+    References
+    ----------
+    Liu, Van Roy & Xu (2023), Nonstationary bandit learning via predictive sampling. AISTATS: AR(1) bandits. The
+    logistic function keeps the means of Bernoulli rewards in (0, 1), as in Case 4 of Lu, Adams & Kantas.
+    """
+
+    name = "ar-1"
+    slots = ("position", "spare")
+    functions = EnvironmentFunctions(autoregressive_start, autoregressive_advance, AutoregressiveParams)
+
+    persistence: float = 0.999
+    spread: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(
+            self,
+            persistence=number("persistence", self.persistence, 0.0, 1.0),
+            spread=number("spread", self.spread, 0.0, math.inf),
+        )
+
+    def params(self) -> AutoregressiveParams:
+        deviation = self.spread * math.sqrt(1.0 - self.persistence**2)
+        return AutoregressiveParams(*self.per_arm(deviation, self.persistence, self.spread))
 
 
 @dataclass(frozen=True, kw_only=True)

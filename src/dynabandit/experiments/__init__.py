@@ -6,7 +6,7 @@ import_extra("msgspec", "lab")
 from dynabandit.experiments.backend_choice import check_options  # noqa: E402 - after the message above
 from dynabandit.experiments.dask_executor import ClusterError  # noqa: E402
 from dynabandit.experiments.progress import ProgressReporter  # noqa: E402
-from dynabandit.experiments.runner import RESULTS, STORE, run  # noqa: E402
+from dynabandit.experiments.runner import RESULTS, STORE, compute, run  # noqa: E402
 from dynabandit.experiments.spec import CoverageSpec, Experiment, PathSpec, Spec  # noqa: E402
 from dynabandit.experiments.spec_reader import SpecError, dumps, load, loads  # noqa: E402
 from dynabandit.experiments.store import StorageError  # noqa: E402
@@ -14,5 +14,5 @@ from dynabandit.simulation import BackendError  # noqa: E402
 
 __all__ = [
     "RESULTS", "STORE", "BackendError", "ClusterError", "CoverageSpec", "Experiment", "PathSpec", "ProgressReporter",
-    "Spec", "SpecError", "StorageError", "check_options", "dumps", "load", "loads", "run",
+    "Spec", "SpecError", "StorageError", "check_options", "compute", "dumps", "load", "loads", "run",
 ]  # fmt: skip

@@ -75,6 +75,25 @@ def run(
     ...     run(Spec(title="A trial", experiments=(trial,)), folder)
     Results(1 runs of 1 experiments)
     """
+    results = compute(
+        spec, out, jobs=jobs, fresh=fresh, backend=backend, precision=precision, cluster=cluster, reporter=reporter
+    )
+    _write(results, Path(out))
+    return results
+
+
+def compute(
+    spec: Spec,
+    out: str | Path,
+    *,
+    jobs: int | None = None,
+    fresh: bool = False,
+    backend: str = "cpu",
+    precision: str = "double",
+    cluster: str | None = None,
+    reporter: ProgressReporter | None = None,
+) -> Results:
+    """Do what `run` does, except for writing the results of the whole spec."""
     jobs = None if jobs is None else integer("jobs", jobs, 1)
     reporter = reporter or ProgressReporter()
     began = time.monotonic()
@@ -89,15 +108,13 @@ def run(
         if fresh:
             store.delete(key for task in plan.tasks for key in task.requests)
         computed = _compute(plan, store, executor, reporter)
-    results = Results(
+    return Results(
         (planned.join_batches(computed) for planned in plan.runs),
         metadata=_metadata(spec, plan, time.monotonic() - began)
         | {"backends": backends, "precision": precision, **executor.metadata},
         paths=plan.make_sample_paths(computed),
         coverage=plan.make_coverage(computed),
     )
-    _write(results, out)
-    return results
 
 
 def _note_constant_environments(spec: Spec, reporter: ProgressReporter) -> None:

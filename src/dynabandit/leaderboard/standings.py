@@ -1,26 +1,22 @@
-"""The standings of the leaderboard: mean ranks, regret relative to the best, and detection delay."""
+"""The standings of the leaderboard: regret relative to the best policy, and ranks, over families of environments."""
 
-import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynabandit.extras import import_extra
-from dynabandit.leaderboard.environments import ONE_CHANGE
-from dynabandit.results import Results, Run
-from dynabandit.stats.rank_tests import critical_difference
+from dynabandit.leaderboard.board import ORACLE, PRACTICAL, TUNED, Board, Entry
+from dynabandit.stats.bootstrap import RESAMPLES, SEED
+from dynabandit.stats.intervals import LEVEL, Estimate
 
+LEAST = 1e-9  # regret; smaller numbers count as this
+NOT_RANKED = Estimate(math.nan, math.nan, math.nan)
 HEADINGS = (
-    "policy", "mean rank", "regret, times the best", "worst environment", "best in", "steps to detect a change",
-    "µs per step",
+    "policy", "regret, times the best", "95 % interval", "worst", "worst environment", "mean rank", "95 % interval",
+    "steps to detect a change", "µs per step", "replications", "settings",
 )  # fmt: skip
-ORACLE = "oracle"
-HALF = 0.5
-WINDOW = 50  # steps
 
 
 @dataclass(frozen=True)
@@ -28,153 +24,210 @@ class Standing:
     """The row of one policy."""
 
     policy: str
-    rank: float
-    """Mean rank over all environments, 1 for the least regret; NaN for an oracle policy, which is not ranked."""
-    ratio: float
-    """Its mean regret divided by the least of any ranked policy, as a geometric mean over all environments."""
+    form: str
+    settings: str
+    ratio: Estimate
+    """Its regret divided by the least of any practical policy: a geometric mean, each family counted once."""
     worst: float
-    """The largest of these ratios."""
-    wins: int
-    """In how many environments it has the least regret."""
-    delay: float
-    """Steps after the change of `one-change` until half of the plays go to the new best arm; NaN if never."""
-    microseconds: float
+    """The largest of these ratios over all environments."""
+    worst_in: str
+    """The environment of the largest ratio."""
+    rank: Estimate
+    """Mean rank over families, 1 for the least regret; NaN if it is not ranked."""
+    replications: int
+    """The least number of replications in an environment."""
+    delay: float | None = None
+    """Steps until half of the plays go to an arm that has become the best; None if never, NaN if not measured."""
+    microseconds: float = math.nan
     """Time per step on one core with ten arms; NaN if it was not measured."""
 
+
+Rows = dict[tuple[str, str], dict[str, Entry]]  # the entries of a policy and form, by environment
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """The mean regret of groups of replications."""
+
+    keys: list[tuple[str, str]]
+    blocks: np.ndarray  # (rows, environments, groups)
+    best: np.ndarray  # the row of the best practical policy in each environment
+    family: np.ndarray  # the number of the family of each environment
+    ranked: np.ndarray  # the rows that are ranked
+
     @property
-    def ranked(self) -> bool:
-        """Whether it is ranked."""
-        return not math.isnan(self.rank)
+    def families(self) -> int:
+        return int(self.family.max()) + 1
 
 
-def standings(
-    results: Results, oracles: Sequence[str] = (), microseconds: Mapping[str, float] | None = None
-) -> list[Standing]:
-    """Return all rows, the best mean rank first and the oracle policies last.
+def standings(board: Board) -> list[Standing]:
+    """Return the rows of all policies that ran in all environments of the board, the smallest ratio first.
 
-    Parameters
-    ----------
-    results
-        Of the leaderboard's experiments, each with the same policies.
-    oracles
-        Policies that know what no user knows: shown, but not ranked.
-    microseconds
-        Time per step of each policy.
+    Oracle policies come last; they are not ranked, and the other rows do not depend on them.
     """
-    by_environment = _by_environment(results)
-    one_change = by_environment.pop(ONE_CHANGE, {})
-    labels = list(next(iter(by_environment.values()), one_change))
-    ranked = [label for label in labels if label not in oracles]
-    regret = np.array([[_mean_regret(runs[label]) for label in labels] for runs in by_environment.values()])
-    regret = regret.reshape(len(by_environment), len(labels))
-    of_ranked = regret[:, [labels.index(label) for label in ranked]]
-    ranks, least = {}, np.ones((0, 1))
-    if by_environment:
-        mean_ranks = import_extra("scipy.stats", "lab").rankdata(of_ranked, axis=1).mean(axis=0)
-        ranks = dict(zip(ranked, mean_ranks.tolist(), strict=True))
-        least = of_ranked.min(axis=1, keepdims=True)
-    ratios = regret / np.maximum(least, np.finfo(float).tiny)
-    rows = [
-        Standing(
-            policy=label,
-            rank=ranks.get(label, math.nan),
-            ratio=_geometric_mean(ratios[:, i]),
-            worst=float(ratios[:, i].max()) if by_environment else math.nan,
-            wins=int((regret[:, i] <= least[:, 0]).sum()) if label in ranked else 0,
-            delay=_delay(one_change[label]) if label in one_change else math.nan,
-            microseconds=(microseconds or {}).get(label, math.nan),
+    practical, oracles = _complete(board, PRACTICAL), _complete(board, ORACLE)
+    rows = _rows(board, practical | oracles, practical) if practical else []
+    return sorted(rows, key=lambda row: (row.form == ORACLE, row.ratio.value))
+
+
+def tuned_standings(board: Board) -> list[Standing]:
+    """Return the rows of policies tuned with the truth: in each environment the best form in hindsight.
+
+    The regret is divided by that of the best practical policy, as in the main table; a ratio may be less than 1.
+    """
+    practical = _complete(board, PRACTICAL)
+    tuned: Rows = {}
+    # Sorted by regret: a better form replaces a worse one
+    for entry in sorted(board.entries, key=lambda entry: -entry.mean):
+        if entry.form == TUNED and (entry.policy, PRACTICAL) in practical:
+            tuned.setdefault((entry.policy, TUNED), {})[entry.trial] = entry
+    for (policy, _), by_trial in tuned.items():
+        for trial, entry in practical[policy, PRACTICAL].items():
+            if trial not in by_trial or entry.mean < by_trial[trial].mean:
+                by_trial[trial] = entry
+    rows = _rows(board, practical | tuned, practical) if tuned else []
+    return sorted((row for row in rows if row.form == TUNED), key=lambda row: row.ratio.value)
+
+
+def incomplete(board: Board) -> list[str]:
+    """Return the policies that did not run in all environments of the board: they have no row."""
+    known = {entry.policy for entry in board.entries if entry.form != TUNED}
+    return sorted(known - {policy for form in (PRACTICAL, ORACLE) for policy, _ in _complete(board, form)})
+
+
+def _complete(board: Board, form: str) -> Rows:
+    """Return the entries of one form of the policies that ran in all environments."""
+    found: Rows = {}
+    for entry in sorted(board.entries, key=lambda entry: entry.key):  # the bootstrap depends on the order
+        if entry.form == form:
+            found.setdefault((entry.policy, form), {})[entry.trial] = entry
+    trials = {entry.trial for entry in board.entries if entry.form != TUNED}
+    return {key: by_trial for key, by_trial in found.items() if by_trial.keys() == trials}
+
+
+def _grid(board: Board, entries: Rows, ranked: Rows, trials: Sequence[str]) -> _Grid:
+    groups = min(len(entry.blocks) for by_trial in entries.values() for entry in by_trial.values())
+    keys = list(entries)
+    rows = np.array([keys.index(key) for key in ranked])
+    means = np.array([[by_trial[trial].mean for trial in trials] for by_trial in entries.values()])
+    families = [board.trials[trial]["family"] for trial in trials]
+    return _Grid(
+        keys=keys,
+        blocks=np.array([[_regrouped(by_trial[trial], groups) for trial in trials] for by_trial in entries.values()]),
+        best=rows[means[rows].argmin(axis=0)],
+        family=np.unique(families, return_inverse=True)[1],
+        ranked=rows,
+    )
+
+
+def _regrouped(entry: Entry, groups: int) -> np.ndarray:
+    """Return the means of fewer groups of replications; their mean is that of all replications."""
+    means = np.array([part.mean() for part in np.array_split(np.array(entry.blocks), groups)])
+    return means * (entry.mean / means.mean()) if means.mean() > LEAST else np.full(groups, entry.mean)
+
+
+def _rows(board: Board, entries: Rows, ranked: Rows) -> list[Standing]:
+    trials = list(next(iter(ranked.values())))
+    grid = _grid(board, entries, ranked, trials)
+    logs = _log_ratios(grid.blocks.mean(axis=2), grid.best)
+    ratios, ranks = _with_intervals(grid, logs)
+    rows = []
+    for index, ((policy, form), by_trial) in enumerate(entries.items()):
+        place = int(logs[index].argmax())
+        rows.append(
+            Standing(
+                policy=policy, form=form, settings="" if form == TUNED else by_trial[trials[0]].settings,
+                ratio=ratios[index], worst=math.exp(logs[index, place]), worst_in=trials[place],
+                rank=ranks.get((policy, form), NOT_RANKED),
+                replications=min(entry.replications for entry in by_trial.values()),
+                delay=board.delays.get(policy, math.nan), microseconds=board.microseconds.get(policy, math.nan),
+            )
+        )  # fmt: skip
+    return rows
+
+
+def _log_ratios(regret: np.ndarray, best: np.ndarray) -> np.ndarray:
+    """Return the logarithm of the ratio to the best policy, for an array (rows, environments)."""
+    logs = np.log(np.maximum(regret, LEAST))
+    return np.asarray(logs - logs[best, np.arange(len(best))])
+
+
+def _with_intervals(grid: _Grid, logs: np.ndarray) -> tuple[list[Estimate], dict[tuple[str, str], Estimate]]:
+    """Return the ratio of every row and the mean rank of the ranked ones, with intervals.
+
+    The bootstrap resamples families, and in each environment groups of replications, the same ones for all policies.
+    The best policy of each environment is chosen once, before resampling.
+    """
+    rankdata = import_extra("scipy.stats", "lab").rankdata
+    average = np.equal.outer(np.arange(grid.families), grid.family).astype(float)
+    average /= average.sum(axis=1, keepdims=True)  # (families, environments)
+
+    def over_families(of_environments: np.ndarray, picked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        by_family = of_environments @ average.T
+        ranks = rankdata(by_family[grid.ranked].round(12), axis=0)  # equal up to rounding errors: a tie
+        return np.exp(by_family[:, picked].mean(axis=1)), ranks[:, picked].mean(axis=1)
+
+    random = np.random.default_rng(SEED)
+    _, environments, groups = grid.blocks.shape
+    one_draw = np.full(groups, 1.0 / groups)
+    resampled = []
+    for _ in range(RESAMPLES):
+        weights = random.multinomial(groups, one_draw, size=environments) / groups
+        regret = (grid.blocks * weights).sum(axis=2)
+        picked = random.integers(grid.families, size=grid.families)
+        resampled.append(over_families(_log_ratios(regret, grid.best), picked))
+    found = [
+        _estimates(values, np.array(samples))
+        for values, samples in zip(
+            over_families(logs, np.arange(grid.families)), zip(*resampled, strict=True), strict=True
         )
-        for i, label in enumerate(labels)
     ]
-    return sorted(rows, key=lambda row: (not row.ranked, row.rank if row.ranked else 0.0, row.policy))
+    return found[0], dict(zip((grid.keys[row] for row in grid.ranked), found[1], strict=True))
+
+
+def _estimates(values: np.ndarray, samples: np.ndarray) -> list[Estimate]:
+    """Return values with the percentile intervals of their bootstrap samples."""
+    low, high = np.quantile(samples, (0.5 - LEVEL / 2.0, 0.5 + LEVEL / 2.0), axis=0)
+    return [Estimate(*map(float, one)) for one in zip(values, low, high, strict=True)]
 
 
 def cells(row: Standing) -> list[str]:
     """Return a row as text, one cell for each of `HEADINGS`."""
+    ranked = not math.isnan(row.rank.value)
     return [
-        row.policy, f"{row.rank:.1f}" if row.ranked else ORACLE, _number(row.ratio), _number(row.worst),
-        str(row.wins) if row.ranked else "", "never" if math.isnan(row.delay) else f"{row.delay:.0f}",
-        _number(row.microseconds),
+        row.policy, _number(row.ratio.value), f"{row.ratio.low:.2f} to {row.ratio.high:.2f}", _number(row.worst),
+        row.worst_in, f"{row.rank.value:.1f}" if ranked else row.form,
+        f"{row.rank.low:.1f} to {row.rank.high:.1f}" if ranked else "",
+        "never" if row.delay is None else _number(row.delay, 0), _number(row.microseconds), f"{row.replications:,}",
+        row.settings,
     ]  # fmt: skip
 
 
-def as_markdown(rows: Sequence[Standing], results: Results) -> str:
-    """Return the leaderboard as a table with a sentence on how to read it."""
-    environments = sorted({run.experiment for run in results} - {ONE_CHANGE})
-    ranked = [row for row in rows if row.ranked]
-    difference = critical_difference(len(ranked), len(environments))
-    replications = max((run.replications for run in results), default=0)
-    note = f"{len(ranked)} policies in {len(environments)} environments, {replications:,} replications each."
-    if not math.isnan(difference):
-        note += f" Mean ranks differ significantly if they are at least {difference:.1f} apart (Nemenyi test, 5 %)."
-    note += " Oracle policies know the true means and are not ranked."
-    lines = [note, "", f"| {' | '.join(HEADINGS)} |", f"|---|{'--:|' * (len(HEADINGS) - 1)}"]
-    for row in rows:
-        policy, *others = cells(row)
+def as_markdown(board: Board) -> str:
+    """Return both tables as Markdown."""
+    rows, tuned = standings(board), tuned_standings(board)
+    if not rows:
+        return "No policy has run in all environments yet.\n"
+    practical = sum(row.form == PRACTICAL for row in rows)
+    families = {trial["family"] for trial in board.trials.values()}
+    note = f"{practical} policies in {len(board.trials)} environments of {len(families)} families."
+    missing = incomplete(board)
+    if missing:
+        note += f" Without a row, because they have not run in all environments: {', '.join(missing)}."
+    lines = [note, "", *_table(HEADINGS, [cells(row) for row in rows])]
+    if tuned:
+        shown = (0, 1, 2, 3, 4, 9)
+        lines += ["", "Tuned with the truth, for comparison only:", ""]
+        lines += _table([HEADINGS[i] for i in shown], [[cells(row)[i] for i in shown] for row in tuned])
+    return "\n".join([*lines, ""])
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [f"| {' | '.join(headings)} |", f"|---|{'--:|' * (len(headings) - 1)}"]
+    for policy, *others in rows:
         lines.append(f"| {' | '.join([f'`{policy}`', *others])} |")
-    return "\n".join([*lines, "", f"Environments: {', '.join(environments)}.", ""])
+    return lines
 
 
-def as_json(rows: Sequence[Standing], results: Results) -> str:
-    """Return the leaderboard as JSON, with the mean regret in each environment."""
-    by_environment = _by_environment(results)
-    ranked = sum(row.ranked for row in rows)
-    content: dict[str, Any] = {
-        "critical_difference": critical_difference(ranked, len(by_environment.keys() - {ONE_CHANGE})),
-        "standings": [asdict(row) for row in rows],
-        "mean_regret": {
-            name: {label: _mean_regret(run) for label, run in runs.items()} for name, runs in by_environment.items()
-        },
-    }
-    return json.dumps(_without_nan(content), indent=2, allow_nan=False) + "\n"
-
-
-def write(rows: Sequence[Standing], results: Results, folder: Path) -> Path:
-    """Write the leaderboard as JSON and as a Markdown table, and return the file of the table."""
-    (folder / "leaderboard.json").write_text(as_json(rows, results), encoding="utf-8")
-    table = folder / "leaderboard.md"
-    table.write_text(as_markdown(rows, results), encoding="utf-8")
-    return table
-
-
-def _by_environment(results: Results) -> dict[str, dict[str, Run]]:
-    """Return the runs by experiment, of which there is one for each environment, and by label."""
-    found: dict[str, dict[str, Run]] = {}
-    for run in results:
-        found.setdefault(run.experiment, {})[run.label] = run
-    return found
-
-
-def _mean_regret(run: Run) -> float:
-    return float(run.total_regret.mean())
-
-
-def _delay(run: Run) -> float:
-    """Return the number of steps until half of the plays of the next `WINDOW` steps go to the new best arm.
-
-    Several steps are counted, since a policy that explores every arm at regular intervals plays the new best arm now
-    and then without having detected the change.
-    """
-    after = run.correct[1:]  # the first recorded step is the last before the change
-    length = min(WINDOW, after.size)
-    if length == 0:
-        return math.nan
-    shares = np.convolve(after, np.full(length, 1.0 / length), mode="valid")
-    detected = np.flatnonzero(shares >= HALF - 1e-9)
-    return float(run.times[1:][detected[0]] - run.times[0]) if detected.size else math.nan
-
-
-def _geometric_mean(ratios: np.ndarray) -> float:
-    return float(np.exp(np.log(np.maximum(ratios, np.finfo(float).tiny)).mean())) if ratios.size else math.nan
-
-
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.2f}"
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nan(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _number(value: float, digits: int = 2) -> str:
+    return "" if math.isnan(value) else f"{value:.{digits}f}"

@@ -12,6 +12,7 @@ from dynabandit.extras import import_extra
 from dynabandit.offline.log import Log
 from dynabandit.offline.replay import LEAST_EFFECTIVE_ROWS, doubly_robust, player
 from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.policies.practical_forms import practical_forms
 from dynabandit.simulation.backends import cores
 from dynabandit.simulation.request import Progress
 from dynabandit.stats.intervals import Estimate, Z, t_quantile
@@ -19,39 +20,32 @@ from dynabandit.stats.ratio_estimator import RatioEstimator
 from dynabandit.validation import BOUNDED, RewardDomain, number
 
 BLOCKS = 20  # of time, for the standard errors of differences
+VARIANTS: tuple[tuple[str, str, float], ...] = (  # candidates besides the practical forms
+    *(("aff-ts", "step_size", value) for value in (0.01, 0.1)),
+    *(("aff-ots", "step_size", value) for value in (0.0001, 0.01, 0.1)),
+    *(("aff-normal-ts", "step_size", value) for value in (0.0001, 0.001, 0.01)),
+    *(("dts", "memory", value) for value in (100, 1000)),
+    *(("d-ucb", "discount", value) for value in (0.9, 0.99, 0.999)),
+    *(("sw-ucb", "window", value) for value in (30, 300, 3000)),
+)
 
 
 def candidates(rewards: RewardDomain = BOUNDED) -> list[Policy]:
-    """Return the policies that are compared by default, at several values of step size, memory, discount or window.
+    """Return the policies that are compared by default.
 
-    `rewards` are those of the log; if they are not in [0, 1], there are fewer candidates.
+    These are all policies of the leaderboard, as a user can run them without knowing the future, and some of them at
+    further values of step size, memory, discount or window. `rewards` are those of the log; only policies that are made
+    for them are returned.
 
     Examples
     --------
     >>> [policy.label for policy in candidates()][:3]
-    ['uniform', 'eps-greedy', 'ucb']
+    ['eps-greedy', 'ucb', 'ts']
     """
-    if not rewards.is_within(BOUNDED):
-        names = (
-            "uniform",
-            "eps-greedy",
-            "normal-ts",
-            "aff-normal-ucb",
-            "robust-ucb",
-            "aff-poisson-ts",
-            "aff-revenue-ts",
-        )
-        some = [make_policy(name) for name in (*names, "aff-poisson-ts", "aff-revenue-ts")]
-        some += [make_policy("aff-normal-ts", step_size=step_size) for step_size in (0.0001, 0.001, 0.01)]
-        return [one for one in some if rewards.is_within(one.rewards)]
-    return [
-        *(make_policy(name) for name in ("uniform", "eps-greedy", "ucb", "ts", "ots", "aff-ucb2", "aff-dts2")),
-        *(make_policy("aff-ts", step_size=step_size) for step_size in (0.001, 0.01, 0.1)),
-        *(make_policy("aff-ots", step_size=step_size) for step_size in (0.0001, 0.001, 0.01, 0.1)),
-        *(make_policy("dts", memory=memory) for memory in (10, 100, 1000)),
-        *(make_policy("d-ucb", discount=discount) for discount in (0.9, 0.99, 0.999)),
-        *(make_policy("sw-ucb", window=window) for window in (30, 300, 3000)),
-    ]
+    forms = practical_forms(rewards)
+    names = [form.name for form in forms]
+    forms += [make_policy(name, **{key: value}) for name, key, value in VARIANTS if name in names]
+    return list({form.label: form for form in forms}.values())
 
 
 @dataclass(frozen=True)

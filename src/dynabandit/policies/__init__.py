@@ -27,6 +27,7 @@ from dynabandit.policies.fewa import Fewa
 from dynabandit.policies.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
 from dynabandit.policies.kalman_thompson import KalmanTS
 from dynabandit.policies.kl_ucb import KLUCB
+from dynabandit.policies.lm_dsee import LMDSEE
 from dynabandit.policies.m_ucb import MKLUCB, MUCB
 from dynabandit.policies.normal_ts import NormalTS
 from dynabandit.policies.oracle_restart import OracleRestart
@@ -38,6 +39,7 @@ from dynabandit.policies.robust_ucb import RobustUCB
 from dynabandit.policies.sw_kl_ucb import SWKLUCB
 from dynabandit.policies.sw_thompson import SWTS
 from dynabandit.policies.sw_ucb import SWUCB
+from dynabandit.policies.sw_ucb_sharp import SWUCBSharp
 from dynabandit.policies.thompson import OTS, TS
 from dynabandit.policies.ucb import UCB
 from dynabandit.policies.uniform import Uniform
@@ -53,7 +55,7 @@ __all__ = [
     "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "OracleRestart",
     "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
     "ChangepointTS", "DiscountedOTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
-    "KalmanTS", "OptimisticDTS", "PredictiveSampling", "WSWA", "Fewa", "REdUCB", "RawUCB",
+    "LMDSEE", "KalmanTS", "OptimisticDTS", "PredictiveSampling", "SWUCBSharp", "WSWA", "Fewa", "REdUCB", "RawUCB",
 ]  # fmt: skip
 
 POLICIES: dict[str, type[Policy]] = {
@@ -80,6 +82,8 @@ POLICIES: dict[str, type[Policy]] = {
     "changepoint-ts": ChangepointTS,
     "kalman-ts": KalmanTS,
     "predictive-sampling": PredictiveSampling,
+    "sw-ucb-sharp": SWUCBSharp,
+    "lm-dsee": LMDSEE,
     "exp3-s": Exp3S,
     "rexp3": Rexp3,
     "kl-ucb": KLUCB,

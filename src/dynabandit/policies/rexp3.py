@@ -80,11 +80,10 @@ class Rexp3(HorizonTuned, SampleMeanPolicy):
         The number of rewards of all arms between two restarts; by default (K log K)^(1/3) (T / V)^(2/3) for T steps and
         a budget V, as in the paper.
     variation
-        V, the sum over steps of the largest change of a mean, positive.
+        V, positive: the sum over steps of the largest change of a mean. The default is `changes`, or 1, such as one
+        change from 0 to 1 or ten changes by 0.1.
     changes
-        Used as V if `variation` is not given: the expected number of changes of the best arm, which bounds the
-        variation if means are constant between changes. By default a simulation counts them on its path, which is not
-        possible in practice; `changes=1` does not use the path.
+        Used as V if `variation` is not given: this many changes, each by at most 1.
     horizon
         T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     burn_in
@@ -93,8 +92,8 @@ class Rexp3(HorizonTuned, SampleMeanPolicy):
     Examples
     --------
     >>> import dynabandit as db
-    >>> db.policy("rexp3", changes=1, horizon=10_000).params(arms=2).batch
-    518.0
+    >>> [db.policy("rexp3", variation=variation, horizon=10_000).params(arms=2).batch for variation in (1, 8)]
+    [518.0, 130.0]
 
     Notes
     -----
@@ -131,7 +130,7 @@ class Rexp3(HorizonTuned, SampleMeanPolicy):
             set_fields(self, variation=number("variation", self.variation, 0.0, math.inf, open_low=True))
 
     def _follows_from_changes(self) -> bool:
-        return self.batch is None and self.variation is None
+        return False  # V cannot be counted as the changes of the best arm: means may drift without one, or together
 
     def _follows_from_horizon(self) -> bool:
         return self.batch is None

@@ -1,0 +1,166 @@
+"""The command `dynabandit leaderboard`."""
+
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynabandit.cli import display
+from dynabandit.cli.exit_codes import BAD_INPUT, bad_input, stop
+from dynabandit.cli.run_options import (
+    Backend,
+    Cluster,
+    Fresh,
+    Jobs,
+    Out,
+    Precision,
+    Seed,
+    check_run_options,
+    run_errors,
+)
+from dynabandit.experiments import ProgressReporter
+from dynabandit.leaderboard.board import FILE, Board
+from dynabandit.leaderboard.run import QUICK_REPLICATIONS, REPLICATIONS, Selection, Work, run
+from dynabandit.leaderboard.step_times import GPU_ARM_STEPS, estimate_seconds, time_steps
+from dynabandit.policies.practical_forms import practical_form
+from dynabandit.simulation.backends import cores
+
+app = typer.Typer()
+
+
+@app.command()
+def leaderboard(
+    *,
+    policy: Annotated[list[str] | None, typer.Option(help="Only this policy; repeat for several.")] = None,
+    environment: Annotated[
+        list[str] | None,
+        typer.Option("--environment", "--env", help="Only this environment or family; repeat for several."),
+    ] = None,
+    replications: Annotated[
+        int | None, typer.Option(help=f"Number of replications; {REPLICATIONS} by default.")
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help=f"Some policies and environments, {QUICK_REPLICATIONS} replications."),
+    ] = False,
+    tuned: Annotated[bool, typer.Option(help="Run policies that are tuned with the truth, too.")] = True,
+    seed: Seed = 1,
+    jobs: Jobs = None,
+    out: Out = Path("out/leaderboard"),
+    fresh: Fresh = False,
+    backend: Backend = "cpu",
+    precision: Precision = "double",
+    cluster: Cluster = None,
+    timing: Annotated[bool, typer.Option(help="Measure the time per step of each policy.")] = True,
+    horizon: Annotated[int | None, typer.Option(help="Number of steps, instead of each environment's own.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Begin no environment after this time; the same command continues later.")
+    ] = None,
+    part: Annotated[
+        str, typer.Option(metavar="I/N", help="Only part I of N parts of the policies, for N processes.")
+    ] = "1/1",
+    merge: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="Run nothing: combine the results of these folders; repeat for several."),
+    ] = None,
+) -> None:
+    """Compare all policies in many environments.
+
+    Each policy runs in a form that needs no knowledge of the future. The estimated time is shown before it starts. An
+    interrupted run continues where it stopped.
+    """
+    if merge:
+        _merge(merge, out)
+        return
+    with bad_input():
+        selection = Selection(
+            policies=policy or (), environments=environment or (), seed=seed, horizon=horizon, tuned=tuned,
+            quick=quick, part=_part(part),
+            replications=replications if replications is not None else QUICK_REPLICATIONS if quick else REPLICATIONS,
+        )  # fmt: skip
+        work = selection.make_work()
+        specs = [one.spec(seed) for one in work]
+    options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
+    check_run_options(specs, options)
+    with run_errors(out), display.progress_display(sys.stderr) as reporter:
+        reporter.note(_cost(selection, work, jobs or cores(), backend))
+        seconds = None if minutes is None else 60.0 * minutes
+        board, left = run(work, out, seed, reporter, options, seconds)
+        if timing and not left and backend == "cpu":
+            board.microseconds = _times(selection, reporter)
+            board.save(out / FILE)
+    _publish(board, out)
+    if left:
+        typer.echo(f"{left} environments are left: run the same command again to continue.")
+
+
+def _part(text: str) -> tuple[int, int]:
+    """Read ``I/N``."""
+    number, _, parts = text.partition("/")
+    if not (number.isdigit() and parts.isdigit() and 1 <= int(number) <= int(parts)):
+        raise ValueError(f"--part must be I/N with whole numbers 1 <= I <= N, got {text!r}")
+    return int(number), int(parts)
+
+
+def _cost(selection: Selection, work: Sequence[Work], threads: int, backend: str) -> str:
+    """Return a sentence that says what will run, and about how long it takes."""
+    policies = len(selection.names())
+    what = f"{policies} policies in {len(work)} environments with {selection.replications:,} replications"
+    if selection.quick:
+        what = f"a quick look, not the whole leaderboard: {what}"
+    arm_steps = sum(one.arm_steps for one in work)
+    if backend == "cuda":
+        duration = f"about {_duration(arm_steps / GPU_ARM_STEPS)} on an H200"
+    else:
+        simulations = [
+            (job.policy.name, one.trial.environment.arms, float(job.replications * one.trial.horizon))
+            for one in work
+            for job in one.jobs
+        ]
+        duration = f"about {_duration(estimate_seconds(simulations, threads))} on {threads} threads of this machine"
+    return (
+        f"leaderboard: {what}, {arm_steps:.1e} arms x steps, {duration}, and up to ten seconds per policy to compile it"
+    )
+
+
+def _duration(seconds: float) -> str:
+    for size, name in ((3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 1.5 * size:
+            return f"{math.ceil(seconds / size)} {name}"
+    return f"{math.ceil(seconds)} seconds"
+
+
+def _times(selection: Selection, reporter: ProgressReporter) -> dict[str, float]:
+    reporter.running("measuring the time per step of each policy")
+    horizon = 20_000 if selection.quick else 100_000
+    return time_steps([practical_form(name) for name in selection.names()], horizon=horizon)
+
+
+def _merge(folders: Sequence[Path], out: Path) -> None:
+    """Combine the data of several runs."""
+    board = Board()
+    for folder in folders:
+        with bad_input():
+            try:
+                board.merge(Board.load(folder / FILE))
+            except OSError as error:
+                stop(f"--merge: cannot read {folder / FILE}: {error.strerror}", BAD_INPUT)
+    board.keep_best_tuned()
+    out.mkdir(parents=True, exist_ok=True)
+    board.save(out / FILE)
+    _publish(board, out)
+
+
+def _publish(board: Board, out: Path) -> None:
+    """Write and print the tables."""
+    from dynabandit.leaderboard import page, standings
+
+    rows = standings.standings(board)
+    (out / "leaderboard.md").write_text(standings.as_markdown(board), encoding="utf-8")
+    (out / "leaderboard.html").write_text(page.render(board), encoding="utf-8")
+    display.print_standings(standings.HEADINGS, [standings.cells(row) for row in rows])
+    typer.echo(f"Page: {out / 'leaderboard.html'}")
+    typer.echo(f"Data: {out / FILE}")

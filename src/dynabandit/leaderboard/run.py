@@ -1,0 +1,202 @@
+"""Runs the leaderboard, one environment after the other, and keeps a summary of each."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dynabandit.core.streams import LARGEST_REPLICATION
+from dynabandit.experiments import Experiment, ProgressReporter, Spec, compute
+from dynabandit.experiments.hardware import processor
+from dynabandit.leaderboard.board import FILE, ORACLE, POINTS, PRACTICAL, TUNED, Board, detection_delay, summarise
+from dynabandit.leaderboard.environments import HORIZON, QUICK, Trial, make_one_change, make_trials, select
+from dynabandit.leaderboard.tuned_forms import path_facts, tunable, tuned_forms
+from dynabandit.policies import POLICIES, Policy
+from dynabandit.policies.practical_forms import practical_form, practical_names
+from dynabandit.validation import integer, unknown
+
+REPLICATIONS, QUICK_REPLICATIONS = 1000, 20
+MOST_DETECTION_REPLICATIONS = 1000  # of the environment for the detection delay, which records many steps
+DETECTION_SPACING = 10  # steps between two recorded ones
+FEWER_TUNED = 10  # a tuned form has this many times fewer replications
+FEWER: dict[str, int] = {}  # policies that are so slow that they have this many times fewer replications
+QUICK_POLICIES = (
+    "auto", "uniform", "ucb", "kl-ucb", "ts", "dts", "aff-ots", "aff-dts2", "aff-ucb2", "aff-kl-ucb", "glr-kl-ucb",
+    "sw-ts", "changepoint-ts",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Job:
+    """One policy in one environment."""
+
+    policy: Policy
+    form: str
+    replications: int
+
+
+@dataclass(frozen=True)
+class Work:
+    """All policies in one environment."""
+
+    trial: Trial
+    jobs: tuple[Job, ...]
+    times: int | tuple[int, ...] = POINTS
+
+    def spec(self, seed: int) -> Spec:
+        """Return the spec: an experiment for each number of replications."""
+        by_count: dict[int, list[Policy]] = {}
+        for job in self.jobs:
+            by_count.setdefault(job.replications, []).append(job.policy)
+        trial = self.trial
+        experiments = [
+            Experiment(
+                id=f"{trial.id}-{count}", figure=trial.id, environment=trial.environment, policies=tuple(policies),
+                horizon=trial.horizon, replications=count, seed=seed, times=self.times, delay=trial.delay,
+            )
+            for count, policies in by_count.items()
+        ]  # fmt: skip
+        return Spec(title=trial.id, experiments=tuple(experiments))
+
+    @property
+    def arm_steps(self) -> float:
+        """Arms x steps of all replications of all policies."""
+        return sum(job.replications for job in self.jobs) * self.trial.horizon * self.trial.environment.arms
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of the leaderboard to run.
+
+    Parameters
+    ----------
+    policies, environments
+        Names of policies, and ids or families of environments; empty for all.
+    replications, seed
+        As for an `Experiment`.
+    horizon
+        Steps in place of those of each environment.
+    tuned
+        Whether to run the forms that are tuned with the truth as well.
+    quick
+        Whether to run only some policies and environments, unless they are named.
+    part
+        Which part of how many, to divide the policies among processes: (1, 1) for all.
+    """
+
+    policies: Sequence[str] = ()
+    environments: Sequence[str] = ()
+    replications: int = REPLICATIONS
+    seed: int = 1
+    horizon: int | None = None
+    tuned: bool = True
+    quick: bool = False
+    part: tuple[int, int] = (1, 1)
+
+    def __post_init__(self) -> None:
+        integer("replications", self.replications, 1, LARGEST_REPLICATION)
+
+    def names(self) -> list[str]:
+        """Return the names of the policies."""
+        for name in self.policies:
+            if name not in POLICIES:
+                raise unknown("policy", name, POLICIES)
+        if self.policies and all(POLICIES[name].informed for name in self.policies):
+            raise ValueError(
+                f"policies must hold at least one that does not know the true means, got {list(self.policies)!r}"
+            )
+        names = [*self.policies] or practical_names()
+        if self.quick and not self.policies:
+            names = [name for name in QUICK_POLICIES if name in POLICIES]
+        number, parts = self.part
+        return names[number - 1 :: parts]
+
+    def make_work(self) -> list[Work]:
+        """Return everything to run."""
+        names = self.names()
+        chosen = self.environments or (QUICK if self.quick else ())
+        trials = select(make_trials(self.horizon), chosen)
+        work = [Work(trial, tuple(self._jobs(trial, names))) for trial in trials.values()]
+        one_change = make_one_change(self.horizon or HORIZON)
+        return [*work, self._detection(one_change, names)] if names else []
+
+    def _jobs(self, trial: Trial, names: Sequence[str]) -> list[Job]:
+        jobs = []
+        for name in names:
+            form = ORACLE if POLICIES[name].informed else PRACTICAL
+            jobs.append(Job(practical_form(name), form, max(1, self.replications // FEWER.get(name, 1))))
+        tuned = [name for name in names if self.tuned and not self.quick and tunable(name)]
+        if tuned:
+            facts = path_facts(trial, self.seed)
+            count = max(1, self.replications // FEWER_TUNED)
+            jobs += [Job(form, TUNED, count) for name in tuned for form in tuned_forms(name, facts)]
+        return jobs
+
+    def _detection(self, trial: Trial, names: Sequence[str]) -> Work:
+        most = min(self.replications, MOST_DETECTION_REPLICATIONS)
+        jobs = tuple(Job(practical_form(name), PRACTICAL, max(1, most // FEWER.get(name, 1))) for name in names)
+        half = trial.horizon // 2
+        spacing = DETECTION_SPACING if trial.horizon >= HORIZON else 1
+        return Work(trial, jobs, tuple(range(half, trial.horizon + 1, spacing)))
+
+
+def run(
+    work: Sequence[Work],
+    out: Path,
+    seed: int,
+    reporter: ProgressReporter,
+    options: Mapping[str, Any],
+    seconds: float | None = None,
+) -> tuple[Board, int]:
+    """Run everything, or as many environments as can be begun within some seconds.
+
+    Finished parts are stored: the same call continues where an earlier one stopped. The data of all finished
+    environments are written to the folder after each.
+
+    Parameters
+    ----------
+    work
+        From `Selection.make_work`.
+    out
+        The folder for the stored results and the data.
+    seed
+        The seed of all experiments.
+    reporter
+        Receives the progress.
+    options
+        As for `dynabandit.experiments.run`.
+    seconds
+        No environment is begun after this time.
+
+    Returns
+    -------
+    tuple[Board, int]
+        The data, and how many environments are left.
+    """
+    board, began = Board(), time.monotonic()
+    for done, one in enumerate(work):
+        if done and seconds is not None and time.monotonic() - began > seconds:
+            return board, len(work) - done
+        reporter.note(f"{one.trial.id}: environment {done + 1} of {len(work)}")
+        board.merge(_run_one(one, out, seed, reporter, options))
+        board.save(out / FILE)
+    return board, 0
+
+
+def _run_one(one: Work, out: Path, seed: int, reporter: ProgressReporter, options: Mapping[str, Any]) -> Board:
+    """Run one environment and return its data."""
+    results = compute(one.spec(seed), out, reporter=reporter, **options)
+    found, codes = Board(version=results.metadata["versions"]["dynabandit"]), results.metadata["code_versions"]
+    on_gpu = "cuda" in results.metadata["backends"].values()
+    found.hardware = [f"GPU, {results.metadata['precision']} precision" if on_gpu else processor()]
+    forms = {(job.policy.label, job.replications): job.form for job in one.jobs}
+    for run_ in results:
+        if isinstance(one.times, tuple):
+            found.delays[run_.policy] = detection_delay(run_)
+            continue
+        if not found.trials:
+            found.add_trial(one.trial, run_.times)
+        form = forms[run_.label, run_.replications]
+        found.entries.append(summarise(run_, one.trial, form, codes[run_.experiment][run_.label]))
+    return found

@@ -1,0 +1,86 @@
+"""Policies that are tuned with the truth: the number of breakpoints, the variation, and a grid in hindsight."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from dynabandit.leaderboard.environments import Trial
+from dynabandit.policies import POLICIES, Policy, policy as make_policy
+from dynabandit.policies.practical_forms import FORMS, practical_form
+
+PATHS = 3  # over which the facts of a random environment are averaged
+MOST_BREAKPOINTS = 0.1  # of the steps; means with more of them drift
+# Values of each parameter that are tried in hindsight, in place of that of the practical form
+GRID: dict[str, tuple[float, ...]] = {
+    "discount": (0.9, 0.99, 0.999),
+    "window": (50, 200, 1000),
+    "memory": (10, 100, 1000),
+    "step_size": (0.0001, 0.01, 0.1),
+    "epsilon": (0.01, 0.03),
+    "scale": (0.05, 0.3, 1.0),
+}
+
+
+@dataclass(frozen=True)
+class PathFacts:
+    """What is true about the paths of an environment, on average over some replications."""
+
+    breakpoints: int
+    """The number of steps at which a mean changes; 0 if the means drift."""
+    variation: float
+    """V_T: the sum over all steps of the largest change of a mean."""
+
+
+def path_facts(trial: Trial, seed: int = 1) -> PathFacts:
+    """Return the facts about the paths that a simulation with this seed uses.
+
+    Examples
+    --------
+    >>> from dynabandit.leaderboard.environments import make_trials
+    >>> trials = make_trials()
+    >>> path_facts(trials["pb-1"]).breakpoints, path_facts(trials["case-3-10"]).breakpoints
+    (4, 0)
+    """
+    counts, variations = [], []
+    for replication in range(PATHS):
+        path = trial.environment.path(trial.horizon, seed, replication)
+        change = np.abs(np.diff(path, axis=0)).max(axis=1)
+        counts.append(np.count_nonzero(change))
+        variations.append(change.sum())
+    breakpoints = float(np.mean(counts))
+    drifts = breakpoints > MOST_BREAKPOINTS * trial.horizon
+    return PathFacts(0 if drifts else round(breakpoints), float(np.mean(variations)))
+
+
+def tuned_forms(name: str, facts: PathFacts) -> list[Policy]:
+    """Return the forms of a policy that use the truth or another value of one parameter.
+
+    All of them know the horizon. The best of them and of the practical form, chosen in hindsight, is the tuned policy.
+
+    Examples
+    --------
+    >>> [policy.label for policy in tuned_forms("sw-ucb", PathFacts(breakpoints=4, variation=2.0))]
+    ['sw-ucb(changes=4)', 'sw-ucb(changes=1)', 'sw-ucb(window=50)', 'sw-ucb(window=200)', 'sw-ucb(window=1000)']
+    """
+    policy = make_policy(name, **FORMS.get(name, {}))
+    parameters = [field.name for field in fields(policy)]
+    found: list[dict[str, Any]] = [{}]
+    if policy.needs_tuning and facts.breakpoints > 1:
+        found.insert(0, {"changes": facts.breakpoints})
+    if "variation" in parameters and facts.variation > 0.0:
+        found.append({"variation": facts.variation})
+    for parameter, values in GRID.items():
+        if parameter in parameters:
+            found += [{parameter: value} for value in values]
+    forms = [replace(policy, **changed) for changed in found]
+    forms = [replace(form, changes=1) if form.needs_tuning else form for form in forms]  # type: ignore[call-arg]
+    known = practical_form(name).label
+    return list({form.label: form for form in forms if form.label != known}.values())
+
+
+def tunable(name: str) -> bool:
+    """Return whether a policy has a parameter for which the truth or a grid is tried."""
+    kind = POLICIES[name]
+    names = {field.name for field in fields(kind)}
+    return not kind.informed and bool(names & {"changes", "variation", *GRID})

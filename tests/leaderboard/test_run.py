@@ -1,0 +1,91 @@
+"""Runs of the leaderboard: in parts, interrupted, merged, and its command."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dynabandit.cli.commands import app
+from dynabandit.experiments import ProgressReporter
+from dynabandit.leaderboard.board import FILE, Board
+from dynabandit.leaderboard.run import QUICK_POLICIES, Selection, run
+from dynabandit.leaderboard.step_times import estimate_seconds, measured_times, time_steps
+from dynabandit.policies import POLICIES, policy
+
+SMALL = "--policy sw-ucb --policy uniform --environment pb-1 --environment pb-2 --replications 4 --horizon 60 --jobs 1"
+
+
+def command(out: Path, *more: str) -> str:
+    done = CliRunner().invoke(app, ["leaderboard", *SMALL.split(), "--no-timing", "--out", str(out), *more])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_a_run_that_was_stopped_continues_and_parts_are_merged(tmp_path: Path) -> None:
+    told = command(tmp_path / "whole")
+    assert re.search(r"2 policies in 3 environments with 4 replications, .* about \d+ seconds on 1 threads", told)
+    begun = command(tmp_path / "stopped", "--minutes", "0")
+    assert "2 environments are left" in begun
+    assert list(Board.load(tmp_path / "stopped" / FILE).trials) == ["pb-1"]
+    command(tmp_path / "stopped")
+    for part in "12":
+        command(tmp_path / part, "--part", f"{part}/2")
+    merge = [word for part in "12" for word in ("--merge", str(tmp_path / part))]
+    assert CliRunner().invoke(app, ["leaderboard", *merge, "--out", str(tmp_path / "both")]).exit_code == 0
+    whole, stopped, both = (Board.load(tmp_path / name / FILE) for name in ("whole", "stopped", "both"))
+    assert whole == stopped
+    whole.keep_best_tuned()
+    assert sorted(both.entries, key=lambda one: one.key) == sorted(whole.entries, key=lambda one: one.key)
+    assert both.delays == whole.delays
+    for name in ("leaderboard.md", "leaderboard.html"):
+        assert (tmp_path / "both" / name).exists()
+
+
+def test_tuned_forms_have_a_tenth_of_the_replications() -> None:
+    work = Selection(policies=["sw-ucb"], environments=["pb-1"], replications=40).make_work()
+    assert {(job.form, job.replications) for job in work[0].jobs} == {("practical", 40), ("tuned", 4)}
+    assert "sw-ucb(changes=4)" in [job.policy.label for job in work[0].jobs]
+    without = Selection(policies=["sw-ucb"], environments=["pb-1"], tuned=False).make_work()
+    assert [job.policy.label for job in without[0].jobs] == ["sw-ucb(changes=1, horizon=doubling)"]
+
+
+def test_a_quick_look_has_few_policies_with_ten_arms_each() -> None:
+    selection = Selection(quick=True, replications=20)
+    assert selection.names() == [name for name in QUICK_POLICIES if name in POLICIES]
+    assert {one.trial.environment.arms for one in selection.make_work()} == {10}
+    assert not any(one.trial.delay for one in selection.make_work())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"policies": ["best-arm"]}, "at least one that does not know the true means"),
+        ({"policies": ["ucbb"]}, "unknown policy 'ucbb'"),
+        ({"replications": 0}, "replications must be a whole number of at least 1"),
+        ({"environments": ["fixed"]}, "unknown environment of the leaderboard 'fixed'"),
+    ],
+)
+def test_unknown_names_are_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Selection(**wrong).make_work()
+
+
+def test_nothing_is_run_by_a_part_without_policies(tmp_path: Path) -> None:
+    work = Selection(policies=["ucb"], part=(2, 2)).make_work()
+    board, left = run(work, tmp_path, 1, ProgressReporter(), {})
+    assert (board.entries, left) == ([], 0)
+
+
+def test_the_estimate_grows_with_steps_and_arms_and_knows_new_policies() -> None:
+    few, many, more = (
+        estimate_seconds([(name, arms, 1e9)], 1) for name, arms in (("ts", 2), ("ts", 100), ("newer", 100))
+    )
+    assert 0.0 < few < many
+    assert more > 0.0
+    assert {"uniform", "ts"} <= measured_times().keys()
+
+
+def test_a_step_takes_some_time() -> None:
+    assert time_steps([policy("uniform")], horizon=100)["uniform"] > 0.0

@@ -1,0 +1,141 @@
+"""SW-UCB#, LM-DSEE and the bandit over window lengths against literal implementations, interpreted.
+
+The oracle follows the history that the policy made. Scores are compared to a relative 1e-7.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import dynabandit as db
+from driver import Driver
+from dynabandit.policies import lm_dsee
+from dynabandit.policies.base import Policy
+from oracles import wei_srivastava
+
+TOLERANCE = 1e-7
+History = list[tuple[int, float]]
+PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
+    "sw-ucb-sharp": {
+        "alpha": st.sampled_from([0.0, 0.3, 0.5, 0.75, 1.0]),
+        "scale": st.sampled_from([0.4, 1.0, 4.3]),
+        "capacity": st.sampled_from([1, 7, 1000]),
+    },
+    "lm-dsee": {
+        "min_gap": st.sampled_from([0.9, 1.0]),
+        "nu": st.sampled_from([0.0, 0.5, 0.9]),
+        "a": st.sampled_from([1.0, 2.5]),
+        "b": st.sampled_from([0.5, 1.0]),
+    },
+}
+each_policy = pytest.mark.parametrize("name", PARAMETERS)
+
+
+def allowed(policy: Any, history: History, arms: int, scores: np.ndarray) -> set[int]:
+    """The arms that the oracle may play; an index must be that of the oracle, too."""
+    if policy.name == "lm-dsee":
+        return wei_srivastava.lm_dsee(history, arms, policy.nu, policy.min_gap, policy.a, policy.b)
+    own = policy.alpha, policy.scale, policy.capacity
+    expected = [wei_srivastava.sw_ucb_sharp(history, arm, *own) for arm in range(arms)]
+    np.testing.assert_allclose(scores, expected, rtol=TOLERANCE, atol=TOLERANCE)
+    best = max(expected)
+    return {arm for arm in range(arms) if expected[arm] == best or best - expected[arm] < TOLERANCE}
+
+
+def agrees_with_oracle(policy: Policy, arms: int, steps: int, seed: int) -> Driver:
+    drawn = np.random.default_rng(seed)
+    means = np.repeat(drawn.random((4, arms)), -(-steps // 4), axis=0)[:steps]
+    rewards = (drawn.random((steps, arms)) < means).astype(float)
+    driver = Driver(policy, arms, seed)
+    history: History = []
+    for step, arm in driver.play(rewards):
+        if step > policy.burn_in * arms:
+            assert arm in allowed(policy, history, arms, driver.scores), step
+        history.append((arm, float(rewards[step - 1, arm])))
+    return driver
+
+
+@each_policy
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_every_choice_is_that_of_the_oracle(name: str, data: st.DataObject) -> None:
+    policy = db.policy(name, **data.draw(st.fixed_dictionaries(PARAMETERS[name])))
+    arms, seed = data.draw(st.integers(2, 5)), data.draw(st.integers(0, 2**32))
+    agrees_with_oracle(policy, arms, steps=90, seed=seed)
+
+
+def test_a_long_run_agrees_with_the_oracle() -> None:
+    agrees_with_oracle(db.policy("sw-ucb-sharp", scale=2.0), arms=3, steps=400, seed=42)
+    driver = agrees_with_oracle(db.policy("lm-dsee", min_gap=0.8, nu=0.5), arms=3, steps=400, seed=42)
+    assert driver.shared[lm_dsee.EPOCH] > 3
+
+
+# --- SW-UCB# ------------------------------------------------------------------------------------------------
+
+
+def test_a_simulation_keeps_no_more_rewards_than_it_has_steps() -> None:
+    policy = db.policy("sw-ucb-sharp")
+    assert policy.shared_size() == 1 + 2 * 10_000
+    assert policy.tuned(switches=1, horizon=50).shared_size() == 1 + 2 * 50
+
+
+# --- LM-DSEE ------------------------------------------------------------------------------------------------
+
+
+def test_a_late_reward_counts_only_in_its_own_epoch_and_only_if_it_explored() -> None:
+    # 36 steps, all exploration; then ceil(36 2^(1/3)) = 46 steps, with 2 ceil(8 log(9 2^(1/3))) = 40 of exploration
+    driver = Driver(db.policy("lm-dsee", nu=0.5), arms=2)
+    assert driver.params.length == 36
+    driver.learn(0, 36, 1.0)
+    assert driver.slot("plays").tolist() == [1.0, 0.0]
+    assert driver.shared.tolist() == [1.0, 0.0]
+    driver.learn(1, 37, 0.0)
+    assert driver.slot("plays").tolist() == [0.0, 1.0]
+    assert driver.shared.tolist() == [2.0, 36.0]
+    driver.learn(0, 36, 1.0)  # late
+    driver.learn(0, 36 + 41, 1.0)  # exploitation
+    assert driver.slot("plays").tolist() == [0.0, 1.0]
+    driver.learn(0, 36 + 40, 1.0)
+    assert driver.slot("plays").tolist() == [1.0, 1.0]
+    driver.learn(0, 36 + 46 + 1, 1.0)
+    assert driver.slot("plays").tolist() == [1.0, 0.0]
+    assert driver.shared.tolist() == [3.0, 36.0 + 46.0]
+
+
+def test_without_rewards_of_an_epoch_the_earlier_means_decide() -> None:
+    driver = Driver(db.policy("lm-dsee", nu=0.5), arms=2)
+    assert driver.choose(36 + 41) in (0, 1)
+    assert driver.scores.tolist() == [-1.0, -1.0]
+    driver.learn(0, 1, 0.0)
+    driver.learn(1, 22, 1.0)
+    assert [driver.choose(36 + place) for place in (1, 2, 39, 40, 41, 46)] == [0, 1, 0, 1, 1, 1]
+    assert driver.choose(36 + 46 + 1) == 0
+
+
+def test_the_belief_is_the_mean_of_the_exploration() -> None:
+    policy = db.policy("lm-dsee", nu=0.5)
+    driver = Driver(policy, arms=2)
+    for step, reward in ((37, 1.0), (38, 0.0), (80, 0.0)):
+        driver.learn(0, step, reward)
+    assert policy.belief(driver.memory[:, 0], driver.shared) == (0.5, 0.5, 1.0, 2.0)
+
+
+def test_a_gap_that_is_too_small_for_any_epoch_is_refused() -> None:
+    with pytest.raises(ValueError, match="min_gap must be larger: with 2 arms the first epoch has more than 10000000"):
+        db.policy("lm-dsee", min_gap=0.0001).params(arms=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        ("lm-dsee", {"nu": 1.0}, r"nu must be a number in \[0, 1\), got 1.0"),
+        ("lm-dsee", {"b": 0.0}, r"b must be a number in \(0, 1\], got 0.0"),
+        ("sw-ucb-sharp", {"alpha": 1.5}, r"alpha must be a number in \[0, 1\], got 1.5"),
+        ("sw-ucb-sharp", {"capacity": 0}, "capacity must be a whole number of at least 1 and at most .*, got 0"),
+    ],
+)
+def test_parameters_that_make_no_policy_are_refused(name: str, parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        db.policy(name, **parameters)
