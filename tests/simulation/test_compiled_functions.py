@@ -39,7 +39,8 @@ def computed(policy: db.policies.Policy, functions: PolicyFunctions) -> list[Any
     """Return what the functions return and write while all arms are played in turn, with a change of the rewards."""
     params = policy.params(ARMS)
     state = new_state(policy, ARMS, params)
-    table, found = functions.table(ARMS, STEPS), []
+    table = functions.table(ARMS, STEPS)
+    found: list[Any] = []
     for number in range(1, STEPS + 1):
         arm = number % ARMS
         for other in range(ARMS):
