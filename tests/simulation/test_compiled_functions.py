@@ -31,8 +31,9 @@ def alone(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def compiled_functions(functions: PolicyFunctions) -> PolicyFunctions:
     default = PolicyFunctions._field_defaults
-    own = {name: getattr(functions, name) for name in KERNELS if getattr(functions, name) is not default.get(name)}
-    return functions._replace(**{name: alone(function) for name, function in own.items()})
+    own = [name for name in KERNELS if getattr(functions, name) is not default.get(name)]
+    compiled: dict[str, Any] = {name: alone(getattr(functions, name)) for name in own}
+    return functions._replace(**compiled)
 
 
 def computed(policy: db.policies.Policy, functions: PolicyFunctions) -> list[Any]:
