@@ -32,6 +32,7 @@ from dynabandit.policies.kl_ucb import KLUCB
 from dynabandit.policies.lm_dsee import LMDSEE
 from dynabandit.policies.m_ucb import MKLUCB, MUCB
 from dynabandit.policies.master_ucb import MasterUCB
+from dynabandit.policies.mix_thompson import MixTS
 from dynabandit.policies.normal_ts import NormalTS
 from dynabandit.policies.oracle_restart import OracleRestart
 from dynabandit.policies.predictive_sampling import PredictiveSampling
@@ -80,6 +81,7 @@ POLICIES: dict[str, type[Policy]] = {
     "aff-ots": AffOTS,
     "aff-dts1": AffDTS1,
     "aff-dts2": AffDTS2,
+    "mix-ts": MixTS,
     "d-ts": DiscountedTS,
     "d-ots": DiscountedOTS,
     "sw-ts": SWTS,
