@@ -43,9 +43,12 @@ def test_a_run_that_was_stopped_continues_and_parts_are_merged(tmp_path: Path) -
         assert (tmp_path / "both" / name).exists()
 
 
-def test_tuned_forms_have_a_tenth_of_the_replications() -> None:
-    work = Selection(policies=["sw-ucb"], environments=["pb-1"], replications=40).make_work()
-    assert {(job.form, job.replications) for job in work[0].jobs} == {("practical", 40), ("tuned", 4)}
+def test_slow_policies_and_tuned_forms_have_fewer_replications() -> None:
+    work = Selection(policies=["sw-ucb", "d-ts"], environments=["pb-1"], replications=5000).make_work()
+    assert {(job.policy.name, job.form, job.replications) for job in work[0].jobs} == {
+        ("sw-ucb", "practical", 5000), ("sw-ucb", "tuned", 500), ("d-ts", "practical", 500), ("d-ts", "tuned", 100),
+    }  # fmt: skip
+    assert [job.replications for job in work[1].jobs] == [1000, 100]
     assert "sw-ucb(changes=4)" in [job.policy.label for job in work[0].jobs]
     without = Selection(policies=["sw-ucb"], environments=["pb-1"], tuned=False).make_work()
     assert [job.policy.label for job in without[0].jobs] == ["sw-ucb(changes=1, horizon=doubling)"]
