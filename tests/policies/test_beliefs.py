@@ -19,9 +19,9 @@ HISTORY = [(0, 1.0), (0, 0.5), (1, 1.0), (0, 0.0)]  # the third arm is never pla
 ARMS = 3
 AVERAGING = (
     "eps-greedy", "ucb", "kl-ucb", "glr-kl-ucb", "glr-kl-ucb-diminishing", "cusum-ucb", "m-ucb",
-    "cusum-kl-ucb", "m-kl-ucb",
+    "cusum-kl-ucb", "m-kl-ucb", "r-bocpd-ucb", "ad-switch",
     "exp3-s", "rexp3", "oracle-restart", "uniform", "best-arm", "normal-ts", "robust-ucb", "raw-ucb", "fewa",
-    "sw-ucb-sharp",
+    "sw-ucb-sharp", "borl",
 )  # fmt: skip
 BAYESIAN = [name for name, policy in POLICIES.items() if policy.functions.posterior is not None]
 OWN_LAW = {"aff-poisson-ts", "aff-revenue-ts"}
@@ -243,5 +243,6 @@ def test_change_point_ts_believes_the_average_of_its_runs(
 def test_every_policy_is_asked_for_its_belief() -> None:
     others = {"sw-ucb", "sw-kl-ucb", "d-ucb", "d-kl-ucb", "f-dsw-ts", "changepoint-ts"}
     others |= {"w-swa", "r-ed-ucb"}  # in test_rested_policies.py
+    others |= {"master-ucb"}  # in test_restarting_baselines.py
     others |= {"kalman-ts", "predictive-sampling", "lm-dsee"}  # in test_model_baselines.py, test_window_baselines.py
     assert {*AVERAGING, *ADAPTIVE, *BAYESIAN, *OWN_LAW} | others == set(POLICIES)

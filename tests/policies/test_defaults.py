@@ -46,6 +46,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "predictive-sampling": {"burn_in": 0, "drift": "learnt", "persistence": 1.0, "prior": (1.0, 1.0)},
     "sw-ucb-sharp": {"burn_in": 1, "alpha": 0.5, "scale": 12.3, "capacity": 10_000},
     "lm-dsee": {"burn_in": 0, "min_gap": 0.5, "nu": 0.0, "a": 1.0, "b": 0.25},
+    "borl": OPEN | {"burn_in": 1, "block": None, "exploration": None, "capacity": 10_000},
     "exp3-s": OPEN | {"burn_in": 0, "exploration": None, "sharing": None},
     "rexp3": OPEN | {"burn_in": 0, "exploration": None, "batch": None, "variation": None},
     "kl-ucb": {"burn_in": 1, "loglog": 0.0},
@@ -57,6 +58,10 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "cusum-kl-ucb": OPEN | CUSUM,
     "m-ucb": OPEN | MONITORED,
     "m-kl-ucb": OPEN | MONITORED,
+    "r-bocpd-ucb": OPEN
+    | {"burn_in": 1, "index": "kl-ucb", "restart": "local", "rate": None, "scale": 0.1, "particles": 64},
+    "master-ucb": OPEN | {"burn_in": 0, "scale": 1.0},
+    "ad-switch": OPEN | {"burn_in": 0, "constant": 1.0, "every": 10, "capacity": 32},
     "aff-kl-ucb": ADAPTIVE | {"confidence": 0.05},
     "raw-ucb": {"burn_in": 1, "alpha": 1.4, "sigma": 0.5},
     "fewa": {"burn_in": 1, "alpha": 0.06, "sigma": 0.5},
@@ -120,6 +125,9 @@ LIMITS: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     ("lm-dsee", "nu"): ((0.0, LEAST, 0.999), (-LEAST, -0.5, 1.0, 1.5)),
     ("lm-dsee", "a"): POSITIVE,
     ("lm-dsee", "b"): HALF_OPEN,
+    ("borl", "exploration"): HALF_OPEN,
+    ("borl", "capacity"): FROM_ONE,
+    ("borl", "block"): ((1, 10_000), (0, 10_001)),
     ("exp3-s", "exploration"): HALF_OPEN,
     ("exp3-s", "sharing"): HALF_OPEN,
     ("rexp3", "exploration"): HALF_OPEN,
@@ -141,6 +149,13 @@ LIMITS: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     ("m-ucb", "window"): ((2, 4, 6, 10), (0, 1, 3, 9)),
     ("m-ucb", "threshold"): NOT_NEGATIVE,
     ("m-ucb", "exploration"): CLOSED,
+    ("r-bocpd-ucb", "rate"): HALF_OPEN,
+    ("r-bocpd-ucb", "scale"): NOT_NEGATIVE,
+    ("r-bocpd-ucb", "particles"): ((2, 3), (1, 0)),
+    ("master-ucb", "scale"): NOT_NEGATIVE,
+    ("ad-switch", "constant"): NOT_NEGATIVE,
+    ("ad-switch", "every"): FROM_ONE,
+    ("ad-switch", "capacity"): ((2, 4, 6, 10), (0, 1, 3, 9)),
     ("aff-kl-ucb", "confidence"): HALF_OPEN,
     ("aff-normal-ts", "step_size"): CLOSED,
     ("aff-normal-ts", "floor"): CLOSED,
@@ -173,7 +188,9 @@ def test_a_parameter_may_be_at_its_limit_but_not_beyond(name: str, parameter: st
             db.policy(name, **{parameter: value})
 
 
-@pytest.mark.parametrize(("name", "parameter"), [("m-ucb", "window"), ("glr-kl-ucb", "capacity")])
+@pytest.mark.parametrize(
+    ("name", "parameter"), [("m-ucb", "window"), ("glr-kl-ucb", "capacity"), ("ad-switch", "capacity")]
+)
 def test_too_few_is_told_apart_from_odd(name: str, parameter: str) -> None:
     with pytest.raises(ValueError, match=f"{parameter} must be a whole number of at least 2 and at most .*, got 1"):
         db.policy(name, **{parameter: 1})
@@ -284,6 +301,16 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
         [3, math.sqrt(2 * 3 * (2 * 5 + 3 * 2) / (2 * 1000)), 4, 5],
     ),
     ("m-ucb", {"threshold": 5.0, "exploration": 0.3}, 3, [3, 0.3, 800, 5]),
+    ("r-bocpd-ucb", {"horizon": 1000}, 3, [3, 0.1 * math.sqrt(3 * LOG_T / 1000), 1, -LOG_T, 64, 0, 0]),
+    (
+        "r-bocpd-ucb",
+        {"horizon": 1000, "rate": 0.5, "scale": 1.0, "particles": 7, "restart": "global", "index": "ucb"},
+        3,
+        [3, math.sqrt(3 * LOG_T / 1000), 1, math.log(0.5), 7, 1, 1],
+    ),
+    ("master-ucb", {"horizon": 1024, "scale": 0.5}, 3, [3, math.log(1024), 0.5 * 6 * 11 * math.log(1024)]),
+    ("master-ucb", {"horizon": 1}, 3, [3, 1, 6]),
+    ("ad-switch", {"horizon": 1000}, 3, [3, 1000, LOG_T, 1, 10, 32]),
     ("oracle-restart", {"tolerance": 0.1}, 3, [0.1, 0]),
     ("oracle-restart", {"index": "ucb"}, 3, [0, 1]),
 ]
@@ -323,6 +350,9 @@ SIZES: list[tuple[str, dict[str, Any], int, int]] = [  # rows of the memory, len
     ("cusum-kl-ucb", {}, 9, 1),
     ("m-ucb", {"window": 10}, 5 + 10, 2),
     ("m-kl-ucb", {"window": 10}, 6 + 10, 2),
+    ("r-bocpd-ucb", {"particles": 7}, 8 + 3 * 7, 4),
+    ("master-ucb", {}, 3 + 2 * 32, 6 + 2 * 32),
+    ("ad-switch", {"capacity": 8}, 9 + 2 * 8, 4),
     ("raw-ucb", {}, 3 + 2 * 32, 1),
     ("fewa", {}, 3 + 2 * 32, 1 + 32),
     ("w-swa", {"capacity": 7}, 4 + 7, 3),
@@ -379,6 +409,10 @@ NEEDS: list[tuple[str, dict[str, Any], bool, bool]] = [  # the number of changes
     ("exp3-s", {"sharing": 0.1}, True, True),
     ("exp3-s", {"exploration": 0.1, "sharing": 0.1}, False, False),
     ("rexp3", {}, False, True),
+    ("borl", {}, False, True),
+    ("borl", {"block": 9}, False, True),
+    ("borl", {"exploration": 0.1}, False, True),
+    ("borl", {"block": 9, "exploration": 0.1}, False, False),
     ("rexp3", {"variation": 1.0}, False, True),
     ("rexp3", {"exploration": 0.1}, False, True),
     ("rexp3", {"batch": 9}, False, False),
@@ -400,6 +434,12 @@ NEEDS: list[tuple[str, dict[str, Any], bool, bool]] = [  # the number of changes
     ("m-ucb", {"exploration": 0.1}, False, True),
     ("m-ucb", {"threshold": 1.0}, True, True),
     ("m-ucb", {"threshold": 1.0, "exploration": 0.1}, False, False),
+    ("r-bocpd-ucb", {}, False, True),
+    ("r-bocpd-ucb", {"rate": 0.1}, False, True),
+    ("r-bocpd-ucb", {"scale": 0.0}, False, True),
+    ("r-bocpd-ucb", {"rate": 0.1, "scale": 0.0}, False, False),
+    ("master-ucb", {}, False, True),
+    ("ad-switch", {}, False, True),
 ]
 
 

@@ -83,6 +83,7 @@ FREE: dict[str, dict[str, Any]] = {  # without forced exploration, which would h
     "m-kl-ucb": {"exploration": 0.0},
     "glr-kl-ucb": {"scale": 0.0},
     "glr-kl-ucb-diminishing": {"scale": 0.0},
+    "r-bocpd-ucb": {"scale": 0.0},
     "oracle-restart": {},
     "aff-kl-ucb": {},
     "eps-greedy": {},

@@ -31,12 +31,15 @@ INDEX_POLICIES: dict[str, dict[str, Any]] = {
     "sw-ucb": {"window": 50},
     "sw-kl-ucb": {"window": 50},
     "sw-ucb-sharp": {},
+    "borl": {"block": 1000, "exploration": 0.1},
     "cusum-ucb": {"changes": 1, "horizon": 10**6},
     "m-ucb": {"changes": 1, "horizon": 10**6},
     "cusum-kl-ucb": {"changes": 1, "horizon": 10**6},
     "m-kl-ucb": {"changes": 1, "horizon": 10**6},
     "glr-kl-ucb": {"horizon": 10**6, "scale": 0.0},
     "glr-kl-ucb-diminishing": {"delta": 1e-6, "scale": 0.0},
+    "r-bocpd-ucb": {"horizon": 10**6, "scale": 0.0},
+    "r-bocpd-ucb ucb": {"horizon": 10**6, "scale": 0.0, "index": "ucb"},
     "oracle-restart": {},
     "oracle-restart ucb": {"index": "ucb"},
     "aff-ucb1": {"variance_floor": 0.05},
@@ -45,10 +48,11 @@ INDEX_POLICIES: dict[str, dict[str, Any]] = {
     "aff-kl-ucb": {},
 }
 # Their bonus also has their number
-LEVEL_OF_REWARDS = {"d-ucb", "d-kl-ucb", "sw-ucb", "sw-kl-ucb", "sw-ucb-sharp", "cusum-ucb", "cusum-kl-ucb"}
+LEVEL_OF_REWARDS = {"d-ucb", "d-kl-ucb", "sw-ucb", "sw-kl-ucb", "sw-ucb-sharp", "borl", "cusum-ucb", "cusum-kl-ucb"}
 UNIT_FREE: dict[str, dict[str, Any]] = {"aff-normal-ucb": {}, "robust-ucb": {}}  # of unseen arms: mean of all rewards
 GREEDY: dict[str, dict[str, Any]] = {"eps-greedy": {}, "aff-d-greedy": {}}
 WINDOWED = {"raw-ucb", "fewa", "w-swa", "r-ed-ucb"}  # test_rested_policies.py has their own rules
+BLOCKS = {"master-ucb"}  # and test_restarting_baselines.py has its own
 NUMBER = 200  # late enough that no policy explores on a schedule: 200 is in no period of the detectors
 
 
@@ -113,7 +117,7 @@ def test_pending_plays_leave_the_mean_of_a_greedy_policy_as_it_is(name: str) -> 
     assert score(played(name, pending=5)) == score(played(name, pending=0))
 
 
-OTHERS = sorted(POLICIES.keys() - INDEX_POLICIES.keys() - UNIT_FREE.keys() - GREEDY.keys() - WINDOWED)
+OTHERS = sorted(POLICIES.keys() - INDEX_POLICIES.keys() - UNIT_FREE.keys() - GREEDY.keys() - WINDOWED - BLOCKS)
 
 
 @pytest.mark.parametrize("name", OTHERS)

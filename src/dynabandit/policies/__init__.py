@@ -3,6 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
+from dynabandit.policies.ad_switch import AdSwitch
 from dynabandit.policies.aff_d_greedy import AffDGreedy
 from dynabandit.policies.aff_kl_ucb import AffKLUCB
 from dynabandit.policies.aff_normal_ts import AffNormalTS
@@ -14,6 +15,7 @@ from dynabandit.policies.aff_ucb1 import AffUCB1
 from dynabandit.policies.aff_ucb2 import AffUCB2, AffUCB2Growing
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.best_arm import BestArm
+from dynabandit.policies.borl import Borl
 from dynabandit.policies.changepoint_thompson import ChangepointTS
 from dynabandit.policies.cusum_ucb import CusumKLUCB, CusumUCB
 from dynabandit.policies.d_kl_ucb import DKLUCB
@@ -29,9 +31,12 @@ from dynabandit.policies.kalman_thompson import KalmanTS
 from dynabandit.policies.kl_ucb import KLUCB
 from dynabandit.policies.lm_dsee import LMDSEE
 from dynabandit.policies.m_ucb import MKLUCB, MUCB
+from dynabandit.policies.master_ucb import MasterUCB
+from dynabandit.policies.mix_thompson import MixTS
 from dynabandit.policies.normal_ts import NormalTS
 from dynabandit.policies.oracle_restart import OracleRestart
 from dynabandit.policies.predictive_sampling import PredictiveSampling
+from dynabandit.policies.r_bocpd_ucb import RBocpdUCB
 from dynabandit.policies.r_ed_ucb import REdUCB
 from dynabandit.policies.raw_ucb import RawUCB
 from dynabandit.policies.rexp3 import Rexp3
@@ -52,10 +57,11 @@ __all__ = [
     "BestArm", "EpsGreedy", "POLICIES", "Policy", "PolicyFunctions", "PolicyState", "Reward", "Step",
     "Uniform", "policy",
     "DKLUCB", "GLRKLUCB", "KLUCB", "MKLUCB", "MUCB", "SWKLUCB",
-    "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "OracleRestart",
+    "AdSwitch", "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "MasterUCB", "OracleRestart", "RBocpdUCB",
     "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
     "ChangepointTS", "DiscountedOTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
-    "LMDSEE", "KalmanTS", "OptimisticDTS", "PredictiveSampling", "SWUCBSharp", "WSWA", "Fewa", "REdUCB", "RawUCB",
+    "Borl", "LMDSEE", "KalmanTS", "OptimisticDTS", "PredictiveSampling", "SWUCBSharp",
+    "WSWA", "Fewa", "REdUCB", "RawUCB",
 ]  # fmt: skip
 
 POLICIES: dict[str, type[Policy]] = {
@@ -75,6 +81,7 @@ POLICIES: dict[str, type[Policy]] = {
     "aff-ots": AffOTS,
     "aff-dts1": AffDTS1,
     "aff-dts2": AffDTS2,
+    "mix-ts": MixTS,
     "d-ts": DiscountedTS,
     "d-ots": DiscountedOTS,
     "sw-ts": SWTS,
@@ -84,6 +91,7 @@ POLICIES: dict[str, type[Policy]] = {
     "predictive-sampling": PredictiveSampling,
     "sw-ucb-sharp": SWUCBSharp,
     "lm-dsee": LMDSEE,
+    "borl": Borl,
     "exp3-s": Exp3S,
     "rexp3": Rexp3,
     "kl-ucb": KLUCB,
@@ -95,6 +103,9 @@ POLICIES: dict[str, type[Policy]] = {
     "cusum-kl-ucb": CusumKLUCB,
     "m-ucb": MUCB,
     "m-kl-ucb": MKLUCB,
+    "r-bocpd-ucb": RBocpdUCB,
+    "master-ucb": MasterUCB,
+    "ad-switch": AdSwitch,
     "aff-kl-ucb": AffKLUCB,
     "raw-ucb": RawUCB,
     "fewa": Fewa,

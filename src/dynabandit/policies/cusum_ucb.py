@@ -119,7 +119,7 @@ class CusumUCB(CusumPolicy):
         The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
         possible in practice; `changes=1` does not use the path.
     horizon
-        The expected number of steps; a simulation uses its own horizon.
+        The expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     burn_in
         The number of plays of each arm before the policy decides.
 
@@ -183,7 +183,7 @@ class CusumKLUCB(CusumPolicy):
         The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
         possible in practice; `changes=1` does not use the path.
     horizon
-        The expected number of steps; a simulation uses its own horizon.
+        The expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     burn_in
         The number of plays of each arm before the policy decides.
 

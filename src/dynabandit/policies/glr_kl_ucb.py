@@ -230,7 +230,7 @@ class GLRKLUCB(GLRPolicy):
         The expected number of changes of the best arm, for the constant schedule. By default a simulation counts them
         on its path, which is not possible in practice.
     horizon
-        The expected number of steps; a simulation uses its own horizon.
+        The expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     burn_in
         The number of plays of each arm before the policy decides.
 

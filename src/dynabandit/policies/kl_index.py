@@ -14,6 +14,7 @@ PLAYS = SLOTS.index("plays")
 MEAN = SLOTS.index("mean")
 NEGENTROPY = SLOTS.index("negentropy")
 INVERSE = SLOTS.index("inverse")  # 1 / N
+INDICES = ("kl-ucb", "ucb")  # of a policy with a choice between this index and `ucb_index`
 UNSEEN = 2.0  # a mean above this is infinite; fast arithmetic on a GPU need not compare infinities correctly
 
 
@@ -47,6 +48,16 @@ def index(state: PolicyState, arm: int, level: float) -> float:
 def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
     """Return the index with the level that all arms share."""
     return index(state, arm, step.common)
+
+
+@kernel
+def ucb_index(state: PolicyState, arm: int, level: float) -> float:
+    """Return the index of UCB, mean + sqrt(2 level / N), from the same slots."""
+    memory, pending = state.memory, pending_plays(state, arm)
+    if pending == 0:
+        return memory[MEAN, arm] + math.sqrt(2.0 * level * memory[INVERSE, arm])
+    size = memory[PLAYS, arm] + pending
+    return expected_mean(memory[MEAN, arm], pending) + math.sqrt(2.0 * level * (1.0 / size))
 
 
 @kernel

@@ -128,7 +128,7 @@ class MUCB(MonitoredPolicy):
         The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
         possible in practice; `changes=1` does not use the path.
     horizon
-        T, the expected number of steps; a simulation uses its own horizon.
+        T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     burn_in
         The number of plays of each arm before the policy decides.
 
@@ -187,7 +187,7 @@ class MKLUCB(MonitoredPolicy):
         The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
         possible in practice; `changes=1` does not use the path.
     horizon
-        T, the expected number of steps; a simulation uses its own horizon.
+        T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     burn_in
         The number of plays of each arm before the policy decides.
 

@@ -8,13 +8,11 @@ from dynabandit.core.compilation import kernel
 from dynabandit.estimators import sample_mean
 from dynabandit.policies import kl_index
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import number, set_fields, unknown
 
 SLOTS = (*kl_index.SLOTS, "told", "truth", "age", "tolerance")
 TOLD, TRUTH, AGE, TOLERANCE = (SLOTS.index(name) for name in ("told", "truth", "age", "tolerance"))
-INDICES = ("kl-ucb", "ucb")
 
 
 class Params(NamedTuple):
@@ -44,14 +42,8 @@ def reveal(state: PolicyState, arm: int, mean: float) -> None:
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    memory, pending = state.memory, pending_plays(state, arm)
-    level = math.log(max(memory[AGE, arm], 1.0))
-    if params.is_ucb and pending > 0:
-        size = memory[kl_index.PLAYS, arm] + pending
-        return expected_mean(memory[kl_index.MEAN, arm], pending) + math.sqrt(2.0 * level * (1.0 / size))
-    if params.is_ucb:
-        return memory[kl_index.MEAN, arm] + math.sqrt(2.0 * level * memory[kl_index.INVERSE, arm])
-    return kl_index.index(state, arm, level)
+    level = math.log(max(state.memory[AGE, arm], 1.0))
+    return kl_index.ucb_index(state, arm, level) if params.is_ucb else kl_index.index(state, arm, level)
 
 
 @kernel
@@ -110,8 +102,8 @@ class OracleRestart(SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.index not in INDICES:
-            raise unknown("index", self.index, INDICES)
+        if self.index not in kl_index.INDICES:
+            raise unknown("index", self.index, kl_index.INDICES)
         set_fields(self, index=str(self.index), tolerance=number("tolerance", self.tolerance, 0.0, 1.0))
 
     def params(self, arms: int) -> Params:
