@@ -26,7 +26,7 @@ SLOW = frozenset((
     "d-ts", "d-ots", "f-dsw-ts", "d-kl-ucb",  # slow on a GPU, where they need double precision
 ))  # fmt: skip
 QUICK_POLICIES = (
-    "auto", "uniform", "ucb", "kl-ucb", "ts", "dts", "aff-ots", "aff-dts2", "aff-ucb2", "aff-kl-ucb", "glr-kl-ucb",
+    "mix-ts", "uniform", "ucb", "kl-ucb", "ts", "dts", "aff-ots", "aff-dts2", "aff-ucb2", "aff-kl-ucb", "glr-kl-ucb",
     "sw-ts", "changepoint-ts",
 )  # fmt: skip
 
