@@ -74,9 +74,10 @@ interpreted: $(READY)
 	  tests/simulation/test_traces.py tests/bandit tests/golden/test_paths.py tests/golden/test_saved_bandits.py \
 	  tests/service/domain/test_bandit_state.py::test_every_policy_replays_bit_for_bit_with_late_rewards_and_changes
 
-# All golden decisions (see CONTRIBUTING.md): compiled, interpreted and on the CUDA simulator
+# All golden decisions (see CONTRIBUTING.md): compiled, interpreted and on the CUDA simulator; the tables of the paper
 golden: $(READY)
 	$(BIN)/python tests/golden/check.py
+	$(BIN)/python tests/golden/check.py paper
 	NUMBA_DISABLE_JIT=1 $(BIN)/python tests/golden/check.py
 	NUMBA_ENABLE_CUDASIM=1 $(BIN)/python tests/golden/check.py
 

@@ -1,20 +1,29 @@
-"""Policies that decide without a simulation: which of them a test tries, and parameters that need no tuning."""
+"""Which policies a test tries, and parameters with which they decide without a simulation."""
 
 from typing import Any
 
 from dynabandit.checks import allows_changing_arms, decides_alike_in_a_bandit
-from dynabandit.policies import POLICIES
+from dynabandit.policies import POLICIES, PolicyFunctions
 from laws import INTERPRETED
 
-# One of each kind of score. Compiling a decision and a reward takes seconds per policy, so only these are
-# tried compiled; `make interpreted` tries all. Simulations, which call the same functions, are compiled for all.
+
+def shape_of(name: str) -> tuple[bool, ...]:
+    """Return which optional parts of the contract a policy has: with the same parts it takes the same code paths."""
+    functions, default = POLICIES[name].functions, PolicyFunctions._field_defaults
+    optional = ("posterior", "common", "explore", "reveal", "static_index", "table")
+    return tuple(getattr(functions, part) is not default[part] for part in optional)
+
+
+# Compiling takes two seconds per policy and purpose, so only these make decisions in compiled code, and only one policy
+# of each shape is simulated in it. `make interpreted` tries all. The functions of every policy are compiled alone in
+# tests/simulation/test_compiled_functions.py.
 COMPILED = ("ucb", "aff-d-greedy", "aff-ots", "glr-kl-ucb", "exp3-s")
+EACH_SHAPE = tuple({shape_of(name): name for name in reversed((*COMPILED, *POLICIES))}.values())
 LIVE = [name for name, kind in POLICIES.items() if not kind.informed]
 TRIED = LIVE if INTERPRETED else list(COMPILED)
 BANDIT_CHECKS = (decides_alike_in_a_bandit, allows_changing_arms)
 
 # Small enough to make a policy restart in a test
-
 READY: dict[str, dict[str, Any]] = {
     "d-kl-ucb": {"discount": 0.98},
     "sw-kl-ucb": {"window": 25},
@@ -32,6 +41,7 @@ READY: dict[str, dict[str, Any]] = {
     "sw-ts": {"window": 25},
     "f-dsw-ts": {"discount": 0.9, "window": 5},
     "changepoint-ts": {"particles": 5},
+    "borl": {"block": 10, "exploration": 0.2},
     "exp3-s": {"changes": 2, "horizon": 100},
     "rexp3": {"changes": 2, "horizon": 100},
 }

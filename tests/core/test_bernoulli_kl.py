@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from dynabandit.core.bernoulli_kl import kl, negentropy, upper_bound
 from dynabandit.core.compilation import compiled, kernel
+from dynabandit.core.precision import single
 
 MEANS = [0.0, 1e-9, 1e-4, 0.03, 0.25, 0.5, 0.6931, 0.8, 0.97, 1.0 - 1e-4, 1.0 - 1e-9]
 LEVELS = [*np.geomspace(1e-6, 60.0, 200).tolist(), 0.1, 0.5]
@@ -66,6 +67,14 @@ def test_the_bound_is_the_same_compiled_and_interpreted_to_the_last_bit() -> Non
     fill(np.array(MEANS), np.array(LEVELS), out[0])
     compiled(fill)(np.array(MEANS), np.array(LEVELS), out[1])
     assert (out[0] == out[1]).all()
+
+
+def test_the_bound_in_single_precision_is_off_by_few_roundings() -> None:
+    for p in MEANS[2:-2]:
+        for level in LEVELS:
+            found = single(upper_bound)(np.float32(p), single(negentropy)(np.float32(p)), np.float32(level))
+            assert type(found) is np.float32
+            assert float(found) == pytest.approx(bisected(p, level), abs=1e-4 if level < 1e-4 else 2e-6)
 
 
 def test_the_divergence_is_zero_for_equal_laws_and_else_positive() -> None:

@@ -17,9 +17,9 @@ import numpy as np
 import dynabandit as db
 
 __all__ = [
-    "ARMS", "HERE", "HORIZON", "SHORT_HORIZON", "bandit_policies", "bandit_text", "decision_hash", "environment_cases",
-    "make_environment", "next_choices", "paper_hashes", "path_hash", "policy_names", "restored_store", "short_cases",
-    "simulate_case",
+    "ARMS", "HERE", "HORIZON", "PART_OF_PAPER", "SHORT_HORIZON", "bandit_policies", "bandit_text", "decision_hash",
+    "environment_cases", "make_environment", "next_choices", "paper_hashes", "path_hash", "policy_names",
+    "restored_store", "short_cases", "simulate_case",
 ]  # fmt: skip
 
 HERE = Path(__file__).parent
@@ -27,6 +27,7 @@ ARMS = (2, 10, 50)
 HORIZON = 150  # longer than the burn-in of 50 arms
 SHORT_HORIZON = 25
 SEED = 11
+PART_OF_PAPER = ("memory", "sample-paths")  # `make golden` takes all figures
 NEEDED: dict[str, dict[str, Any]] = {
     # What a simulation tells these policies, and a live bandit has to be given
     "d-ucb": {"discount": 0.99},
@@ -169,9 +170,10 @@ def next_choices(text: str) -> list[str]:
     return chosen
 
 
-def paper_hashes(folder: Path) -> dict[str, str]:
-    """Run `dynabandit paper --quick` and return the hash of each table that it writes."""
+def paper_hashes(folder: Path, *figures: str) -> dict[str, str]:
+    """Run `dynabandit paper --quick`, with all figures if none are given, and return the hash of each table."""
     command = [sys.executable, "-m", "dynabandit", "paper", "--quick", "--out", str(folder)]
+    command += [word for figure in figures for word in ("--only", figure)]
     subprocess.run(command, check=True, capture_output=True)
     tables = sorted(folder.glob("**/*.parquet"))
     wanted = ("replications.parquet", "runs.parquet", "paths.parquet")

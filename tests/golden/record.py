@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script
 from dynabandit import Client
 from golden.cases import (
     HERE,
+    PART_OF_PAPER,
     SHORT_HORIZON,
     bandit_policies,
     bandit_text,
@@ -61,8 +62,9 @@ def bandits() -> None:
 
 
 def paper() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        write("paper-quick.json", paper_hashes(Path(folder)))
+    for name, figures in (("paper-quick.json", ()), ("paper-part.json", PART_OF_PAPER)):
+        with tempfile.TemporaryDirectory() as folder:
+            write(name, paper_hashes(Path(folder), *figures))
 
 
 def service() -> None:

