@@ -177,8 +177,8 @@ class AdSwitch(HorizonTuned, SampleMeanPolicy):
     the best good arm. For bad arms, checks are started by chance, for every size of a change that would matter; an arm
     is then played until such a change would be visible. If the means of an arm in two intervals contradict each other,
     a new episode begins. It was the first policy with optimal regret that needs to know neither the number nor the
-    size of the changes. Its constants are those of the theory: with the usual horizons the checks take most of the time,
-    and its regret is not far below that of playing all arms equally often. A smaller `scale` makes them rarer.
+    size of the changes. Its constants are those of the theory: with the usual horizons the checks take most of the
+    time, and its regret is not far below that of playing all arms equally often. A smaller `scale` makes them rarer.
 
     The paper considers all intervals at every step, at a cost that grows with the third power of the time. Here arms
     are tested every tenth step only, and intervals begin at checkpoints. When there are more than `capacity` of them,
