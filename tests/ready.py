@@ -41,6 +41,7 @@ READY: dict[str, dict[str, Any]] = {
     "sw-ts": {"window": 25},
     "f-dsw-ts": {"discount": 0.9, "window": 5},
     "changepoint-ts": {"particles": 5},
+    "borl": {"block": 10, "exploration": 0.2},
     "exp3-s": {"changes": 2, "horizon": 100},
     "rexp3": {"changes": 2, "horizon": 100},
 }

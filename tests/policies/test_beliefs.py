@@ -21,7 +21,7 @@ AVERAGING = (
     "eps-greedy", "ucb", "kl-ucb", "glr-kl-ucb", "glr-kl-ucb-diminishing", "cusum-ucb", "m-ucb",
     "cusum-kl-ucb", "m-kl-ucb", "r-bocpd-ucb", "ad-switch",
     "exp3-s", "rexp3", "oracle-restart", "uniform", "best-arm", "normal-ts", "robust-ucb", "raw-ucb", "fewa",
-    "sw-ucb-sharp",
+    "sw-ucb-sharp", "borl",
 )  # fmt: skip
 BAYESIAN = [name for name, policy in POLICIES.items() if policy.functions.posterior is not None]
 OWN_LAW = {"aff-poisson-ts", "aff-revenue-ts"}

@@ -32,6 +32,9 @@ def horizon_of(step: int) -> int:
 def test_a_step_has_the_parameters_of_the_smallest_power_of_two_after_it(name: str) -> None:
     policy = doubling(name)
     found, by_hand = Driver(policy, arms=3, seed=4), Driver(replace(policy, horizon=2**20), arms=3, seed=4)
+    by_hand.shared[:] = 0.0  # it has room for the largest horizon, but starts with the first one
+    for arm in range(3):
+        by_hand.functions.start(by_hand.state, arm, replace(policy, horizon=128).params(arms=3))
     rewards = (np.random.default_rng(2).random((300, 3)) < [0.2, 0.5, 0.8]).astype(float)
     for step, arm in found.play(rewards):
         by_hand.params = replace(policy, horizon=horizon_of(step)).params(arms=3)
@@ -52,12 +55,10 @@ def test_the_horizon_stops_at_a_million_steps() -> None:
 @pytest.mark.parametrize("name", TUNED)
 def test_the_belief_is_that_of_the_policy_with_the_current_horizon(name: str) -> None:
     policy = doubling(name)
-    driver, rewards = Driver(policy, arms=2), [1.0, 0.0, 0.0, 1.0, 1.0] * 30
-    fixed = Driver(replace(policy, horizon=256), arms=2)
-    driver.shared[0] = 1.0
-    for one in (driver, fixed):
-        one.feed(0, *rewards)
-    assert policy.belief(driver.memory[:, 0], driver.shared) == fixed.policy.belief(fixed.memory[:, 0], fixed.shared)
+    driver = Driver(policy, arms=2).feed(0, *[1.0, 0.0, 0.0, 1.0, 1.0] * 30)
+    assert driver.shared[0] == 1.0  # 150 steps
+    expected = replace(policy, horizon=256).belief(driver.memory[:, 0], driver.shared[1:])
+    assert policy.belief(driver.memory[:, 0], driver.shared) == expected
 
 
 @pytest.mark.parametrize("name", TUNED)
@@ -65,7 +66,7 @@ def test_the_practical_form_needs_nothing_and_can_be_stored_and_used_live(name: 
     policy: Any = db.policy(name, **OPEN.get(name, {})).practical()
     assert policy.parameters["horizon"] == "doubling"
     assert policy.left_open == []
-    assert policy.tuned(switches=9, horizon=500) == policy
+    assert policy.tuned(switches=9, horizon=2**20) == policy
     assert policy.practical() == policy
     assert db.policy(name, **policy.parameters) == policy
     assert pickle.loads(pickle.dumps(policy)) == policy

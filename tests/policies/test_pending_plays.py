@@ -31,6 +31,7 @@ INDEX_POLICIES: dict[str, dict[str, Any]] = {
     "sw-ucb": {"window": 50},
     "sw-kl-ucb": {"window": 50},
     "sw-ucb-sharp": {},
+    "borl": {"block": 1000, "exploration": 0.1},
     "cusum-ucb": {"changes": 1, "horizon": 10**6},
     "m-ucb": {"changes": 1, "horizon": 10**6},
     "cusum-kl-ucb": {"changes": 1, "horizon": 10**6},
@@ -47,7 +48,7 @@ INDEX_POLICIES: dict[str, dict[str, Any]] = {
     "aff-kl-ucb": {},
 }
 # Their bonus also has their number
-LEVEL_OF_REWARDS = {"d-ucb", "d-kl-ucb", "sw-ucb", "sw-kl-ucb", "sw-ucb-sharp", "cusum-ucb", "cusum-kl-ucb"}
+LEVEL_OF_REWARDS = {"d-ucb", "d-kl-ucb", "sw-ucb", "sw-kl-ucb", "sw-ucb-sharp", "borl", "cusum-ucb", "cusum-kl-ucb"}
 UNIT_FREE: dict[str, dict[str, Any]] = {"aff-normal-ucb": {}, "robust-ucb": {}}  # of unseen arms: mean of all rewards
 GREEDY: dict[str, dict[str, Any]] = {"eps-greedy": {}, "aff-d-greedy": {}}
 WINDOWED = {"raw-ucb", "fewa", "w-swa", "r-ed-ucb"}  # test_rested_policies.py has their own rules

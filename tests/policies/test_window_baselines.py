@@ -11,9 +11,9 @@ from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
 from driver import Driver
-from dynabandit.policies import lm_dsee
+from dynabandit.policies import borl as borl_policy, learned_draws, lm_dsee
 from dynabandit.policies.base import Policy
-from oracles import wei_srivastava
+from oracles import borl, wei_srivastava
 
 TOLERANCE = 1e-7
 History = list[tuple[int, float]]
@@ -29,25 +29,38 @@ PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "a": st.sampled_from([1.0, 2.5]),
         "b": st.sampled_from([0.5, 1.0]),
     },
+    "borl": {"block": st.sampled_from([1, 2, 9, 20]), "exploration": st.sampled_from([0.01, 0.5, 1.0])},
 }
 each_policy = pytest.mark.parametrize("name", PARAMETERS)
+
+
+def drawn(history: History) -> float:
+    """The random number that BORL draws after these rewards."""
+    numbers = np.zeros(1)
+    for arm, reward in history:
+        learned_draws.update_hash(numbers, 0, arm, reward)
+    return learned_draws.draw(numbers, 0, 0, 0)
 
 
 def allowed(policy: Any, history: History, arms: int, scores: np.ndarray) -> set[int]:
     """The arms that the oracle may play; an index must be that of the oracle, too."""
     if policy.name == "lm-dsee":
         return wei_srivastava.lm_dsee(history, arms, policy.nu, policy.min_gap, policy.a, policy.b)
-    own = policy.alpha, policy.scale, policy.capacity
-    expected = [wei_srivastava.sw_ucb_sharp(history, arm, *own) for arm in range(arms)]
+    if policy.name == "borl":
+        length = borl.window(history, policy.block, policy.exploration, lambda rewards: drawn(history[:rewards]))
+        expected = [borl.index(history, arm, policy.block, length) for arm in range(arms)]
+    else:
+        own = policy.alpha, policy.scale, policy.capacity
+        expected = [wei_srivastava.sw_ucb_sharp(history, arm, *own) for arm in range(arms)]
     np.testing.assert_allclose(scores, expected, rtol=TOLERANCE, atol=TOLERANCE)
     best = max(expected)
     return {arm for arm in range(arms) if expected[arm] == best or best - expected[arm] < TOLERANCE}
 
 
 def agrees_with_oracle(policy: Policy, arms: int, steps: int, seed: int) -> Driver:
-    drawn = np.random.default_rng(seed)
-    means = np.repeat(drawn.random((4, arms)), -(-steps // 4), axis=0)[:steps]
-    rewards = (drawn.random((steps, arms)) < means).astype(float)
+    any_number = np.random.default_rng(seed)
+    means = np.repeat(any_number.random((4, arms)), -(-steps // 4), axis=0)[:steps]
+    rewards = (any_number.random((steps, arms)) < means).astype(float)
     driver = Driver(policy, arms, seed)
     history: History = []
     for step, arm in driver.play(rewards):
@@ -79,6 +92,39 @@ def test_a_simulation_keeps_no_more_rewards_than_it_has_steps() -> None:
     policy = db.policy("sw-ucb-sharp")
     assert policy.shared_size() == 1 + 2 * 10_000
     assert policy.tuned(switches=1, horizon=50).shared_size() == 1 + 2 * 50
+
+
+# --- BORL ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("arms", "horizon"), [(2, 1), (3, 100), (10, 10_000), (50, 10**6)])
+def test_borl_is_tuned_as_in_its_paper(arms: int, horizon: int) -> None:
+    params = db.policy("borl", horizon=horizon, capacity=1000).params(arms)
+    block, exploration = borl.tuned(arms, horizon, capacity=1000)
+    assert (params.block, params.exploration) == pytest.approx((block, exploration))
+    assert params.windows[: params.choices].tolist() == borl.lengths(block)
+    assert params.windows.size == borl_policy.MOST_WINDOWS
+
+
+def test_the_window_with_the_better_blocks_is_drawn_more_often() -> None:
+    driver = Driver(db.policy("borl", block=8, exploration=0.2), arms=2)
+    windows = []
+    for _ in range(300):
+        windows.append(float(driver.shared[borl_policy.WINDOW]))
+        driver.feed(0, *[float(windows[-1] == 2.0)] * 8)
+    assert windows[0] == 8.0
+    assert set(windows) == {1.0, 2.0, 4.0, 8.0}
+    assert windows[200:].count(2.0) > 60
+
+
+def test_the_memory_of_borl_is_bounded() -> None:
+    policy = db.policy("borl")
+    size = borl_policy.LATEST + 1
+    assert policy.shared_size() == size + 2 * 10_000
+    assert policy.tuned(switches=1, horizon=50).shared_size() == size + 2 * 50
+    assert db.policy("borl", block=20, exploration=0.1).tuned(switches=1, horizon=10).shared_size() == size + 2 * 20
+    assert policy.params(arms=2**40).choices <= borl_policy.MOST_WINDOWS
+    assert len(borl.lengths(2**31)) <= borl_policy.MOST_WINDOWS
 
 
 # --- LM-DSEE ------------------------------------------------------------------------------------------------
@@ -130,6 +176,8 @@ def test_a_gap_that_is_too_small_for_any_epoch_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
+        ("borl", {"block": 11, "capacity": 10}, "block must be a whole number of at least 1 and at most 10, got 11"),
+        ("borl", {"exploration": 0.0}, r"exploration must be a number in \(0, 1\], got 0.0"),
         ("lm-dsee", {"nu": 1.0}, r"nu must be a number in \[0, 1\), got 1.0"),
         ("lm-dsee", {"b": 0.0}, r"b must be a number in \(0, 1\], got 0.0"),
         ("sw-ucb-sharp", {"alpha": 1.5}, r"alpha must be a number in \[0, 1\], got 1.5"),

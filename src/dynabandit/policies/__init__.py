@@ -15,6 +15,7 @@ from dynabandit.policies.aff_ucb1 import AffUCB1
 from dynabandit.policies.aff_ucb2 import AffUCB2, AffUCB2Growing
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.best_arm import BestArm
+from dynabandit.policies.borl import Borl
 from dynabandit.policies.changepoint_thompson import ChangepointTS
 from dynabandit.policies.cusum_ucb import CusumKLUCB, CusumUCB
 from dynabandit.policies.d_kl_ucb import DKLUCB
@@ -31,6 +32,7 @@ from dynabandit.policies.kl_ucb import KLUCB
 from dynabandit.policies.lm_dsee import LMDSEE
 from dynabandit.policies.m_ucb import MKLUCB, MUCB
 from dynabandit.policies.master_ucb import MasterUCB
+from dynabandit.policies.mix_thompson import MixTS
 from dynabandit.policies.normal_ts import NormalTS
 from dynabandit.policies.oracle_restart import OracleRestart
 from dynabandit.policies.predictive_sampling import PredictiveSampling
@@ -58,7 +60,8 @@ __all__ = [
     "AdSwitch", "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "MasterUCB", "OracleRestart", "RBocpdUCB",
     "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
     "ChangepointTS", "DiscountedOTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
-    "LMDSEE", "KalmanTS", "OptimisticDTS", "PredictiveSampling", "SWUCBSharp", "WSWA", "Fewa", "REdUCB", "RawUCB",
+    "Borl", "LMDSEE", "KalmanTS", "OptimisticDTS", "PredictiveSampling", "SWUCBSharp",
+    "WSWA", "Fewa", "REdUCB", "RawUCB",
 ]  # fmt: skip
 
 POLICIES: dict[str, type[Policy]] = {
@@ -78,6 +81,7 @@ POLICIES: dict[str, type[Policy]] = {
     "aff-ots": AffOTS,
     "aff-dts1": AffDTS1,
     "aff-dts2": AffDTS2,
+    "mix-ts": MixTS,
     "d-ts": DiscountedTS,
     "d-ots": DiscountedOTS,
     "sw-ts": SWTS,
@@ -87,6 +91,7 @@ POLICIES: dict[str, type[Policy]] = {
     "predictive-sampling": PredictiveSampling,
     "sw-ucb-sharp": SWUCBSharp,
     "lm-dsee": LMDSEE,
+    "borl": Borl,
     "exp3-s": Exp3S,
     "rexp3": Rexp3,
     "kl-ucb": KLUCB,

@@ -1,0 +1,166 @@
+"""What the MIX policies share: every arm keeps several memories of different lengths and learns their weights.
+
+Each memory of an arm holds the sum and the number of its rewards and forgets with its own rate. The weight of a memory
+grows with the probability that it gave to the rewards that followed. All arms together learn weights too, towards which
+those of every arm are drawn, so that an arm with little data knows how fast the means change. `dynabandit.policies.
+mix_thompson.MixTS` has the equations.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dynabandit.core.compilation import kernel
+from dynabandit.estimators.base import Belief
+from dynabandit.policies.base import Policy, PolicyState, Reward, Step, idle_steps
+from dynabandit.validation import number, set_fields
+
+# The capacity of a memory is the number of rewards that it holds: 4, 11, 29, 77, 206, 554, 1500, and all
+CAPACITIES = tuple(4.0 * (1500.0 / 4.0) ** (i / 6.0) for i in range(7))
+RATES = (*(1.0 / capacity for capacity in CAPACITIES), 0.0)  # what a full memory forgets with a reward
+MEMORIES = len(RATES)
+MEAN_OF_ALL_RATE = 0.001  # at which the mean of all rewards forgets
+
+PARTS = tuple(f"{part}_{i}" for part in ("total", "count", "weight") for i in range(MEMORIES))
+SLOTS = (*PARTS, "mean", "size", "rate", "last_step")
+TOTAL, COUNT, WEIGHT = 0, MEMORIES, 2 * MEMORIES
+MEAN, SIZE, RATE, LAST_STEP = range(3 * MEMORIES, 3 * MEMORIES + 4)
+# In `shared`: the discounted sum and number of all rewards, and the weights that all arms learn together
+ALL_TOTAL, ALL_COUNT, ALL_WEIGHT = 0, 1, 2
+SHARED_SIZE = ALL_WEIGHT + MEMORIES
+
+
+class Params(NamedTuple):
+    strength: float
+    share: float
+    shared_share: float
+    sharpness: float
+    surplus: float
+    idle: float  # per step and arm
+
+
+@kernel
+def start(state: PolicyState, arm: int, params: Params) -> None:
+    state.memory[:, arm] = 0.0
+    for i in range(MEMORIES):
+        state.memory[WEIGHT + i, arm] = 1.0 / MEMORIES
+        state.shared[ALL_WEIGHT + i] = 1.0 / MEMORIES
+
+
+@kernel
+def mean_of_all(state: PolicyState, number: int, params: Params) -> float:
+    """Return the mean of the latest rewards of all arms, which is the prior mean of every arm; at first 1/2."""
+    return (state.shared[ALL_TOTAL] + 1.0) / (state.shared[ALL_COUNT] + 2.0)
+
+
+def make_learn(likelihood: Callable[..., float], variance: Callable[..., float]) -> Callable[..., None]:
+    """Return `learn` for a law of rewards.
+
+    Parameters
+    ----------
+    likelihood
+        likelihood(value, mean, count): the probability of a reward given an estimate of its mean from `count` rewards,
+        up to a factor that does not depend on the estimate.
+    variance
+        variance(mean): the variance of a reward.
+    """
+
+    @kernel
+    def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+        memory, shared, value = state.memory, state.shared, reward.value
+        prior_mean = mean_of_all(state, 0, params)
+        idle = max(reward.decided_at - memory[LAST_STEP, arm] - 1.0, 0.0) * params.idle
+        weights = all_weights = 0.0
+        for i in range(MEMORIES):
+            kept = 1.0 / (1.0 + idle * RATES[i])
+            total, count = memory[TOTAL + i, arm] * kept, memory[COUNT + i, arm] * kept
+            size = count + params.strength
+            chance = likelihood(value, (total + params.strength * prior_mean) / size, size)
+            memory[WEIGHT + i, arm] *= chance
+            shared[ALL_WEIGHT + i] *= chance
+            weights += memory[WEIGHT + i, arm]
+            all_weights += shared[ALL_WEIGHT + i]
+            shrink = 1.0 / max((count + 1.0) * RATES[i], 1.0)
+            memory[TOTAL + i, arm] = (total + value) * shrink
+            memory[COUNT + i, arm] = (count + 1.0) * shrink
+        shared[ALL_TOTAL] = (1.0 - MEAN_OF_ALL_RATE) * shared[ALL_TOTAL] + value
+        shared[ALL_COUNT] = (1.0 - MEAN_OF_ALL_RATE) * shared[ALL_COUNT] + 1.0
+        memory[LAST_STEP, arm] = max(memory[LAST_STEP, arm], reward.decided_at)
+        for i in range(MEMORIES):
+            of_all = (1.0 - params.shared_share) * shared[ALL_WEIGHT + i] / all_weights + params.shared_share / MEMORIES
+            shared[ALL_WEIGHT + i] = of_all
+            memory[WEIGHT + i, arm] = (1.0 - params.share) * memory[WEIGHT + i, arm] / weights + params.share * of_all
+        summarise(state, arm, params)
+
+    @kernel
+    def summarise(state: PolicyState, arm: int, params: Params) -> None:
+        """Write the mean of the mixture, the number of rewards that are as uncertain, and the rate of forgetting."""
+        memory, prior_mean = state.memory, mean_of_all(state, 0, params)
+        mixture_mean = square = rate = 0.0
+        for i in range(MEMORIES):
+            weight, size = memory[WEIGHT + i, arm], memory[COUNT + i, arm] + params.strength
+            mean = (memory[TOTAL + i, arm] + params.strength * prior_mean) / size
+            mixture_mean += weight * mean
+            square += weight * (mean * mean + variance(mean) / size)
+            rate += weight * RATES[i]
+        memory[MEAN, arm] = mixture_mean
+        memory[SIZE, arm] = variance(mixture_mean) / (square - mixture_mean * mixture_mean)
+        memory[RATE, arm] = rate
+
+    return learn
+
+
+@kernel
+def estimate(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float]:
+    """Return the mean of an arm, and the number of rewards whose uncertainty the draw of its score has."""
+    mean, size, rate = state.memory[MEAN, arm], state.memory[SIZE, arm], state.memory[RATE, arm]
+    if state.memory[COUNT + MEMORIES - 1, arm] == 0.0:  # no reward yet
+        return step.common, params.sharpness * params.strength
+    size = max(size / (1.0 + params.idle * rate * idle_steps(state, arm, step)), 1.0)
+    surplus = size * step.arms * (1.0 / step.number + rate)
+    return mean, params.sharpness * size * (1.0 + params.surplus * surplus)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixPolicy(Policy):
+    """A policy whose slots are `SLOTS`."""
+
+    strength: float = 2.0
+    share: float = 0.005
+    shared_share: float = 0.0001
+    sharpness: float = 2.0
+    surplus: float = 0.1
+    idle: float = 0.2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(
+            self,
+            strength=number("strength", self.strength, 0.0, 1e6, open_low=True),
+            share=number("share", self.share, 0.0, 1.0),
+            shared_share=number("shared_share", self.shared_share, 0.0, 1.0),
+            sharpness=number("sharpness", self.sharpness, 0.0, 1e6, open_low=True),
+            surplus=number("surplus", self.surplus, 0.0, 1e6),
+            idle=number("idle", self.idle, 0.0, 1e6),
+        )
+
+    def params(self, arms: int) -> Params:
+        return Params(
+            self.strength, self.share, self.shared_share, self.sharpness, self.surplus, self.idle / max(arms, 1)
+        )
+
+    def shared_size(self) -> int:
+        return SHARED_SIZE
+
+    def forgetting(self, column: np.ndarray) -> float:
+        return 1.0 - float(column[RATE]) if column[COUNT + MEMORIES - 1] > 0.0 else 1.0
+
+    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+        """Return an arm's mean, averaged over its memories, and the number of rewards with the same uncertainty."""
+        if column[COUNT + MEMORIES - 1] == 0.0:
+            mean, size = (float(shared[ALL_TOTAL]) + 1.0) / (float(shared[ALL_COUNT]) + 2.0), self.strength
+        else:
+            mean, size = float(column[MEAN]), float(column[SIZE])
+        return Belief(mean, mean * (1.0 - mean), self.forgetting(column), size)
