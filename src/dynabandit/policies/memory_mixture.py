@@ -17,7 +17,7 @@ from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyState, Reward, Step, idle_steps
 from dynabandit.validation import number, set_fields
 
-# The capacity of a memory is the number of rewards that it holds: 4, 11, 29, 77, 206, 554, 1500, and all
+# The capacity of a memory is the number of rewards that it holds: 4, 11, 29, 77, 208, 559, 1500, and all
 CAPACITIES = tuple(4.0 * (1500.0 / 4.0) ** (i / 6.0) for i in range(7))
 RATES = (*(1.0 / capacity for capacity in CAPACITIES), 0.0)  # what a full memory forgets with a reward
 MEMORIES = len(RATES)
