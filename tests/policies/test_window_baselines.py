@@ -123,7 +123,7 @@ def test_the_memory_of_borl_is_bounded() -> None:
     assert policy.shared_size() == size + 2 * 10_000
     assert policy.tuned(switches=1, horizon=50).shared_size() == size + 2 * 50
     assert db.policy("borl", block=20, exploration=0.1).tuned(switches=1, horizon=10).shared_size() == size + 2 * 20
-    assert policy.params(arms=2**40).count <= borl_policy.MOST_WINDOWS
+    assert policy.params(arms=2**40).choices <= borl_policy.MOST_WINDOWS
     assert len(borl.lengths(2**31)) <= borl_policy.MOST_WINDOWS
 
 
