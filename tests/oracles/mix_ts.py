@@ -5,11 +5,10 @@ each a (step of its decision, arm, reward).
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 Rewards = Sequence[tuple[int, int, float]]
-Likelihood = Callable[[float, float], float]  # of a reward, for a predicted mean
 CAPACITIES = (*(4 * 375 ** (i / 6) for i in range(7)), math.inf)
 
 
@@ -70,9 +69,7 @@ def learnt(rewards: Rewards, arms: int, policy: Any) -> dict[int, Arm]:
     return beliefs
 
 
-def mixture(
-    memories: list[list[tuple[float, float]]], weights: list[float], prior_mean: float, strength: float
-) -> Arm:
+def mixture(memories: list[list[tuple[float, float]]], weights: list[float], prior_mean: float, strength: float) -> Arm:
     """Mean, size and rate of the mixture of the memories' posteriors."""
     laws = [predicted(memory, prior_mean, strength) for memory in memories]
     mean = sum(w * q for w, (q, _) in zip(weights, laws, strict=True))
@@ -81,7 +78,9 @@ def mixture(
     return Arm(mean, mean * (1 - mean) / (square - mean**2), rate)
 
 
-def posterior(beliefs: dict[int, Arm], rewards: Rewards, arm: int, step: int, played: Sequence[int], policy: Any):
+def posterior(
+    beliefs: dict[int, Arm], rewards: Rewards, arm: int, step: int, played: Any, policy: Any
+) -> tuple[float, float]:
     """The two shapes of the Beta law of an arm at a step; `played` has the step of the last decision for each arm."""
     arms = len(played)
     if arm not in beliefs:
