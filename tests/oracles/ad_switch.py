@@ -14,9 +14,9 @@ Interval = tuple[int, int]
 
 
 class AdSwitch:
-    def __init__(self, arms: int, horizon: int, constant: float, every: int, capacity: int) -> None:
+    def __init__(self, arms: int, horizon: int, constant: float, scale: float, every: int, capacity: int) -> None:
         self.arms, self.horizon, self.log_horizon = arms, horizon, max(math.log(horizon), 1.0)
-        self.constant, self.every, self.capacity = constant, every, capacity
+        self.constant, self.scale, self.every, self.capacity = constant, scale, every, capacity
         self.episode, self.steps, self.checks = 0, 0, 0
         self.played_at = [0] * arms
         self.begin()
@@ -75,11 +75,11 @@ class AdSwitch:
             abs(self.mean(arm, one) - mean) > gap / 4 + self.width(arm, one) for one in ending if self.rewards(arm, one)
         )
 
-    def bounds(self, arm: int) -> tuple[float, float]:
+    def bounds(self, arm: int, unknown: float) -> tuple[float, float]:
         """The largest lower bound and the smallest upper bound of an arm's mean, of all intervals so far."""
         seen = [one for one in self.intervals if self.rewards(arm, one)]
-        lower = max((self.mean(arm, one) - self.width(arm, one) for one in seen), default=-math.inf)
-        return lower, min((self.mean(arm, one) + self.width(arm, one) for one in seen), default=math.inf)
+        lower = max((self.mean(arm, one) - self.width(arm, one) for one in seen), default=-unknown)
+        return lower, min((self.mean(arm, one) + self.width(arm, one) for one in seen), default=unknown)
 
     def due(self, arm: int) -> int:
         """The number of plays in the episode with which an arm has met its obligations; 0 if it never had one."""
@@ -102,7 +102,7 @@ class AdSwitch:
         self.good -= evicted.keys()
 
     def add_checks(self, draw: Callable[[int, int], float]) -> None:
-        rate = math.sqrt(self.episode / (self.arms * self.horizon * self.log_horizon))
+        rate = self.scale * math.sqrt(self.episode / (self.arms * self.horizon * self.log_horizon))
         for arm, (_, gap) in self.bad.items():
             i = 1
             while 2**-i >= gap / 16:
