@@ -81,9 +81,11 @@ def test_equations_are_mathml(site: Path) -> None:
     assert "math::" not in text
 
 
-def test_the_leaderboard_is_copied_into_the_guide(site: Path) -> None:
+def test_the_leaderboard_is_copied_into_the_guide_and_has_a_page_of_all_results(site: Path) -> None:
     text = (site / "which-policy.html").read_text(encoding="utf-8")
     assert text.count("<tr>") > 15
+    assert 'href="leaderboard-results.html"' in (site / "leaderboard.html").read_text(encoding="utf-8")
+    assert '"entries":[{"trial"' in (site / "leaderboard-results.html").read_text(encoding="utf-8")
 
 
 def test_the_notebooks_are_shown_with_their_output(site: Path) -> None:

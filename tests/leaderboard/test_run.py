@@ -8,9 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dynabandit.cli.commands import app
-from dynabandit.experiments import ProgressReporter
 from dynabandit.leaderboard.board import FILE, Board
-from dynabandit.leaderboard.run import QUICK_POLICIES, Selection, run
+from dynabandit.leaderboard.run import QUICK_POLICIES, Selection
 from dynabandit.leaderboard.step_times import estimate_seconds, measured_times, time_steps
 from dynabandit.policies import POLICIES, policy
 
@@ -43,9 +42,12 @@ def test_a_run_that_was_stopped_continues_and_parts_are_merged(tmp_path: Path) -
         assert (tmp_path / "both" / name).exists()
 
 
-def test_tuned_forms_have_a_tenth_of_the_replications() -> None:
-    work = Selection(policies=["sw-ucb"], environments=["pb-1"], replications=40).make_work()
-    assert {(job.form, job.replications) for job in work[0].jobs} == {("practical", 40), ("tuned", 4)}
+def test_slow_policies_and_tuned_forms_have_fewer_replications() -> None:
+    work = Selection(policies=["sw-ucb", "d-ts"], environments=["pb-1"], replications=5000).make_work()
+    assert {(job.policy.name, job.form, job.replications) for job in work[0].jobs} == {
+        ("sw-ucb", "practical", 5000), ("sw-ucb", "tuned", 500), ("d-ts", "practical", 500), ("d-ts", "tuned", 100),
+    }  # fmt: skip
+    assert [job.replications for job in work[1].jobs] == [1000, 100]
     assert "sw-ucb(changes=4)" in [job.policy.label for job in work[0].jobs]
     without = Selection(policies=["sw-ucb"], environments=["pb-1"], tuned=False).make_work()
     assert [job.policy.label for job in without[0].jobs] == ["sw-ucb(changes=1, horizon=doubling)"]
@@ -72,10 +74,8 @@ def test_unknown_names_are_refused(wrong: dict[str, Any], message: str) -> None:
         Selection(**wrong).make_work()
 
 
-def test_nothing_is_run_by_a_part_without_policies(tmp_path: Path) -> None:
-    work = Selection(policies=["ucb"], part=(2, 2)).make_work()
-    board, left = run(work, tmp_path, 1, ProgressReporter(), {})
-    assert (board.entries, left) == ([], 0)
+def test_a_part_without_policies_runs_nothing() -> None:
+    assert Selection(policies=["ucb"], part=(2, 2)).make_work() == []
 
 
 def test_the_estimate_grows_with_steps_and_arms_and_knows_new_policies() -> None:

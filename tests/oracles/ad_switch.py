@@ -14,9 +14,9 @@ Interval = tuple[int, int]
 
 
 class AdSwitch:
-    def __init__(self, arms: int, horizon: int, constant: float, every: int, capacity: int) -> None:
+    def __init__(self, arms: int, horizon: int, constant: float, scale: float, every: int, capacity: int) -> None:
         self.arms, self.horizon, self.log_horizon = arms, horizon, max(math.log(horizon), 1.0)
-        self.constant, self.every, self.capacity = constant, every, capacity
+        self.constant, self.scale, self.every, self.capacity = constant, scale, every, capacity
         self.episode, self.steps, self.checks = 0, 0, 0
         self.played_at = [0] * arms
         self.begin()
@@ -102,7 +102,7 @@ class AdSwitch:
         self.good -= evicted.keys()
 
     def add_checks(self, draw: Callable[[int, int], float]) -> None:
-        rate = math.sqrt(self.episode / (self.arms * self.horizon * self.log_horizon))
+        rate = self.scale * math.sqrt(self.episode / (self.arms * self.horizon * self.log_horizon))
         for arm, (_, gap) in self.bad.items():
             i = 1
             while 2**-i >= gap / 16:

@@ -59,9 +59,9 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "m-ucb": OPEN | MONITORED,
     "m-kl-ucb": OPEN | MONITORED,
     "r-bocpd-ucb": OPEN
-    | {"burn_in": 1, "index": "kl-ucb", "restart": "local", "rate": None, "scale": 0.1, "particles": 64},
+    | {"burn_in": 1, "index": "kl-ucb", "restart": "local", "rate": None, "scale": 0.1, "particles": 32},
     "master-ucb": OPEN | {"burn_in": 0, "scale": 1.0},
-    "ad-switch": OPEN | {"burn_in": 0, "constant": 1.0, "every": 10, "capacity": 32},
+    "ad-switch": OPEN | {"burn_in": 0, "constant": 1.0, "scale": 1.0, "every": 10, "capacity": 32},
     "aff-kl-ucb": ADAPTIVE | {"confidence": 0.05},
     "raw-ucb": {"burn_in": 1, "alpha": 1.4, "sigma": 0.5},
     "fewa": {"burn_in": 1, "alpha": 0.06, "sigma": 0.5},
@@ -154,6 +154,7 @@ LIMITS: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     ("r-bocpd-ucb", "particles"): ((2, 3), (1, 0)),
     ("master-ucb", "scale"): NOT_NEGATIVE,
     ("ad-switch", "constant"): NOT_NEGATIVE,
+    ("ad-switch", "scale"): NOT_NEGATIVE,
     ("ad-switch", "every"): FROM_ONE,
     ("ad-switch", "capacity"): ((2, 4, 6, 10), (0, 1, 3, 9)),
     ("aff-kl-ucb", "confidence"): HALF_OPEN,
@@ -301,7 +302,7 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
         [3, math.sqrt(2 * 3 * (2 * 5 + 3 * 2) / (2 * 1000)), 4, 5],
     ),
     ("m-ucb", {"threshold": 5.0, "exploration": 0.3}, 3, [3, 0.3, 800, 5]),
-    ("r-bocpd-ucb", {"horizon": 1000}, 3, [3, 0.1 * math.sqrt(3 * LOG_T / 1000), 1, -LOG_T, 64, 0, 0]),
+    ("r-bocpd-ucb", {"horizon": 1000}, 3, [3, 0.1 * math.sqrt(3 * LOG_T / 1000), 1, -LOG_T, 32, 0, 0]),
     (
         "r-bocpd-ucb",
         {"horizon": 1000, "rate": 0.5, "scale": 1.0, "particles": 7, "restart": "global", "index": "ucb"},
@@ -310,7 +311,7 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
     ),
     ("master-ucb", {"horizon": 1024, "scale": 0.5}, 3, [3, math.log(1024), 0.5 * 6 * 11 * math.log(1024)]),
     ("master-ucb", {"horizon": 1}, 3, [3, 1, 6]),
-    ("ad-switch", {"horizon": 1000}, 3, [3, 1000, LOG_T, 1, 10, 32]),
+    ("ad-switch", {"horizon": 1000}, 3, [3, 1000, LOG_T, 1, 1, 10, 32]),
     ("oracle-restart", {"tolerance": 0.1}, 3, [0.1, 0]),
     ("oracle-restart", {"index": "ucb"}, 3, [0, 1]),
 ]

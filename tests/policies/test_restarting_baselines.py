@@ -164,17 +164,18 @@ def test_a_hash_depends_on_every_arm_and_reward() -> None:
 @given(
     horizon=st.sampled_from([1, 3, 127]),
     constant=st.sampled_from([0.1, 0.3, 1.0]),
+    scale=st.sampled_from([0.3, 1.0]),
     every=st.sampled_from([1, 3, 10]),
     capacity=st.sampled_from([2, 4, 128]),
     arms=ARMS,
     seed=SEEDS,
 )
 def test_ad_switch_is_its_oracle(
-    horizon: int, constant: float, every: int, capacity: int, arms: int, seed: int
+    horizon: int, constant: float, scale: float, every: int, capacity: int, arms: int, seed: int
 ) -> None:
-    policy = db.policy("ad-switch", horizon=horizon, constant=constant, every=every, capacity=capacity)
+    policy = db.policy("ad-switch", horizon=horizon, constant=constant, scale=scale, every=every, capacity=capacity)
     driver = Driver(policy, arms, seed)
-    oracle = ad_switch.AdSwitch(arms, horizon, constant, every, capacity)
+    oracle = ad_switch.AdSwitch(arms, horizon, constant, scale, every, capacity)
     rewards = rewards_of(arms, seed)
     played: tuple[int, float] | None = None
     for step, arm in driver.play(rewards):

@@ -133,7 +133,8 @@ def print_standings(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> N
     """Print the rows of the leaderboard."""
     table = Table(box=SIMPLE)
     for place, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if place else "left", no_wrap=place == 0)
+        width = max((len(row[place]) for row in rows), default=0)  # only headings are wrapped
+        table.add_column(heading, justify="right" if place else "left", min_width=width)
     for row in rows:
         table.add_row(*row)
     console(sys.stdout).print("Leaderboard", table, sep="\n")

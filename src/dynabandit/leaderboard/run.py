@@ -19,10 +19,14 @@ from dynabandit.validation import integer, unknown
 REPLICATIONS, QUICK_REPLICATIONS = 1000, 20
 MOST_DETECTION_REPLICATIONS = 1000  # of the environment for the detection delay, which records many steps
 DETECTION_SPACING = 10  # steps between two recorded ones
-FEWER_TUNED = 10  # a tuned form has this many times fewer replications
-FEWER: dict[str, int] = {}  # policies that are so slow that they have this many times fewer replications
+FEWER_TUNED, LEAST_TUNED = 10, 100  # a tuned form has ten times fewer replications, but not less than a hundred
+FEWER = 10  # slow policies have this many times fewer replications
+SLOW = frozenset((
+    "changepoint-ts", "ad-switch", "master-ucb", "r-bocpd-ucb",
+    "d-ts", "d-ots", "f-dsw-ts", "d-kl-ucb",  # slow on a GPU, where they need double precision
+))  # fmt: skip
 QUICK_POLICIES = (
-    "auto", "uniform", "ucb", "kl-ucb", "ts", "dts", "aff-ots", "aff-dts2", "aff-ucb2", "aff-kl-ucb", "glr-kl-ucb",
+    "mix-ts", "uniform", "ucb", "kl-ucb", "ts", "dts", "aff-ots", "aff-dts2", "aff-ucb2", "aff-kl-ucb", "glr-kl-ucb",
     "sw-ts", "changepoint-ts",
 )  # fmt: skip
 
@@ -125,17 +129,24 @@ class Selection:
         jobs = []
         for name in names:
             form = ORACLE if POLICIES[name].informed else PRACTICAL
-            jobs.append(Job(practical_form(name), form, max(1, self.replications // FEWER.get(name, 1))))
+            jobs.append(Job(practical_form(name), form, self._count(name)))
         tuned = [name for name in names if self.tuned and not self.quick and tunable(name)]
         if tuned:
             facts = path_facts(trial, self.seed)
-            count = max(1, self.replications // FEWER_TUNED)
-            jobs += [Job(form, TUNED, count) for name in tuned for form in tuned_forms(name, facts)]
+            for name in tuned:
+                count = max(self._count(name) // FEWER_TUNED, min(self.replications, LEAST_TUNED))
+                jobs += [Job(form, TUNED, count) for form in tuned_forms(name, facts)]
         return jobs
 
+    def _count(self, name: str, most: int | None = None) -> int:
+        """Return the number of replications of a policy."""
+        count = self.replications if most is None else min(self.replications, most)
+        return max(1, count // FEWER) if name in SLOW and not self.quick else count
+
     def _detection(self, trial: Trial, names: Sequence[str]) -> Work:
-        most = min(self.replications, MOST_DETECTION_REPLICATIONS)
-        jobs = tuple(Job(practical_form(name), PRACTICAL, max(1, most // FEWER.get(name, 1))) for name in names)
+        jobs = tuple(
+            Job(practical_form(name), PRACTICAL, self._count(name, MOST_DETECTION_REPLICATIONS)) for name in names
+        )
         half = trial.horizon // 2
         spacing = DETECTION_SPACING if trial.horizon >= HORIZON else 1
         return Work(trial, jobs, tuple(range(half, trial.horizon + 1, spacing)))

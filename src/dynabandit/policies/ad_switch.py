@@ -34,6 +34,7 @@ class Params(NamedTuple):
     horizon: float
     log_horizon: float
     constant: float
+    scale: float
     every: int
     capacity: int
 
@@ -157,7 +158,7 @@ def eliminate(memory: np.ndarray, checkpoint: int, params: Params) -> None:
 def add_checks(state: PolicyState, arm: int, params: Params) -> None:
     """Start checks of a bad arm by chance: long ones for small changes, and these rarely."""
     memory, shared = state.memory, state.shared
-    rate = math.sqrt((shared[ENDED] + 1.0) / (params.arms * params.horizon * params.log_horizon))
+    rate = params.scale * math.sqrt((shared[ENDED] + 1.0) / (params.arms * params.horizon * params.log_horizon))
     size = 0.5
     for check in range(1, LARGEST_CHECK + 1):
         if size < memory[GAP, arm] / 16.0:
@@ -189,6 +190,8 @@ class AdSwitch(HorizonTuned, SampleMeanPolicy):
     constant
         The paper's C_1, at least 0, for the elimination of arms. The theory of the paper needs more than 16; 1 is the
         default of the code of Besson et al. (2022).
+    scale
+        A factor for the probability that a check is started, at least 0; 1 in the paper.
     every
         The number of steps between two tests.
     capacity
@@ -238,6 +241,7 @@ class AdSwitch(HorizonTuned, SampleMeanPolicy):
     functions = PolicyFunctions(start=start, score=score, learn=learn, params=Params)
 
     constant: float = 1.0
+    scale: float = 1.0
     every: int = 10
     capacity: int = 32
 
@@ -249,6 +253,7 @@ class AdSwitch(HorizonTuned, SampleMeanPolicy):
         set_fields(
             self,
             constant=number("constant", self.constant, 0.0, math.inf),
+            scale=number("scale", self.scale, 0.0, math.inf),
             every=integer("every", self.every, 1, LARGEST_STEP),
             capacity=capacity,
         )
@@ -262,7 +267,7 @@ class AdSwitch(HorizonTuned, SampleMeanPolicy):
     def params(self, arms: int) -> Params:
         _, horizon = self._expected()
         log_horizon = max(math.log(horizon), 1.0)
-        return Params(float(arms), float(horizon), log_horizon, self.constant, self.every, self.capacity)
+        return Params(float(arms), float(horizon), log_horizon, self.constant, self.scale, self.every, self.capacity)
 
     def memory_size(self) -> int:
         return CHECKPOINTS + 2 * self.capacity

@@ -189,7 +189,7 @@ class RBocpdUCB(HorizonTuned, SampleMeanPolicy):
     restart: str = "local"
     rate: float | None = None
     scale: float = 0.1
-    particles: int = 64
+    particles: int = 32
 
     def __post_init__(self) -> None:
         super().__post_init__()
