@@ -23,7 +23,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit interpreted coverage mutants test-order browser golden test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs dist dist-check clean
+.PHONY: setup test lint lint-and-interpreted unit interpreted coverage mutants test-order browser golden test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs dist dist-check clean
 
 setup: $(READY)
 
@@ -42,7 +42,14 @@ $(READY): pyproject.toml
 # policies and environments are compiled by the other tests
 INTERPRETED := tests/estimators tests/policies tests/environments
 
-test: lint unit interpreted
+# Two jobs keep two cores busy to the end. The output of the second one is shown when it is finished
+test: $(READY) browser
+	@mkdir -p out
+	$(MAKE) --jobs 2 unit lint-and-interpreted
+
+lint-and-interpreted:
+	@($(MAKE) lint && $(MAKE) interpreted) > out/lint-and-interpreted.log 2>&1; status=$$?; \
+	  cat out/lint-and-interpreted.log; exit $$status
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -70,7 +77,7 @@ test-order: $(READY) browser
 
 # The unit tests of the algorithms without compiled code
 interpreted: $(READY)
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 $(INTERPRETED) tests/offline/test_replay_oracle.py \
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest $(INTERPRETED) tests/offline/test_replay_oracle.py \
 	  tests/simulation/test_traces.py tests/bandit tests/golden/test_paths.py tests/golden/test_saved_bandits.py \
 	  tests/service/domain/test_bandit_state.py::test_every_policy_replays_bit_for_bit_with_late_rewards_and_changes
 

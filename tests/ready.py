@@ -17,7 +17,7 @@ def shape_of(name: str) -> tuple[bool, ...]:
 # Compiling takes two seconds per policy and purpose, so only these make decisions in compiled code, and only one policy
 # of each shape is simulated in it. `make interpreted` tries all. The functions of every policy are compiled alone in
 # tests/simulation/test_compiled_functions.py.
-COMPILED = ("ucb", "aff-d-greedy", "aff-ots", "glr-kl-ucb", "exp3-s")
+COMPILED = ("ucb", "aff-d-greedy", "aff-ots", "glr-kl-ucb")
 EACH_SHAPE = tuple({shape_of(name): name for name in reversed((*COMPILED, *POLICIES))}.values())
 LIVE = [name for name, kind in POLICIES.items() if not kind.informed]
 TRIED = LIVE if INTERPRETED else list(COMPILED)

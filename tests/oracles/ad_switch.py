@@ -75,11 +75,11 @@ class AdSwitch:
             abs(self.mean(arm, one) - mean) > gap / 4 + self.width(arm, one) for one in ending if self.rewards(arm, one)
         )
 
-    def bounds(self, arm: int) -> tuple[float, float]:
+    def bounds(self, arm: int, unknown: float) -> tuple[float, float]:
         """The largest lower bound and the smallest upper bound of an arm's mean, of all intervals so far."""
         seen = [one for one in self.intervals if self.rewards(arm, one)]
-        lower = max((self.mean(arm, one) - self.width(arm, one) for one in seen), default=-math.inf)
-        return lower, min((self.mean(arm, one) + self.width(arm, one) for one in seen), default=math.inf)
+        lower = max((self.mean(arm, one) - self.width(arm, one) for one in seen), default=-unknown)
+        return lower, min((self.mean(arm, one) + self.width(arm, one) for one in seen), default=unknown)
 
     def due(self, arm: int) -> int:
         """The number of plays in the episode with which an arm has met its obligations; 0 if it never had one."""

@@ -65,9 +65,9 @@ def test_every_score_and_choice_of_kalman_ts_is_that_of_the_oracle(
     agrees_with_oracle(policy, arms, steps=40, seed=seed)
 
 
-@pytest.mark.parametrize(("drift", "persistence"), [(0.05, 1.0), (0.1, 0.9), (0.3, 0.5), (0.02, 0.97), (2.0, 1.0)])
+@pytest.mark.parametrize(("drift", "persistence"), [(0.05, 1.0), (0.3, 0.5), (2.0, 1.0)])
 def test_every_score_and_choice_of_predictive_sampling_is_that_of_the_oracle(drift: float, persistence: float) -> None:
-    agrees_with_oracle(db.policy("predictive-sampling", drift=drift, persistence=persistence), 3, steps=8, seed=5)
+    agrees_with_oracle(db.policy("predictive-sampling", drift=drift, persistence=persistence), 3, steps=6, seed=5)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -117,7 +117,9 @@ def agrees_with(oracle: ad_switch.AdSwitch, driver: Driver) -> None:
     for arm in range(oracle.arms):
         assert (driver.slot("bad")[arm] == 0.0) == (arm in oracle.good)
         names = ("lower", "upper") if arm in oracle.good else ("mean", "gap", "due")
-        expected = oracle.bounds(arm) if arm in oracle.good else (*oracle.bad[arm], oracle.due(arm))
+        expected = (
+            oracle.bounds(arm, ad_switch_kernels.FAR) if arm in oracle.good else (*oracle.bad[arm], oracle.due(arm))
+        )
         assert [driver.slot(name)[arm] for name in names] == pytest.approx(expected)
 
 

@@ -86,8 +86,9 @@ def optimistic_value(memory: np.ndarray, active: int, width: float) -> float:
     """Return the largest upper confidence bound of the active instance, at most 1."""
     largest = 0.0
     for arm in range(memory.shape[1]):
-        largest = max(largest, min(bound(memory[TOTALS + active, arm], memory[COUNTS + active, arm], width), 1.0))
-    return largest
+        count = memory[COUNTS + active, arm]
+        largest = max(largest, bound(memory[TOTALS + active, arm], count, width) if count > 0.0 else 1.0)
+    return min(largest, 1.0)
 
 
 @kernel

@@ -55,7 +55,7 @@ score = forced_exploration.make_score(index)
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     shared = state.shared
     shared[SEEN] = float(reward.arrived_at)
-    largest = update_weights(state.memory, arm, reward.value)
+    largest = update_weights(state.memory, arm, reward.value, params)
     kl_index.observe(state, arm, reward.value)
     largest = max(largest, add_forecaster(state.memory, arm, reward.value, params))
     if largest > 0.0:
@@ -75,11 +75,14 @@ def predict(total: float, plays: float, value: float) -> float:
 
 
 @kernel
-def update_weights(memory: np.ndarray, arm: int, value: float) -> float:
-    """Multiply each relative weight by the likelihood ratio of a reward, and return the largest logarithm."""
+def update_weights(memory: np.ndarray, arm: int, value: float, params: Params) -> float:
+    """Multiply each relative weight by the likelihood ratio of a reward, and return the largest logarithm.
+
+    Without forecasters, return that of a new one before its first reward.
+    """
     total, plays = memory[TOTAL, arm], memory[PLAYS, arm]
     own = predict(total, plays, value)
-    largest = -math.inf
+    largest = params.log_rate
     for forecaster in range(int(memory[FORECASTERS, arm])):
         row = FIRST_ROW + ROWS * forecaster
         likelihood = predict(total - memory[row, arm], plays - memory[row + 1, arm], value)
