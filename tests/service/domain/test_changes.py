@@ -56,7 +56,7 @@ def test_a_paused_arm_is_never_chosen_until_it_is_resumed(client: Client) -> Non
 
 @pytest.mark.promise(7, 27, 35)
 def test_an_arm_can_be_added_and_retired_while_decisions_go_on(client: Client) -> None:
-    client.create("b", ARMS)
+    client.create("b", ARMS, policy="aff-ots")  # which plays a new arm at once
     learn(client, "b", 10)
     client.add_arm("b", "new")
     before = client.state("b").sequence

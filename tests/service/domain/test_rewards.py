@@ -31,7 +31,7 @@ def learned(client: Client) -> list[Event]:
 
 @pytest.mark.promise(15, 16)
 def test_concurrent_and_repeated_rewards_count_once(client: Client) -> None:
-    client.create("b", ARMS)
+    client.create("b", ARMS, policy="aff-ots")
     decision = client.decide("b").decision
     with ThreadPoolExecutor(8) as pool:
         statuses = list(pool.map(lambda _: status_of(client.reward, decision, 1), range(24)))
@@ -40,7 +40,7 @@ def test_concurrent_and_repeated_rewards_count_once(client: Client) -> None:
     assert [one.status for one in many] == [200] * 5
     rewards = [event for event in client.events("b") if event.kind == "reward"]
     assert len(rewards) == 1
-    assert client.state("b").arms[0].effective_size == pytest.approx(3.0)  # the reward and the prior
+    assert client.state("b").arms[0].effective_size == 5.0  # the reward and the prior
 
 
 @pytest.mark.promise(17)
@@ -110,7 +110,7 @@ def test_many_rewards_get_a_status_each(client: Client, clock: ManualClock) -> N
 def test_a_decision_without_a_reward_gets_the_default_exactly_once(
     client: Client, clock: ManualClock, default: float | None
 ) -> None:
-    client.create("b", ARMS, reward_window=10, default_reward=default)
+    client.create("b", ARMS, policy="aff-ots", reward_window=10, default_reward=default)
     forgotten, rewarded = client.decide("b"), client.decide("b")
     client.reward(rewarded.decision, 1)
     clock.seconds += 11
@@ -121,7 +121,7 @@ def test_a_decision_without_a_reward_gets_the_default_exactly_once(
     assert len(closed(client)) == 1
     assert [arm.pending for arm in client.state("b").arms] == [0, 0, 0]
     sizes = {arm.arm: arm.effective_size for arm in client.state("b").arms}
-    assert sizes[forgotten.arm] == pytest.approx(2.0 if default is None else 3.0)  # the prior counts 2
+    assert sizes[forgotten.arm] == (4.0 if default is None else 5.0)  # the prior counts 4
 
 
 @pytest.mark.promise(28)
