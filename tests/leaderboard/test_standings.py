@@ -62,6 +62,8 @@ def test_intervals_contain_the_value_and_come_from_families_and_replications() -
         for one in noisy.entries
     ]
     assert next(row for row in standings(noisy) if row.policy == "b").ratio.high > 2.2
+    noisy.entries = [replace(one, blocks=[10.0]) if one.policy == "a" else one for one in noisy.entries]
+    assert next(row for row in standings(noisy) if row.policy == "b").ratio.high > 2.2, "a has too few groups"
 
 
 def test_a_policy_that_has_not_run_everywhere_has_no_row() -> None:

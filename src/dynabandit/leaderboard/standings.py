@@ -114,7 +114,7 @@ def _complete(board: Board, form: str) -> Rows:
 
 
 def _grid(board: Board, entries: Rows, ranked: Rows, trials: Sequence[str]) -> _Grid:
-    groups = min(len(entry.blocks) for by_trial in entries.values() for entry in by_trial.values())
+    groups = max(len(entry.blocks) for by_trial in entries.values() for entry in by_trial.values())
     keys = list(entries)
     rows = np.array([keys.index(key) for key in ranked])
     means = np.array([[by_trial[trial].mean for trial in trials] for by_trial in entries.values()])
@@ -129,8 +129,11 @@ def _grid(board: Board, entries: Rows, ranked: Rows, trials: Sequence[str]) -> _
 
 
 def _regrouped(entry: Entry, groups: int) -> np.ndarray:
-    """Return the means of fewer groups of replications; their mean is that of all replications."""
-    means = np.array([part.mean() for part in np.array_split(np.array(entry.blocks), groups)])
+    """Return the means of `groups` groups of replications, some of them twice if there are fewer.
+
+    They are scaled so that their mean is that of all replications, whatever the sizes of the groups.
+    """
+    means = np.resize(np.array(entry.blocks), groups)
     return means * (entry.mean / means.mean()) if means.mean() > LEAST else np.full(groups, entry.mean)
 
 
