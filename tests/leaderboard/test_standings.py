@@ -62,14 +62,25 @@ def test_intervals_contain_the_value_and_come_from_families_and_replications() -
         for one in noisy.entries
     ]
     assert next(row for row in standings(noisy) if row.policy == "b").ratio.high > 2.2
+    noisy.entries = [replace(one, blocks=[10.0]) if one.policy == "a" else one for one in noisy.entries]
+    assert next(row for row in standings(noisy) if row.policy == "b").ratio.high > 2.2, "a has too few groups"
 
 
 def test_a_policy_that_has_not_run_everywhere_has_no_row() -> None:
     some = board()
-    some.entries = [one for one in some.entries if (one.policy, one.trial) != ("b", "two")]
-    assert [row.policy for row in standings(some)] == ["a", "told"]
-    assert incomplete(some) == ["b"]
-    assert "have not run in all environments: b" in as_markdown(some)
+    some.entries += [entry(trial, "c", 5.0) for trial in FAMILIES if trial != "two"]
+    assert [row.policy for row in standings(some)] == ["a", "b", "told"]
+    assert [row.ratio for row in standings(some)] == [row.ratio for row in standings(board())]
+    assert incomplete(some) == ["c"]
+    assert "have not run in all environments: c" in as_markdown(some)
+
+
+def test_an_environment_in_which_few_policies_ran_does_not_count() -> None:
+    more = board()
+    more.trials["late"] = {"family": "late", "arms": 2, "horizon": 10}
+    more.entries.append(entry("late", "a", 1.0))
+    assert standings(more) == standings(board())
+    assert "Left out, because few policies have run in them: late." in as_markdown(more)
 
 
 def test_the_best_tuned_form_counts_in_each_environment() -> None:

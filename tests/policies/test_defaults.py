@@ -20,6 +20,10 @@ CUSUM: dict[str, Any] = {
     "burn_in": 1, "drift": 0.05, "reference_plays": 100, "threshold": None, "exploration": None,
 }  # fmt: skip
 MONITORED: dict[str, Any] = {"burn_in": 1, "window": 800, "threshold": None, "exploration": None}
+MIXTURE: dict[str, Any] = {
+    "burn_in": 0, "strength": 2.0, "share": 0.005, "shared_share": 0.0001, "sharpness": 2.0, "surplus": 0.1,
+    "idle": 0.2,
+}  # fmt: skip
 DEFAULTS: dict[str, dict[str, Any]] = {
     "eps-greedy": {"burn_in": 1, "epsilon": 0.1},
     "ucb": {"burn_in": 1},
@@ -44,6 +48,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "changepoint-ts": OPEN | {"burn_in": 0, "rate": "learnt", "particles": 32, "prior": (1.0, 1.0)},
     "kalman-ts": {"burn_in": 0, "drift": "learnt", "persistence": 1.0, "prior": (1.0, 1.0)},
     "predictive-sampling": {"burn_in": 0, "drift": "learnt", "persistence": 1.0, "prior": (1.0, 1.0)},
+    "mix-ts": MIXTURE,
     "sw-ucb-sharp": {"burn_in": 1, "alpha": 0.5, "scale": 12.3, "capacity": 10_000},
     "lm-dsee": {"burn_in": 0, "min_gap": 0.5, "nu": 0.0, "a": 1.0, "b": 0.25},
     "borl": OPEN | {"burn_in": 1, "block": None, "exploration": None, "capacity": 10_000},
@@ -118,6 +123,12 @@ LIMITS: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     ("changepoint-ts", "particles"): ((2, 3), (1, 0)),
     ("kalman-ts", "drift"): ((0.0, TINY, HUGE, "learnt"), (-LEAST, -0.5, math.inf, "known")),
     ("kalman-ts", "persistence"): HALF_OPEN,
+    ("mix-ts", "strength"): ((TINY, 1e6), (0.0, -0.5, 1.1e6)),
+    ("mix-ts", "share"): CLOSED,
+    ("mix-ts", "shared_share"): CLOSED,
+    ("mix-ts", "sharpness"): ((TINY, 1e6), (0.0, -0.5, 1.1e6)),
+    ("mix-ts", "surplus"): ((0.0, TINY, 1e6), (-LEAST, -0.5, 1.1e6)),
+    ("mix-ts", "idle"): ((0.0, TINY, 1e6), (-LEAST, -0.5, 1.1e6)),
     ("sw-ucb-sharp", "alpha"): CLOSED,
     ("sw-ucb-sharp", "scale"): POSITIVE,
     ("sw-ucb-sharp", "capacity"): FROM_ONE,
@@ -246,6 +257,7 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
     ("changepoint-ts", {"rate": None, "changes": 800, "horizon": 1000}, 3, [1, 1, 32, 0.5]),
     ("kalman-ts", {"prior": (1, 3), "drift": 0.1}, 3, [1 / 4, 3 / 80, 1, 0.01]),
     ("kalman-ts", {"persistence": 0.9}, 3, [1 / 2, 1 / 12, 0.9, 0, 9e-8, 1e-6, 9e-6, 1e-4, 9e-4]),
+    ("mix-ts", {"strength": 3, "idle": 0.6}, 3, [3, 0.005, 0.0001, 2, 0.1, 0.6 / 3]),
     ("sw-ucb-sharp", {"scale": 2}, 3, [0.5, 2, 10_000]),
     ("lm-dsee", {"nu": 0.25, "a": 2}, 3, [3, 8, 0.6, 2, 0.25, 20]),
     ("exp3-s", {"changes": 1, "horizon": 1000}, 3, [math.sqrt(3 * math.log(3000) / 1000), 1 / 1000, 3]),
@@ -341,6 +353,7 @@ SIZES: list[tuple[str, dict[str, Any], int, int]] = [  # rows of the memory, len
     ("changepoint-ts", {"particles": 7, "rate": 0.1}, 2 + 1 + 7 * (2 + 1), 1),
     ("kalman-ts", {}, 1 + 2 * 6, 2 * 6),
     ("predictive-sampling", {"drift": 0.01}, 1 + 2, 2),
+    ("mix-ts", {}, 3 * 8 + 4, 2 + 8),
     ("sw-ucb-sharp", {"capacity": 7}, 5, 1 + 2 * 7),
     ("lm-dsee", {}, 3, 2),
     ("exp3-s", {}, 4, 1),
@@ -383,7 +396,7 @@ def test_scores_stand_still_where_only_a_play_moves_them() -> None:
 
 def test_optimistic_policies_are_those_named_so() -> None:
     optimistic = {name for name, policy in POLICIES.items() if policy.functions.optimistic}
-    assert optimistic == {"ots", "odts", "d-ots", "aff-ots"}
+    assert optimistic == {"ots", "odts", "d-ots", "aff-ots", "mix-ts"}
 
 
 def test_only_oracle_policies_are_told_the_true_means() -> None:

@@ -102,6 +102,7 @@ def test_the_drift_is_learned_from_all_arms() -> None:
         for driver, mean in ((still, 0.5), (restless, 0.5 + 0.45 * math.sin(step / 25))):
             driver.learn(step % 3, step + 1, float(drawn[step] < mean))
     assert sum(shares(still)) == pytest.approx(1.0)
+    assert max(still.shared[: len(DRIFTS)]) == 0.0  # so that no weight underflows
     assert sum(shares(still)[:4]) > 0.9
     assert sum(shares(restless)[4:]) > 0.99
 

@@ -1,6 +1,7 @@
 """The standings of the leaderboard: regret relative to the best policy, and ranks, over families of environments."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -79,7 +80,7 @@ def tuned_standings(board: Board) -> list[Standing]:
     tuned: Rows = {}
     # Sorted by regret: a better form replaces a worse one
     for entry in sorted(board.entries, key=lambda entry: -entry.mean):
-        if entry.form == TUNED and (entry.policy, PRACTICAL) in practical:
+        if entry.form == TUNED and entry.trial in practical.get((entry.policy, PRACTICAL), {}):
             tuned.setdefault((entry.policy, TUNED), {})[entry.trial] = entry
     for (policy, _), by_trial in tuned.items():
         for trial, entry in practical[policy, PRACTICAL].items():
@@ -89,24 +90,31 @@ def tuned_standings(board: Board) -> list[Standing]:
     return sorted((row for row in rows if row.form == TUNED), key=lambda row: row.ratio.value)
 
 
+def common_trials(board: Board) -> list[str]:
+    """Return the environments in which most policies ran; others, of an interrupted run, do not count."""
+    counts = Counter(entry.trial for entry in board.entries if entry.form == PRACTICAL)
+    most = max(counts.values(), default=0)
+    return [trial for trial in board.trials if 2 * counts[trial] > most]
+
+
 def incomplete(board: Board) -> list[str]:
-    """Return the policies that did not run in all environments of the board: they have no row."""
+    """Return the policies that did not run in all of the common environments: they have no row."""
     known = {entry.policy for entry in board.entries if entry.form != TUNED}
     return sorted(known - {policy for form in (PRACTICAL, ORACLE) for policy, _ in _complete(board, form)})
 
 
 def _complete(board: Board, form: str) -> Rows:
-    """Return the entries of one form of the policies that ran in all environments."""
+    """Return the entries of one form of the policies that ran in all common environments."""
     found: Rows = {}
+    trials = set(common_trials(board))
     for entry in sorted(board.entries, key=lambda entry: entry.key):  # the bootstrap depends on the order
-        if entry.form == form:
+        if entry.form == form and entry.trial in trials:
             found.setdefault((entry.policy, form), {})[entry.trial] = entry
-    trials = {entry.trial for entry in board.entries if entry.form != TUNED}
     return {key: by_trial for key, by_trial in found.items() if by_trial.keys() == trials}
 
 
 def _grid(board: Board, entries: Rows, ranked: Rows, trials: Sequence[str]) -> _Grid:
-    groups = min(len(entry.blocks) for by_trial in entries.values() for entry in by_trial.values())
+    groups = max(len(entry.blocks) for by_trial in entries.values() for entry in by_trial.values())
     keys = list(entries)
     rows = np.array([keys.index(key) for key in ranked])
     means = np.array([[by_trial[trial].mean for trial in trials] for by_trial in entries.values()])
@@ -121,8 +129,11 @@ def _grid(board: Board, entries: Rows, ranked: Rows, trials: Sequence[str]) -> _
 
 
 def _regrouped(entry: Entry, groups: int) -> np.ndarray:
-    """Return the means of fewer groups of replications; their mean is that of all replications."""
-    means = np.array([part.mean() for part in np.array_split(np.array(entry.blocks), groups)])
+    """Return the means of `groups` groups of replications, some of them twice if there are fewer.
+
+    They are scaled so that their mean is that of all replications, whatever the sizes of the groups.
+    """
+    means = np.resize(np.array(entry.blocks), groups)
     return means * (entry.mean / means.mean()) if means.mean() > LEAST else np.full(groups, entry.mean)
 
 
@@ -209,10 +220,12 @@ def as_markdown(board: Board) -> str:
     if not rows:
         return "No policy has run in all environments yet.\n"
     practical = sum(row.form == PRACTICAL for row in rows)
-    families = {trial["family"] for trial in board.trials.values()}
-    note = f"{practical} policies in {len(board.trials)} environments of {len(families)} families."
-    missing = incomplete(board)
-    if missing:
+    trials = common_trials(board)
+    families = {board.trials[trial]["family"] for trial in trials}
+    note = f"{practical} policies in {len(trials)} environments of {len(families)} families."
+    if left_out := [trial for trial in board.trials if trial not in trials]:
+        note += f" Left out, because few policies have run in them: {', '.join(left_out)}."
+    if missing := incomplete(board):
         note += f" Without a row, because they have not run in all environments: {', '.join(missing)}."
     lines = [note, "", *_table(HEADINGS, [cells(row) for row in rows])]
     if tuned:

@@ -17,7 +17,7 @@ from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyState, Reward, Step, idle_steps
 from dynabandit.validation import number, set_fields
 
-# The capacity of a memory is the number of rewards that it holds: 4, 11, 29, 77, 206, 554, 1500, and all
+# The capacity of a memory is the number of rewards that it holds: 4, 11, 29, 77, 208, 559, 1500, and all
 CAPACITIES = tuple(4.0 * (1500.0 / 4.0) ** (i / 6.0) for i in range(7))
 RATES = (*(1.0 / capacity for capacity in CAPACITIES), 0.0)  # what a full memory forgets with a reward
 MEMORIES = len(RATES)
@@ -46,7 +46,8 @@ def start(state: PolicyState, arm: int, params: Params) -> None:
     state.memory[:, arm] = 0.0
     for i in range(MEMORIES):
         state.memory[WEIGHT + i, arm] = 1.0 / MEMORIES
-        state.shared[ALL_WEIGHT + i] = 1.0 / MEMORIES
+        if state.shared[ALL_COUNT] == 0.0:  # an arm that comes later keeps what all arms have learnt
+            state.shared[ALL_WEIGHT + i] = 1.0 / MEMORIES
 
 
 @kernel
@@ -98,15 +99,20 @@ def make_learn(likelihood: Callable[..., float], variance: Callable[..., float])
     def summarise(state: PolicyState, arm: int, params: Params) -> None:
         """Write the mean of the mixture, the number of rewards that are as uncertain, and the rate of forgetting."""
         memory, prior_mean = state.memory, mean_of_all(state, 0, params)
-        mixture_mean = square = rate = 0.0
+        # Means are measured from that of the last memory: a difference of squares would lose digits
+        last = MEMORIES - 1
+        reference = (memory[TOTAL + last, arm] + params.strength * prior_mean) / (
+            memory[COUNT + last, arm] + params.strength
+        )
+        distance = square = rate = 0.0
         for i in range(MEMORIES):
             weight, size = memory[WEIGHT + i, arm], memory[COUNT + i, arm] + params.strength
             mean = (memory[TOTAL + i, arm] + params.strength * prior_mean) / size
-            mixture_mean += weight * mean
-            square += weight * (mean * mean + variance(mean) / size)
+            distance += weight * (mean - reference)
+            square += weight * ((mean - reference) * (mean - reference) + variance(mean) / size)
             rate += weight * RATES[i]
-        memory[MEAN, arm] = mixture_mean
-        memory[SIZE, arm] = variance(mixture_mean) / (square - mixture_mean * mixture_mean)
+        memory[MEAN, arm] = reference + distance
+        memory[SIZE, arm] = variance(memory[MEAN, arm]) / (square - distance * distance)
         memory[RATE, arm] = rate
 
     return learn

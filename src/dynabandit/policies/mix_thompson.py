@@ -61,14 +61,17 @@ class MixTS(MixPolicy):
 
     Notes
     -----
-    Memory i of an arm has capacity :math:`C_i` = 4, 11, 29, 77, 206, 554, 1500 and infinity. It holds the sum
-    :math:`S_i` and the number :math:`N_i` of the arm's rewards. With the mean :math:`\mu` of the latest rewards of all
-    arms, a discount of 0.999 per reward and the strength :math:`\nu`, it predicts the mean
+    Memory i = 0, ..., 6 of an arm has capacity :math:`C_i = 4 \cdot 375^{i / 6}`, that is 4, 11, 29, 77, 208, 559 and
+    1500, and the last one infinity. It holds the sum :math:`S_i` and the number :math:`N_i` of the arm's rewards. With
+    the mean :math:`\mu` of the latest rewards of all arms, of which :math:`y_0` is the newest, a discount of 0.999 per
+    reward and the strength :math:`\nu`, it predicts the mean
 
-    .. math:: q_i = \frac{S_i + \nu \mu}{N_i + \nu}, \quad \mu = \frac{1 + \sum_j 0.999^j y_{-j}}{2 + \sum_j 0.999^j}
+    .. math:: q_i = \frac{S_i + \nu \mu}{N_i + \nu}, \quad \mu = \frac{1 + \sum_{j \ge 0} 0.999^j y_j}{2 + \sum_{j
+        \ge 0} 0.999^j}
 
-    A reward y after the arm was idle for d steps first reduces what the memories hold, then changes the weights
-    :math:`w_i` of the arm's memories and the weights :math:`v_i` that all arms share, then is stored:
+    A reward y first reduces what the memories hold, where d is the number of steps between its decision and the latest
+    earlier one whose reward is known, 0 for consecutive or late ones. Then it changes the weights :math:`w_i` of the
+    arm's memories and the weights :math:`v_i` that all arms share, all 1/8 at first, and then it is stored:
 
     .. math::
 
@@ -77,9 +80,9 @@ class MixTS(MixPolicy):
         v_i &\leftarrow (1 - \beta) v_i + \beta / 8, \quad w_i \leftarrow (1 - \alpha) w_i + \alpha v_i \\
         (S_i, N_i) &\leftarrow (S_i + y, N_i + 1) \min\left( 1, \frac{C_i}{N_i + 1} \right)
 
-    with :math:`\alpha` the share, :math:`\beta` the shared share and :math:`\kappa` the parameter `idle`. The mixture
-    of the memories' posteriors has the mean m and the variance s^2, hence as much uncertainty as n rewards, and forgets
-    with the rate r:
+    with :math:`\alpha` the share, :math:`\beta` the shared share and :math:`\kappa` the parameter `idle`. With the new
+    :math:`\mu`, the mixture of the memories' posteriors has the mean m and the variance s^2, hence as much uncertainty
+    as n rewards, and forgets with the rate r; these numbers stay until the next reward of the arm:
 
     .. math:: m = \sum_i w_i q_i, \quad s^2 = \sum_i w_i \left( q_i^2 + \frac{q_i (1 - q_i)}{N_i + \nu} \right) - m^2,
         \quad n = \frac{m (1 - m)}{s^2}, \quad r = \sum_i \frac{w_i}{C_i}

@@ -1,0 +1,104 @@
+"""Policies with a mixture of memories against a literal implementation, interpreted, on the same randomness."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import dynabandit as db
+from driver import Driver
+from dynabandit.core import precision
+from dynabandit.policies.base import Policy, PolicyState, Reward, Step
+from dynabandit.policies.choose_arm import make_choose, new_workspace
+from dynabandit.policies.memory_mixture import COUNT, MEAN, SIZE, TOTAL, WEIGHT
+from oracles import mix_ts
+
+TOLERANCE = 1e-9
+
+
+def agrees_with_oracle(
+    policy: Policy, arms: int, steps: int, seed: int, *, fractions: bool = False, late: int = 0
+) -> None:
+    """Compare the shapes of every arm and the choice at each step; up to `late` steps pass before a reward arrives."""
+    drawn = np.random.default_rng(seed)
+    means = np.repeat(drawn.random((4, arms)) * [[1.0], [0.3], [0.0], [1.0]], -(-steps // 4), axis=0)[:steps]
+    values = means if fractions else (drawn.random((steps, arms)) < means).astype(float)
+    arrivals = drawn.integers(0, late + 1, steps)
+    driver = Driver(policy, arms, seed)
+    rewards: list[tuple[int, int, float]] = []  # (step of the decision, arm, reward)
+    on_their_way: list[tuple[int, int]] = []  # (step of the decision, arm)
+
+    def expected(_state: PolicyState, arm: int, step: Step, _params: Any) -> tuple[float, float]:
+        return mix_ts.posterior(beliefs, rewards, arm, step.number, driver.last_played, policy)
+
+    choose = make_choose(driver.functions._replace(posterior=expected))
+    space = new_workspace(driver.functions, arms, 1)
+    for number in range(1, steps + 1):
+        beliefs, step = mix_ts.learnt(rewards, arms, policy), driver.step(number)
+        for arm in range(arms):
+            found = driver.functions.posterior(driver.state, arm, step, driver.params)
+            np.testing.assert_allclose(found, expected(driver.state, arm, step, None), rtol=TOLERANCE)
+        arm = driver.choose(number)
+        assert arm == choose(driver.state, number, driver.params, space, driver.random)
+        driver.last_played[arm] = number
+        on_their_way.append((number, arm))
+        for decision, played in [(d, a) for d, a in on_their_way if d + arrivals[d - 1] == number]:
+            on_their_way.remove((decision, played))
+            rewards.append((decision, played, float(values[decision - 1, played])))
+            driver.functions.learn(driver.state, played, Reward(rewards[-1][2], decision, number), driver.params)
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_every_posterior_and_choice_of_mix_ts_is_that_of_the_oracle(data: st.DataObject) -> None:
+    parameters = data.draw(
+        st.fixed_dictionaries(
+            {
+                "strength": st.sampled_from([0.5, 2.0, 7.0]),
+                "share": st.sampled_from([0.0, 0.01, 0.5, 1.0]),
+                "shared_share": st.sampled_from([0.0, 0.003, 0.4, 1.0]),
+                "sharpness": st.sampled_from([0.7, 1.0, 3.0]),
+                "surplus": st.sampled_from([0.0, 0.05, 2.0]),
+                "idle": st.sampled_from([0.0, 0.2, 5.0]),
+            }
+        )
+    )
+    arms, late, seed = data.draw(st.integers(2, 5)), data.draw(st.sampled_from([0, 3, 9])), data.draw(st.integers(0))
+    fractions = data.draw(st.booleans())
+    agrees_with_oracle(db.policy("mix-ts", **parameters), arms, 50, seed % 2**32, fractions=fractions, late=late)
+
+
+@pytest.mark.parametrize(("arms", "steps", "late"), [(3, 130, 0), (12, 60, 5)])
+def test_longer_runs_and_pruned_draws_of_mix_ts_agree_with_the_oracle(arms: int, steps: int, late: int) -> None:
+    agrees_with_oracle(db.policy("mix-ts"), arms, steps, seed=42, late=late)
+
+
+def test_single_precision_has_the_size_of_an_arm_whose_mean_is_near_one() -> None:
+    """The variance of the mixture is not computed as a small difference of two numbers near 1."""
+    driver = Driver(db.policy("mix-ts", share=0), arms=2)
+    driver.memory[TOTAL:COUNT, 0], driver.memory[COUNT:WEIGHT, 0] = 9990.0, 10_000.0
+    driver.memory[WEIGHT:MEAN, 0] = [*[1e-6] * 7, 1.0 - 7e-6]
+    driver.shared[:2] = 999.0, 1000.0
+    single = driver.state._replace(memory=driver.memory.astype(np.float32), shared=driver.shared.astype(np.float32))
+    params: Any = type(driver.params)(*map(np.float32, driver.params))
+    driver.functions.learn(driver.state, 0, Reward(1.0, 1, 1), driver.params)
+    one: Any = np.float32(1.0)
+    precision.single(driver.functions.learn)(single, 0, Reward(one, 1, 1), params)
+    assert driver.memory[SIZE, 0] > 5000
+    assert single.memory[SIZE, 0] == pytest.approx(driver.memory[SIZE, 0], rel=0.01)
+
+
+def test_mix_ts_believes_the_mean_and_the_size_of_its_mixture() -> None:
+    policy = db.policy("mix-ts", strength=3, idle=0)
+    driver, rewards = Driver(policy, arms=3), [(1, 0, 1.0), (2, 0, 0.5), (3, 1, 1.0), (4, 0, 0.0)]
+    for step, arm, reward in rewards:
+        driver.learn(arm, step, reward)
+    oracle = mix_ts.learnt(rewards, 3, policy)
+    for arm in (0, 1):
+        mean, size, rate = oracle[arm]
+        found = policy.belief(driver.memory[:, arm], driver.shared)
+        assert found == pytest.approx((mean, mean * (1 - mean), 1 - rate, size), rel=1e-12)
+        assert all(type(part) is float for part in found)
+    mean = mix_ts.mean_of_all(rewards)  # of an arm without rewards
+    assert policy.belief(driver.memory[:, 2], driver.shared) == pytest.approx((mean, mean * (1 - mean), 1.0, 3.0))
