@@ -38,9 +38,9 @@ $(READY): pyproject.toml
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(READY)
 
-# Tests of single functions: compiling each of them would take longer than running it. Whole simulations of all
-# policies and environments are compiled by the other tests
-INTERPRETED := tests/estimators tests/policies tests/environments
+# Tests of single functions: compiling each of them would take longer than running it. The other tests compile the
+# functions of every policy once, and whole simulations of one policy of each shape (tests/ready.py)
+INTERPRETED := tests/estimators tests/policies tests/environments tests/simulation/test_traces.py
 
 # Two jobs keep two cores busy to the end. The output of the second one is shown when it is finished
 test: $(READY) browser
@@ -78,7 +78,7 @@ test-order: $(READY) browser
 # The unit tests of the algorithms without compiled code
 interpreted: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest $(INTERPRETED) tests/offline/test_replay_oracle.py \
-	  tests/simulation/test_traces.py tests/bandit tests/golden/test_paths.py tests/golden/test_saved_bandits.py \
+	  tests/bandit tests/golden/test_paths.py tests/golden/test_saved_bandits.py \
 	  tests/service/domain/test_bandit_state.py::test_every_policy_replays_bit_for_bit_with_late_rewards_and_changes
 
 # All golden decisions (see CONTRIBUTING.md): compiled, interpreted and on the CUDA simulator; the tables of the paper

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from dynabandit.cli.commands import app
 from dynabandit.leaderboard.board import FILE, Board
-from dynabandit.leaderboard.run import QUICK_POLICIES, Selection
+from dynabandit.leaderboard.run import QUICK_POLICIES, SLOW, Selection
 from dynabandit.leaderboard.step_times import estimate_seconds, measured_times, time_steps
 from dynabandit.policies import POLICIES, policy
 
@@ -53,9 +53,13 @@ def test_slow_policies_and_tuned_forms_have_fewer_replications() -> None:
     assert [job.policy.label for job in without[0].jobs] == ["sw-ucb(changes=1, horizon=doubling)"]
 
 
+def test_the_policies_that_are_named_exist() -> None:
+    assert {*SLOW, *QUICK_POLICIES, *measured_times()} <= POLICIES.keys()
+
+
 def test_a_quick_look_has_few_policies_with_ten_arms_each() -> None:
     selection = Selection(quick=True, replications=20)
-    assert selection.names() == [name for name in QUICK_POLICIES if name in POLICIES]
+    assert selection.names() == list(QUICK_POLICIES)
     assert {one.trial.environment.arms for one in selection.make_work()} == {10}
     assert not any(one.trial.delay for one in selection.make_work())
 

@@ -153,7 +153,6 @@ def test_a_log_without_any_reward_has_no_interval_but_that_of_wilson() -> None:
     ("policy", "options", "message"),
     [
         ("best-arm", {}, "needs to be told the true means"),
-        ("d-ucb", {}, "or discount="),
         ("ts", {"clock": "wall"}, "unknown clock 'wall'"),
         ("ts", {"learn": "some"}, "unknown learn 'some'"),
         ("ts", {"draws": 0}, "draws must be a whole number of at least 1"),

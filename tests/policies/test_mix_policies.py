@@ -11,9 +11,11 @@ import dynabandit as db
 from driver import Driver
 from dynabandit.core import precision
 from dynabandit.estimators.base import Belief
+from dynabandit.policies import resolved
 from dynabandit.policies.base import Policy, PolicyState, Reward, Step
 from dynabandit.policies.choose_arm import make_choose, new_workspace
 from dynabandit.policies.memory_mixture import COUNT, MEAN, SIZE, TOTAL, WEIGHT
+from dynabandit.validation import REWARD_DOMAINS
 from interpreted import interpreted
 from oracles import mix_ts
 
@@ -167,3 +169,17 @@ def test_a_mixture_of_memories_follows_a_change_of_the_best_arm(name: str, law: 
     assert run.arms is not None
     assert (run.arms[:, 50:100] == 0).mean() > 0.7
     assert (run.arms[:, 170:] == 1).mean() > 0.5
+
+
+@pytest.mark.parametrize(
+    ("rewards", "name"),
+    [
+        ("bernoulli", "mix-ts"),
+        ("bounded", "mix-ts"),
+        ("counts", "mix-poisson-ts"),
+        ("revenue", "mix-revenue-ts"),
+        ("normal", "mix-normal-ts"),
+    ],
+)
+def test_every_reward_law_has_a_recommended_policy(rewards: str, name: str) -> None:
+    assert resolved("auto", REWARD_DOMAINS[rewards]) == name

@@ -15,14 +15,14 @@ from dynabandit.bandit.reward_learning import RewardLearning
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED, LARGEST_STEP, SHARE, shifted, stream, uniform
-from dynabandit.environments import RewardLaw
+from dynabandit.environments import RewardLaw, reward_law
 from dynabandit.estimators.base import Belief
-from dynabandit.policies import Policy, PolicyState, policy as make_policy
+from dynabandit.policies import AUTO, Policy, PolicyState, policy as make_policy, resolved
 from dynabandit.policies.base import new_state
 from dynabandit.policies.choose_arm import Workspace, new_workspace
 from dynabandit.simulation import compiled
 from dynabandit.simulation.stepper import least_played_arm
-from dynabandit.validation import RewardDomain, integer
+from dynabandit.validation import BOUNDED, RewardDomain, integer
 
 MANY_REWARDS = 4096  # learned at a time
 NUMBERS_AT_ONCE = 4_000_000  # of a state times draws, in one part of the draws
@@ -40,7 +40,7 @@ class Bandit(RewardLearning):
     Parameters
     ----------
     policy
-        A policy or its name.
+        A policy or its name; by default the recommended policy.
     arms
         The names of the arms, at least two different strings.
     seed
@@ -53,7 +53,7 @@ class Bandit(RewardLearning):
     Examples
     --------
     >>> import dynabandit as db
-    >>> bandit = db.Bandit("aff-ots", arms=["red", "green", "blue"], seed=7)
+    >>> bandit = db.Bandit(arms=["red", "green", "blue"], seed=7)
     >>> for _ in range(100):
     ...     arm = bandit.choose()
     ...     bandit.reward(arm, 1 if arm == "blue" else 0)
@@ -69,13 +69,14 @@ class Bandit(RewardLearning):
 
     def __init__(
         self,
-        policy: Policy | str,
-        arms: Sequence[str],
+        policy: Policy | str = AUTO,
+        arms: Sequence[str] = (),
         seed: int | None = None,
         rewards: RewardLaw | str | None = None,
         **parameters: Any,
     ) -> None:
-        self._policy = live_policy(make_policy(policy, **parameters))
+        domain = BOUNDED if rewards is None else reward_law(rewards).domain
+        self._policy = live_policy(make_policy(resolved(policy, domain), **parameters))
         self._law = None if rewards is None else accepted_rewards(self._policy, rewards).name
         self._seed = integer("seed", secrets.randbits(64) if seed is None else seed, 0, LARGEST_SEED)
         self._step = 0
@@ -267,7 +268,7 @@ class Bandit(RewardLearning):
     def swapped(self, policy: Policy | str, rewards: Iterable[tuple[int, float, int]], **parameters: Any) -> "Bandit":
         """Return a bandit that continues with a policy that has learned (column, reward, decided_at) triples."""
         other = self.copy()
-        other._policy = live_policy(make_policy(policy, **parameters))
+        other._policy = live_policy(make_policy(resolved(policy, self._rewards), **parameters))
         other._law = self._law or law_after_change(self._rewards, other._policy)
         other._reset()
         triples = iter(rewards)

@@ -62,7 +62,7 @@ class AsyncClient(BaseClient):
         raise AssertionError("unreachable")
 
     async def create(
-        self, name: str, arms: Iterable[str], policy: str = "aff-ots", **settings: Any
+        self, name: str, arms: Iterable[str], policy: str = "auto", **settings: Any
     ) -> api_types.BanditState:
         """Create a bandit; `settings` are parameters, reward_window, default_reward, learn, rewards and seed."""
         body = api_types.Create(arms=list(arms), policy=policy, **settings)

@@ -61,7 +61,7 @@ class Client(BaseClient):
             time.sleep(self._pause(attempt))
         raise AssertionError("unreachable")
 
-    def create(self, name: str, arms: Iterable[str], policy: str = "aff-ots", **settings: Any) -> api_types.BanditState:
+    def create(self, name: str, arms: Iterable[str], policy: str = "auto", **settings: Any) -> api_types.BanditState:
         """Create a bandit; `settings` are parameters, reward_window, default_reward, learn, rewards and seed."""
         body = api_types.Create(arms=list(arms), policy=policy, **settings)
         return self._send(Call("PUT", bandit_path(name), api_types.BanditState, body))

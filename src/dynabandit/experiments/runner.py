@@ -75,6 +75,7 @@ def run(
     ...     run(Spec(title="A trial", experiments=(trial,)), folder)
     Results(1 runs of 1 experiments)
     """
+    import_extra("pyarrow", "lab")  # writes the results: now, rather than after hours
     results = compute(
         spec, out, jobs=jobs, fresh=fresh, backend=backend, precision=precision, cluster=cluster, reporter=reporter
     )
@@ -100,7 +101,6 @@ def compute(
     out = Path(out)
     check_options(spec, backend, precision, cluster, jobs)
     _note_constant_environments(spec, reporter)
-    import_extra("pyarrow", "lab")  # writes the results: now, rather than after hours
     with make_executor(cluster, jobs) as executor:
         backends = choose_backends(spec, backend, precision, executor.find_gpus)
         plan, store = make_plan(spec, backends, precision), Store(out / STORE)

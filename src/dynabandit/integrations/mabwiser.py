@@ -29,13 +29,13 @@ class MAB:
     Examples
     --------
     >>> from dynabandit.integrations import mabwiser
-    >>> mab = mabwiser.MAB(["red", "blue"], "aff-ots", seed=1)
+    >>> mab = mabwiser.MAB(["red", "blue"], "auto", seed=1)
     >>> mab.fit(decisions=["red", "blue"] * 50, rewards=[0, 1] * 50)
     >>> mab.predict()
     'blue'
     """
 
-    def __init__(self, arms: Sequence[Hashable], learning_policy: Policy | str = "aff-ots", seed: int = 123456) -> None:
+    def __init__(self, arms: Sequence[Hashable], learning_policy: Policy | str = "auto", seed: int = 123456) -> None:
         self.learning_policy = make_policy(learning_policy)
         self.seed = seed
         self._adapter = BanditAdapter(self.learning_policy, arms, seed=seed)

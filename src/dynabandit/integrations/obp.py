@@ -43,7 +43,7 @@ class Policy:
     Examples
     --------
     >>> from dynabandit.integrations import obp
-    >>> policy = obp.Policy(n_actions=3, policy="aff-ots", random_state=1)
+    >>> policy = obp.Policy(n_actions=3, policy="auto", random_state=1)
     >>> for _ in range(100):
     ...     (arm,) = policy.select_action()
     ...     policy.update_params(action=arm, reward=float(arm == 2))
@@ -56,7 +56,7 @@ class Policy:
     def __init__(
         self,
         n_actions: int,
-        policy: OwnPolicy | str = "aff-ots",
+        policy: OwnPolicy | str = "auto",
         len_list: int = 1,
         batch_size: int = 1,
         random_state: int | None = None,

@@ -26,7 +26,7 @@ class Policy(bandit.base.Policy):
     Examples
     --------
     >>> from dynabandit.integrations import river
-    >>> policy = river.Policy("aff-ots", seed=1)
+    >>> policy = river.Policy("auto", seed=1)
     >>> for _ in range(100):
     ...     arm = policy.pull(["red", "green", "blue"])
     ...     policy.update(arm, 1 if arm == "blue" else 0)
@@ -34,7 +34,7 @@ class Policy(bandit.base.Policy):
     'blue'
     """
 
-    def __init__(self, policy: OwnPolicy | str = "aff-ots", seed: int | None = None) -> None:
+    def __init__(self, policy: OwnPolicy | str = "auto", seed: int | None = None) -> None:
         super().__init__()
         make_policy(policy)
         self.policy = policy

@@ -112,7 +112,7 @@ class Selection:
             )
         names = [*self.policies] or practical_names()
         if self.quick and not self.policies:
-            names = [name for name in QUICK_POLICIES if name in POLICIES]
+            names = list(QUICK_POLICIES)
         number, parts = self.part
         return names[number - 1 :: parts]
 

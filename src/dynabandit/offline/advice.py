@@ -11,7 +11,7 @@ import numpy as np
 from dynabandit.extras import import_extra
 from dynabandit.offline.log import Log
 from dynabandit.offline.replay import LEAST_EFFECTIVE_ROWS, doubly_robust, player
-from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.policies import Policy, policy as make_policy, resolved
 from dynabandit.policies.practical_forms import practical_forms
 from dynabandit.simulation.backends import cores
 from dynabandit.simulation.request import Progress
@@ -184,7 +184,9 @@ def advise(
     >>> advice.leader.label, advice.sure
     ('ts', True)
     """
-    chosen = [make_policy(one) for one in (candidates(log.domain) if policies is None else policies)]
+    chosen = [
+        make_policy(resolved(one, log.domain)) for one in (candidates(log.domain) if policies is None else policies)
+    ]
     labels = [one.label for one in chosen]
     if len(set(labels)) < max(len(labels), 2):
         raise ValueError(f"policies must hold at least 2 different ones, got {labels}")

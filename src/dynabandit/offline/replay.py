@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED
 from dynabandit.offline.log import Log, Logged
 from dynabandit.offline.replay_loop import Played, Player
-from dynabandit.policies import Policy, check_fit, policy as make_policy
+from dynabandit.policies import Policy, check_fit, policy as make_policy, resolved
 from dynabandit.simulation.request import Progress
 from dynabandit.stats.intervals import Estimate
 from dynabandit.stats.ratio_estimator import RatioEstimator
@@ -157,7 +157,9 @@ def replay(
     Dudik, Erhan, Langford & Li (2014), Doubly robust policy evaluation and optimization. Statistical Science.
     """
     clip = number("clip", clip, 0.0, 1.0)
-    one = player(log, make_policy(policy, **parameters), replications, draws, clock, clip, seed, learn)
+    one = player(
+        log, make_policy(resolved(policy, log.domain), **parameters), replications, draws, clock, clip, seed, learn
+    )
     sums = {name: RatioEstimator() for name in (*ESTIMATES, "logged")}
     for logged in log.chunks():
         played = one.play(logged)

@@ -52,19 +52,19 @@ from dynabandit.policies.thompson import OTS, TS
 from dynabandit.policies.ucb import UCB
 from dynabandit.policies.uniform import Uniform
 from dynabandit.policies.w_swa import WSWA
-from dynabandit.validation import RewardDomain, check_parameter_names, unknown
+from dynabandit.validation import BOUNDED, RewardDomain, check_parameter_names, unknown
 
 __all__ = [
     "DTS", "DUCB", "OTS", "SWUCB", "TS", "UCB",
     "AffDGreedy", "AffDTS1", "AffDTS2", "AffOTS", "AffTS", "AffUCB1", "AffUCB2", "AffUCB2Growing",
     "BestArm", "EpsGreedy", "POLICIES", "Policy", "PolicyFunctions", "PolicyState", "Reward", "Step",
-    "Uniform", "policy",
+    "Uniform", "policy", "AUTO", "resolved", "MixTS",
     "DKLUCB", "GLRKLUCB", "KLUCB", "MKLUCB", "MUCB", "SWKLUCB",
     "AdSwitch", "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "MasterUCB", "OracleRestart", "RBocpdUCB",
     "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
     "ChangepointTS", "DiscountedOTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
     "Borl", "LMDSEE", "KalmanTS", "OptimisticDTS", "PredictiveSampling", "SWUCBSharp",
-    "WSWA", "Fewa", "REdUCB", "RawUCB", "MixTS", "MixNormalTS", "MixPoissonTS", "MixRevenueTS",
+    "WSWA", "Fewa", "REdUCB", "RawUCB", "MixNormalTS", "MixPoissonTS", "MixRevenueTS",
 ]  # fmt: skip
 
 POLICIES: dict[str, type[Policy]] = {
@@ -129,6 +129,23 @@ POLICIES: dict[str, type[Policy]] = {
 }
 
 
+AUTO = "auto"  # stands for the recommended policy
+RECOMMENDED = ("mix-ts", "mix-poisson-ts", "mix-revenue-ts", "mix-normal-ts")  # the first one that fits the rewards
+
+
+def resolved(name: str | Policy, rewards: RewardDomain = BOUNDED) -> str | Policy:
+    """Return the recommended policy for such rewards in place of ``"auto"``; everything else is returned unchanged.
+
+    Examples
+    --------
+    >>> resolved("auto"), resolved("ucb")
+    ('mix-ts', 'ucb')
+    """
+    if name != AUTO:
+        return name
+    return next((one for one in RECOMMENDED if rewards.is_within(POLICIES[one].rewards)), RECOMMENDED[0])
+
+
 def check_fit(policy: Policy, domain: RewardDomain, source: str) -> None:
     """Raise an error if a policy cannot learn from all rewards of a domain; `source` says where they come from."""
     if not domain.is_within(policy.rewards):
@@ -145,7 +162,8 @@ def policy(name: str | Policy, /, **parameters: Any) -> Policy:
     Parameters
     ----------
     name
-        A name of the registry, such as ``"aff-ots"``; a policy object is returned unchanged.
+        A name of the registry, such as ``"aff-ots"``, or ``"auto"`` for the recommended policy; a policy object is
+        returned unchanged.
     parameters
         Parameters that differ from the defaults; `policies.POLICIES[name]` documents them.
 
@@ -159,7 +177,8 @@ def policy(name: str | Policy, /, **parameters: Any) -> Policy:
         if parameters:
             raise TypeError(f"parameters {sorted(parameters)} go with a policy's name, not with {name!r}")
         return name
+    name = resolved(name)
     if not isinstance(name, str) or name not in POLICIES:
-        raise unknown("policy", name, POLICIES)
+        raise unknown("policy", name, (AUTO, *POLICIES))
     check_parameter_names(f"policy {name!r}", parameters, [field.name for field in fields(POLICIES[name])])
     return POLICIES[name](**parameters)

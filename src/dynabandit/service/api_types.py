@@ -30,7 +30,7 @@ class Create(Struct, forbid_unknown_fields=True, kw_only=True):
     """A bandit to create; `learn` is "settled" by default if it has a reward window and a default reward."""
 
     arms: Annotated[list[Name], Meta(min_length=2, max_length=MAX_ARMS, extra_json_schema={"uniqueItems": True})]
-    policy: Policy = "aff-ots"
+    policy: Policy = "auto"
     parameters: Parameters = {}
     reward_window: Annotated[float, Meta(gt=0, le=MAX_WINDOW)] | None = msgspec.field(default=None)
     default_reward: RewardValue | None = None

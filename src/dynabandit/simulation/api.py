@@ -7,13 +7,13 @@ import numpy as np
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED, stream
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.environments.delays import Delay, delay as make_delay
-from dynabandit.policies import Policy, check_fit, policy as make_policy
+from dynabandit.policies import Policy, check_fit, policy as make_policy, resolved
 from dynabandit.results import Simulation
 from dynabandit.simulation import cpu as on_threads
 from dynabandit.simulation.backends import check_backend, cores, takes_gpu
 from dynabandit.simulation.request import Progress, Request
 from dynabandit.simulation.stepper import empty_record
-from dynabandit.validation import integer, unknown
+from dynabandit.validation import RewardDomain, integer, unknown
 
 Policies = Policy | str | Iterable[Policy | str] | Mapping[str, Policy | str]
 
@@ -47,7 +47,8 @@ def simulate(
     >>> sim.regret.shape
     (10, 200)
     """
-    chosen = make_policy(policy)
+    environment = make_environment(environment)
+    chosen = make_policy(resolved(policy, environment.rewards.domain))
     return compare(
         {chosen.label: chosen}, environment, horizon=horizon, replications=replications, seed=seed,
         times=times, keep=keep, first_replication=first_replication, threads=threads, block=block,
@@ -125,7 +126,7 @@ def compare(
     ['ucb', 'aff-ucb1']
     """
     env = make_environment(environment)
-    named = _labelled(policies)
+    named = _labelled(policies, env.rewards.domain)
     horizon = check_horizon(min(DEFAULT_HORIZON, env.longest) if horizon is None else horizon, env, named)
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     for name in keep:
@@ -169,18 +170,18 @@ def compare(
     }
 
 
-def _labelled(policies: Policies) -> dict[str, Policy]:
+def _labelled(policies: Policies, rewards: RewardDomain) -> dict[str, Policy]:
     """Return the policies by label."""
     if isinstance(policies, Mapping):
         for label in policies:
             if not isinstance(label, str):
                 raise TypeError(f"the labels of policies must be strings, got {label!r}")
-        named = {label: make_policy(policy) for label, policy in policies.items()}
+        named = {label: make_policy(resolved(policy, rewards)) for label, policy in policies.items()}
     else:
         several = [policies] if isinstance(policies, (str, Policy)) else policies
         if not isinstance(several, Iterable):
             raise TypeError(f"policies must be policies or their names, got {policies!r}")
-        listed = [make_policy(policy) for policy in several]
+        listed = [make_policy(resolved(policy, rewards)) for policy in several]
         named = {policy.label: policy for policy in listed}
         if len(named) < len(listed):
             labels = [policy.label for policy in listed]

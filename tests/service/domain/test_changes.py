@@ -29,6 +29,20 @@ def test_creating_twice_without_a_seed_keeps_the_seed_that_was_drawn(http: httpx
     assert again.json() == first
 
 
+@pytest.mark.promise(4, 13)
+def test_auto_is_recorded_as_the_policy_that_it_stands_for(http: httpx.Client, client: Client) -> None:
+    first = http.put("/v1/bandits/b", json={"arms": ARMS}).json()
+    assert first["policy"] == "mix-ts"
+    created = next(iter(client.events("b"))).change or {}
+    assert (created["policy"], created["auto"]) == ("mix-ts", True)
+    for policy, status in (("auto", 200), ("mix-ts", 200), ("ucb", 409)):
+        assert http.put("/v1/bandits/b", json={"arms": ARMS, "policy": policy}).status_code == status
+    client.set_policy("b", "ucb")
+    client.set_policy("b", "auto")
+    assert client.state("b").policy == "mix-ts"
+    assert ([event.change for event in client.events("b")][-1] or {})["policy"] == "mix-ts"
+
+
 @pytest.mark.promise(34)
 def test_a_paused_arm_is_never_chosen_until_it_is_resumed(client: Client) -> None:
     client.create("b", ARMS, seed=3)
@@ -42,7 +56,7 @@ def test_a_paused_arm_is_never_chosen_until_it_is_resumed(client: Client) -> Non
 
 @pytest.mark.promise(7, 27, 35)
 def test_an_arm_can_be_added_and_retired_while_decisions_go_on(client: Client) -> None:
-    client.create("b", ARMS)
+    client.create("b", ARMS, policy="aff-ots")  # which plays a new arm at once
     learn(client, "b", 10)
     client.add_arm("b", "new")
     before = client.state("b").sequence

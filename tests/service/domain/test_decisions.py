@@ -16,7 +16,7 @@ def test_state_shows_what_the_bandit_of_the_library_would_know(client: Client) -
     import dynabandit as db
 
     client.create("b", ARMS, seed=7)
-    twin = db.Bandit("aff-ots", ARMS, seed=7)
+    twin = db.Bandit(arms=ARMS, seed=7)
     for _ in range(60):
         decision = client.decide("b")
         assert decision.arm == twin.choose()

@@ -392,7 +392,7 @@ def server(sqlite_server: Running) -> Running:
 @pytest.mark.promise(13, 45)
 def test_the_default_rule_depends_on_window_and_default_reward(client: Client, http: httpx.Client) -> None:
     made = client.create("a", ARMS)
-    assert (made.learn, made.policy, made.reward_window, made.default_reward) == ("at-once", "aff-ots", None, None)
+    assert (made.learn, made.policy, made.reward_window, made.default_reward) == ("at-once", "mix-ts", None, None)
     assert client.create("b", ARMS, reward_window=10).learn == "at-once"
     assert client.create("c", ARMS, reward_window=10, default_reward=0).learn == SETTLED
     assert client.create("c", ARMS, reward_window=10, default_reward=0, learn="settled").learn == SETTLED

@@ -140,7 +140,7 @@ def test_a_policy_change_delays_no_decision_while_it_replays(held: Held) -> None
     swap = change_policy_in_the_background(store, server.url, "ts")
     assert client.decide("other").step == 1
     learn(client, "b", 50)
-    assert client.state("b").policy == "aff-ots", "it has not swapped yet"
+    assert client.state("b").policy == "mix-ts", "it has not swapped yet"
     assert not swap.done()
     before = client.state("b").sequence
     store.go_on.release(10)

@@ -31,7 +31,7 @@ def learned(client: Client) -> list[Event]:
 
 @pytest.mark.promise(15, 16)
 def test_concurrent_and_repeated_rewards_count_once(client: Client) -> None:
-    client.create("b", ARMS)
+    client.create("b", ARMS, policy="aff-ots")
     decision = client.decide("b").decision
     with ThreadPoolExecutor(8) as pool:
         statuses = list(pool.map(lambda _: status_of(client.reward, decision, 1), range(24)))
@@ -110,7 +110,7 @@ def test_many_rewards_get_a_status_each(client: Client, clock: ManualClock) -> N
 def test_a_decision_without_a_reward_gets_the_default_exactly_once(
     client: Client, clock: ManualClock, default: float | None
 ) -> None:
-    client.create("b", ARMS, reward_window=10, default_reward=default)
+    client.create("b", ARMS, policy="aff-ots", reward_window=10, default_reward=default)
     forgotten, rewarded = client.decide("b"), client.decide("b")
     client.reward(rewarded.decision, 1)
     clock.seconds += 11

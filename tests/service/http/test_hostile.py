@@ -34,7 +34,7 @@ MALFORMED = [
     b'{"max_share": 0}', b'{"retired": false}', b'{"min_share": NaN}', b'{"policy": 1}', b'{"policy": "nonsense"}',
     b'{"policy": "aff-ots", "parameters": {"prior": ' + DEEP + b"}}",
     b'{"policy": "aff-ots", "parameters": {"step_size": -1}}',
-    b'{"policy": "sw-ucb", "parameters": {"window": 1000000000000}}', b'{"policy": "sw-ucb"}',
+    b'{"policy": "sw-ucb", "parameters": {"window": 1000000000000}}',
     b'{"policy": "best-arm"}', b'{"policy": "ots", "parameters": {"prior": [0, 1]}}',
     b'{"arms": ["a"]}', b'{"arms": ["a", "a"]}', b'{"arms": ["e\\u0301", "\\u00e9"]}', b'{"arms": "ab"}',
     b'{"arms": ["a", "b"], "seed": -1}', b'{"arms": ["a", "b"], "reward_window": 0}',

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from dynabandit.policies import AUTO, resolved
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import RULES, LoggedState, change_arm as change_arm_of, new_bandit
 from dynabandit.service.domain.events import ARM, CREATE, DELETE
@@ -16,6 +17,9 @@ from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.domain.warm_start import MAX_STATE, WarmStart, check_size, state_size
 from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError, WriteConflictError
 from dynabandit.service.stores.erasing import ERASED_ROWS, events_left
+from dynabandit.validation import BOUNDED, REWARD_DOMAINS
+
+EARLIER_DEFAULT = "aff-ots"  # of release 0.1.0
 
 
 def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[LoggedState, bool]:
@@ -32,6 +36,8 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
         there = json.loads(first[0].body or "{}")
         there.pop("rules", None)
         there.setdefault("learn", AT_ONCE)
+        if there.pop("auto", there["policy"] == EARLIER_DEFAULT) and asked.policy == AUTO:
+            there["policy"] = AUTO
         if asked.learn is None:  # an earlier release had another default
             body["learn"] = there["learn"]
         if there.pop("drawn"):
@@ -40,6 +46,8 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
             other = ", ".join(key for key in body if there.get(key) != body[key])
             raise ConflictError(f"bandit {name!r} is there already, created from another body: other {other}")
         return state, False
+    body["auto"] = asked.policy == AUTO  # the policy itself is recorded: a later release may recommend another one
+    body["policy"] = recommended_for(asked.policy, asked.rewards)
     body["drawn"] = body["seed"] is None
     body["rules"] = RULES
     if body["drawn"]:
@@ -60,6 +68,11 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
     work.created.append((state.number, name))
     work.states[state.number], work.names[name] = state, state.number
     return state, True
+
+
+def recommended_for(policy: str, rewards: str | None) -> str:
+    """Return the name of a policy, of the recommended one in place of `AUTO`; `rewards` is the name of their law."""
+    return str(resolved(policy, BOUNDED if rewards is None else REWARD_DOMAINS[rewards]))
 
 
 def default_rule(asked: api_types.Create) -> str:
@@ -121,7 +134,7 @@ def set_policy(
     warm.learn(work.store, state.sequence)
     bandit = warm.bandit_for(state)
     assert bandit is not None, "it was made for this state"
-    body: dict[str, Any] = {"policy": asked.policy, "parameters": asked.parameters, "rules": RULES}
+    body: dict[str, Any] = {"policy": bandit.policy.name, "parameters": asked.parameters, "rules": RULES}
     if start.sequence > 0:  # a replay must learn the same rewards
         body["log_start"] = start
     work.events.append(state.change_policy(work.now(state), work.clock.wall(), json.dumps(body), bandit))

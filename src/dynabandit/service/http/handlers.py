@@ -119,7 +119,9 @@ async def create(service: Service, request: Request, body: api_types.Create) -> 
     name, namespace = new_name(path_name(request, "name"), "name"), namespace_of(request)
     if not in_namespace(name, namespace):
         raise ApiError(403, f"with this key, the name of a bandit must begin with {f'{namespace}/'!r}, got {name!r}")
-    await policy_change.compile_before_use(service, body.policy, body.parameters, len(body.arms))
+    await policy_change.compile_before_use(
+        service, changes.recommended_for(body.policy, body.rewards), body.parameters, len(body.arms)
+    )
 
     def run(work: UnitOfWork) -> tuple[Callable[[], api_types.BanditState], bool]:
         state, created = changes.create(work, name, body)
