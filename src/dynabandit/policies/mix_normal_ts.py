@@ -125,7 +125,7 @@ class MixNormalTS(MixPolicy):
     --------
     >>> import dynabandit as db
     >>> bandit = db.Bandit("mix-normal-ts", arms=["old", "new"], seed=1)
-    >>> for reward in [20.5, 19.5] * 20 + [-3.5, -4.5] * 4:
+    >>> for reward in [20.5, 19.5] * 20 + [-3.5, -4.5] * 8:
     ...     bandit.reward("old", reward)
     >>> bandit.arms["old"].mean < 0
     True

@@ -76,7 +76,7 @@ class MixPoissonTS(MixPolicy):
     --------
     >>> import dynabandit as db
     >>> bandit = db.Bandit("mix-poisson-ts", arms=["old", "new"], seed=1)
-    >>> for count in [9, 11] * 20 + [2, 3] * 4:
+    >>> for count in [9, 11] * 20 + [2, 3] * 8:
     ...     bandit.reward("old", count)
     >>> bandit.arms["old"].mean < 4
     True
