@@ -54,7 +54,7 @@ class MixTS(MixPolicy):
     --------
     >>> import dynabandit as db
     >>> bandit = db.Bandit("mix-ts", arms=["old", "new"], seed=1)
-    >>> for reward in [1] * 30 + [0] * 6:
+    >>> for reward in [1] * 30 + [0] * 10:
     ...     bandit.reward("old", reward)
     >>> bandit.arms["old"].mean < 0.4
     True
