@@ -19,7 +19,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     **READY,
 }
 BAYESIAN = {name for name, policy in POLICIES.items() if policy.functions.posterior is not None}
-BAYESIAN |= {"f-dsw-ts", "changepoint-ts", "aff-poisson-ts"}  # each tells its prior mean before the first reward
+# These tell a prior mean before the first reward, too
+BAYESIAN |= {"f-dsw-ts", "changepoint-ts", "aff-poisson-ts", "mix-poisson-ts"}
 
 
 class Life(RuleBasedStateMachine):

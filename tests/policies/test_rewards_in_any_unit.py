@@ -1,7 +1,8 @@
 """The policies for normal rewards, counts, revenue and heavy tails: against their oracles, and in other units."""
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ import dynabandit as db
 from driver import Driver
 from dynabandit.core.draws import beta, gamma
 from dynabandit.core.streams import SCORE, SECOND, Stream, normal_pair, words
+from dynabandit.policies import mix_poisson_ts
 from dynabandit.policies.aff_shared import LOG_ZERO
 from dynabandit.policies.base import Policy
-from oracles import aff_normal, aff_poisson_ts, aff_revenue_ts, normal_ts, robust_ucb
+from oracles import aff_normal, aff_poisson_ts, aff_revenue_ts, mix_ts, normal_ts, robust_ucb
 
 TOLERANCE = 1e-7
 History = list[tuple[int, float]]
@@ -57,7 +59,47 @@ def robust_ucb_score(policy: Any, history: History, arm: int, arms: int, step: i
     return robust_ucb.score(history, arm, policy.window, policy.confidence, policy.exploration)
 
 
+mix_learnt = functools.lru_cache(maxsize=2)(mix_ts.learnt)  # all arms of a step need the same
+
+
+def mix_estimate(
+    policy: Any, history: Sequence[tuple[int, float | None]], arm: int, arms: int, law: mix_ts.Law
+) -> tuple[float, float, float]:
+    """Mean, size of the draw and noise of an arm; the reward None is a play without an amount."""
+    rewards = tuple((step, played, reward) for step, (played, reward) in enumerate(history, start=1))
+    beliefs, errors = mix_learnt(rewards, arms, policy, law)
+    step = len(history) + 1
+    idle = step - 1 - max((decided for decided, played, _ in rewards if played == arm), default=0)
+    prior_mean = mix_ts.mean_of_all(rewards, law)
+    return *mix_ts.estimate(beliefs.get(arm), prior_mean, step, idle, arms, policy), errors.of(arm)
+
+
+def mix_normal_ts_score(policy: Any, history: History, arm: int, arms: int, step: int, source: Stream) -> float:
+    first = history[0][1] if history else 0.0
+    mean, size, variance = mix_estimate(policy, [(one, y - first) for one, y in history], arm, arms, mix_ts.NORMAL)
+    return max(mean + math.sqrt(variance / size) * noise(SCORE, step, arm, source), mean)
+
+
+def mix_poisson_ts_score(policy: Any, history: History, arm: int, arms: int, step: int, source: Stream) -> float:
+    mean, size, _ = mix_estimate(policy, history, arm, arms, mix_ts.POISSON)
+    return max(gamma(size * mean, source, SCORE, step, arm) / size, mean)
+
+
+def mix_revenue_ts_score(policy: Any, history: History, arm: int, arms: int, step: int, source: Stream) -> float:
+    converted = [(one, float(y > 0)) for one, y in history]
+    conversion, weight, _ = mix_estimate(policy, converted, arm, arms, mix_ts.BERNOULLI)
+    first = next((y for _, y in history if y > 0), 1.0)
+    amounts = [(one, math.log(y / first) if y > 0 else None) for one, y in history]
+    mean, size, variance = mix_estimate(policy, amounts, arm, arms, mix_ts.NORMAL)
+    p = beta(weight * conversion, weight * (1 - conversion), source, SCORE, step, arm)
+    drawn = mean + math.sqrt(variance / size) * noise(SECOND, step, arm, source)
+    return max(p * math.exp(drawn + variance / 2), conversion * math.exp(mean + variance / 2))
+
+
 ORACLES: dict[str, Score] = {
+    "mix-normal-ts": mix_normal_ts_score,
+    "mix-poisson-ts": mix_poisson_ts_score,
+    "mix-revenue-ts": mix_revenue_ts_score,
     "normal-ts": normal_ts_score,
     "aff-normal-ts": aff_normal_ts_score,
     "aff-normal-ucb": aff_normal_ucb_score,
@@ -68,7 +110,17 @@ ORACLES: dict[str, Score] = {
 STEP_SIZES = st.sampled_from([0.0, 0.001, 0.05])
 AFF = {"step_size": STEP_SIZES, "floor": st.sampled_from([0.0, 0.9]), "burn_in": st.sampled_from([0, 2])}
 PRIORS = st.sampled_from([(1.0, 1.0), (0.5, 0.1), (3.0, 2.0)])
+MIX = {
+    "strength": st.sampled_from([0.5, 2.0]),
+    "share": st.sampled_from([0.005, 0.3]),
+    "idle": st.sampled_from([0.0, 0.2, 5.0]),
+    "surplus": st.sampled_from([0.0, 0.1]),
+    "burn_in": st.sampled_from([0, 2]),
+}
 PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
+    "mix-normal-ts": MIX,
+    "mix-poisson-ts": MIX,
+    "mix-revenue-ts": MIX,
     "normal-ts": {"burn_in": st.sampled_from([0, 3])},
     "aff-normal-ts": AFF,
     "aff-normal-ucb": {**AFF, "confidence": st.sampled_from([0.01, 0.3])},
@@ -82,16 +134,16 @@ PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     },
 }
 each_policy = pytest.mark.parametrize("name", ORACLES)
-each_policy_without_a_unit = pytest.mark.parametrize("name", [name for name in ORACLES if name != "aff-poisson-ts"])
+each_policy_without_a_unit = pytest.mark.parametrize("name", [name for name in ORACLES if "poisson" not in name])
 
 
 def rewards_for(name: str, steps: int, arms: int, seed: int) -> np.ndarray:
     """Rewards of the policy's domain whose mean jumps; those of the last arm are all equal for a while."""
     drawn = np.random.default_rng(seed)
     level = np.repeat(drawn.uniform(1.0, 8.0, (3, arms)), -(-steps // 3), axis=0)[:steps]
-    if name == "aff-poisson-ts":
+    if "poisson" in name:
         rewards = drawn.poisson(level).astype(float)
-    elif name == "aff-revenue-ts":
+    elif "revenue" in name:
         rewards = np.where(drawn.random((steps, arms)) < 0.4, np.exp(drawn.normal(level)), 0.0)
     else:
         rewards = 1000.0 * drawn.normal(level - 4.0) ** 3
@@ -128,8 +180,7 @@ def test_all_rewards_times_a_power_of_two_give_the_same_choices_bit_for_bit(name
     for factor in (1.0, 2.0**-40, 2.0**70):
         driver = Driver(db.policy(name), arms=3, seed=2)
         scores = [
-            (arm, driver.scores / (1.0 if name == "aff-revenue-ts" else factor))
-            for _, arm in driver.play(rewards * factor)
+            (arm, driver.scores / (1.0 if "revenue" in name else factor)) for _, arm in driver.play(rewards * factor)
         ]
         runs[factor] = [(arm, score.tobytes()) for arm, score in scores]
     assert runs[1.0] == runs[2.0**-40] == runs[2.0**70]
@@ -140,6 +191,38 @@ def test_all_rewards_times_a_constant_give_the_same_choices(name: str) -> None:
     rewards = rewards_for(name, 90, 3, seed=6)
     chosen = [[arm for _, arm in Driver(db.policy(name), arms=3, seed=3).play(rewards * f)] for f in (1.0, 0.01, 1e30)]
     assert chosen[0] == chosen[1] == chosen[2]
+
+
+def test_all_rewards_of_mix_normal_ts_plus_a_constant_give_the_same_choices() -> None:
+    rewards = rewards_for("mix-normal-ts", 90, 3, seed=6).round()  # so that a shift rounds nothing
+    chosen = [
+        [arm for _, arm in Driver(db.policy("mix-normal-ts"), arms=3, seed=3).play(rewards + shift)]
+        for shift in (0.0, 1e6, -(2.0**40))
+    ]
+    assert chosen[0] == chosen[1] == chosen[2]
+
+
+@pytest.mark.parametrize("size", [2.0, 20.0, 1e6])
+def test_large_counts_have_the_normal_likelihood_of_the_same_moments(size: float) -> None:
+    """Relative to a memory that predicts the count, the two forms agree where one takes over from the other."""
+    for mean in (25.0, 30.0, 36.0):
+        ratios = [
+            mix_poisson_ts.likelihood(y, mean, size, 0.0) / mix_poisson_ts.likelihood(y, y, size, 0.0)
+            for y in (30.0, 31.0)
+        ]
+        exact = mix_ts.negative_binomial(30, mean, size, 0.0) / mix_ts.negative_binomial(30, 30, size, 0.0)
+        assert ratios[0] == pytest.approx(exact, rel=1e-6)
+        exact = mix_ts.negative_binomial(31, mean, size, 0.0) / mix_ts.negative_binomial(31, 31, size, 0.0)
+        assert ratios[1] == pytest.approx(exact, rel=0.15)
+
+
+@pytest.mark.parametrize(("name", "outlier"), [("mix-normal-ts", 1e100), ("mix-poisson-ts", 2.0**53)])
+def test_a_reward_that_no_memory_expects_leaves_finite_scores(name: str, outlier: float) -> None:
+    driver = Driver(db.policy(name), arms=2).feed(0, 3.0, 4.0, 3.0, 4.0).feed(1, 2.0, 5.0)
+    driver.feed(0, outlier).feed(1, 3.0, outlier, 0.0)
+    driver.choose(20)
+    assert np.isfinite(driver.scores).all()
+    assert np.isfinite(driver.memory).all()
 
 
 @pytest.mark.parametrize("name", ["aff-normal-ts", "aff-poisson-ts", "aff-revenue-ts"])

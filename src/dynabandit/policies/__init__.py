@@ -32,6 +32,9 @@ from dynabandit.policies.kl_ucb import KLUCB
 from dynabandit.policies.lm_dsee import LMDSEE
 from dynabandit.policies.m_ucb import MKLUCB, MUCB
 from dynabandit.policies.master_ucb import MasterUCB
+from dynabandit.policies.mix_normal_ts import MixNormalTS
+from dynabandit.policies.mix_poisson_ts import MixPoissonTS
+from dynabandit.policies.mix_revenue_ts import MixRevenueTS
 from dynabandit.policies.mix_thompson import MixTS
 from dynabandit.policies.normal_ts import NormalTS
 from dynabandit.policies.oracle_restart import OracleRestart
@@ -61,7 +64,7 @@ __all__ = [
     "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
     "ChangepointTS", "DiscountedOTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
     "Borl", "LMDSEE", "KalmanTS", "OptimisticDTS", "PredictiveSampling", "SWUCBSharp",
-    "WSWA", "Fewa", "REdUCB", "RawUCB",
+    "WSWA", "Fewa", "REdUCB", "RawUCB", "MixNormalTS", "MixPoissonTS", "MixRevenueTS",
 ]  # fmt: skip
 
 POLICIES: dict[str, type[Policy]] = {
@@ -111,6 +114,9 @@ POLICIES: dict[str, type[Policy]] = {
     "fewa": Fewa,
     "w-swa": WSWA,
     "r-ed-ucb": REdUCB,
+    "mix-normal-ts": MixNormalTS,
+    "mix-poisson-ts": MixPoissonTS,
+    "mix-revenue-ts": MixRevenueTS,
     "normal-ts": NormalTS,
     "aff-normal-ts": AffNormalTS,
     "aff-normal-ucb": AffNormalUCB,
@@ -124,7 +130,7 @@ POLICIES: dict[str, type[Policy]] = {
 
 
 AUTO = "auto"  # stands for the recommended policy
-RECOMMENDED = ("mix-ts",)  # the first one that fits the rewards
+RECOMMENDED = ("mix-ts", "mix-poisson-ts", "mix-revenue-ts", "mix-normal-ts")  # the first one that fits the rewards
 
 
 def resolved(name: str | Policy, rewards: RewardDomain = BOUNDED) -> str | Policy:

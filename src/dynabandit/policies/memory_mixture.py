@@ -56,29 +56,44 @@ def mean_of_all(state: PolicyState, number: int, params: Params) -> float:
     return (state.shared[ALL_TOTAL] + 1.0) / (state.shared[ALL_COUNT] + 2.0)
 
 
-def make_learn(likelihood: Callable[..., float], variance: Callable[..., float]) -> Callable[..., None]:
+@kernel
+def no_noise(state: PolicyState, arm: int) -> float:
+    """For laws of rewards whose variance is a function of the mean."""
+    return 0.0
+
+
+def make_learn(
+    likelihood: Callable[..., float],
+    variance: Callable[..., float],
+    mean_of_all: Callable[..., float] = mean_of_all,
+    noise: Callable[..., float] = no_noise,
+) -> Callable[..., None]:
     """Return `learn` for a law of rewards.
 
     Parameters
     ----------
     likelihood
-        likelihood(value, mean, count): the probability of a reward given an estimate of its mean from `count` rewards,
-        up to a factor that does not depend on the estimate.
+        likelihood(value, mean, size, noise): the probability of a reward given an estimate of its mean from `size`
+        rewards, up to a factor that does not depend on the estimate; never 0.
     variance
-        variance(mean): the variance of a reward.
+        variance(mean, noise): the variance of a reward, positive.
+    mean_of_all
+        mean_of_all(state, number, params): the prior mean of every arm.
+    noise
+        noise(state, arm): what the law needs to know besides the mean.
     """
 
     @kernel
     def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
         memory, shared, value = state.memory, state.shared, reward.value
-        prior_mean = mean_of_all(state, 0, params)
+        prior_mean, level = mean_of_all(state, 0, params), noise(state, arm)
         idle = max(reward.decided_at - memory[LAST_STEP, arm] - 1.0, 0.0) * params.idle
         weights = all_weights = 0.0
         for i in range(MEMORIES):
             kept = 1.0 / (1.0 + idle * RATES[i])
             total, count = memory[TOTAL + i, arm] * kept, memory[COUNT + i, arm] * kept
             size = count + params.strength
-            chance = likelihood(value, (total + params.strength * prior_mean) / size, size)
+            chance = likelihood(value, (total + params.strength * prior_mean) / size, size, level)
             memory[WEIGHT + i, arm] *= chance
             shared[ALL_WEIGHT + i] *= chance
             weights += memory[WEIGHT + i, arm]
@@ -98,7 +113,7 @@ def make_learn(likelihood: Callable[..., float], variance: Callable[..., float])
     @kernel
     def summarise(state: PolicyState, arm: int, params: Params) -> None:
         """Write the mean of the mixture, the number of rewards that are as uncertain, and the rate of forgetting."""
-        memory, prior_mean = state.memory, mean_of_all(state, 0, params)
+        memory, prior_mean, level = state.memory, mean_of_all(state, 0, params), noise(state, arm)
         # Means are measured from that of the last memory: a difference of squares would lose digits
         last = MEMORIES - 1
         reference = (memory[TOTAL + last, arm] + params.strength * prior_mean) / (
@@ -109,10 +124,10 @@ def make_learn(likelihood: Callable[..., float], variance: Callable[..., float])
             weight, size = memory[WEIGHT + i, arm], memory[COUNT + i, arm] + params.strength
             mean = (memory[TOTAL + i, arm] + params.strength * prior_mean) / size
             distance += weight * (mean - reference)
-            square += weight * ((mean - reference) * (mean - reference) + variance(mean) / size)
+            square += weight * ((mean - reference) * (mean - reference) + variance(mean, level) / size)
             rate += weight * RATES[i]
         memory[MEAN, arm] = reference + distance
-        memory[SIZE, arm] = variance(memory[MEAN, arm]) / (square - distance * distance)
+        memory[SIZE, arm] = variance(memory[MEAN, arm], level) / (square - distance * distance)
         memory[RATE, arm] = rate
 
     return learn

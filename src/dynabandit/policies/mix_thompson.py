@@ -9,12 +9,12 @@ from dynabandit.policies.memory_mixture import MixPolicy, Params
 
 
 @kernel
-def likelihood(value: float, mean: float, size: float) -> float:
+def likelihood(value: float, mean: float, size: float, noise: float) -> float:
     return value * mean + (1.0 - value) * (1.0 - mean)
 
 
 @kernel
-def variance(mean: float) -> float:
+def variance(mean: float, noise: float) -> float:
     return mean * (1.0 - mean)
 
 
@@ -54,7 +54,7 @@ class MixTS(MixPolicy):
     --------
     >>> import dynabandit as db
     >>> bandit = db.Bandit("mix-ts", arms=["old", "new"], seed=1)
-    >>> for reward in [1] * 30 + [0] * 10:
+    >>> for reward in [1] * 30 + [0] * 8:
     ...     bandit.reward("old", reward)
     >>> bandit.arms["old"].mean < 0.4
     True
