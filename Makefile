@@ -23,7 +23,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint lint-and-interpreted unit interpreted coverage mutants test-order browser golden test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs dist dist-check clean
+.PHONY: setup test lint lint-and-interpreted unit compiled interpreted coverage mutants test-order browser golden test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs dist dist-check clean
 
 setup: $(READY)
 
@@ -45,7 +45,7 @@ INTERPRETED := tests/estimators tests/policies tests/environments tests/simulati
 # Two jobs keep two cores busy to the end. The output of the second one is shown when it is finished
 test: $(READY) browser
 	@mkdir -p out
-	$(MAKE) --jobs 2 unit lint-and-interpreted
+	$(MAKE) --jobs 2 compiled lint-and-interpreted
 
 lint-and-interpreted:
 	@($(MAKE) lint && $(MAKE) interpreted) > out/lint-and-interpreted.log 2>&1; status=$$?; \
@@ -58,6 +58,9 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 unit: $(READY) browser
+	$(MAKE) compiled
+
+compiled:  # without prerequisites: make would start it only after the other job
 	$(BIN)/pytest -n 3 --dist worksteal --durations=10 $(INTERPRETED:%=--ignore=%)
 
 # The tests of web pages need Chrome or Chromium; as root on Debian it is installed if it is missing

@@ -11,7 +11,7 @@ import numpy as np
 from dynabandit.extras import import_extra
 from dynabandit.offline.log import Log
 from dynabandit.offline.replay import LEAST_EFFECTIVE_ROWS, doubly_robust, player
-from dynabandit.policies import Policy, policy as make_policy, resolved
+from dynabandit.policies import AUTO, Policy, policy as make_policy, resolved
 from dynabandit.policies.practical_forms import practical_forms
 from dynabandit.simulation.backends import cores
 from dynabandit.simulation.request import Progress
@@ -120,6 +120,9 @@ class Advice:
             shown = ", ".join(others[:6]) + (f" and {len(others) - 6} more" if len(others) > 6 else "")
             count = f"{len(others)} of {len(self.candidates) - 1} others"
             lines.append(f"This log cannot distinguish it from {count}: {shown}.")
+            recommended = str(resolved(AUTO, self.log.domain))
+            if recommended in others:
+                lines.append(f"Without other reasons use {recommended}, the recommended policy, which is among them.")
             if math.isfinite(self.rows_needed):
                 lines.append(
                     f"To distinguish it from the second takes about {float(f'{self.rows_needed:.2g}'):,.0f} rows."

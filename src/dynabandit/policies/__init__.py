@@ -138,12 +138,13 @@ def resolved(name: str | Policy, rewards: RewardDomain = BOUNDED) -> str | Polic
 
     Examples
     --------
-    >>> resolved("auto"), resolved("ucb")
-    ('mix-ts', 'ucb')
+    >>> from dynabandit.validation import COUNTS
+    >>> resolved("auto"), resolved("auto", COUNTS), resolved("ucb")
+    ('mix-ts', 'mix-poisson-ts', 'ucb')
     """
     if name != AUTO:
         return name
-    return next((one for one in RECOMMENDED if rewards.is_within(POLICIES[one].rewards)), RECOMMENDED[0])
+    return next(one for one in RECOMMENDED if rewards.is_within(POLICIES[one].rewards))
 
 
 def check_fit(policy: Policy, domain: RewardDomain, source: str) -> None:
