@@ -62,7 +62,7 @@ class Board:
 
     version: str = ""
     trials: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Family, number of arms, horizon, description and recorded times of each environment, by id."""
+    """Family, number of arms, horizon, name, delay and recorded times of each environment, by id."""
     entries: list[Entry] = field(default_factory=list)
     delays: dict[str, float | None] = field(default_factory=dict)
     """Steps to detect a change by policy; None if it never does."""

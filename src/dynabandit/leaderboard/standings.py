@@ -78,7 +78,7 @@ def tuned_standings(board: Board) -> list[Standing]:
     """
     practical = _complete(board, PRACTICAL)
     tuned: Rows = {}
-    # Sorted by regret: a better form replaces a worse one
+    # From the largest regret to the smallest: a better form replaces a worse one
     for entry in sorted(board.entries, key=lambda entry: -entry.mean):
         if entry.form == TUNED and entry.trial in practical.get((entry.policy, PRACTICAL), {}):
             tuned.setdefault((entry.policy, TUNED), {})[entry.trial] = entry

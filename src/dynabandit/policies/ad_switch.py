@@ -182,9 +182,9 @@ class AdSwitch(HorizonTuned, SampleMeanPolicy):
     time, and its regret is not far below that of playing all arms equally often. A smaller `scale` makes them rarer.
 
     The paper considers all intervals at every step, at a cost that grows with the third power of the time. Here arms
-    are tested every tenth step only, and intervals begin at checkpoints. When there are more than `capacity` of them,
-    every other one is dropped and their distance doubles. With `every` = 1 and a capacity of at least the horizon, this
-    is the paper's rule.
+    are tested only every `every` steps, and intervals begin at checkpoints. When there are more than `capacity`
+    checkpoints, every other one is dropped and their distance doubles. With `every` = 1 and a capacity of at
+    least the horizon, this is the paper's rule.
 
     Parameters
     ----------

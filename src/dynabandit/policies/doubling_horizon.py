@@ -18,8 +18,6 @@ from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Rewar
 DOUBLING = "doubling"
 FIRST = 128
 HORIZONS = tuple(FIRST << doublings for doublings in range(14))
-
-
 DOUBLINGS = 0  # shared: how often the horizon has doubled, before the numbers of the policy
 
 
@@ -101,7 +99,7 @@ class DoublingHorizon:
     parameters: dict[str, Any]
 
     def __new__(cls, **parameters: Any) -> Self:
-        if parameters.get("horizon") != DOUBLING:  # as `dataclasses.replace` asks for
+        if parameters.get("horizon") != DOUBLING:  # `dataclasses.replace` with a fixed horizon
             return cls.fixed(**parameters)
         return object.__new__(cls)
 

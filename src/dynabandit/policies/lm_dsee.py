@@ -127,9 +127,9 @@ class LMDSEE(SampleMeanPolicy):
         \frac{2}{\Delta^2}
 
     and l the first number from K gamma / a on with room for the exploration of the first epoch, K L(1) <= a l. (From
-    there on, epochs grow faster than their exploration. The implementation in SMPyBandits takes the first number of
-    all, near 1 / b, and then has no room for exploitation.) Otherwise the rule and the defaults of `min_gap`, `a` and
-    `b` are those of SMPyBandits; the text of the paper could not be compared.
+    there on, epochs grow faster than their exploration. The implementation in SMPyBandits takes the smallest number
+    with room, near 1 / b, and then has none for exploitation.) Otherwise the rule and the defaults of `min_gap`, `a`
+    and `b` are those of SMPyBandits; the text of the paper could not be compared.
 
     Cost per step: O(K).
 

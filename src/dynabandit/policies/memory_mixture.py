@@ -1,9 +1,9 @@
 """What the MIX policies share: every arm keeps several memories of different lengths and learns their weights.
 
 Each memory of an arm holds the sum and the number of its rewards and forgets with its own rate. The weight of a memory
-grows with the probability that it gave to the rewards that followed. All arms together learn weights too, towards which
-those of every arm are drawn, so that an arm with little data knows how fast the means change. `dynabandit.policies.
-mix_thompson.MixTS` has the equations.
+grows with the probability that it gave to the rewards that followed. All arms together learn weights too, and the
+weights of every arm move towards these, so that an arm with little data learns from the others how fast means change.
+`dynabandit.policies.mix_thompson.MixTS` has the equations.
 """
 
 from collections.abc import Callable
@@ -19,9 +19,9 @@ from dynabandit.validation import number, set_fields
 
 # The capacity of a memory is the number of rewards that it holds: 4, 11, 29, 77, 208, 559, 1500, and all
 CAPACITIES = tuple(4.0 * (1500.0 / 4.0) ** (i / 6.0) for i in range(7))
-RATES = (*(1.0 / capacity for capacity in CAPACITIES), 0.0)  # what a full memory forgets with a reward
+RATES = (*(1.0 / capacity for capacity in CAPACITIES), 0.0)  # the share that a full memory forgets with a reward
 MEMORIES = len(RATES)
-MEAN_OF_ALL_RATE = 0.001  # at which the mean of all rewards forgets
+MEAN_OF_ALL_RATE = 0.001  # the share that the mean of all rewards forgets with a reward
 
 PARTS = tuple(f"{part}_{i}" for part in ("total", "count", "weight") for i in range(MEMORIES))
 SLOTS = (*PARTS, "mean", "size", "rate", "last_step")
@@ -38,7 +38,7 @@ class Params(NamedTuple):
     shared_share: float
     sharpness: float
     surplus: float
-    idle: float  # per step and arm
+    idle: float  # divided by the number of arms: how much an idle step counts, in rewards
 
 
 @kernel
@@ -46,7 +46,7 @@ def start(state: PolicyState, arm: int, params: Params) -> None:
     state.memory[:, arm] = 0.0
     for i in range(MEMORIES):
         state.memory[WEIGHT + i, arm] = 1.0 / MEMORIES
-        if state.shared[ALL_COUNT] == 0.0:  # an arm that comes later keeps what all arms have learnt
+        if state.shared[ALL_COUNT] == 0.0:  # not when an arm is added later: the weights of all arms stay
             state.shared[ALL_WEIGHT + i] = 1.0 / MEMORIES
 
 

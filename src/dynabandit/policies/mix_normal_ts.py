@@ -30,7 +30,7 @@ FIRST, ALL_ERRORS, ALL_ERROR_COUNT = range(SHARED_SIZE, SHARED_SIZE + 3)
 NORMAL_SHARED_SIZE = SHARED_SIZE + 3
 KEPT = 0.999  # of earlier errors, with each new one
 PRIOR_ERRORS = 2.0  # how many errors of an arm those of all arms count as
-WEIGHT_OF_FIRST = 0.01  # of the error of an arm's first reward, which also has the difference between the arms
+WEIGHT_OF_FIRST = 0.01  # of the error of an arm's first reward, which includes the difference between the arms' means
 LEAST_EXPONENT = -60.0  # of a likelihood, so that a reward that no memory expects does not make all weights 0
 
 
@@ -98,7 +98,7 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class MixNormalTS(MixPolicy):
-    r"""Thompson sampling for rewards in any unit, with memories of several lengths per arm, whose weights are learnt.
+    r"""Thompson sampling for rewards in any unit, with memories of several lengths per arm, whose weights are learned.
 
     `MixTS` for amounts, times, temperatures. All rewards times a positive constant, or plus a constant, give the same
     choices.
@@ -115,7 +115,7 @@ class MixNormalTS(MixPolicy):
     sharpness
         The factor by which the draws are narrower than the posterior, as if there were so many times the rewards.
     surplus
-        How much narrower the draws of an arm are that has more than its share of all rewards, at least 0.
+        How much narrower the draws of an arm become with its share of the remembered rewards of all arms, at least 0.
     idle
         How much the memories of an idle arm forget, at least 0: in K steps as much as with this number of rewards.
     burn_in
@@ -143,7 +143,7 @@ class MixNormalTS(MixPolicy):
 
     The noise is estimated from the errors :math:`e^2 = (y - m)^2 n / (n + 1)` of the arm's predictions, discounted by
     0.999 per reward, together with the mean error of all arms, which counts as two of them. The first reward of an arm
-    counts, with the weight 0.01, only for all arms and is compared with :math:`\mu`.
+    has no prediction of its own: its error is :math:`(y - \mu)^2` and counts only for all arms, with the weight 0.01.
 
     Cost per step: O(K), and 8 memories of the arm that was played.
 

@@ -50,7 +50,7 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class MixPoissonTS(MixPolicy):
-    r"""Thompson sampling for counts, with memories of several lengths per arm, whose weights are learnt.
+    r"""Thompson sampling for counts, with memories of several lengths per arm, whose weights are learned.
 
     `MixTS` for rewards 0, 1, 2, ...: sales, visits, items.
 
@@ -66,7 +66,7 @@ class MixPoissonTS(MixPolicy):
     sharpness
         The factor by which the draws are narrower than the posterior, as if there were so many times the counts.
     surplus
-        How much narrower the draws of an arm are that has more than its share of all counts, at least 0.
+        How much narrower the draws of an arm become with its share of the remembered counts of all arms, at least 0.
     idle
         How much the memories of an idle arm forget, at least 0: in K steps as much as with this number of counts.
     burn_in

@@ -89,7 +89,7 @@ class MixRevenueTS(MixPolicy):
     sharpness
         The factor by which the draws are narrower than the posterior, as if there were so many times the rewards.
     surplus
-        How much narrower the draws of an arm are that has more than its share of all rewards, at least 0.
+        How much narrower the draws of an arm become with its share of the remembered rewards of all arms, at least 0.
     idle
         How much the memories of an idle arm forget, at least 0: in K steps as much as with this number of rewards.
     burn_in
@@ -103,9 +103,9 @@ class MixRevenueTS(MixPolicy):
 
     Notes
     -----
-    The score of an arm, where p is drawn from the Beta law of `MixTS` on whether a reward is positive, with the mean
-    :math:`m_p`, and z from the normal law of `MixNormalTS` on the logarithms of positive rewards, whose mean is m and
-    whose noise is v; the score is not below its value at the means:
+    `MixTS` learns whether a reward is positive: its mean is :math:`m_p`, and p is a draw from its Beta law.
+    `MixNormalTS` learns the logarithms of the positive rewards: its mean is m, its noise v, and z is a draw from its
+    normal law. The score is the mean reward with p and z, or with the means if that is larger:
 
     .. math:: \max\left( p \, e^{z + v / 2}, \; m_p \, e^{m + v / 2} \right), \quad p \sim \mathrm{Beta}\left( x_p m_p,
         \; x_p (1 - m_p) \right), \quad z \sim N\left( m, \; \frac{v}{x} \right)

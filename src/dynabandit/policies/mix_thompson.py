@@ -26,10 +26,10 @@ def posterior(state: PolicyState, arm: int, step: Step, params: Params) -> tuple
 
 @dataclass(frozen=True, kw_only=True)
 class MixTS(MixPolicy):
-    r"""Thompson sampling with memories of several lengths per arm, whose weights are learnt: the recommended policy.
+    r"""Thompson sampling with memories of several lengths per arm, whose weights are learned: the recommended policy.
 
     It needs no horizon, no number of changes and no step size. ``db.policy("auto")`` is this policy. The parameters are
-    there for experiments; the defaults are made for 2 to 1,000 arms, fast, slow and no changes.
+    there for experiments; the defaults are made for 2 to 1,000 arms and for fast, slow and no changes.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class MixTS(MixPolicy):
     sharpness
         The factor by which the draws are narrower than the posterior, as if there were so many times the rewards.
     surplus
-        How much narrower the draws of an arm are that has more than its share of all rewards, at least 0.
+        How much narrower the draws of an arm become with its share of the remembered rewards of all arms, at least 0.
     idle
         How much the memories of an idle arm forget, at least 0: in K steps as much as with this number of rewards.
     burn_in
@@ -69,9 +69,10 @@ class MixTS(MixPolicy):
     .. math:: q_i = \frac{S_i + \nu \mu}{N_i + \nu}, \quad \mu = \frac{1 + \sum_{j \ge 0} 0.999^j y_j}{2 + \sum_{j
         \ge 0} 0.999^j}
 
-    A reward y first reduces what the memories hold, where d is the number of steps between its decision and the latest
-    earlier one whose reward is known, 0 for consecutive or late ones. Then it changes the weights :math:`w_i` of the
-    arm's memories and the weights :math:`v_i` that all arms share, all 1/8 at first, and then it is stored:
+    When a reward y arrives, the arm's memories first forget for the d steps during which the arm was idle: those
+    between the arm's latest decision with a known reward and the decision of y, 0 if that of y is earlier. Then y
+    changes the weights :math:`w_i` of the arm's memories and the weights :math:`v_i` that all arms share, all 1/8 at
+    first, and is stored:
 
     .. math::
 
@@ -81,8 +82,8 @@ class MixTS(MixPolicy):
         (S_i, N_i) &\leftarrow (S_i + y, N_i + 1) \min\left( 1, \frac{C_i}{N_i + 1} \right)
 
     with :math:`\alpha` the share, :math:`\beta` the shared share and :math:`\kappa` the parameter `idle`. With the new
-    :math:`\mu`, the mixture of the memories' posteriors has the mean m and the variance s^2, hence as much uncertainty
-    as n rewards, and forgets with the rate r; these numbers stay until the next reward of the arm:
+    :math:`\mu`, the mixture of the memories' posteriors has the mean m and the variance :math:`s^2`, which is the
+    uncertainty after n rewards, and forgets at the rate r. These numbers are constant until the next reward of the arm:
 
     .. math:: m = \sum_i w_i q_i, \quad s^2 = \sum_i w_i \left( q_i^2 + \frac{q_i (1 - q_i)}{N_i + \nu} \right) - m^2,
         \quad n = \frac{m (1 - m)}{s^2}, \quad r = \sum_i \frac{w_i}{C_i}

@@ -126,7 +126,7 @@ class RBocpdUCB(HorizonTuned, SampleMeanPolicy):
 
     For each arm, one forecaster predicts the rewards since the restart by Laplace's rule, and for each reward another
     one is added that has seen only the rewards after it. An arm has changed when one of these outweighs the first. Use
-    it for abrupt changes if the horizon is known.
+    it for abrupt changes.
 
     The number of forecasters per arm is bounded: beyond `particles` of them, the one with the smallest weight is
     dropped for each new one. The authors keep all of them, with a cost per step that grows with the time since the
