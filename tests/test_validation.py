@@ -81,13 +81,13 @@ def test_a_prior_must_be_a_pair_of_positive_numbers(name: str, prior: Any, messa
 MESSAGES: list[tuple[Callable[[], object], str]] = [
     (
         lambda: db.policy("aff-otts"),
-        "unknown policy 'aff-otts'. Did you mean 'aff-ots'? Known: " + ", ".join(sorted(POLICIES)),
+        "unknown policy 'aff-otts'. Did you mean 'aff-ots'? Known: " + ", ".join(sorted(("auto", *POLICIES))),
     ),
-    (lambda: db.policy("zzz"), "unknown policy 'zzz'. Known: " + ", ".join(sorted(POLICIES))),
-    (lambda: db.policy(3), "unknown policy 3. Known: " + ", ".join(sorted(POLICIES))),  # type: ignore[arg-type]
+    (lambda: db.policy("zzz"), "unknown policy 'zzz'. Known: " + ", ".join(sorted(("auto", *POLICIES)))),
+    (lambda: db.policy(3), "unknown policy 3. Known: " + ", ".join(sorted(("auto", *POLICIES)))),  # type: ignore[arg-type]
     (
         lambda: db.policy(["ucb"]),  # type: ignore[arg-type]
-        "unknown policy ['ucb']. Did you mean 'ucb'? Known: " + ", ".join(sorted(POLICIES)),
+        "unknown policy ['ucb']. Did you mean 'ucb'? Known: " + ", ".join(sorted(("auto", *POLICIES))),
     ),
     (
         lambda: db.policy("eps-greedy", epsilom=0.1),

@@ -153,6 +153,8 @@ def test_every_policy_tells_a_mean_that_lies_between_its_rewards(name: str) -> N
     # The mean of a log-normal law may be above all rewards so far
     most = math.inf if name == "aff-revenue-ts" else 4.0 if bandit.rewards.whole else 1.0
     for arm in bandit.arms.values():
+        if name == "borl" and math.isnan(arm.mean):
+            continue  # a new block has no reward of this arm yet
         assert 0.0 <= arm.mean <= most
         assert 0.0 <= arm.variance <= most
         assert 0.0 <= arm.forgetting <= 1.0
@@ -481,7 +483,8 @@ def test_rewards_may_come_late_and_out_of_order(name: str) -> None:
                 bandit.reward(arm, len(arm) % 2)
             waiting.clear()
     assert bandit.step == sum(arm.plays for arm in bandit.arms.values()) == 80
-    assert all(bandit.rewards.contains(round(arm.mean)) for arm in bandit.arms.values())
+    known = [arm.mean for arm in bandit.arms.values() if not (name == "borl" and math.isnan(arm.mean))]
+    assert all(bandit.rewards.contains(round(mean)) for mean in known)
 
 
 @each_policy

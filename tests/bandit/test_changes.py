@@ -31,7 +31,7 @@ def played(policy: str = "aff-ots", steps: int = 60, seed: int = 3) -> db.Bandit
     return bandit
 
 
-@pytest.mark.parametrize("policy", TRIED)
+@pytest.mark.parametrize("policy", [one for one in TRIED if one != "lm-dsee"])  # which learns only while it explores
 def test_a_paused_arm_is_not_chosen_but_still_learns(policy: str) -> None:
     bandit = played(policy)
     bandit.pause_arm("blue")

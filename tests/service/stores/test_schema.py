@@ -47,9 +47,9 @@ def test_a_store_of_0_1_0_is_migrated_when_it_is_served_and_read_as_it_is_before
         names = [row.name for row in store.bandits()]
     with running(open_store(url), patience=60) as server, talking(server.url) as (client, _):
         assert [one.name for one in client.bandits()] == names
-        first = next(iter(client.events("with-aff-ots"))).change or {}
-        again = {key: first[key] for key in ("parameters", "reward_window", "default_reward")}
         with Client(server.url) as patient:  # which tries again while the store is migrated
+            first = next(iter(patient.events("with-aff-ots"))).change or {}
+            again = {key: first[key] for key in ("parameters", "reward_window", "default_reward")}
             patient.create("with-aff-ots", first["arms"], seed=first["seed"], **again)  # with the default of that time
         for name in ("with-aff-ots", "with-ts"):  # the draws of Thompson sampling have changed since
             before = client.state(name)

@@ -212,7 +212,7 @@ def test_a_policy_is_previewed_and_changed_the_log_exported_and_the_bandit_delet
     page.get_by_role("button", name="Preview").click()
     expect(page.locator("#preview table tbody tr")).to_have_count(3)
     expect(page.locator("#preview")).to_contain_text("the mean that eps-greedy estimates")
-    assert client.state("changing").policy == "aff-ots"
+    assert client.state("changing").policy == "mix-ts"
     page.get_by_role("button", name="Change", exact=True).click()
     expect(page.locator("#policy")).to_have_text("eps-greedy")
     expect(page.locator("#events")).to_contain_text("policy is now eps-greedy")

@@ -59,7 +59,7 @@ function setUpDelete(name) {
 
 async function setUpPolicyChange(name, currentData) {
   const { policies } = await call("GET", "/pages/policies");
-  const fields = new PolicyFields(byId("policy-fields"), "policy", policies, currentData()?.policy ?? "aff-ots");
+  const fields = new PolicyFields(byId("policy-fields"), "policy", policies, currentData()?.policy ?? "mix-ts");
   byId("policy-button").onclick = () => {
     byId("preview").replaceChildren();
     open(byId("policy-dialog"));
