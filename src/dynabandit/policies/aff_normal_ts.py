@@ -23,8 +23,8 @@ def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
 class AffNormalTS(UnitFreePolicy):
     r"""Thompson sampling for rewards in any unit, from a normal posterior whose data are discounted.
 
-    The first choice for rewards that are not bounded: amounts, times, temperatures. All rewards times a constant give
-    the same choices.
+    For rewards that are not bounded: amounts, times, temperatures. All rewards times a constant give the same
+    choices.
 
     Parameters
     ----------

@@ -201,8 +201,7 @@ class GLRKLUCB(GLRPolicy):
 
     An arm is tested at its own plays: are its rewards since the restart more likely with two means than with one? So
     that arms with small means are tested too, arms are played in turn at regular times, in a share
-    alpha_k = scale sqrt(k K log(T) / T) of the steps after k - 1 restarts. Use it for abrupt changes if the horizon is
-    known.
+    alpha_k = scale sqrt(k K log(T) / T) of the steps after k - 1 restarts. Use it for abrupt changes.
 
     The test considers splits after every tenth reward, as in the experiments of the paper. When there are more than
     `capacity` splits, every other one is dropped and the spacing doubles, so that memory and time are bounded. A change

@@ -132,14 +132,14 @@ class MixNormalTS(MixPolicy):
 
     Notes
     -----
-    Memories, weights and the numbers m, n, r and x of an arm are those of `MixTS`, with rewards measured from the first
-    one, the mean :math:`\mu = \sum_j 0.999^j y_j / \sum_j 0.999^j` of all of them, and the normal law in place of the
-    Bernoulli law. With the variance v of the noise, the weights are multiplied by, and the mixture has the size
+    Memories, weights and the numbers m, n, r and x of an arm are those of `MixTS`, with three differences. Rewards are
+    measured from the first one. The prior mean is :math:`\mu = \sum_j 0.999^j y_j / \sum_j 0.999^j`. The law of rewards
+    is normal, with the variance v of the noise: the factor of a weight for a reward y, and the size of the mixture, are
 
     .. math:: \frac{1}{\sqrt{1 + 1 / n_i}} \exp\left( - \frac{(y - q_i)^2}{2 v (1 + 1 / n_i)} \right), \quad n =
         \frac{v}{\sum_i w_i (q_i^2 + v / n_i) - m^2}, \quad n_i = N_i + \nu
 
-    where the exponent is at least -60. The score is a draw from N(m, v / x), or m if it is larger.
+    and the exponent is at least -60. The score is a draw from N(m, v / x), or m if it is larger.
 
     The noise is estimated from the errors :math:`e^2 = (y - m)^2 n / (n + 1)` of the arm's predictions, discounted by
     0.999 per reward, together with the mean error of all arms, which counts as two of them. The first reward of an arm

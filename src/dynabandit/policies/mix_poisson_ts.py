@@ -83,17 +83,17 @@ class MixPoissonTS(MixPolicy):
 
     Notes
     -----
-    Memories, weights and the numbers m, n, r and x of an arm are those of `MixTS`, with the Poisson law in place of the
-    Bernoulli law and :math:`\mu = (1/2 + \sum_j 0.999^j y_j) / (1 + \sum_j 0.999^j)`. The weights are multiplied by the
-    negative binomial probability of a count y whose mean has the law Gamma(:math:`a_i, n_i`), and the mixture has the
-    size
+    Memories, weights and the numbers m, n, r and x of an arm are those of `MixTS`, with the prior mean
+    :math:`\mu = (1/2 + \sum_j 0.999^j y_j) / (1 + \sum_j 0.999^j)` and the Poisson law of rewards. The factor of a
+    weight is the negative binomial probability of a count y whose mean has the law Gamma(:math:`a_i, n_i`). It and the
+    size of the mixture are
 
     .. math:: \frac{\Gamma(a_i + y)}{\Gamma(a_i) \, y!} \left( \frac{n_i}{n_i + 1} \right)^{a_i} \left( \frac{1}{n_i +
         1} \right)^y, \quad n = \frac{m}{\sum_i w_i (q_i^2 + q_i / n_i) - m^2}, \quad a_i = n_i q_i, \quad n_i = N_i +
         \nu
 
-    or by the normal density with the same moments if y > 30. The score is a draw from Gamma(x m) / x, or m if it is
-    larger.
+    If y > 30, the factor is the normal density with the same mean and variance. The score is a draw from
+    Gamma(x m) / x, or m if it is larger.
 
     Cost per step: O(K), and 8 memories of the arm that was played, each with up to 30 logarithms.
 

@@ -31,12 +31,12 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class PredictiveSampling(KalmanTS):
-    r"""Predictive sampling in AR(1) bandits: draw what the rewards of the future would say about the next one.
+    r"""Predictive sampling in AR(1) bandits: the score is the expected next reward, given a draw of all later rewards.
 
-    Thompson sampling draws a mean and explores as if it could be learned exactly. If means change, it cannot: later
-    rewards say little about the mean of now. Predictive sampling draws the rewards of all later steps, and scores an
-    arm by its expected next reward given them. Learning is that of `KalmanTS`, only the draws are narrower; without
-    drift both are the same.
+    Thompson sampling draws a mean and explores as if the mean could be learned exactly. A mean that changes cannot:
+    later rewards say little about its present value. Predictive sampling draws the rewards of all later steps, and
+    scores an arm by its expected next reward given them. It learns as `KalmanTS` does, and its draws are narrower;
+    without drift both policies are the same.
 
     Parameters
     ----------
