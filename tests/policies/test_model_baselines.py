@@ -107,6 +107,14 @@ def test_the_drift_is_learned_from_all_arms() -> None:
     assert sum(shares(restless)[4:]) > 0.99
 
 
+def test_a_later_arm_keeps_what_all_arms_have_learnt() -> None:
+    policy = db.policy("kalman-ts")
+    driver = Driver(policy, arms=2)
+    driver.shared[len(DRIFTS) :] = [0.5, 0.5, *[0.0] * (len(DRIFTS) - 2)]  # the others are improbable
+    policy.functions.start(driver.state, 1, policy.params(2))
+    assert shares(driver)[:2] == [0.5, 0.5]
+
+
 def test_an_idle_arm_becomes_as_uncertain_as_its_prior_and_not_more() -> None:
     driver = Driver(db.policy("kalman-ts", drift=0.01), arms=2)
     for step in range(1, 51):

@@ -51,7 +51,10 @@ def start(state: PolicyState, arm: int, params: Params) -> None:
     for drift in range(drifts):
         state.memory[FILTERS + 2 * drift, arm] = params.center
         state.memory[FILTERS + 2 * drift + 1, arm] = params.variance
-    if state.shared[2 * drifts - 1] == 0.0:
+    shares = 0.0
+    for drift in range(drifts):
+        shares += state.shared[drifts + drift]
+    if shares == 0.0:  # an arm that comes later keeps what all arms have learnt
         for drift in range(drifts):
             state.shared[drifts + drift] = 1.0 / drifts
 

@@ -174,7 +174,7 @@ def create_dialog(site: Running, browser: Any) -> Iterator[Page]:
         ({"Name": "taken"}, "create-form", "another body"),
         ({"Arms": "only one"}, "create-arms", "a list of 2 to"),
         ({"Arms": "twice\ntwice"}, "create-arms", "twice"),
-        ({"step size": "7"}, "create-parameter-step_size", "[0, 1]"),
+        ({"surplus": "-7"}, "create-parameter-surplus", "[0, 1e+06]"),
         ({"Seed": "-1"}, "create-seed", "from 0 to"),
         ({"Reward window": "soon"}, "create-reward_window", "a number above 0"),
     ],
@@ -183,7 +183,7 @@ def test_invalid_input_shows_the_message_of_the_server_beside_the_field(
     create_dialog: Page, client: Client, inputs: dict[str, str], field: str, message: str
 ) -> None:
     page = create_dialog
-    valid = {"Name": "x", "Arms": "a\nb", "step size": "0.001", "Seed": "", "Reward window": ""}
+    valid = {"Name": "x", "Arms": "a\nb", "surplus": "0.1", "Seed": "", "Reward window": ""}
     for label, value in {**valid, **inputs}.items():
         page.locator("#create-dialog").get_by_label(label).fill(value)
     page.get_by_role("button", name="Create").click()
