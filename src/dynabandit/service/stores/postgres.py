@@ -26,7 +26,7 @@ SESSION = {
     "default_transaction_isolation": "'read committed'",
     "enable_seqscan": "off",  # plans that were made when a table was small must use its indexes, too
 }
-CONNECT: dict[str, Any] = {"connect_timeout": 3, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3,
+CONNECT = {"connect_timeout": 3, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3,
            "tcp_user_timeout": 5000}  # fmt: skip
 
 
@@ -82,8 +82,7 @@ class PostgresStore(Store):
 
     def _open(self) -> Any:
         if self._connection is None:
-            settings: dict[str, Any] = CONNECT | psycopg.conninfo.conninfo_to_dict(self.url)  # the URL may set others
-            connection = psycopg.connect(autocommit=True, **settings)
+            connection = psycopg.connect(self.url, autocommit=True, **CONNECT)  # type: ignore[arg-type]
             for name, value in SESSION.items():
                 connection.execute(f"SET {name} = {value if value[0] == chr(39) else repr(value)}".encode())
             self._connection, self._has_prepared, self._is_leader = connection, False, False
