@@ -91,7 +91,8 @@ def test_calls_in_progress_are_answered_before_the_signal_ends_the_process(
         other.give()
         assert sorted(call.result(60).step for call in calls) == [1, 2, 3]
         server.process.communicate(timeout=60)
-        assert server.process.returncode in (-stop, 128 + stop)
+        # 0 where the caller ignores SIGINT, as a shell does for a job in the background
+        assert server.process.returncode in (0, -stop, 128 + stop)
 
 
 def is_listening(url: str) -> bool:
