@@ -82,6 +82,7 @@ def run(page: Page) -> None:
 
 def curves(page: Page, chart: str = "regret") -> list[Any]:
     """Return the names and values of the curves of a chart."""
+    page.wait_for_function("id => document.querySelector(`#${id} .canvas`).data", arg=chart)  # drawn after "done"
     shown: list[Any] = page.evaluate(
         "id => document.querySelector(`#${id} .canvas`).data.map(({ name, y }) => [name, [...y]])", chart
     )
