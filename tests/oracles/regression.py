@@ -1,15 +1,17 @@
 """Bayesian regression with forgetting, and the derivative of its coefficients with respect to the forgetting factor.
 
-With the inverse link mu, eta = theta' x, p = mu(eta), v = mu'(eta), e = r - p, a reward that comes m steps after the
-previous one is learnt by one Newton step, in which the prior alpha I is not forgotten:
+With the inverse link mu, eta = theta' x, p = mu(eta), e = r - p and the weight v of a reward, which is mu'(eta) but for
+large counts, a reward that comes m steps after the previous one is learnt by one Newton step, in which the prior alpha I
+is not forgotten:
 
     D <- lambda^m D + v x x',  b <- lambda^m b + (v eta + e) x,  theta = (D + alpha I)^-1 b
 
 D2 is D with the squares of the weights. D', b' and psi are the derivatives of D, b and theta with respect to lambda,
 when all past forgetting factors change by the same amount:
 
-    D' <- lambda^m D' + m lambda^(m - 1) D + v' z x x',  b' <- lambda^m b' + m lambda^(m - 1) b + v' z eta x,
-    psi = (D + alpha I)^-1 (b' - D' theta),  where z = psi' x and v' = mu''(eta)
+    D' <- lambda^m D' + m lambda^(m - 1) D + v' z x x',
+    b' <- lambda^m b' + m lambda^(m - 1) b + (v' eta + v - mu'(eta)) z x,
+    psi = (D + alpha I)^-1 (b' - D' theta),  where z = psi' x and v' is the derivative of v
 
 The forgetting factor follows the gradient e z (1 - lambda) of the log-likelihood in the logarithm s of the memory.
 All of it also holds for complex lambda, so that tests can differentiate by a complex step.
@@ -22,25 +24,39 @@ import numpy as np
 
 
 class Link(NamedTuple):
-    """An inverse link and its first two derivatives."""
+    """An inverse link and its derivative, functions of eta; the weight and its derivative, also of the reward."""
 
     mean: Callable[[Any], Any]
     slope: Callable[[Any], Any]
-    curvature: Callable[[Any], Any]
+    weight: Callable[[Any, float], Any]
+    weight_slope: Callable[[Any, float], Any]
 
 
 def sigmoid(eta: Any) -> Any:
     return 1.0 / (1.0 + np.exp(-eta))
 
 
+def variance(eta: Any, reward: float = 0.0) -> Any:
+    return sigmoid(eta) * (1.0 - sigmoid(eta))
+
+
+def count_weight(eta: Any, reward: float) -> Any:
+    """The mean, or, for a larger count, the average of exp between eta and the logarithm of the count."""
+    if reward <= np.exp(eta).real:
+        return np.exp(eta)
+    return (reward - np.exp(eta)) / (np.log(reward) - eta)
+
+
+def count_weight_slope(eta: Any, reward: float) -> Any:
+    if reward <= np.exp(eta).real:
+        return np.exp(eta)
+    return (count_weight(eta, reward) - np.exp(eta)) / (np.log(reward) - eta)
+
+
 LINKS = {
-    "identity": Link(lambda eta: eta, lambda eta: 1.0, lambda eta: 0.0),
-    "logistic": Link(
-        sigmoid,
-        lambda eta: sigmoid(eta) * (1.0 - sigmoid(eta)),
-        lambda eta: sigmoid(eta) * (1.0 - sigmoid(eta)) * (1.0 - 2.0 * sigmoid(eta)),
-    ),
-    "log": Link(np.exp, np.exp, np.exp),
+    "identity": Link(lambda eta: eta, lambda eta: 1.0, lambda eta, reward: 1.0, lambda eta, reward: 0.0),
+    "logistic": Link(sigmoid, variance, variance, lambda eta, reward: variance(eta) * (1.0 - 2.0 * sigmoid(eta))),
+    "log": Link(np.exp, np.exp, count_weight, count_weight_slope),
 }
 
 
@@ -63,13 +79,13 @@ class Regression:
     def learn(self, x: np.ndarray, reward: float, steps: int = 1, offset: Any = 0.0) -> Any:
         """Learn a reward and return the gradient of its log-likelihood with respect to the forgetting factor."""
         eta, z = self.theta @ x, self.psi @ x
-        v, curvature = self.link.slope(offset + eta), self.link.curvature(offset + eta)
+        v, v_slope = self.link.weight(offset + eta, reward), self.link.weight_slope(offset + eta, reward)
         error = reward - self.link.mean(offset + eta)
         kept = self.forgetting**steps
         change = steps * self.forgetting ** (steps - 1) if steps > 0 else 0.0
         outer = np.outer(x, x)
-        self.D1 = kept * self.D1 + change * self.D + curvature * z * outer
-        self.b1 = kept * self.b1 + change * self.b + curvature * z * eta * x
+        self.D1 = kept * self.D1 + change * self.D + v_slope * z * outer
+        self.b1 = kept * self.b1 + change * self.b + (v_slope * eta + v - self.link.slope(offset + eta)) * z * x
         self.D = kept * self.D + v * outer
         self.D2 = kept**2 * self.D2 + v * outer
         self.b = kept * self.b + (v * eta + error) * x
