@@ -2,6 +2,7 @@
 
 import difflib
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -204,6 +205,19 @@ def test_the_most_similar_name_is_suggested_if_there_is_one() -> None:
     assert validation.suggestion("swucb", known) == " Did you mean 'sw-ucb'?"
     assert validation.suggestion("thompson", known) == ""
     assert validation.suggestion(12, known) == ""
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "valid"),
+    [(False, False, "[0, 1]"), (True, False, "(0, 1]"), (False, True, "[0, 1)"), (True, True, "(0, 1)")],
+)
+def test_an_end_that_is_open_is_not_valid(low: bool, high: bool, valid: str) -> None:
+    for end, is_open in ((0.0, low), (1.0, high)):
+        if is_open:
+            with pytest.raises(ValueError, match=re.escape(f"x must be a number in {valid}, got {end}")):
+                validation.number("x", end, 0.0, 1.0, open_low=low, open_high=high)
+        else:
+            assert validation.number("x", end, 0.0, 1.0, open_low=low, open_high=high) == end
 
 
 def test_numpy_scalars_are_accepted() -> None:
