@@ -106,12 +106,15 @@ def multiply(model: np.ndarray, x: np.ndarray) -> float:
 
 @kernel
 def subtract_product(model: np.ndarray, dimension: int, factor: float, scale: float) -> None:
-    """Replace P by scale (P - factor u u'), where u is in the space of the model."""
+    """Replace P by scale (P - factor u u'), where u is in the space of the model.
+
+    Both halves of P get the same bits, because rounding errors that make P asymmetric would grow by 1 / kept per update.
+    """
     u, start = model[space_at(dimension) : space_at(dimension) + dimension], inverse_at(dimension)
     for i in range(dimension):
-        row, own = model[start + i * dimension : start + (i + 1) * dimension], factor * u[i]
+        row, own = model[start + i * dimension : start + (i + 1) * dimension], u[i]
         for j in range(dimension):
-            row[j] = (row[j] - own * u[j]) * scale
+            row[j] = (row[j] - factor * (own * u[j])) * scale
 
 
 @kernel
