@@ -61,7 +61,7 @@ def phishing() -> DataSet:
 
 @functools.cache
 def bananas() -> DataSet:
-    """Return river's two crescents in the plane; no line separates them, so the features are products up to degree 4."""
+    """Return river's two crescents in the plane, with products of the coordinates up to degree 4 as features."""
     rows, labels = _river("Bananas")
     x, y = rows.T
     powers = [(i, degree - i) for degree in range(1, 5) for i in range(degree + 1)]
