@@ -216,6 +216,9 @@ def test_a_missing_extra_says_how_to_install_it() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"this needs nowhere, .* pip install 'dynabandit\[lab\]'"):
         extras.import_extra("nowhere.at_all", "lab")
     assert extras.import_extra("math", "lab") is math
+    with pytest.raises(ModuleNotFoundError, match=r"this needs nowhere, .* pip install 'dynabandit\[data\]'"):
+        extras.extra_folder("nowhere", "data")
+    assert (extras.extra_folder("numpy", "data") / "__init__.py").exists()
 
 
 def test_an_import_error_inside_of_an_extra_is_not_hidden(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

@@ -20,7 +20,7 @@ AIRPORTS = ("EWR", "JFK", "LGA")
 FIRST_HOUR, HOURS, DAYS = 6, 16, 365
 NEAR = (1.0, 2.0, 3.0, 2.0, 1.0)  # weights of the two hours, and the two days, before and after
 FORTNIGHT = (1.0,) * 29
-PRIOR_FLIGHTS = 6.0  # in units of the weights: two flights of the same hour and day
+PRIOR_WEIGHT = 18.0  # of the four weeks: that of two flights of the same hour and day
 SOURCES = (
     "arc_challenge", "gsm8k", "hellaswag", "mbpp", "mmlu", "openbookqa", "truthful_qa", "winogrande",
 )  # benchmarks with a feature of their own; the others are parts of BIG-Bench Hard  # fmt: skip
@@ -102,7 +102,7 @@ def flights() -> DataSet:
     month = _smoothed(on_time, FORTNIGHT, 2).sum(axis=(1, 3), keepdims=True)
     month /= _smoothed(scheduled, FORTNIGHT, 2).sum(axis=(1, 3), keepdims=True)
     near = [_smoothed(_smoothed(one, NEAR, 2), NEAR, 3) for one in (on_time, scheduled)]
-    rates = (near[0] + PRIOR_FLIGHTS * month) / (near[1] + PRIOR_FLIGHTS)
+    rates = (near[0] + PRIOR_WEIGHT * month) / (near[1] + PRIOR_WEIGHT)
     weather = _weather()  # (days, hours, airports, 4)
     shape = weather.shape[:3]
     hour = np.broadcast_to(np.linspace(-1.6, 1.6, HOURS)[:, None], shape)

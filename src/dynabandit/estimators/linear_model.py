@@ -108,7 +108,7 @@ def multiply(model: np.ndarray, x: np.ndarray) -> float:
 def subtract_product(model: np.ndarray, dimension: int, factor: float, scale: float) -> None:
     """Replace P by scale (P - factor u u'), where u is in the space of the model.
 
-    Both halves of P get the same bits, because rounding errors that make P asymmetric would grow by 1 / kept per update.
+    Both halves of P get the same bits: rounding errors that make P asymmetric would grow by 1 / kept per update.
     """
     u, start = model[space_at(dimension) : space_at(dimension) + dimension], inverse_at(dimension)
     for i in range(dimension):
