@@ -10,13 +10,15 @@ import pytest
 
 import dynabandit as db
 from dynabandit import extras, validation
-from dynabandit.policies import POLICIES
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES
 from dynabandit.results.results import CRITERIA
 
 UNIT = "a number in [0, 1]"
 COUNT = "a whole number of at least"
 POSITIVE = "a number in (0, inf)"
 
+KNOWN_POLICIES = ("auto", *POLICIES, *CONTEXTUAL_POLICIES)
+KNOWN_ENVIRONMENTS = (*db.environments.ENVIRONMENTS, *db.environments.CONTEXTUAL_ENVIRONMENTS)
 ADAPTIVE = [name for name in POLICIES if name.startswith("aff")]
 BOUNDED = [name for name in ADAPTIVE if POLICIES[name].rewards.high == 1.0]
 
@@ -81,13 +83,13 @@ def test_a_prior_must_be_a_pair_of_positive_numbers(name: str, prior: Any, messa
 MESSAGES: list[tuple[Callable[[], object], str]] = [
     (
         lambda: db.policy("aff-otts"),
-        "unknown policy 'aff-otts'. Did you mean 'aff-ots'? Known: " + ", ".join(sorted(("auto", *POLICIES))),
+        "unknown policy 'aff-otts'. Did you mean 'aff-ots'? Known: " + ", ".join(sorted(KNOWN_POLICIES)),
     ),
-    (lambda: db.policy("zzz"), "unknown policy 'zzz'. Known: " + ", ".join(sorted(("auto", *POLICIES)))),
-    (lambda: db.policy(3), "unknown policy 3. Known: " + ", ".join(sorted(("auto", *POLICIES)))),  # type: ignore[arg-type]
+    (lambda: db.policy("zzz"), "unknown policy 'zzz'. Known: " + ", ".join(sorted(KNOWN_POLICIES))),
+    (lambda: db.policy(3), "unknown policy 3. Known: " + ", ".join(sorted(KNOWN_POLICIES))),  # type: ignore[arg-type]
     (
         lambda: db.policy(["ucb"]),  # type: ignore[arg-type]
-        "unknown policy ['ucb']. Did you mean 'ucb'? Known: " + ", ".join(sorted(("auto", *POLICIES))),
+        "unknown policy ['ucb']. Did you mean 'ucb'? Known: " + ", ".join(sorted(KNOWN_POLICIES)),
     ),
     (
         lambda: db.policy("eps-greedy", epsilom=0.1),
@@ -104,12 +106,11 @@ MESSAGES: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: db.environment("case3"),
-        "unknown environment 'case3'. Did you mean 'case-3'? Known: " + ", ".join(sorted(db.environments.ENVIRONMENTS)),
+        "unknown environment 'case3'. Did you mean 'case-3'? Known: " + ", ".join(sorted(KNOWN_ENVIRONMENTS)),
     ),
     (
         lambda: db.environment({"case-3"}),  # type: ignore[arg-type]
-        "unknown environment {'case-3'}. Did you mean 'case-3'? Known: "
-        + ", ".join(sorted(db.environments.ENVIRONMENTS)),
+        "unknown environment {'case-3'}. Did you mean 'case-3'? Known: " + ", ".join(sorted(KNOWN_ENVIRONMENTS)),
     ),
     (lambda: db.environment("case-1", arms=0), "arms must be a whole number of at least 2, got 0"),
     (lambda: db.environment("case-1", arms=1), "arms must be a whole number of at least 2, got 1"),
