@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what `__getattr__` returns
-    from dynabandit import checks, environments, estimators, integrations, offline, policies
+    from dynabandit import checks, environments, estimators, features, integrations, offline, policies
     from dynabandit.bandit import Bandit
     from dynabandit.client import AsyncClient, Client, ServiceError
     from dynabandit.environments import Delay, Environment, delay, environment, reward_law
@@ -21,7 +21,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncClient", "Bandit", "Client", "Delay", "Environment", "Estimation", "Policy", "Results", "Run",
     "ServiceError", "Simulation", "checks", "compare", "delay", "environment", "environments", "estimation",
-    "estimators", "integrations", "offline", "policies", "policy", "reward_law", "simulate",
+    "estimators", "features", "integrations", "offline", "policies", "policy", "reward_law", "simulate",
 ]  # fmt: skip
 
 _MODULES = {

@@ -1,0 +1,311 @@
+"""The kinds of features: how each checks a value and writes it into columns of numbers."""
+
+import functools
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dynabandit.validation import check_parameter_names, integer, listed, number, set_fields, unknown
+
+__all__ = ["KINDS", "Boolean", "Category", "Feature", "Moments", "Number", "Vector", "declared", "inferred"]
+
+LARGEST_NUMBER = 1e100  # squares must stay finite
+LARGEST_AS_IS = 1e6  # of numbers that are not standardised: a model keeps sums of products of them
+MOST_COLUMNS = 4096
+HASHED_COLUMNS = 16
+FURTHEST = 5.0  # standard deviations
+ROUNDING = 1e-24  # a variance below this share of the squared mean is that of rounding errors
+
+
+class Moments:
+    """Mean and variance of the values so far, older ones with a smaller weight.
+
+    Examples
+    --------
+    >>> moments = Moments()
+    >>> for value in (1.0, 2.0, 3.0):
+    ...     moments.observe(value, forgetting=1.0)
+    >>> moments.mean, moments.standardised(3.0) == math.sqrt(1.5)
+    (2.0, True)
+    """
+
+    __slots__ = ("mean", "squares", "weight")
+
+    def __init__(self, weight: float = 0.0, mean: float = 0.0, squares: float = 0.0) -> None:
+        self.weight, self.mean, self.squares = weight, mean, squares
+
+    def observe(self, value: float, forgetting: float) -> None:
+        """Add a value, after multiplying the weights of earlier ones by `forgetting`."""
+        self.weight = forgetting * self.weight + 1.0
+        error = value - self.mean
+        self.mean += error / self.weight
+        self.squares = forgetting * self.squares + error * (value - self.mean)
+
+    def standardised(self, value: float) -> float:
+        """Return how many standard deviations a value is above the mean, at most 5; 0 without a variance."""
+        if self.squares <= ROUNDING * self.weight * self.mean * self.mean:
+            return 0.0
+        scaled = (value - self.mean) / math.sqrt(self.squares / self.weight)
+        return min(max(scaled, -FURTHEST), FURTHEST)
+
+    def to_json(self) -> list[float]:
+        """Return the three numbers of the state."""
+        return [self.weight, self.mean, self.squares]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    """What is declared about one feature: `width` columns for its value and, unless it is required, one if missing."""
+
+    kind: ClassVar[str]
+    valid: ClassVar[str]  # which values are valid
+
+    name: str
+    required: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise TypeError(f"the name of a feature must be a string that is not empty, got {self.name!r}")
+        if not isinstance(self.required, bool):
+            raise TypeError(f"required of feature {self.name!r} must be True or False, got {self.required!r}")
+
+    @property
+    def width(self) -> int:
+        """The number of columns of a value."""
+        return 1
+
+    def write(self, vector: np.ndarray, first: int, value: Any, moments: Moments | None) -> None:
+        """Write a value into `width` columns of zeros, or raise an error if it is not valid."""
+        raise NotImplementedError
+
+    def bad(self, value: Any, kind: type[Exception] = TypeError) -> Exception:
+        """Return the error for a value that is not valid."""
+        return kind(f"feature {self.name!r} must be {self.valid}, got {_shown(value)}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the declaration with all options."""
+        options = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        del options["name"]
+        return {"kind": self.kind, **options}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(Feature):
+    """A number in one column, by default standardised by the mean and variance of the values so far."""
+
+    kind = "number"
+    valid = "a finite number"
+
+    standardise: bool = True
+    forgetting: float = 0.99999
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.standardise, bool):
+            raise TypeError(f"standardise of feature {self.name!r} must be True or False, got {self.standardise!r}")
+        forgetting = number(f"forgetting of feature {self.name!r}", self.forgetting, 0.0, 1.0, open_low=True)
+        set_fields(self, forgetting=forgetting)
+
+    def checked(self, value: Any) -> float:
+        """Return a valid value as a float."""
+        if type(value) is not float and type(value) is not int and not _is_number(value):
+            raise self.bad(value)
+        try:
+            result = float(value)
+        except OverflowError:
+            result = math.inf
+        largest = LARGEST_NUMBER if self.standardise else LARGEST_AS_IS
+        if not -largest <= result <= largest:
+            if math.isfinite(result):
+                raise _too_large(self, largest, value)
+            raise self.bad(value, ValueError)
+        return result
+
+    def write(self, vector: np.ndarray, first: int, value: Any, moments: Moments | None) -> None:
+        """Write the standardised value, or the value as it is."""
+        checked = self.checked(value)
+        vector[first] = checked if moments is None else moments.standardised(checked)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boolean(Feature):
+    """True or false, in one column as 1 or 0."""
+
+    kind = "boolean"
+    valid = "True or False"
+
+    def write(self, vector: np.ndarray, first: int, value: Any, moments: Moments | None) -> None:
+        """Write 1 or 0."""
+        if not isinstance(value, bool | np.bool_):
+            raise self.bad(value)
+        vector[first] = value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Category(Feature):
+    """One of several values: a column for each of `values` and one for all others, or hashed into `columns` columns."""
+
+    kind = "category"
+    valid = "a string or a whole number"
+
+    values: tuple[str, ...] | None = None
+    columns: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.values is not None and self.columns is not None:
+            raise ValueError(f"feature {self.name!r} can have values or columns, not both")
+        if self.values is None:
+            columns = HASHED_COLUMNS if self.columns is None else self.columns
+            checked = integer(f"columns of feature {self.name!r}", columns, 1, MOST_COLUMNS)
+            set_fields(self, columns=checked)
+            return
+        if not isinstance(self.values, list | tuple) or not self.values:
+            raise TypeError(f"values of feature {self.name!r} must be a list of strings, got {self.values!r}")
+        values = tuple(self._text(value) for value in self.values)
+        if len(set(values)) < len(values):
+            raise ValueError(f"values of feature {self.name!r} must be different, got {listed(values)}")
+        integer(f"the number of values of feature {self.name!r}", len(values), 1, MOST_COLUMNS)
+        set_fields(self, values=values)
+
+    @functools.cached_property
+    def _column(self) -> dict[str, int]:
+        return {value: column for column, value in enumerate(self.values or ())}
+
+    @property
+    def width(self) -> int:
+        """The number of columns of a value."""
+        return self.columns if self.values is None else len(self.values) + 1  # type: ignore[return-value]
+
+    def _text(self, value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        if isinstance(value, int | np.integer) and not isinstance(value, bool):
+            return str(int(value))
+        raise self.bad(value)
+
+    def write(self, vector: np.ndarray, first: int, value: Any, moments: Moments | None) -> None:
+        """Write 1 into the column of the value."""
+        text = value if type(value) is str else self._text(value)
+        if self.values is None:
+            column = zlib.crc32(f"{self.name}={text}".encode("utf-8", "surrogatepass")) % self.columns  # type: ignore[operator]
+        else:
+            column = self._column.get(text, len(self.values))
+        vector[first + column] = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vector(Feature):
+    """A list of numbers, used as they are, one column for each."""
+
+    kind = "vector"
+
+    size: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(self, size=integer(f"size of feature {self.name!r}", self.size, 1, MOST_COLUMNS))
+
+    @property
+    def valid(self) -> str:  # type: ignore[override]
+        """Which values are valid."""
+        return f"a list of {self.size} finite numbers"
+
+    @property
+    def width(self) -> int:
+        """The number of columns of a value."""
+        return self.size
+
+    def write(self, vector: np.ndarray, first: int, value: Any, moments: Moments | None) -> None:
+        """Write the numbers as they are."""
+        array = _as_vector(value)
+        if array is None:
+            raise self.bad(value)
+        if len(array) != self.size:
+            raise ValueError(f"feature {self.name!r} must be {self.valid}, got {len(array)} numbers: {_shown(value)}")
+        if not np.all(np.abs(array) <= LARGEST_AS_IS):
+            if np.all(np.isfinite(array)):
+                raise _too_large(self, LARGEST_AS_IS, value)
+            raise self.bad(value, ValueError)
+        vector[first : first + self.size] = array
+
+
+KINDS: dict[str, type[Feature]] = {one.kind: one for one in (Number, Boolean, Category, Vector)}
+
+
+def declared(name: str, declaration: Any) -> Feature:
+    """Return the feature with this declaration: a kind, or a mapping with the kind and options.
+
+    Examples
+    --------
+    >>> declared("embedding", {"kind": "vector", "size": 16})
+    Vector(name='embedding', required=False, size=16)
+    """
+    if isinstance(declaration, Feature):
+        return declaration
+    options = dict(declaration) if isinstance(declaration, Mapping) else {"kind": declaration}
+    kind = options.pop("kind", None)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise unknown(f"kind of feature {name!r}:", kind, KINDS)
+    if kind == "vector" and "size" not in options:
+        raise TypeError(f'feature {name!r} needs a size: {{"kind": "vector", "size": 16}}')
+    check_parameter_names(f"feature {name!r}", options, [one.name for one in fields(KINDS[kind]) if one.name != "name"])
+    return KINDS[kind](name=name, **options)
+
+
+def inferred(name: str, value: Any) -> Feature:
+    """Return a feature of the kind that fits a value.
+
+    Examples
+    --------
+    >>> inferred("country", "NO").kind, inferred("hour", 18).kind, inferred("embedding", [0.5, 1.0]).width
+    ('category', 'number', 2)
+    """
+    if isinstance(value, bool | np.bool_):
+        return Boolean(name=name)
+    if isinstance(value, str):
+        return Category(name=name)
+    vector = _as_vector(value)
+    if vector is not None:
+        return Vector(name=name, size=len(vector))
+    feature = Number(name=name)
+    try:
+        feature.checked(value)
+    except TypeError:
+        valid = "a boolean, a number, a string or a list of numbers"
+        raise TypeError(f"feature {name!r} must be {valid}, got {_shown(value)}") from None
+    return feature
+
+
+def _is_number(value: Any) -> bool:
+    is_other = isinstance(value, bool | np.bool_ | str) or np.ndim(value) > 0
+    return not is_other and hasattr(value, "__float__")
+
+
+def _as_vector(value: Any) -> np.ndarray | None:
+    """Return a list, tuple or array of numbers as an array of floats; None for anything else."""
+    if isinstance(value, np.ndarray):
+        is_vector = value.ndim == 1 and value.dtype.kind in "iuf"
+        return value.astype(np.float64, copy=False) if is_vector else None
+    if not isinstance(value, list | tuple) or any(isinstance(one, str | bool | list | tuple) for one in value):
+        return None
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return array if array.ndim == 1 else None
+
+
+def _too_large(feature: Feature, largest: float, value: Any) -> ValueError:
+    return ValueError(
+        f"feature {feature.name!r} must be between {-largest:g} and {largest:g}, got {_shown(value)}; rescale it"
+    )
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 100 else f"{shown[:100]}..."
