@@ -1,8 +1,8 @@
 """Bayesian regression with forgetting, and the derivative of its coefficients with respect to the forgetting factor.
 
 With the inverse link mu, eta = theta' x, p = mu(eta), e = r - p and the weight v of a reward, which is mu'(eta) but for
-large counts, a reward that comes m steps after the previous one is learnt by one Newton step, in which the prior alpha I
-is not forgotten:
+large counts, a reward that comes m steps after the previous one is learnt by one Newton step. The prior alpha I is not
+forgotten:
 
     D <- lambda^m D + v x x',  b <- lambda^m b + (v eta + e) x,  theta = (D + alpha I)^-1 b
 

@@ -133,7 +133,7 @@ def quadratic(model: np.ndarray, start: int, x: np.ndarray) -> float:
 def subtract_product(model: np.ndarray, dimension: int, factor: float, scale: float) -> None:
     """Replace P by scale (P - factor u u'), where u is in the space of the model.
 
-    P stays exactly symmetric, since u_i u_j is: a difference between P and its transpose would grow with every scaling.
+    Both halves of P get the same bits: rounding errors that make P asymmetric would grow by 1 / kept per update.
     """
     u, start = model[space_at(dimension) : space_at(dimension) + dimension], inverse_at(dimension)
     for i in range(dimension):
