@@ -14,10 +14,11 @@ O(d^2). If `kept` is below 1/2, all coordinates get it back at once.
 
 import numpy as np
 
-from dynabandit.core.compilation import kernel
+from dynabandit.core.compilation import inlined_kernel, kernel
 
 CLOCK, TURN, HEADER = 0, 1, 2  # the step up to which data are discounted; whose turn it is; where the arrays begin
 RESTORE_ALL = 0.5
+NOTHING_LEFT = 1e-12  # data that faded by this factor are forgotten
 
 
 def size(dimension: int) -> int:
@@ -73,15 +74,14 @@ def inverse_at(dimension: int) -> int:
 @kernel
 def reset(model: np.ndarray, dimension: int, prior: float) -> None:
     """Forget all rewards, but not the clock."""
-    for i in range(HEADER + dimension, model.size):
+    for i in range(HEADER, inverse_at(dimension) + dimension * dimension):
         model[i] = 0.0
     for i in range(dimension):
-        model[theta_at(dimension) + i] = 0.0
         model[left_at(dimension) + i] = prior
         model[inverse_at(dimension) + i * dimension + i] = 1.0 / prior
 
 
-@kernel
+@inlined_kernel
 def dot(model: np.ndarray, start: int, x: np.ndarray) -> float:
     """Return the product of a part of the model with x."""
     total = 0.0
@@ -90,7 +90,7 @@ def dot(model: np.ndarray, start: int, x: np.ndarray) -> float:
     return total
 
 
-@kernel
+@inlined_kernel
 def multiply(model: np.ndarray, x: np.ndarray) -> float:
     """Write P x into the space of the model, and return x' P x."""
     d = x.size
@@ -104,7 +104,7 @@ def multiply(model: np.ndarray, x: np.ndarray) -> float:
     return dot(model, space_at(d), x)
 
 
-@kernel
+@inlined_kernel
 def quadratic(model: np.ndarray, start: int, x: np.ndarray) -> float:
     """Return x' M x for the matrix that begins at `start`; it writes nothing, because arms may share a model.
 
@@ -129,7 +129,7 @@ def quadratic(model: np.ndarray, start: int, x: np.ndarray) -> float:
     return total
 
 
-@kernel
+@inlined_kernel
 def subtract_product(model: np.ndarray, dimension: int, factor: float, scale: float) -> None:
     """Replace P by scale (P - factor u u'), where u is in the space of the model.
 
@@ -161,19 +161,37 @@ def restore(model: np.ndarray, dimension: int, i: int, prior: float) -> None:
 
 
 @kernel
+def add(model: np.ndarray, x: np.ndarray, error: float, weight: float, kept: float) -> float:
+    """Discount the data and add a reward; `error` is the weight times the reward's difference from its prediction.
+
+    The space of the model has P x afterwards, with P as it was before; returns the sum by which it is divided to give
+    the gain, the product of x with the new P.
+    """
+    d = x.size
+    theta, space = theta_at(d), space_at(d)
+    total = kept + weight * multiply(model, x)
+    for j in range(d):
+        model[theta + j] += error / total * model[space + j]
+    subtract_product(model, d, weight / total, 1.0 / kept)
+    return total
+
+
+@kernel
+def next_turn(model: np.ndarray, dimension: int) -> int:
+    """Return the coordinate whose turn it is to get its prior back, and pass the turn on."""
+    turn = int(model[TURN])
+    model[TURN] = turn + 1 if turn + 1 < dimension else 0
+    return turn
+
+
+@kernel
 def update(model: np.ndarray, x: np.ndarray, value: float, weight: float, kept: float, prior: float) -> None:
     """Learn a reward with features x, after earlier data were discounted by `kept`."""
     d = x.size
-    if kept < 1e-12:  # nothing is left
+    if kept < NOTHING_LEFT:
         reset(model, d, prior)
         kept = 1.0
-    theta, space = theta_at(d), space_at(d)
-    quadratic = multiply(model, x)
-    factor = weight / (kept + weight * quadratic)
-    error = factor * (value - dot(model, theta, x))
-    for j in range(d):
-        model[theta + j] += error * model[space + j]
-    subtract_product(model, d, factor, 1.0 / kept)
+    add(model, x, weight * (value - dot(model, theta_at(d), x)), weight, kept)
     if kept < 1.0:
         for j in range(d):
             model[left_at(d) + j] *= kept
@@ -181,25 +199,28 @@ def update(model: np.ndarray, x: np.ndarray, value: float, weight: float, kept: 
             for i in range(d):
                 restore(model, d, i, prior)
         else:
-            turn = int(model[TURN])
-            restore(model, d, turn, prior)
-            model[TURN] = turn + 1 if turn + 1 < d else 0
+            restore(model, d, next_turn(model, d), prior)
 
 
-@kernel
+@inlined_kernel
 def mean_and_variance(model: np.ndarray, x: np.ndarray, kept: float, prior: float) -> tuple[float, float]:
-    """Return the prediction x' theta and x' P x, if the data fade by the factor `kept` and the prior does not.
-
-    With the precision :math:`1 / x' P x` of the prediction, and that of the prior, alpha / x' x, the faded precision is
-    kept times the first plus 1 - kept times the second. This is exact for one feature, and if x is an eigenvector of
-    P; otherwise the variance is at most that large.
-    """
-    variance = quadratic(model, inverse_at(x.size), x)
+    """Return the prediction x' theta and x' P x, if the data fade by the factor `kept` and the prior does not."""
     mean = dot(model, theta_at(x.size), x)
-    if kept == 1.0 or variance == 0.0:
-        return mean, variance
+    return faded(mean, quadratic(model, inverse_at(x.size), x), x, kept, prior)
+
+
+@inlined_kernel
+def faded(mean: float, variance: float, x: np.ndarray, kept: float, prior: float) -> tuple[float, float]:
+    """Return a prediction and its variance after the data have faded by the factor `kept`.
+
+    With the precision of the prediction, 1 / variance, and that of the prior, alpha / x' x, the faded precision is kept
+    times the first plus 1 - kept times the second. This is exact for one feature, and if x is an eigenvector of P;
+    otherwise the variance is at most that large.
+    """
+    if kept == 1.0 or not variance > 0.0:
+        return mean, max(variance, 0.0)
     square = 0.0
     for i in range(x.size):
         square += x[i] * x[i]
-    faded = 1.0 / (kept / variance + (1.0 - kept) * prior / square)
-    return mean * kept * faded / variance, faded
+    later = 1.0 / (kept / variance + (1.0 - kept) * prior / square)
+    return mean * kept * later / variance, later
