@@ -18,7 +18,7 @@ class Driver(StepByStep):
 
     def __init__(self, policy: Policy, arms: int, seed: int = 1, *, interpreted: bool = True) -> None:
         super().__init__(policy, arms, TABLE_HORIZON, seed)
-        self.memory, self.shared, self.last_played, self.pending = self.state
+        self.memory, self.shared, self.last_played, self.pending, _ = self.state
         self.rewards = 0  # so far
         self._interpreted = interpreted
 
@@ -52,7 +52,7 @@ class Driver(StepByStep):
                 self.functions.learn(self.state, arm, reward, self.params)
             else:
                 played = np.stack([self.last_played, self.pending])
-                compiled.learn(self.functions)(self.memory, self.shared, played, arm, *reward, to_row(self.params))
+                compiled.learn(self.functions)(self.memory, self.shared, played, arm, *reward[:3], to_row(self.params))
         return self
 
     @property

@@ -52,6 +52,15 @@ CASES = {
     "delayed rewards with a window": Case(
         "case-3", {"arms": 3}, ("ts",), 12, delay=db.delay("recorded", delays=[0, 1, 4], window=3)
     ),
+    "features, late rewards": Case(
+        "lin-abrupt",
+        {"arms": 3, "dimension": 3, "segment": 5},
+        ("lin-ucb", "uniform"),
+        12,
+        replications=2,
+        delay=db.delay("recorded", delays=[0, 1, 4], window=3),
+    ),
+    "features": Case("lin-abrupt", {"arms": 40, "segment": 3}, ("lin-ucb",), 5),
     "rates recorded per period": Case("recorded", RECORD, ("ts",), 6),
     **{
         f"environment {name}": Case(name, example(kind), ("uniform",), 2 if name == "path" else 5)

@@ -358,11 +358,11 @@ def makes_valid_paths(environment: Environment) -> None:
     short = max(1, horizon // 2)
     same = path[:short] == environment.path(short, seed=SEED)
     _require(same.all(), "a shorter path must be the same from the start")
-    means, state = np.empty((1, horizon, arms)), np.zeros((1, len(environment.slots), arms))
+    paths, state = environment.empty_paths(1, horizon), np.zeros((1, environment.state_size(), arms))
     params, table = np.array(environment.params()), environment.table()
     write = make_write_paths(environment.functions)
-    write(state, params, table, means, np.empty((1, horizon)), 1, horizon, stream(SEED))
-    _require((means[0] == path).all(), "the path must be the same without compilation")
+    write(state, params, table, paths, 1, horizon, stream(SEED))
+    _require((paths.means[0] == path).all(), "the path must be the same without compilation")
 
 
 def keeps_means_constant(environment: Environment) -> None:

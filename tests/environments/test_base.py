@@ -8,7 +8,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.lanes import SINGLE_LANE
 from dynabandit.core.streams import REWARD, stream, uniform
 from dynabandit.environments import ENVIRONMENTS, Bernoulli, RewardStep
-from dynabandit.environments.base import make_write_path
+from dynabandit.environments.base import PathArrays, make_write_path
 from dynabandit.environments.reward_laws import mean_of_path
 
 EXAMPLES: dict[str, dict[str, object]] = {
@@ -105,11 +105,12 @@ def test_the_parameters_of_an_environment_and_their_defaults_are_those_that_are_
 @each_environment
 def test_the_functions_of_an_environment_use_only_the_slots_that_it_declares(name: str) -> None:
     environment = example(name)
-    state = np.zeros((len(environment.slots) + 1, environment.arms))
+    state = np.zeros((environment.state_size() + 1, environment.arms))
     state[-1] = math.nan
-    means, best = np.empty((50, environment.arms)), np.empty(50)
+    path = PathArrays(*(part[0] for part in environment.empty_paths(1, 50)))
+    means, best, _ = path
     write_path = make_write_path(environment.functions, SINGLE_LANE)
-    write_path(state, np.array(environment.params()), environment.table(), means, best, 1, 50, stream(3))
+    write_path(state, np.array(environment.params()), environment.table(), path, 1, 50, stream(3))
     assert np.isnan(state[-1]).all()
     assert (means == environment.path(50, seed=3)).all()
     assert (best == means.max(axis=1)).all()
@@ -144,7 +145,8 @@ def test_lanes_write_the_means_of_arms_that_exist_and_the_leader_writes_the_best
     state = np.full((len(environment.slots), environment.arms), math.nan)
     means, best = np.empty((50, environment.arms)), np.full(50, math.nan)
     write_path = make_write_path(environment.functions, lanes)
-    write_path(state, np.array(environment.params()), environment.table(), means, best, 1, 50, stream(3))
+    path = PathArrays(means, best, np.zeros((1, 1, 1)))
+    write_path(state, np.array(environment.params()), environment.table(), path, 1, 50, stream(3))
     assert (means == environment.path(50, seed=3)).all()
     assert np.array_equal(best, means.max(axis=1) if leads else np.full(50, math.nan), equal_nan=True)
 

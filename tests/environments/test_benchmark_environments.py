@@ -83,7 +83,7 @@ def test_every_arm_has_its_season_and_all_seasons_are_equally_long() -> None:
 def test_seasons_come_back_after_ten_million_periods() -> None:
     path = Seasonal(arms=2, period=64).path(horizon=64, seed=1)
     state, world = np.zeros((1, 2)), Seasonal(arms=2, period=64)
-    steps = [EnvironmentStep(64 * 10**7 + number, 2, world.table(), stream(1)) for number in (5, 9)]
+    steps = [EnvironmentStep(64 * 10**7 + number, 2, world.table(), stream(1), np.zeros((1, 1))) for number in (5, 9)]
     later = [world.functions.advance(state, 1, step, world.params()) for step in steps]
     assert later == path[[4, 8], 1].tolist()
 
@@ -91,7 +91,7 @@ def test_seasons_come_back_after_ten_million_periods() -> None:
 def test_seasons_reach_zero_and_one_but_do_not_leave() -> None:
     path = Seasonal(arms=4, period=8, middle=0.5, amplitude=0.5).path(horizon=64, seed=1)
     assert (path.min(), path.max()) == (0.0, 1.0)
-    step = EnvironmentStep(1, 2, np.zeros((0, 0)), stream(1))
+    step = EnvironmentStep(1, 2, np.zeros((0, 0)), stream(1), np.zeros((1, 1)))
     for middle, clipped in ((1.5, 1.0), (-0.5, 0.0)):  # as if by rounding, with the sine 0
         params = seasonal.Params(*np.array([[middle], [0.1], [1.0], [0.0]]))
         assert Seasonal.functions.advance(np.zeros((1, 1)), 0, step, params) == clipped

@@ -63,7 +63,7 @@ def test_pieces_stand_from_their_start_to_the_next(means: np.ndarray, data: st.D
 
 def test_an_environment_starts_in_its_first_segment() -> None:
     environment = Piecewise(starts=[1, 3], means=[[0.1, 0.2], [0.3, 0.4]])
-    state, step = np.full((1, 2), np.nan), EnvironmentStep(0, 2, environment.table(), stream(1))
+    state, step = np.full((1, 2), np.nan), EnvironmentStep(0, 2, environment.table(), stream(1), np.zeros((1, 1)))
     environment.functions.start(state, 1, step, environment.params())
     assert state[0, 1] == 0.0
 

@@ -86,7 +86,7 @@ def test_single_precision_agrees_in_law_and_without_beta_draws_nearly_number_for
     play(
         narrow,
         record,
-        Paths(means, means.max(axis=2), np.zeros(1), np.zeros((1, arms))),
+        Paths(means, means.max(axis=2), np.zeros(1), np.zeros((1, arms)), np.zeros((1, 1, 1, 1))),
         block,
         space,
         NO_DELAY,

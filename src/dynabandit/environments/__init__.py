@@ -7,6 +7,7 @@ from dynabandit.environments.base import Environment, EnvironmentFunctions, Envi
 from dynabandit.environments.burst import Burst
 from dynabandit.environments.delays import DELAYS, Delay, delay
 from dynabandit.environments.exponential_clock import Case1, Case2, ExponentialClock
+from dynabandit.environments.linear import LinAbrupt
 from dynabandit.environments.needle import Needle
 from dynabandit.environments.piecewise_benchmarks import PB1, PB2, PB3, PB4, RandomBreakpoints
 from dynabandit.environments.random_walks import Autoregressive, Case3, Case4, LogisticWalk, ReflectedWalk
@@ -36,6 +37,7 @@ __all__ = [
     "Fixed", "LogisticWalk", "Needle", "Path", "Piecewise", "RandomBreakpoints", "Recorded", "ReflectedWalk",
     "RestedDrops", "RestedRising", "RestedRotting", "Rotting",
     "Seasonal", "SmallChanges", "environment",
+    "CONTEXTUAL_ENVIRONMENTS", "LinAbrupt",
     "REWARD_LAWS", "Bernoulli", "Bounded", "Counts", "Normal", "Revenue",
     "RewardFunctions", "RewardLaw", "RewardStep", "reward_law",
 ]  # fmt: skip
@@ -68,6 +70,10 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "recorded": Recorded,
 }
 
+CONTEXTUAL_ENVIRONMENTS: dict[str, type[Environment]] = {
+    "lin-abrupt": LinAbrupt,
+}
+
 
 def environment(name: str | Environment, **parameters: Any) -> Environment:
     """Return the environment with this name.
@@ -89,9 +95,10 @@ def environment(name: str | Environment, **parameters: Any) -> Environment:
         if parameters:
             raise TypeError(f"parameters {sorted(parameters)} go with an environment's name, not with {name!r}")
         return name
-    if not isinstance(name, str) or name not in ENVIRONMENTS:
-        raise unknown("environment", name, ENVIRONMENTS)
-    kind = ENVIRONMENTS[name]
+    known_names = {**ENVIRONMENTS, **CONTEXTUAL_ENVIRONMENTS}
+    if not isinstance(name, str) or name not in known_names:
+        raise unknown("environment", name, known_names)
+    kind = known_names[name]
     known = {field.name: field for field in fields(kind) if field.init}
     check_parameter_names(f"environment {name!r}", parameters, known)
     missing = [key for key, field in known.items() if field.default is MISSING and key not in parameters]

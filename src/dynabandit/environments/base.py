@@ -7,7 +7,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from dynabandit.core.compilation import compiled, kernel
+from dynabandit.core.compilation import compiled, inlined_kernel, kernel
+from dynabandit.core.context import Context, empty_features
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
 from dynabandit.core.records import NoParams, rows_reader
 from dynabandit.core.streams import LARGEST_STEP, Stream, shifted, stream
@@ -28,13 +29,22 @@ class EnvironmentStep(NamedTuple):
     Examples
     --------
     >>> EnvironmentStep._fields
-    ('number', 'arms', 'table', 'random')
+    ('number', 'arms', 'table', 'random', 'features')
     """
 
     number: int  # 1, 2, ...; 0 at the start
     arms: int
     table: np.ndarray  # what `Environment.table` returns
     random: Stream
+    features: np.ndarray  # (rows, dimension): the features of this step; see `core.context.Context`
+
+
+class PathArrays(NamedTuple):
+    """Where a block of paths is written; replications are the first axis, or one of them is selected."""
+
+    means: np.ndarray  # (steps, arms)
+    best: np.ndarray  # (steps,): the largest mean
+    features: np.ndarray  # (steps, rows, dimension), or one number without a context
 
 
 # Kernels are called with positional arguments. `params` has the type `EnvironmentFunctions.params`.
@@ -46,6 +56,15 @@ class Advance(Protocol):
     def __call__(self, state: np.ndarray, arm: int, step: EnvironmentStep, params: Any, /) -> float: ...
 
 
+class WriteFeatures(Protocol):
+    def __call__(self, state: np.ndarray, row: int, step: EnvironmentStep, params: Any, /) -> None: ...
+
+
+@kernel
+def no_features(state: np.ndarray, row: int, step: EnvironmentStep, params: Any) -> None:
+    """Write nothing: the environment has no context."""
+
+
 class EnvironmentFunctions(NamedTuple):
     """The kernels that make up an environment; arms are independent of each other.
 
@@ -55,7 +74,7 @@ class EnvironmentFunctions(NamedTuple):
     --------
     >>> import dynabandit as db
     >>> db.environments.Fixed.functions._fields
-    ('start', 'advance', 'params', 'mean', 'rising')
+    ('start', 'advance', 'params', 'mean', 'rising', 'write_features')
     """
 
     start: Start
@@ -71,6 +90,10 @@ class EnvironmentFunctions(NamedTuple):
     constant, that policy always plays the arm with the largest current mean."""
     rising: bool = False
     """Whether `mean` rises with the plays: the best policy in hindsight plays one arm only."""
+    write_features: WriteFeatures = no_features
+    """write_features(state, row, step, params): write one row of `step.features`, for an environment with a context.
+
+    It is called for all rows before `advance`, which computes the mean of an arm for these features."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +139,15 @@ class Environment:
         return np.zeros((0, 0))
 
     @property
+    def context(self) -> Context | None:
+        """The shape of the features of a step; None if there are none."""
+        return None
+
+    def state_size(self) -> int:
+        """Return the number of rows of the state: one per slot, plus what a parameter adds, such as a vector."""
+        return len(self.slots)
+
+    @property
     def longest(self) -> int:
         """The last step that the environment defines."""
         return LARGEST_STEP
@@ -158,12 +190,33 @@ class Environment:
         >>> db.environment("case-3", arms=3).path(horizon=1000, seed=1).shape
         (1000, 3)
         """
+        return self._written(horizon, seed, replication).means[0]
+
+    def features(self, horizon: int, seed: int, replication: int = 0) -> np.ndarray:
+        """Return the features of one trajectory of an environment with a context, an array (horizon, rows, dimension).
+
+        Examples
+        --------
+        >>> import dynabandit as db
+        >>> db.environment("lin-abrupt", arms=3, dimension=2).features(horizon=1000, seed=1).shape
+        (1000, 3, 2)
+        """
+        if self.context is None:
+            raise ValueError(f"environment {self.name!r} has no features")
+        return self._written(horizon, seed, replication).features[0]
+
+    def _written(self, horizon: int, seed: int, replication: int) -> PathArrays:
         horizon = self.check_horizon(horizon)
         random = stream(seed, replication)
-        state, means, best = np.zeros((len(self.slots), self.arms)), np.empty((horizon, self.arms)), np.empty(horizon)
-        write, one = compiled_write_paths(self.functions), np.newaxis
-        write(state[one], np.array(self.params()), self.table(), means[one], best[one], 1, horizon, random)
-        return means
+        state, paths = np.zeros((1, self.state_size(), self.arms)), self.empty_paths(1, horizon)
+        write = compiled_write_paths(self.functions)
+        write(state, np.array(self.params()), self.table(), paths, 1, horizon, random)
+        return paths
+
+    def empty_paths(self, replications: int, steps: int) -> PathArrays:
+        """Return the arrays into which paths are written."""
+        means, best = np.empty((replications, steps, self.arms)), np.empty((replications, steps))
+        return PathArrays(means, best, empty_features(self.context, self.arms, replications, steps))
 
 
 @functools.cache
@@ -173,35 +226,46 @@ def compiled_write_paths(functions: EnvironmentFunctions) -> Callable[..., None]
 
 
 def make_write_paths(functions: EnvironmentFunctions) -> Callable[..., None]:
-    """Return write_paths(state, params, table, means, best, first, steps, random), the next block of all paths.
+    """Return write_paths(state, params, table, paths, first, steps, random), the next block of all paths.
 
-    `state`, `means` and `best` have replications as their first axis; `random` belongs to the first of them. `means`
-    gets `steps` steps from step `first` on, and `best` the largest mean of each.
+    `state` and the arrays of `paths` have replications as their first axis; `random` belongs to the first of them.
+    `paths` gets `steps` steps from step `first` on.
     """
-    write_path = make_write_path(functions, SINGLE_LANE)
+    write_path, select = make_write_path(functions, SINGLE_LANE), make_select_path(functions)
 
     @kernel
     def write_paths(
         state: np.ndarray,
         params: np.ndarray,
         table: np.ndarray,
-        means: np.ndarray,
-        best: np.ndarray,
+        paths: PathArrays,
         first: int,
         steps: int,
         random: Stream,
     ) -> None:
-        for row in range(means.shape[0]):
-            write_path(state[row], params, table, means[row], best[row], first, steps, shifted(random, row))
+        for row in range(paths.means.shape[0]):
+            write_path(state[row], params, table, select(paths, row), first, steps, shifted(random, row))
 
     return write_paths
 
 
+def make_select_path(functions: EnvironmentFunctions) -> Callable[[PathArrays, int], PathArrays]:
+    """Return select_path(paths, row), the arrays of one replication."""
+    has_context = functions.write_features is not no_features
+
+    @inlined_kernel
+    def select_path(paths: PathArrays, row: int) -> PathArrays:
+        return PathArrays(paths.means[row], paths.best[row], paths.features[row if has_context else 0])
+
+    return select_path
+
+
 def make_write_path(functions: EnvironmentFunctions, lanes: LaneGroup) -> Callable[..., None]:
-    """Return write_path(state, params, table, means, best, first, steps, random), for one replication."""
+    """Return write_path(state, params, table, path, first, steps, random), for one replication."""
     start, advance, read_params = functions.start, functions.advance, rows_reader(functions.params)
-    rounds, arm_at, exists, is_leader, highest = (
-        lanes.rounds, lanes.arm_at, lanes.exists, lanes.is_leader, lanes.highest,
+    write_features, has_context = functions.write_features, functions.write_features is not no_features
+    rounds, arm_at, exists, is_leader, highest, sync = (
+        lanes.rounds, lanes.arm_at, lanes.exists, lanes.is_leader, lanes.highest, lanes.sync,
     )  # fmt: skip
 
     @kernel
@@ -209,20 +273,25 @@ def make_write_path(functions: EnvironmentFunctions, lanes: LaneGroup) -> Callab
         state: np.ndarray,
         matrix: np.ndarray,
         table: np.ndarray,
-        means: np.ndarray,
-        best: np.ndarray,
+        path: PathArrays,
         first: int,
         steps: int,
         random: Stream,
     ) -> None:
+        means, best, features = path.means, path.best, path.features
         arms = means.shape[1]
         params = read_params(matrix)
         if first == 1:
             for turn in range(rounds(arms)):
                 if exists(arm_at(0, turn), arms):
-                    start(state, arm_at(0, turn), EnvironmentStep(0, arms, table, random), params)
+                    start(state, arm_at(0, turn), EnvironmentStep(0, arms, table, random, features[0]), params)
         for offset in range(steps):
-            step = EnvironmentStep(first + offset, arms, table, random)
+            step = EnvironmentStep(first + offset, arms, table, random, features[offset if has_context else 0])
+            if has_context:
+                for turn in range(rounds(arms)):
+                    if arm_at(0, turn) < step.features.shape[0]:
+                        write_features(state, arm_at(0, turn), step, params)
+                sync()
             row = means[offset]
             largest = 0.0
             for turn in range(rounds(arms)):

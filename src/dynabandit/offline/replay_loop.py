@@ -93,7 +93,7 @@ def make_play(functions: PolicyFunctions, *, unit_free: bool = False) -> Callabl
             played.expected[row] = expected(model, target)
             for replication in range(replications):
                 memory, shared = states.memory[replication], states.shared[replication]
-                state = PolicyState(memory, shared, states.last_played[replication], None)
+                state = PolicyState(memory, shared, states.last_played[replication], None, None)
                 params, plays = read_params(states.params[replication]), states.plays[replication]
                 own = shifted(random, replication)
                 number = first + row if settings.log_clock else plays.sum() + 1
@@ -118,7 +118,7 @@ def make_play(functions: PolicyFunctions, *, unit_free: bool = False) -> Callabl
                 if is_accepted:
                     played.accepted[row] += 1.0 / replications
                 if is_accepted or settings.learn_all:
-                    learn(state, target, Reward(value, number, number), params)
+                    learn(state, target, Reward(value, number, number, None), params)
                     plays[target] += 1
             model.overall[0] += 1.0
             model.overall[1] += value

@@ -29,6 +29,7 @@ from dynabandit.policies.fewa import Fewa
 from dynabandit.policies.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
 from dynabandit.policies.kalman_thompson import KalmanTS
 from dynabandit.policies.kl_ucb import KLUCB
+from dynabandit.policies.lin_ucb import LinUCB
 from dynabandit.policies.lm_dsee import LMDSEE
 from dynabandit.policies.m_ucb import MKLUCB, MUCB
 from dynabandit.policies.master_ucb import MasterUCB
@@ -64,6 +65,7 @@ __all__ = [
     "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
     "ChangepointTS", "DiscountedOTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
     "Borl", "LMDSEE", "KalmanTS", "OptimisticDTS", "PredictiveSampling", "SWUCBSharp",
+    "CONTEXTUAL_POLICIES", "LinUCB",
     "WSWA", "Fewa", "REdUCB", "RawUCB", "MixNormalTS", "MixPoissonTS", "MixRevenueTS",
 ]  # fmt: skip
 
@@ -128,6 +130,10 @@ POLICIES: dict[str, type[Policy]] = {
     "best-arm": BestArm,
 }
 
+CONTEXTUAL_POLICIES: dict[str, type[Policy]] = {
+    "lin-ucb": LinUCB,
+}
+
 
 AUTO = "auto"  # stands for the recommended policy
 RECOMMENDED = ("mix-ts", "mix-poisson-ts", "mix-revenue-ts", "mix-normal-ts")  # the first one that fits the rewards
@@ -179,7 +185,8 @@ def policy(name: str | Policy, /, **parameters: Any) -> Policy:
             raise TypeError(f"parameters {sorted(parameters)} go with a policy's name, not with {name!r}")
         return name
     name = resolved(name)
-    if not isinstance(name, str) or name not in POLICIES:
-        raise unknown("policy", name, (AUTO, *POLICIES))
-    check_parameter_names(f"policy {name!r}", parameters, [field.name for field in fields(POLICIES[name])])
-    return POLICIES[name](**parameters)
+    known = {**POLICIES, **CONTEXTUAL_POLICIES}
+    if not isinstance(name, str) or name not in known:
+        raise unknown("policy", name, (AUTO, *known))
+    check_parameter_names(f"policy {name!r}", parameters, [field.name for field in fields(known[name])])
+    return known[name](**parameters)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from dynabandit.core.compilation import kernel
+from dynabandit.core.context import Context
 from dynabandit.core.draws import not_empty
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import LARGEST_STEP, Stream
@@ -21,13 +22,16 @@ class PolicyState(NamedTuple):
     Examples
     --------
     >>> PolicyState._fields
-    ('memory', 'shared', 'last_played', 'pending')
+    ('memory', 'shared', 'last_played', 'pending', 'models')
     """
 
     memory: np.ndarray  # (slots, arms)
     shared: np.ndarray  # what belongs to no single arm
     last_played: np.ndarray  # (arms,): the step at which each arm was last chosen, 0 if never
     pending: Any = None  # (arms,): plays whose rewards have not arrived, see `policies.pending_plays`; None: no delays
+    models: Any = (
+        None  # (models, size): regression models, one per arm or one for all; None for policies without context
+    )
 
 
 class Step(NamedTuple):
@@ -42,7 +46,7 @@ class Step(NamedTuple):
     number: int  # 1, 2, ...: the step that is decided
     arms: int
     common: float  # computed once per step by `PolicyFunctions.common`
-    features: np.ndarray  # empty without context
+    features: np.ndarray  # (rows, dimension): one row per arm, or one for all arms; see `core.context.Context`
     table: np.ndarray  # computed once by `PolicyFunctions.table`
     random: Stream
 
@@ -60,6 +64,7 @@ class Reward(NamedTuple):
     value: float
     decided_at: int  # the step of the decision
     arrived_at: int  # the latest step when the reward arrived
+    features: Any = None  # (dimension,): those of the chosen arm at the decision; None for policies without context
 
 
 # Kernels are called with positional arguments. `params` has the type `PolicyFunctions.params` of the policy.
@@ -83,6 +88,10 @@ class Common(Protocol):
     def __call__(self, state: PolicyState, number: int, params: Any, /) -> float: ...
 
 
+class Prepare(Protocol):
+    def __call__(self, state: PolicyState, step: Step, params: Any, /) -> None: ...
+
+
 class Explore(Protocol):
     def __call__(self, state: PolicyState, leader: int, step: Step, params: Any, /) -> bool: ...
 
@@ -98,6 +107,12 @@ def idle_steps(state: PolicyState, arm: int, step: Step) -> int:
 
 
 @kernel
+def features_of(step: Step, arm: int) -> np.ndarray:
+    """Return the feature vector of an arm: its own, or the one of all arms."""
+    return step.features[arm if step.features.shape[0] > 1 else 0]
+
+
+@kernel
 def zero_score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
     """Give all arms the same score."""
     return 0.0
@@ -107,6 +122,11 @@ def zero_score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
 def no_common(state: PolicyState, number: int, params: Any) -> float:
     """Compute nothing that the arms share."""
     return 0.0
+
+
+@kernel
+def no_preparation(state: PolicyState, step: Step, params: Any) -> None:
+    """Prepare nothing."""
 
 
 @kernel
@@ -168,6 +188,11 @@ class PolicyFunctions(NamedTuple):
     horizon and uses a short table, so `score` must be able to compute the values beyond it."""
     params: type = NoParams
     """The named tuple that `Policy.params` returns; its fields are floats, ints, bools or such tuples."""
+    contextual: bool = False
+    """Whether the functions read features: `step.features`, `reward.features` and `state.models`."""
+    prepare: Prepare = no_preparation
+    """prepare(state, step, params): called once per step before the scores; it may write to `shared` and `models`,
+    such as the parameters that Thompson sampling draws once for a model of all arms."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,6 +234,13 @@ class Policy:
     def shared_size(self) -> int:
         """Return the length of the vector `shared`."""
         return 1
+
+    def initial_models(self, arms: int, context: Context) -> np.ndarray:
+        """Return the array `models` before the first reward: a row per arm, all equal, or one row for all arms.
+
+        A policy whose functions are `contextual` defines this method.
+        """
+        raise NotImplementedError
 
     def restored(self, memory: np.ndarray, last_played: np.ndarray) -> np.ndarray:
         """Return the memory of a bandit that may have been saved by an earlier release as this release keeps it."""
@@ -276,13 +308,24 @@ class Policy:
         return f"{self.name}({', '.join(changed)})" if changed else self.name
 
 
-def new_state(policy: Policy, columns: int, params: Any) -> PolicyState:
-    """Return the state of a policy without any reward."""
+def new_state(policy: Policy, columns: int, params: Any, context: Context | None = None) -> PolicyState:
+    """Return the state of a policy without any reward; a contextual policy needs the context."""
     memory, shared = np.zeros((policy.memory_size(), columns)), np.zeros(policy.shared_size())
-    state = PolicyState(memory, shared, *np.zeros((2, columns), dtype=np.int64))
+    models = None
+    if policy.functions.contextual:
+        models = policy.initial_models(columns, needed_context(policy, context))
+    last_played, pending = np.zeros((2, columns), dtype=np.int64)
+    state = PolicyState(memory, shared, last_played, pending, models)
     policy.functions.start(state, 0, params)
     memory[:] = memory[:, :1]  # all arms start with the same state
     return state
+
+
+def needed_context(policy: Policy, context: Context | None) -> Context:
+    """Return the context of a contextual policy, or raise an error if there is none."""
+    if context is None:
+        raise ValueError(f"policy {policy.label!r} decides by features, but there are none: it needs a context")
+    return context
 
 
 def _shown(value: Any) -> str:

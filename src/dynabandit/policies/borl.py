@@ -32,7 +32,7 @@ class Params(NamedTuple):
 @kernel
 def in_block(state: PolicyState) -> PolicyState:
     """Return the state as SW-UCB has it."""
-    return PolicyState(state.memory, state.shared[LATEST:], state.last_played, state.pending)
+    return PolicyState(state.memory, state.shared[LATEST:], state.last_played, state.pending, state.models)
 
 
 @kernel

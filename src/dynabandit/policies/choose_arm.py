@@ -12,7 +12,7 @@ from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
 from dynabandit.core.largest_beta_draw import GROUP, NOT_ABOVE, draw_above, may_exceed, uniform_prefixes
 from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, Stream, pick, shifted
 from dynabandit.policies.argmax_tree import tree_argmax
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Step, no_preparation
 
 SCRATCH_ROWS = 5
 FEW_ARMS = 8  # up to this many arms, drawing all of them is cheaper than pruning
@@ -52,7 +52,8 @@ def make_choose(
         Whether `space` already has the scores of a static index: in the tree with a single lane, else in the first row
         of the scratch.
     """
-    common, explore, sync = functions.common, functions.explore, lanes.sync
+    common, explore, sync, is_leader = functions.common, functions.explore, lanes.sync, lanes.is_leader
+    prepare, prepares = functions.prepare, functions.prepare is not no_preparation
     leading_arm = make_leading_arm(lanes, in_tree=scored and lanes is SINGLE_LANE)
     if scored and functions.posterior is not None:
         raise ValueError("a policy with a posterior draws new scores at every step: it has no static index")
@@ -69,6 +70,10 @@ def make_choose(
     def choose(state: PolicyState, number: int, params: Any, space: Workspace, random: Stream) -> int:
         arms = state.last_played.size
         step = Step(number, arms, common(state, number, params), space.features, space.table, random)
+        if prepares:
+            if is_leader():
+                prepare(state, step, params)
+            sync()
         fill(state, step, params, space.scratch)
         sync()
         leader = leading_arm(space, step)

@@ -41,7 +41,7 @@ def double(shared: np.ndarray, step: int, params: DoublingParams) -> None:
 @inlined_kernel
 def own_state(state: PolicyState) -> PolicyState:
     """Return the state as the policy with a fixed horizon has it."""
-    return PolicyState(state.memory, state.shared[DOUBLINGS + 1 :], state.last_played, state.pending)
+    return PolicyState(state.memory, state.shared[DOUBLINGS + 1 :], state.last_played, state.pending, state.models)
 
 
 def with_doubling_horizon(own: PolicyFunctions) -> PolicyFunctions:

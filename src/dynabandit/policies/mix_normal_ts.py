@@ -86,7 +86,7 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     if state.shared[ALL_COUNT] == 0.0:
         state.shared[FIRST] = reward.value
     value = reward.value - state.shared[FIRST]
-    learn_value(state, arm, Reward(value, reward.decided_at, reward.arrived_at), params)
+    learn_value(state, arm, Reward(value, reward.decided_at, reward.arrived_at, reward.features), params)
 
 
 @kernel

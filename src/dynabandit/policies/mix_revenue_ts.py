@@ -27,7 +27,7 @@ CONVERSION, SHARED_CONVERSION = len(mix_normal_ts.SLOTS), mix_normal_ts.NORMAL_S
 def conversion_part(state: PolicyState) -> PolicyState:
     """Return the state as that of a policy that learns only whether a reward is positive."""
     memory, shared = state.memory[CONVERSION:], state.shared[SHARED_CONVERSION:]
-    return PolicyState(memory, shared, state.last_played, state.pending)
+    return PolicyState(memory, shared, state.last_played, state.pending, state.models)
 
 
 @kernel
@@ -56,13 +56,15 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 
 @kernel
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
-    is_positive = Reward(1.0 if reward.value > 0.0 else 0.0, reward.decided_at, reward.arrived_at)
+    is_positive = Reward(1.0 if reward.value > 0.0 else 0.0, reward.decided_at, reward.arrived_at, reward.features)
     learn_conversion(conversion_part(state), arm, is_positive, params)
     if reward.value > 0.0:
         if state.shared[FIRST] == 0.0:
             state.shared[FIRST] = reward.value
         logarithm = math.log(reward.value / state.shared[FIRST])  # so that a change of unit cancels
-        mix_normal_ts.learn_value(state, arm, Reward(logarithm, reward.decided_at, reward.arrived_at), params)
+        mix_normal_ts.learn_value(
+            state, arm, Reward(logarithm, reward.decided_at, reward.arrived_at, reward.features), params
+        )
     # A play without an amount is no idle time
     state.memory[LAST_STEP, arm] = max(state.memory[LAST_STEP, arm], reward.decided_at)
 

@@ -268,10 +268,10 @@ def _of_environment(
     params, table = np.array(environment.params()), environment.table()
 
     def write(count: int, random: Stream) -> np.ndarray:
-        state = np.zeros((count, len(environment.slots), environment.arms))
-        means, best = np.empty((count, steps, environment.arms)), np.empty((count, steps))
-        compiled_write_paths(environment.functions)(state, params, table, means, best, 1, steps, random)
-        return np.ascontiguousarray(means[:, :, arm])
+        state = np.zeros((count, environment.state_size(), environment.arms))
+        paths = environment.empty_paths(count, steps)
+        compiled_write_paths(environment.functions)(state, params, table, paths, 1, steps, random)
+        return np.ascontiguousarray(paths.means[:, :, arm])
 
     per_task = max(1, PATH_CELLS // (steps * environment.arms))
     return ArmPaths(steps, environment.rewards, environment.reward_functions, params, per_task, write)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED, stream
-from dynabandit.environments import Environment, environment as make_environment
+from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, Environment, environment as make_environment
 from dynabandit.environments.delays import Delay, delay as make_delay
 from dynabandit.policies import Policy, check_fit, policy as make_policy, resolved
 from dynabandit.results import Simulation
@@ -139,6 +139,7 @@ def compare(
     block = None if block is None else integer("block", block, 1)
     seed = integer("seed", seed, 0, LARGEST_SEED)
     check_rewards(env, named)
+    check_context(env, named)
     check_backend(backend, precision, env, named, horizon)
     if delay is not None:
         make_delay(delay).params(env.arms)  # raises an error if it is for another number of arms
@@ -209,6 +210,17 @@ def check_rewards(environment: Environment, policies: Mapping[str, Policy]) -> N
     law = environment.rewards
     for policy in policies.values():
         check_fit(policy, law.domain, f"the reward law {law.name!r} of environment {environment.name!r}")
+
+
+def check_context(environment: Environment, policies: Mapping[str, Policy]) -> None:
+    """Raise an error if a policy decides by features and the environment has none."""
+    for label, policy in policies.items():
+        if policy.functions.contextual and environment.context is None:
+            known = ", ".join(CONTEXTUAL_ENVIRONMENTS)
+            raise ValueError(
+                f"policy {label!r} decides by features, but environment {environment.name!r} has none. "
+                f"Environments with features: {known}"
+            )
 
 
 def recorded_times(times: int | Sequence[int] | np.ndarray, horizon: int) -> np.ndarray:

@@ -49,7 +49,7 @@ def code_version(policy: Policy, environment: Environment, horizon: int, *, dela
 def path_version(environment: Environment) -> str:
     """Return the part of `code_version` that determines the paths of an environment."""
     # What the kernels receive; some of it is not a parameter, such as the rates of Case 1
-    given = [len(environment.slots), np.array(environment.params()), environment.table()]
+    given = [environment.state_size(), environment.context, np.array(environment.params()), environment.table()]
     return _digest([_environment_version(environment.functions), *given])
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dynabandit.core.compilation import compiled, inlined_kernel, is_cached, kernel
+from dynabandit.core.context import empty_features
 from dynabandit.core.philox import MASK
 from dynabandit.core.records import to_row, vector_reader
 from dynabandit.core.streams import Stream, stream
@@ -61,7 +62,7 @@ def choose(functions: PolicyFunctions) -> Callable[..., int]:
         table: np.ndarray,
         seed: int,
     ) -> int:
-        state = PolicyState(memory, shared, played[0], played[1])
+        state = PolicyState(memory, shared, played[0], played[1], None)
         space = Workspace(scratch, scratch, table, table[:0])
         return decide(state, number, read_params(params), space, Stream(seed & MASK, (seed >> 32) & MASK, 0))
 
@@ -90,8 +91,8 @@ def learn(functions: PolicyFunctions) -> Callable[..., None]:
         arrived_at: int,
         params: np.ndarray,
     ) -> None:
-        state = PolicyState(memory, shared, played[0], played[1])
-        update(state, arm, Reward(value, decided_at, arrived_at), read_params(params))
+        state = PolicyState(memory, shared, played[0], played[1], None)
+        update(state, arm, Reward(value, decided_at, arrived_at, None), read_params(params))
 
     return compiled(learn)
 
@@ -107,7 +108,7 @@ def make_learn_pending(functions: PolicyFunctions) -> Callable[..., None]:
     def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
         end_play(state, arm, reward.decided_at)
         decided_at = state.last_played[arm] if reward.decided_at == UNKNOWN_STEP else reward.decided_at
-        update(state, arm, Reward(reward.value, decided_at, reward.arrived_at), params)
+        update(state, arm, Reward(reward.value, decided_at, reward.arrived_at, reward.features), params)
 
     return learn
 
@@ -127,7 +128,7 @@ def learn_many(functions: PolicyFunctions) -> Callable[..., None]:
         params: Any,
     ) -> None:
         for i in range(arms.size):
-            update(state, arms[i], Reward(values[i], decided_at[i], arrived_at[i]), params)
+            update(state, arms[i], Reward(values[i], decided_at[i], arrived_at[i], None), params)
 
     return compiled(learn_many)
 
@@ -151,7 +152,8 @@ def compile_policy(policy: Policy, arms: int) -> None:
     >>> import dynabandit as db
     >>> compile_policy(db.policy("ucb"), arms=2)
     """
-    paths = Paths(np.zeros((1, 1, arms)), np.zeros((1, 1)), to_row(BERNOULLI.params()), np.zeros((1, arms)))
+    features = empty_features(None, arms, 1, 1)
+    paths = Paths(np.zeros((1, 1, arms)), np.zeros((1, 1)), to_row(BERNOULLI.params()), np.zeros((1, arms)), features)
     record = empty_record(np.zeros(0, dtype=np.int64), replications=1, kept_steps=0)
     states = initial_states(policy, arms, np.zeros(1, dtype=np.int64), horizon=1)
     space = new_workspace(policy.functions, arms, 1)._replace(tree=new_trees(policy.functions, 1, arms))

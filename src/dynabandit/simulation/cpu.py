@@ -9,7 +9,7 @@ import numpy as np
 
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import Stream, shifted
-from dynabandit.environments.base import compiled_write_paths
+from dynabandit.environments.base import Environment, compiled_write_paths
 from dynabandit.environments.delays import NO_DELAY
 from dynabandit.policies.argmax_tree import new_trees
 from dynabandit.policies.choose_arm import new_workspace
@@ -31,12 +31,12 @@ class BlockLimits(NamedTuple):
 
 def run(request: Request, records: dict[str, Record], replications: int, threads: int, block: int | None) -> None:
     """Divide the replications into tasks and run them; an exception in one task stops all."""
-    arms = request.environment.arms
-    cells = max(1, BLOCK_CELLS // arms)
+    each = cells_per_step(request.environment)
+    cells = max(1, BLOCK_CELLS // each)
     most = min(max(MOST_REPLICATIONS, cells // request.horizon), cells)
     rounds = -(-replications // (threads * most))
     size = -(-replications // (threads * rounds))
-    steps = max(1, BLOCK_CELLS // (size * arms))
+    steps = max(1, BLOCK_CELLS // (size * each))
     limits = BlockLimits(steps, max(steps, CONSTANT_STEPS)) if block is None else BlockLimits(block, block)
     tasks = [(first, min(first + size, replications)) for first in range(0, replications, size)]
     total = replications * request.horizon
@@ -73,6 +73,12 @@ def run(request: Request, records: dict[str, Record], replications: int, threads
             raise
 
 
+def cells_per_step(environment: Environment) -> int:
+    """Return how many numbers a step of a path has: means and features."""
+    context = environment.context
+    return environment.arms + (0 if context is None else context.rows(environment.arms) * context.dimension)
+
+
 def run_task(
     request: Request,
     records: dict[str, Record],
@@ -88,7 +94,10 @@ def run_task(
     switches = _switches(request, random, count, limits)
     delay, delayed = request.delay, request.delay is not None
     delays = NO_DELAY if delay is None else delay.params(arms)
-    states = {label: initial_states(policy, arms, switches, horizon, law, delay) for label, policy in policies.items()}
+    states = {
+        label: initial_states(policy, arms, switches, horizon, law, delay, environment.context)
+        for label, policy in policies.items()
+    }
     spaces = {
         label: new_workspace(policy.functions, arms, horizon)._replace(tree=new_trees(policy.functions, count, arms))
         for label, policy in policies.items()
@@ -108,23 +117,22 @@ def _blocks(request: Request, random: Stream, count: int, limits: BlockLimits) -
     """Write one block of the paths after the other, each over the previous one; yield first step, steps and means."""
     environment = request.environment
     write = compiled_write_paths(environment.functions)
-    state = np.zeros((count, len(environment.slots), environment.arms))
+    state = np.zeros((count, environment.state_size(), environment.arms))
     params, table = np.array(environment.params()), environment.table()
     rows = min(limits.changing, request.horizon)
     law = to_row(environment.rewards.params())
-    many = Paths(np.empty((count, rows, environment.arms)), np.empty((count, rows)), law, params)
-    one = Paths(np.empty((count, 1, environment.arms)), np.empty((count, 1)), law, params)
+    many, one = environment.empty_paths(count, rows), environment.empty_paths(count, 1)
     first = 1
     while first <= request.horizon:
         left = request.horizon + 1 - first
         steps, constant = min(rows, left), environment.constant_until(first) + 1 - first
         if constant >= steps:
             steps = min(constant, limits.constant, left)
-            write(state, params, table, one.means, one.best, first, 1, random)
-            yield first, steps, one
+            write(state, params, table, one, first, 1, random)
+            yield first, steps, Paths(one.means, one.best, law, params, one.features)
         else:
-            write(state, params, table, many.means, many.best, first, steps, random)
-            yield first, steps, many
+            write(state, params, table, many, first, steps, random)
+            yield first, steps, Paths(many.means, many.best, law, params, many.features)
         first += steps
 
 

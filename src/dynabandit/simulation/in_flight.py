@@ -17,6 +17,7 @@ from dynabandit.estimators import settling_age
 
 # The rows of a queue; the columns of the first three are places, those of the last two are steps of arrival, modulo the
 # capacity. With a window a decision has a second place, for the arrival of a positive reward.
+# Further rows are the features of the decision, if the policy has a context.
 ARM, VALUE, NEXT, FIRST, LAST = range(5)
 ROWS = 5
 NOTHING = -1  # instead of a place, and of an arm if nothing is learned
@@ -25,15 +26,15 @@ NOTHING = -1  # instead of a place, and of an arm if nothing is learned
 class InFlight(NamedTuple):
     """The rewards in flight of one replication."""
 
-    queue: np.ndarray  # (ROWS, places)
+    queue: np.ndarray  # (ROWS + dimension, places)
     settling: np.ndarray  # the state of the settling age, empty without a window
     params: DelayParams
 
 
-def empty_queue(delay: Delay, horizon: int) -> tuple[np.ndarray, np.ndarray]:
+def empty_queue(delay: Delay, horizon: int, dimension: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Return a queue without rewards, and the state of the settling age, which is empty without a window."""
     places = delay.capacity(horizon) * (1 if delay.window is None else 2)
-    queue = np.full((ROWS, places), float(NOTHING))
+    queue = np.full((ROWS + dimension, places), float(NOTHING))
     settling = np.zeros(0 if delay.window is None else settling_age.SIZE)
     if delay.window is not None:
         settling_age.start(settling, float(delay.window))
@@ -84,6 +85,21 @@ def send(flight: InFlight, arm: int, value: float, number: int, random: Stream) 
             value = 0.0
     if learned < size:
         put(queue, place, (number + learned) % size, arm, value)
+
+
+@kernel
+def keep_features(flight: InFlight, features: np.ndarray, number: int) -> None:
+    """Keep the features of the decision at step `number` in its place, and in its second place if it has one."""
+    queue, size = flight.queue, capacity(flight)
+    for place in range(number % size, queue.shape[1], size):
+        for i in range(features.size):
+            queue[ROWS + i, place] = features[i]
+
+
+@kernel
+def kept_features(flight: InFlight, place: int) -> np.ndarray:
+    """Return the features of the decision in a place."""
+    return flight.queue[ROWS:, place]
 
 
 @kernel

@@ -1,5 +1,6 @@
 """One step of a policy: burn-in or decision, reward, learning, record. All backends and `Bandit` are built from it."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from dynabandit.core.streams import Stream, shifted
 from dynabandit.environments.delays import DelayParams
 from dynabandit.environments.reward_laws import Bernoulli, RewardFunctions, RewardStep
 from dynabandit.policies.argmax_tree import make_fill_tree, make_update_tree
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, features_of
 from dynabandit.policies.choose_arm import Workspace, make_choose, make_score_row
 from dynabandit.policies.pending_plays import begin_play, end_play
 from dynabandit.simulation import in_flight
@@ -34,19 +35,21 @@ class Replications(NamedTuple):
     pending: np.ndarray  # (replications, arms): plays whose rewards have not arrived
     queue: np.ndarray  # (replications, rows, places): these rewards
     settling: np.ndarray  # (replications, size): the settling age, if there is a window
+    models: np.ndarray  # (replications, models, size): see `PolicyState.models`; no columns without context
 
 
-@inlined_kernel
-def immediate_state(replications: Replications, row: int) -> PolicyState:
-    """Return the state of one replication without delays."""
-    return PolicyState(replications.memory[row], replications.shared[row], replications.last_played[row], None)
+@functools.cache
+def make_state_of(*, delayed: bool, contextual: bool) -> Callable[[Replications, int], PolicyState]:
+    """Return state_of(replications, row), the state of one replication."""
 
+    @inlined_kernel
+    def state_of(replications: Replications, row: int) -> PolicyState:
+        memory, shared, last_played = replications.memory[row], replications.shared[row], replications.last_played[row]
+        pending = replications.pending[row] if delayed else None
+        models = replications.models[row] if contextual else None
+        return PolicyState(memory, shared, last_played, pending, models)
 
-@inlined_kernel
-def delayed_state(replications: Replications, row: int) -> PolicyState:
-    """Return the state of one replication with delays."""
-    memory, shared = replications.memory[row], replications.shared[row]
-    return PolicyState(memory, shared, replications.last_played[row], replications.pending[row])
+    return state_of
 
 
 class Paths(NamedTuple):
@@ -56,6 +59,7 @@ class Paths(NamedTuple):
     best: np.ndarray  # (replications, rows): the largest mean
     law: np.ndarray  # the parameters of the reward law
     params: np.ndarray  # (fields, arms): those of the environment
+    features: np.ndarray  # (replications, rows, vectors, dimension), or one number without a context
 
 
 class Block(NamedTuple):
@@ -170,12 +174,14 @@ def make_observe(functions: PolicyFunctions, update: Callable[..., None], *, del
     their decisions. A static index, which `update` stores, changes with the play and with each reward.
     """
     learn_now, learn, static = make_learn(functions), functions.learn, functions.static_index
+    contextual = functions.contextual
 
     @inlined_kernel
     def observe(
         state: PolicyState, arm: int, value: float, step: Step, params: Any, flight: InFlight, stored: np.ndarray
     ) -> None:
-        learn_now(state, arm, Reward(value, step.number, step.number), params)
+        features = features_of(step, arm) if contextual else None
+        learn_now(state, arm, Reward(value, step.number, step.number, features), params)
         if static:
             update(stored, state, arm, step, params)
 
@@ -188,6 +194,8 @@ def make_observe(functions: PolicyFunctions, update: Callable[..., None], *, del
         if static:
             update(stored, state, arm, step, params)
         in_flight.send(flight, arm, value, number, step.random)
+        if contextual:
+            in_flight.keep_features(flight, features_of(step, arm), number)
         place = in_flight.take(flight, number)
         while place >= 0:
             rewarded = int(flight.queue[in_flight.ARM, place])
@@ -195,7 +203,8 @@ def make_observe(functions: PolicyFunctions, update: Callable[..., None], *, del
                 decided = in_flight.decided_at(flight, place, number)
                 if in_flight.is_decision(flight, place):
                     end_play(state, rewarded, decided)
-                learn(state, rewarded, Reward(flight.queue[in_flight.VALUE, place], decided, number), params)
+                features = in_flight.kept_features(flight, place) if contextual else None
+                learn(state, rewarded, Reward(flight.queue[in_flight.VALUE, place], decided, number, features), params)
                 if static:
                     update(stored, state, rewarded, step, params)
             place = in_flight.take(flight, number)
@@ -221,7 +230,9 @@ def make_play_replication(
     fill, update = (
         (make_fill_tree(functions), make_update_tree(functions)) if single else make_score_row(functions, lanes)
     )
-    observe, state_of = make_observe(functions, update, delayed=delayed), delayed_state if delayed else immediate_state
+    contextual = functions.contextual
+    observe = make_observe(functions, update, delayed=delayed)
+    state_of = make_state_of(delayed=delayed, contextual=contextual)
     reveal, read_params = functions.reveal, vector_reader(functions.params)
     draw, expected, read_law = law.draw, law.expected, vector_reader(law.params)
     observes_plays, arm_mean, (best_reward, is_best) = law.observes_plays, make_arm_mean(law), make_best_policy(law)
@@ -254,12 +265,14 @@ def make_play_replication(
                 if exists(arm_at(0, turn), arms):
                     current = arm_mean(means[at], plays, arm_at(0, turn), matrix)
                     reveal(state, arm_at(0, turn), expected(current, law_params))
-            step = Step(number, arms, 0.0, space.features, space.table, random)
+            features = paths.features[row, at] if contextual else space.features
+            own = Workspace(space.scratch, space.tree, space.table, features)
+            step = Step(number, arms, 0.0, features, space.table, random)
             arm = round_robin_arm(arms, number, block.burn_in)
             if arm < 0:
                 if static and (number == block.burn_in * arms + 1 or (offset == 0 and not single)):
                     fill(stored, state, step, params)
-                arm = choose(state, number, params, space, random)
+                arm = choose(state, number, params, own, random)
             sync()
             mean = arm_mean(means[at], plays, arm, matrix)
             gap = expected(best[at], law_params) - expected(mean, law_params)

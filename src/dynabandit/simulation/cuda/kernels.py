@@ -17,7 +17,7 @@ from dynabandit.core.compilation import compiled_for_cuda, kernel
 from dynabandit.core.lanes import LaneGroup
 from dynabandit.core.precision import FAST, single
 from dynabandit.core.streams import Stream
-from dynabandit.environments.base import EnvironmentFunctions, make_write_path
+from dynabandit.environments.base import EnvironmentFunctions, PathArrays, make_select_path, make_write_path
 from dynabandit.environments.delays import DelayParams
 from dynabandit.environments.reward_laws import RewardFunctions
 from dynabandit.policies.base import PolicyFunctions
@@ -188,8 +188,8 @@ def play_kernel(
     shared_shape = (THREADS // width * rows, width * max(shape.rounds, 1))
 
     def play(  # type: ignore[no-untyped-def]
-        memory, shared, last_played, plays, optimal, params, pending, queue, settling,
-        times, total, regret, correct, arms, rewards, table, scratch, means, best, law_params, environment,
+        memory, shared, last_played, plays, optimal, params, pending, queue, settling, models,
+        times, total, regret, correct, arms, rewards, table, scratch, means, best, features, law_params, environment,
         delay_law, window, rule, low, high, lost, sample,
         first, steps, burn_in, cursor, keep, seed_low, seed_high, first_replication,
     ):  # fmt: skip
@@ -200,14 +200,13 @@ def play_kernel(
                 own = cuda.shared.array(shared_shape, kind)[begin : begin + rows]
             else:
                 own = scratch[row]
-            states = Replications(memory, shared, last_played, plays, optimal, params, pending, queue, settling)
+            states = Replications(memory, shared, last_played, plays, optimal, params, pending, queue, settling, models)
             delays = DelayParams(delay_law, window, rule, low, high, lost, sample)
             record = Record(times, total, regret, correct, arms, rewards)
             block, space = Block(first, steps, burn_in, cursor, keep), Workspace(own, own, table, table[:0])
             random = Stream(int(seed_low), int(seed_high), int(first_replication + row))
-            play_replication(
-                states, record, Paths(means, best, law_params, environment), block, space, delays, row, random
-            )
+            paths = Paths(means, best, law_params, environment, features)
+            play_replication(states, record, paths, block, space, delays, row, random)
 
     return jit(play, in_single=in_single)
 
@@ -215,15 +214,16 @@ def play_kernel(
 @functools.cache
 def path_kernel(functions: EnvironmentFunctions, shape: GroupShape, *, in_single: bool) -> Any:
     """Return the CUDA kernel that writes a block of means."""
-    write_path, width = make_write_path(functions, lane_group(shape)), shape.width
+    write_path, select, width = make_write_path(functions, lane_group(shape)), make_select_path(functions), shape.width
 
     def write(  # type: ignore[no-untyped-def]
-        state, params, table, means, best, first, steps, seed_low, seed_high, first_replication
+        state, params, table, means, best, features, first, steps, seed_low, seed_high, first_replication
     ):
         row = cuda.grid(1) // width
         if row < means.shape[0]:
             random = Stream(int(seed_low), int(seed_high), int(first_replication + row))
-            write_path(state[row], params, table, means[row], best[row], first, steps, random)
+            path = select(PathArrays(means, best, features), row)
+            write_path(state[row], params, table, path, first, steps, random)
 
     return jit(write, in_single=in_single)
 

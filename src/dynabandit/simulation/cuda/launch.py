@@ -15,6 +15,7 @@ from dynabandit.extras import import_extra
 from dynabandit.policies import Policy
 from dynabandit.policies.choose_arm import SCRATCH_ROWS
 from dynabandit.simulation.backends import in_single
+from dynabandit.simulation.cpu import cells_per_step
 from dynabandit.simulation.in_flight import empty_queue
 from dynabandit.simulation.request import Progress, Request, distinct_states
 from dynabandit.simulation.stepper import Record, part_of
@@ -90,10 +91,13 @@ def block_bytes(free: int) -> int:
 def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: int, kept: int, free: int) -> int:
     """Return how many replications fit into `free` bytes if each keeps `kept` bytes per policy besides its state."""
     arms, counts = environment.arms, int(environment.reward_functions.observes_plays)
-    each = 8 * arms * (len(environment.slots) + 2) + kept * len(policies)
+    context = environment.context
+    each = 8 * arms * (environment.state_size() + 2) + kept * len(policies)
     for policy in policies.values():
         tuned = policy.tuned(1, horizon)
         each += 8 * (arms * (tuned.memory_size() + 2 + 2 * counts + SCRATCH_ROWS) + tuned.shared_size())
+        if policy.functions.contextual and context is not None:
+            each += 8 * tuned.initial_models(arms, context).size
     count = int((SHARE_OF_MEMORY * free - block_bytes(free)) / each)
     if count < 1:
         raise MemoryError(
@@ -125,10 +129,14 @@ class _Batch:
         arms = request.environment.arms
         self.shape = kernels.group_shape(arms)
         self.replications = _round_up(replications, kernels.LANES // self.shape.width)
-        fitting = max(1, block_bytes(free_bytes()) // (np.dtype(self.float).itemsize * self.replications * arms))
+        step_bytes = np.dtype(self.float).itemsize * self.replications * cells_per_step(request.environment)
+        fitting = max(1, block_bytes(free_bytes()) // step_bytes)
         self.steps = min(request.horizon, fitting if block is None else block)
         self.means = self.empty((self.steps, arms))
         self.best = self.empty((self.steps,))
+        context = request.environment.context
+        shape = (1, 1, 1) if context is None else (self.steps, context.rows(arms), context.dimension)
+        self.features = self.empty(shape)
         self.params = self.send(np.array(request.environment.params()))
         self.table = self.send(request.environment.table())
         self.law = self.send(to_row(request.environment.rewards.params()))
@@ -174,12 +182,12 @@ class _Batch:
     def _blocks(self) -> Iterator[tuple[int, int]]:
         """Fill the means with one block of the paths after the other; yield first step and length."""
         environment = self.request.environment
-        state = self.empty((len(environment.slots), environment.arms))
+        state = self.empty((environment.state_size(), environment.arms))
         write = self.kernels.path_kernel(environment.functions, self.shape, in_single=self.in_single)
         for first in range(1, self.request.horizon + 1, self.steps):
             length = min(self.steps, self.request.horizon + 1 - first)
             write[self.launch(self.shape.width)](
-                state, self.params, self.table, self.means, self.best, first, length, *self.random
+                state, self.params, self.table, self.means, self.best, self.features, first, length, *self.random
             )
             yield first, length
 
@@ -201,7 +209,8 @@ class _Player:
         arms, horizon = batch.request.environment.arms, batch.request.horizon
         self.batch, self.policy, self.row = batch, policy, row
         law, delay = batch.request.environment.reward_functions, batch.request.delay
-        states, index = distinct_states(policy, arms, switches, horizon, law, delay)
+        context = batch.request.environment.context
+        states, index = distinct_states(policy, arms, switches, horizon, law, delay, context)
         there = batch.send(index)
         self.state = [
             batch.spread(part, there, exact=name == "optimal")
@@ -228,8 +237,9 @@ class _Player:
         batch = self.batch
         cursor = int(np.searchsorted(batch.request.times, first))
         self.kernel[batch.launch(batch.shape.width)](
-            *self.state, *self.record, self.table, self.scratch, batch.means, batch.best, batch.law, batch.params,
-            *self.delays, first, length, self.policy.burn_in, cursor, self.row.arms.size > 0, *batch.random,
+            *self.state, *self.record, self.table, self.scratch, batch.means, batch.best, batch.features, batch.law,
+            batch.params, *self.delays, first, length, self.policy.burn_in, cursor, self.row.arms.size > 0,
+            *batch.random,
         )  # fmt: skip
 
     def collect(self) -> None:

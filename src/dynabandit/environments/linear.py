@@ -1,0 +1,123 @@
+"""Linear rewards whose coefficients change, with a new feature vector for every arm at every step."""
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from dynabandit.core.compilation import kernel
+from dynabandit.core.context import Context
+from dynabandit.core.streams import FEATURES, LARGEST_STEP, Stream, normal_pair, unit, words
+from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
+from dynabandit.environments.reward_laws import Normal, RewardLaw
+from dynabandit.validation import integer, set_fields
+
+LARGEST_DIMENSION = 256
+
+
+class Params(NamedTuple):
+    segment: np.ndarray
+
+
+@kernel
+def normal_vector(target: np.ndarray, step: int, arm: int, random: Stream) -> None:
+    """Write independent standard normal numbers, two per key."""
+    for pair in range((target.size + 1) // 2):
+        first, second = normal_pair(words(random, FEATURES, step, arm, pair))
+        target[2 * pair] = first
+        if 2 * pair + 1 < target.size:
+            target[2 * pair + 1] = second
+
+
+@kernel
+def point_in_ball(target: np.ndarray, step: int, arm: int, random: Stream) -> None:
+    """Write a uniformly distributed point of the unit ball."""
+    normal_vector(target, step, arm, random)
+    square = 0.0
+    for i in range(target.size):
+        square += target[i] * target[i]
+    w0, w1, _, _ = words(random, FEATURES, step, arm, LARGEST_DIMENSION // 2)
+    scale = unit(w0, w1) ** (1.0 / target.size) / math.sqrt(square)
+    for i in range(target.size):
+        target[i] *= scale
+
+
+@kernel
+def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> None:
+    state[0, arm] = 0.0
+
+
+@kernel
+def write_features(state: np.ndarray, row: int, step: EnvironmentStep, params: Params) -> None:
+    point_in_ball(step.features[row], step.number, row, step.random)
+
+
+@kernel
+def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
+    segment = min((step.number - 1) // int(params.segment[arm]), step.table.shape[0] - 1)
+    product = 0.0
+    for i in range(step.table.shape[1]):
+        product += step.table[segment, i] * step.features[arm, i]
+    return min(max(0.5 * (1.0 + product), 0.0), 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinAbrupt(Environment):
+    r"""Linear rewards whose coefficients jump: the abrupt environment of D-LinUCB, for any dimension.
+
+    Parameters
+    ----------
+    arms
+        The number of arms.
+    dimension
+        The number of features of an arm, at most 256.
+    segment
+        The number of steps between two jumps.
+    rewards
+        The reward law; by default normal with mean :math:`\theta_t' x` and standard deviation 1.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.environment("lin-abrupt", arms=3, dimension=2).path(horizon=6000, seed=1).shape
+    (6000, 3)
+
+    Notes
+    -----
+    At every step each arm has a new feature vector, uniform in the unit ball. The coefficients are the unit vectors
+    :math:`e_1, -e_1, e_2, -e_2, \dots`, each for one segment; the last one stays. With 2 features, 50 arms, segments of
+    1,000 steps and a horizon of 6,000 this is the published environment.
+
+    References
+    ----------
+    Russac, Vernade & Cappé (2019), Weighted linear bandits for non-stationary environments. NeurIPS.
+    """
+
+    name = "lin-abrupt"
+    slots = ("unused",)
+    functions = EnvironmentFunctions(start, advance, Params, write_features=write_features)
+
+    arms: int = 50
+    dimension: int = 2
+    segment: int = 1000
+    rewards: RewardLaw = field(default=Normal(low=-1.0, high=1.0, deviation=1.0), repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(
+            self,
+            dimension=integer("dimension", self.dimension, 1, LARGEST_DIMENSION),
+            segment=integer("segment", self.segment, 1, LARGEST_STEP),
+        )
+
+    @property
+    def context(self) -> Context:
+        return Context(self.dimension, per_arm=True)
+
+    def params(self) -> Params:
+        return Params(*self.per_arm(self.segment))
+
+    def table(self) -> np.ndarray:
+        """Return the coefficients of each segment."""
+        return np.stack([sign * row for row in np.eye(self.dimension) for sign in (1.0, -1.0)])

@@ -1,0 +1,177 @@
+r"""Kernels of a linear model that forgets: recursive least squares with a prior that does not fade.
+
+The model of d features is a vector of `size(d)` numbers. It stands for the precision matrix :math:`\Lambda`, of which
+it keeps the inverse P, and the coefficients :math:`\theta`. A reward r with features x and weight w, after earlier data
+were discounted by the factor `kept`, gives
+
+.. math:: \Lambda \leftarrow \mathrm{kept} \cdot \Lambda + w x x' + (\alpha - c_i) e_i e_i', \quad
+    \theta \leftarrow P (\mathrm{kept} \cdot b + w r x)
+
+where c are the weights of the prior that are left on the diagonal, and coordinate i gets its prior weight
+:math:`\alpha` back. The coordinates take turns, so that an update is a sum of two matrices of rank one and takes
+O(d^2). If `kept` is below 1/2, all coordinates get it back at once.
+"""
+
+import numpy as np
+
+from dynabandit.core.compilation import kernel
+
+CLOCK, TURN, HEADER = 0, 1, 2  # the step up to which data are discounted; whose turn it is; where the arrays begin
+RESTORE_ALL = 0.5
+
+
+def size(dimension: int) -> int:
+    """Return the length of the vector of a model.
+
+    Examples
+    --------
+    >>> size(3)
+    20
+    """
+    return HEADER + 3 * dimension + dimension * dimension
+
+
+def initial(dimension: int, prior: float) -> np.ndarray:
+    """Return a model without rewards; `prior` is the precision of each coefficient.
+
+    Examples
+    --------
+    >>> model = initial(2, prior=4.0)
+    >>> mean_and_variance(model, np.array([1.0, 2.0]), 1.0, 4.0)
+    (0.0, 1.25)
+    """
+    model = np.zeros(size(dimension))
+    reset(model, dimension, prior)
+    return model
+
+
+# The parts of a model after the header: coefficients, weights c of the prior, space for a product, P by rows
+@kernel
+def theta_at(dimension: int) -> int:
+    """Return where the coefficients begin."""
+    return HEADER
+
+
+@kernel
+def left_at(dimension: int) -> int:
+    """Return where the weights of the prior begin."""
+    return HEADER + dimension
+
+
+@kernel
+def space_at(dimension: int) -> int:
+    """Return where the space for a product begins."""
+    return HEADER + 2 * dimension
+
+
+@kernel
+def inverse_at(dimension: int) -> int:
+    """Return where the rows of P begin."""
+    return HEADER + 3 * dimension
+
+
+@kernel
+def reset(model: np.ndarray, dimension: int, prior: float) -> None:
+    """Forget all rewards, but not the clock."""
+    for i in range(HEADER + dimension, model.size):
+        model[i] = 0.0
+    for i in range(dimension):
+        model[theta_at(dimension) + i] = 0.0
+        model[left_at(dimension) + i] = prior
+        model[inverse_at(dimension) + i * dimension + i] = 1.0 / prior
+
+
+@kernel
+def dot(model: np.ndarray, start: int, x: np.ndarray) -> float:
+    """Return the product of a part of the model with x."""
+    total = 0.0
+    for i in range(x.size):
+        total += model[start + i] * x[i]
+    return total
+
+
+@kernel
+def multiply(model: np.ndarray, x: np.ndarray) -> float:
+    """Write P x into the space of the model, and return x' P x."""
+    d = x.size
+    space, start = model[space_at(d) : space_at(d) + d], inverse_at(d)
+    for j in range(d):
+        space[j] = 0.0
+    for i in range(d):
+        row, factor = model[start + i * d : start + (i + 1) * d], x[i]
+        for j in range(d):
+            space[j] += row[j] * factor
+    return dot(model, space_at(d), x)
+
+
+@kernel
+def subtract_product(model: np.ndarray, dimension: int, factor: float, scale: float) -> None:
+    """Replace P by scale (P - factor u u'), where u is in the space of the model."""
+    u, start = model[space_at(dimension) : space_at(dimension) + dimension], inverse_at(dimension)
+    for i in range(dimension):
+        row, own = model[start + i * dimension : start + (i + 1) * dimension], factor * u[i]
+        for j in range(dimension):
+            row[j] = (row[j] - own * u[j]) * scale
+
+
+@kernel
+def restore(model: np.ndarray, dimension: int, i: int, prior: float) -> None:
+    """Give the coefficient i its prior weight back."""
+    left, theta, start = left_at(dimension), theta_at(dimension), inverse_at(dimension)
+    missing = prior - model[left + i]
+    if missing <= 0.0:
+        return
+    space = space_at(dimension)
+    for j in range(dimension):
+        model[space + j] = model[start + i * dimension + j]
+    factor = missing / (1.0 + missing * model[space + i])
+    pull = factor * model[theta + i]
+    for j in range(dimension):
+        model[theta + j] -= pull * model[space + j]
+    subtract_product(model, dimension, factor, 1.0)
+    model[left + i] = prior
+
+
+@kernel
+def update(model: np.ndarray, x: np.ndarray, value: float, weight: float, kept: float, prior: float) -> None:
+    """Learn a reward with features x, after earlier data were discounted by `kept`."""
+    d = x.size
+    if kept < 1e-12:  # nothing is left
+        reset(model, d, prior)
+        kept = 1.0
+    theta, space = theta_at(d), space_at(d)
+    quadratic = multiply(model, x)
+    factor = weight / (kept + weight * quadratic)
+    error = factor * (value - dot(model, theta, x))
+    for j in range(d):
+        model[theta + j] += error * model[space + j]
+    subtract_product(model, d, factor, 1.0 / kept)
+    if kept < 1.0:
+        for j in range(d):
+            model[left_at(d) + j] *= kept
+        if kept < RESTORE_ALL:
+            for i in range(d):
+                restore(model, d, i, prior)
+        else:
+            turn = int(model[TURN])
+            restore(model, d, turn, prior)
+            model[TURN] = turn + 1 if turn + 1 < d else 0
+
+
+@kernel
+def mean_and_variance(model: np.ndarray, x: np.ndarray, kept: float, prior: float) -> tuple[float, float]:
+    """Return the prediction x' theta and x' P x, if the data fade by the factor `kept` and the prior does not.
+
+    With the precision :math:`1 / x' P x` of the prediction, and that of the prior, alpha / x' x, the faded precision is
+    kept times the first plus 1 - kept times the second. This is exact for one feature, and if x is an eigenvector of
+    P; otherwise the variance is at most that large.
+    """
+    variance = multiply(model, x)
+    mean = dot(model, theta_at(x.size), x)
+    if kept == 1.0 or variance == 0.0:
+        return mean, variance
+    square = 0.0
+    for i in range(x.size):
+        square += x[i] * x[i]
+    faded = 1.0 / (kept / variance + (1.0 - kept) * prior / square)
+    return mean * kept * faded / variance, faded
