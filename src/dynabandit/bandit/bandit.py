@@ -242,7 +242,7 @@ class Bandit(DecisionMaking, RewardLearning):
             model = self._policy.initial_models(column + 1, contexts.shape)[column]
             self._models = np.insert(self._models, column, model, axis=0)
         self._prepare()
-        state = PolicyState(self._memory, self._shared, *self._arms.played, self._models)
+        state = PolicyState(self._memory, self._shared, self._arms.last_played, self._arms.pending, self._models)
         self._policy.functions.start(state, column, self._policy.params(self._open_arms()))
 
     def remove_arm(self, name: str) -> None:

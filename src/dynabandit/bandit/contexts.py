@@ -1,6 +1,7 @@
 """The contexts of a bandit: how they are encoded, and the vectors of decisions whose rewards have not arrived."""
 
 import copy
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ class Contexts:
 
     def __init__(self, encoder: FeatureEncoder, arms: ArmFeatures | None = None) -> None:
         self.encoder, self.arms = encoder, arms
-        self._decisions: dict[int, tuple[int, np.ndarray]] = {}  # step -> column and vector of its context
+        self._decisions: OrderedDict[int, tuple[int, np.ndarray]] = OrderedDict()  # step -> column and vector
 
     @property
     def shape(self) -> Context:
@@ -56,7 +57,7 @@ class Contexts:
         """Keep the vector of a decision, and add its context to the means and variances."""
         self._decisions[step] = column, vector
         if len(self._decisions) > KEPT_DECISIONS:
-            del self._decisions[next(iter(self._decisions))]
+            self._decisions.popitem(last=False)
         if context is not None:
             self.encoder.learn(context)
 
@@ -89,7 +90,7 @@ class Contexts:
     def copy(self) -> "Contexts":
         """Return an independent copy."""
         other = copy.copy(self)
-        other.encoder, other._decisions = self.encoder.copy(), dict(self._decisions)
+        other.encoder, other._decisions = self.encoder.copy(), self._decisions.copy()
         other.arms = None if self.arms is None else self.arms.copy()
         return other
 

@@ -80,9 +80,17 @@ class DecisionMaking:
                 raise TypeError(f"context must be None: the bandit was made without features=..., got {context!r}")
             return None
         if self._contexts.encoder.is_open:
-            self._contexts.encoder = self._contexts.encoder.fixed(context)
-            self._reset()
+            self._fix_kinds(self._contexts, context)
         return self._contexts.encoded(context)
+
+    def _fix_kinds(self, contexts: Contexts, context: ContextValues | None) -> None:
+        encoder = contexts.encoder
+        contexts.encoder = encoder.fixed(context)
+        try:
+            self._reset()
+        except ValueError:
+            contexts.encoder = encoder
+            raise
 
     def _reset(self) -> None:
         raise NotImplementedError
@@ -127,10 +135,8 @@ class DecisionMaking:
                 memory, self._shared, played, space.scratch, step, params, space.table, self._signed_seed
             )
         else:
-            space = space._replace(features=self._features(vector, columns))
-            place = compiled.choose_in_context(self._policy.functions)(
-                self._state_of(columns), step, params, space, self._signed_seed
-            )
+            space = Workspace(space.scratch, space.tree, space.table, self._features(vector, columns))
+            place = self._choose(self._state_of(columns), step, params, space, self._signed_seed)
         return int(columns[place])
 
     def _features(self, vector: np.ndarray | None, columns: np.ndarray) -> np.ndarray:
@@ -149,12 +155,12 @@ class DecisionMaking:
         """
         models = self._models
         if len(columns) == len(self._arms) and not copied:
-            return PolicyState(self._memory, self._shared, *self._arms.played, models)
+            return PolicyState(self._memory, self._shared, self._arms.last_played, self._arms.pending, models)
         memory, played = self._part_of(columns)
         if models is not None:
             rows = [0] if len(models) == 1 else [*columns, *range(len(self._arms), len(models))]
             models = models[rows]
-        return PolicyState(memory, self._shared.copy(), *played, models)
+        return PolicyState(memory, self._shared.copy(), played[0], played[1], models)
 
     def _sized(self, arms: int) -> tuple[np.ndarray, Workspace]:
         return to_row(self._policy.params(arms)), new_workspace(self._policy.functions, arms, TABLE_HORIZON)
@@ -178,7 +184,8 @@ class DecisionMaking:
         between parts of the draws, and may end the work by an error.
         """
         if isinstance(context, int):
-            context, draws = None, context  # the number of draws was the first argument in release 0.1.0
+            draws = context  # it was the first argument in release 0.1.0
+            context = None
         draws = integer("draws", draws, 1, LARGEST_STEP)
         if len(self._columns) == 0:
             return {}

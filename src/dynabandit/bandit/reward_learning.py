@@ -33,9 +33,7 @@ class RewardLearning:
     def _encoded(self, context: Mapping[str, Any] | None) -> np.ndarray | None:
         raise NotImplementedError
 
-    def reward(
-        self, arm: str, value: float, step: int | None = None, context: Mapping[str, Any] | None = None
-    ) -> None:
+    def reward(self, arm: str, value: float, step: int | None = None, context: Mapping[str, Any] | None = None) -> None:
         """Learn a reward of an arm that was chosen.
 
         Parameters
@@ -102,7 +100,7 @@ class RewardLearning:
             return
         assert self._contexts is not None
         assert vector is not None
-        state = PolicyState(self._memory, self._shared, *played, self._models)
+        state = PolicyState(self._memory, self._shared, played[0], played[1], self._models)
         reward = Reward(value, decided, self._step, self._contexts.of_arm(vector, column))
         self._learn(state, column, reward, self._params)
 
@@ -140,10 +138,12 @@ class RewardLearning:
         if self._contexts is not None and self._models is not None:
             vectors = [self._vector_of_decision(one[0], one[2], one[3] if len(one) > 3 else None) for one in rewards]
             pairs = zip(vectors, columns.tolist(), strict=True)
-            features = np.array([self._contexts.of_arm(vector, column) for vector, column in pairs if vector is not None])
+            features = np.array(
+                [self._contexts.of_arm(vector, column) for vector, column in pairs if vector is not None]
+            )
         for one in rewards if self._contexts is not None else ():
             self._forget_context(one[0], one[2])
-        state = PolicyState(self._memory, self._shared, *self._arms.played, self._models)
+        state = PolicyState(self._memory, self._shared, self._arms.last_played, self._arms.pending, self._models)
         learn_many = compiled.learn_many(self._policy.functions)
         arrived_at = np.full(len(columns), self._step)
         params = self._policy.params(self._open_arms())
