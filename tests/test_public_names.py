@@ -101,8 +101,8 @@ def test_no_module_uses_a_private_name_of_another() -> None:
 
 def test_the_registries_contain_exactly_the_exported_classes() -> None:
     for registry, module, base in (
-        (db.policies.POLICIES, db.policies, db.Policy),
-        (db.environments.ENVIRONMENTS, db.environments, db.Environment),
+        ({**db.policies.POLICIES, **db.policies.CONTEXTUAL_POLICIES}, db.policies, db.Policy),
+        ({**db.environments.ENVIRONMENTS, **db.environments.CONTEXTUAL_ENVIRONMENTS}, db.environments, db.Environment),
     ):
         offered = {getattr(module, name) for name in module.__all__ if inspect.isclass(getattr(module, name))}
         assert {kind for kind in offered if issubclass(kind, base)} - {base} == set(registry.values())
