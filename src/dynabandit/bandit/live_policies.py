@@ -7,6 +7,7 @@ from dynabandit.validation import RewardDomain
 
 __all__ = ["accepted_rewards", "check_context", "check_size", "law_after_change", "live_policy"]
 
+LARGEST_DIMENSION = 1024  # a model keeps about its square
 LARGEST_STATE = 10**8  # numbers, 0.8 GB: a larger state is of no use as JSON
 
 
@@ -44,6 +45,11 @@ def check_context(policy: Policy, context: Context | None) -> None:
 
 def check_size(policy: Policy, arms: int, context: Context | None = None) -> None:
     """Raise an error if the state of the policy would be too large."""
+    if context is not None and context.dimension > LARGEST_DIMENSION:
+        raise ValueError(
+            f"the features have {context.dimension} columns, but a bandit has at most {LARGEST_DIMENSION}; "
+            "hash categories into fewer columns, or leave out products with the features of arms"
+        )
     if policy.functions.contextual and context is not None:
         models = arms * policy.initial_models(1, context).size
         if models > LARGEST_STATE:
