@@ -32,8 +32,10 @@ class Case(NamedTuple):
     delay: db.Delay | None = None
 
 
-RESTARTING = ("glr-kl-ucb-diminishing", "cusum-ucb")  # all arms, and one arm
-CHANGE = {"starts": [1, 11], "means": [[0.0, 1.0], [1.0, 0.0]]}
+RESTARTING = (  # all arms, or one arm
+    "glr-kl-ucb-diminishing", "cusum-ucb", "m-kl-ucb", "r-bocpd-ucb", "master-ucb", "ad-switch",
+)  # fmt: skip
+CHANGE = {"starts": [1, 5], "means": [[0.0, 1.0], [1.0, 0.0]]}
 RECORD = {"rates": [[0.0, 1.0, 0.5], [1.0, 0.0, 0.25]], "period": 3}
 LATE = ("ucb", "aff-d-greedy", "aff-kl-ucb", "d-kl-ucb")
 CASES = {
@@ -45,7 +47,7 @@ CASES = {
     "pruned draws, 2 replications per warp": Case("case-3", {"arms": 11}, ("ots", "aff-ts"), 9, burn_in=0),
     "pruned draws in two groups, 2 arms per lane": Case("needle", {"arms": 40}, ("ts", "eps-greedy"), 4, burn_in=0),
     "scratch in global memory": Case("case-3", {"arms": 300}, ("ts", "eps-greedy"), 2, burn_in=0),
-    "restarts": Case("piecewise", CHANGE, (*RESTARTING, "oracle-restart"), 24, ready=True),
+    "restarts": Case("piecewise", CHANGE, (*RESTARTING, "oracle-restart"), 14, ready=True),
     "delayed rewards": Case(
         "case-3", {"arms": 3}, LATE, 12, replications=2, delay=db.delay("geometric", mean=[1, 2, 3], lost=0.1)
     ),

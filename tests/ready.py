@@ -35,7 +35,7 @@ READY: dict[str, dict[str, Any]] = {
     "m-kl-ucb": {"changes": 2, "horizon": 300, "window": 10, "threshold": 2.0},
     "r-bocpd-ucb": {"horizon": 300, "rate": 0.1, "particles": 8},
     "master-ucb": {"horizon": 300, "scale": 0.003},
-    "ad-switch": {"horizon": 300, "constant": 0.1, "every": 2, "capacity": 8},
+    "ad-switch": {"horizon": 30, "constant": 0.1, "scale": 10.0, "every": 1, "capacity": 8},
     "d-ts": {"discount": 0.9},
     "d-ots": {"discount": 0.9},
     "sw-ts": {"window": 25},

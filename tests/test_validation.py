@@ -2,6 +2,7 @@
 
 import difflib
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,13 +11,15 @@ import pytest
 
 import dynabandit as db
 from dynabandit import extras, validation
-from dynabandit.policies import POLICIES
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES
 from dynabandit.results.results import CRITERIA
 
 UNIT = "a number in [0, 1]"
 COUNT = "a whole number of at least"
 POSITIVE = "a number in (0, inf)"
 
+KNOWN_POLICIES = ("auto", *POLICIES, *CONTEXTUAL_POLICIES)
+KNOWN_ENVIRONMENTS = (*db.environments.ENVIRONMENTS, *db.environments.CONTEXTUAL_ENVIRONMENTS)
 ADAPTIVE = [name for name in POLICIES if name.startswith("aff")]
 BOUNDED = [name for name in ADAPTIVE if POLICIES[name].rewards.high == 1.0]
 
@@ -81,13 +84,13 @@ def test_a_prior_must_be_a_pair_of_positive_numbers(name: str, prior: Any, messa
 MESSAGES: list[tuple[Callable[[], object], str]] = [
     (
         lambda: db.policy("aff-otts"),
-        "unknown policy 'aff-otts'. Did you mean 'aff-ots'? Known: " + ", ".join(sorted(("auto", *POLICIES))),
+        "unknown policy 'aff-otts'. Did you mean 'aff-ots'? Known: " + ", ".join(sorted(KNOWN_POLICIES)),
     ),
-    (lambda: db.policy("zzz"), "unknown policy 'zzz'. Known: " + ", ".join(sorted(("auto", *POLICIES)))),
-    (lambda: db.policy(3), "unknown policy 3. Known: " + ", ".join(sorted(("auto", *POLICIES)))),  # type: ignore[arg-type]
+    (lambda: db.policy("zzz"), "unknown policy 'zzz'. Known: " + ", ".join(sorted(KNOWN_POLICIES))),
+    (lambda: db.policy(3), "unknown policy 3. Known: " + ", ".join(sorted(KNOWN_POLICIES))),  # type: ignore[arg-type]
     (
         lambda: db.policy(["ucb"]),  # type: ignore[arg-type]
-        "unknown policy ['ucb']. Did you mean 'ucb'? Known: " + ", ".join(sorted(("auto", *POLICIES))),
+        "unknown policy ['ucb']. Did you mean 'ucb'? Known: " + ", ".join(sorted(KNOWN_POLICIES)),
     ),
     (
         lambda: db.policy("eps-greedy", epsilom=0.1),
@@ -104,12 +107,11 @@ MESSAGES: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: db.environment("case3"),
-        "unknown environment 'case3'. Did you mean 'case-3'? Known: " + ", ".join(sorted(db.environments.ENVIRONMENTS)),
+        "unknown environment 'case3'. Did you mean 'case-3'? Known: " + ", ".join(sorted(KNOWN_ENVIRONMENTS)),
     ),
     (
         lambda: db.environment({"case-3"}),  # type: ignore[arg-type]
-        "unknown environment {'case-3'}. Did you mean 'case-3'? Known: "
-        + ", ".join(sorted(db.environments.ENVIRONMENTS)),
+        "unknown environment {'case-3'}. Did you mean 'case-3'? Known: " + ", ".join(sorted(KNOWN_ENVIRONMENTS)),
     ),
     (lambda: db.environment("case-1", arms=0), "arms must be a whole number of at least 2, got 0"),
     (lambda: db.environment("case-1", arms=1), "arms must be a whole number of at least 2, got 1"),
@@ -206,6 +208,19 @@ def test_the_most_similar_name_is_suggested_if_there_is_one() -> None:
     assert validation.suggestion(12, known) == ""
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "valid"),
+    [(False, False, "[0, 1]"), (True, False, "(0, 1]"), (False, True, "[0, 1)"), (True, True, "(0, 1)")],
+)
+def test_an_end_that_is_open_is_not_valid(low: bool, high: bool, valid: str) -> None:
+    for end, is_open in ((0.0, low), (1.0, high)):
+        if is_open:
+            with pytest.raises(ValueError, match=re.escape(f"x must be a number in {valid}, got {end}")):
+                validation.number("x", end, 0.0, 1.0, open_low=low, open_high=high)
+        else:
+            assert validation.number("x", end, 0.0, 1.0, open_low=low, open_high=high) == end
+
+
 def test_numpy_scalars_are_accepted() -> None:
     assert validation.number("x", np.float32(0.5), 0.0, 1.0) == 0.5
     assert validation.integer("n", np.int8(3), 1) == 3
@@ -216,6 +231,9 @@ def test_a_missing_extra_says_how_to_install_it() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"this needs nowhere, .* pip install 'dynabandit\[lab\]'"):
         extras.import_extra("nowhere.at_all", "lab")
     assert extras.import_extra("math", "lab") is math
+    with pytest.raises(ModuleNotFoundError, match=r"this needs nowhere, .* pip install 'dynabandit\[data\]'"):
+        extras.extra_folder("nowhere", "data")
+    assert (extras.extra_folder("numpy", "data") / "__init__.py").exists()
 
 
 def test_an_import_error_inside_of_an_extra_is_not_hidden(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

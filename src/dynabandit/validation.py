@@ -47,9 +47,11 @@ def listed(names: Iterable[object]) -> str:
     return ", ".join(cut) + (f" and {len(shown) - MOST_LISTED} more" if len(shown) > MOST_LISTED else "")
 
 
-def number(argument: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
-    """Return `value` as a float in [low, high], or in (low, high]; else raise an error."""
-    valid = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
+def number(
+    argument: str, value: Any, low: float, high: float, *, open_low: bool = False, open_high: bool = False
+) -> float:
+    """Return `value` as a float in [low, high], without the ends that are open; else raise an error."""
+    valid = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high or math.isinf(high) else ']'}"
     if _is_bool(value) or isinstance(value, str) or not hasattr(value, "__float__"):  # NumPy's strings have __float__
         raise TypeError(f"{argument} must be {valid}, got {value!r}")
     try:
@@ -58,7 +60,7 @@ def number(argument: str, value: Any, low: float, high: float, *, open_low: bool
         result = math.inf
     except (TypeError, ValueError):  # such as an array of several numbers
         raise TypeError(f"{argument} must be {valid}, got {value!r}") from None
-    inside = low < result <= high if open_low else low <= result <= high
+    inside = (low < result if open_low else low <= result) and (result < high if open_high else result <= high)
     if not inside or math.isinf(result):
         raise ValueError(f"{argument} must be {valid}, got {value!r}")
     return result

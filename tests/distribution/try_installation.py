@@ -74,7 +74,7 @@ def installed(module: str) -> bool:
 
 def has(extra: str) -> bool:
     """Return whether an extra is installed."""
-    return installed(MODULES[extra])
+    return installed(MODULES[extra]) and (extra != "river" or installed("gymnasium"))  # `data` installs river alone
 
 
 def command(*arguments: str) -> Output:
@@ -262,6 +262,8 @@ def use_gymnasium() -> None:
 
 def use_data() -> None:
     assert offline.flights().rates.shape == (365, 10)
+    for name in ("digits", "phishing", "prompts", "flights"):
+        assert db.environment(name).path(horizon=5, seed=1).shape[0] == 5
 
 
 def use_docs() -> None:
@@ -337,7 +339,8 @@ def lack_frames() -> None:
 
 
 def lack_river() -> None:
-    raises("river", lambda: importlib.import_module("dynabandit.integrations.river"))
+    if not installed("river"):
+        raises("river", lambda: importlib.import_module("dynabandit.integrations.river"))
 
 
 def lack_gymnasium() -> None:
@@ -346,6 +349,7 @@ def lack_gymnasium() -> None:
 
 def lack_data() -> None:
     raises("data", offline.flights)
+    raises("data", lambda: db.environment("prompts"))
 
 
 def lack_docs() -> None:

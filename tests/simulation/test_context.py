@@ -39,7 +39,7 @@ def test_a_policy_learns_the_features_of_the_decision_whose_reward_arrives(
             for arm in range(ARMS)
         ]
         arm = int(run.arms[0, step - 1])
-        assert arm == np.argmax(scores)
+        assert scores[arm] == pytest.approx(max(scores), rel=1e-12)  # features of length 1 may tie
         late = 0 if delay is None else delay_of(delay, arm, step)
         arrivals.setdefault(step + late, []).append((step, arm, float(run.rewards[0, step - 1])))
         for decided, rewarded, value in arrivals.pop(step, []):

@@ -6,12 +6,15 @@ from typing import Any
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.environments.burst import Burst
 from dynabandit.environments.delays import DELAYS, Delay, delay
+from dynabandit.environments.drifting_models import LinDrift, LogisticDrift, MovingContexts
 from dynabandit.environments.exponential_clock import Case1, Case2, ExponentialClock
-from dynabandit.environments.linear import LinAbrupt
+from dynabandit.environments.linear import LinAbrupt, LinSlow
 from dynabandit.environments.needle import Needle
 from dynabandit.environments.piecewise_benchmarks import PB1, PB2, PB3, PB4, RandomBreakpoints
 from dynabandit.environments.random_walks import Autoregressive, Case3, Case4, LogisticWalk, ReflectedWalk
+from dynabandit.environments.real_contexts import Bananas, Digits, Flights, ImageSegments, Phishing, Prompts
 from dynabandit.environments.recorded import Recorded
+from dynabandit.environments.recorded_contexts import RecordedContexts
 from dynabandit.environments.rested import RestedDrops, RestedRising, RestedRotting
 from dynabandit.environments.reward_laws import (
     REWARD_LAWS,
@@ -37,7 +40,8 @@ __all__ = [
     "Fixed", "LogisticWalk", "Needle", "Path", "Piecewise", "RandomBreakpoints", "Recorded", "ReflectedWalk",
     "RestedDrops", "RestedRising", "RestedRotting", "Rotting",
     "Seasonal", "SmallChanges", "environment",
-    "CONTEXTUAL_ENVIRONMENTS", "LinAbrupt",
+    "CONTEXTUAL_ENVIRONMENTS", "Bananas", "Digits", "Flights", "ImageSegments", "LinAbrupt", "LinDrift", "LinSlow",
+    "LogisticDrift", "MovingContexts", "Phishing", "Prompts", "RecordedContexts",
     "REWARD_LAWS", "Bernoulli", "Bounded", "Counts", "Normal", "Revenue",
     "RewardFunctions", "RewardLaw", "RewardStep", "reward_law",
 ]  # fmt: skip
@@ -72,6 +76,17 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
 
 CONTEXTUAL_ENVIRONMENTS: dict[str, type[Environment]] = {
     "lin-abrupt": LinAbrupt,
+    "lin-slow": LinSlow,
+    "lin-drift": LinDrift,
+    "logistic-drift": LogisticDrift,
+    "moving-contexts": MovingContexts,
+    "recorded-contexts": RecordedContexts,
+    "digits": Digits,
+    "image-segments": ImageSegments,
+    "phishing": Phishing,
+    "bananas": Bananas,
+    "prompts": Prompts,
+    "flights": Flights,
 }
 
 

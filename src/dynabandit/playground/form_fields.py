@@ -8,7 +8,7 @@ from dynabandit.environments import ENVIRONMENTS as KINDS
 from dynabandit.estimators.adaptive_forgetting import LOSSES, VARIANCE_SCALED
 from dynabandit.playground.drawn_means import COLUMNS, LEVELS
 from dynabandit.playground.link import DRAWN, ENVIRONMENTS, MOST_POLICIES, VERSION, arms_of
-from dynabandit.policies import POLICIES, Policy
+from dynabandit.policies import AUTO, POLICIES, Policy, resolved
 
 TITLES = {
     "small-changes": "Small number of changes",
@@ -108,6 +108,7 @@ def catalogue() -> dict[str, Any]:
         "version": VERSION,
         "environments": [_environment(name) for name in ENVIRONMENTS],
         "policies": [_policy(name, description) for name, description, _ in entries(POLICIES)],
+        "recommended": resolved(AUTO),
         "most_policies": MOST_POLICIES,
         "columns": COLUMNS,
         "levels": LEVELS,

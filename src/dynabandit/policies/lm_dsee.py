@@ -153,12 +153,10 @@ class LMDSEE(SampleMeanPolicy):
         set_fields(
             self,
             min_gap=number("min_gap", self.min_gap, 0.0, 1.0, open_low=True),
-            nu=number("nu", self.nu, 0.0, 1.0),
+            nu=number("nu", self.nu, 0.0, 1.0, open_high=True),
             a=number("a", self.a, 0.0, math.inf, open_low=True),
             b=number("b", self.b, 0.0, 1.0, open_low=True),
         )
-        if self.nu == 1.0:
-            raise ValueError(f"nu must be a number in [0, 1), got {self.nu!r}")
 
     def params(self, arms: int) -> Params:
         gamma, rho = 2.0 / self.min_gap**2, (1.0 - self.nu) / (1.0 + self.nu)

@@ -180,8 +180,14 @@ class MixPolicy(Policy):
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         """Return an arm's mean, averaged over its memories, and the number of rewards with the same uncertainty."""
-        if column[COUNT + MEMORIES - 1] == 0.0:
-            mean, size = (float(shared[ALL_TOTAL]) + 1.0) / (float(shared[ALL_COUNT]) + 2.0), self.strength
-        else:
-            mean, size = float(column[MEAN]), float(column[SIZE])
+        mean, size = self.mean_and_size(column, shared, mean_of_all)
         return Belief(mean, mean * (1.0 - mean), self.forgetting(column), size)
+
+    def mean_and_size(
+        self, column: np.ndarray, shared: np.ndarray, mean_of_all: Callable[..., float]
+    ) -> tuple[float, float]:
+        """Return the mean of an arm and the number of rewards behind it; those of the prior before the first reward."""
+        if column[COUNT + MEMORIES - 1] > 0.0:
+            return float(column[MEAN]), float(column[SIZE])
+        state = PolicyState(column[:, np.newaxis], shared, np.zeros(1))
+        return float(mean_of_all(state, 1, self.params(1))), self.strength

@@ -11,7 +11,7 @@ from dynabandit.core.streams import SCORE
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import memory_mixture, mix_normal_ts
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
-from dynabandit.policies.memory_mixture import ALL_COUNT, ALL_TOTAL, COUNT, MEAN, MEMORIES, SIZE, MixPolicy, Params
+from dynabandit.policies.memory_mixture import ALL_COUNT, ALL_TOTAL, MixPolicy, Params
 from dynabandit.policies.mix_normal_ts import LEAST_EXPONENT
 from dynabandit.validation import COUNTS
 
@@ -114,8 +114,5 @@ class MixPoissonTS(MixPolicy):
     strength: float = 0.5
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        if column[COUNT + MEMORIES - 1] == 0.0:
-            mean, size = (float(shared[ALL_TOTAL]) + 0.5) / (float(shared[ALL_COUNT]) + 1.0), self.strength
-        else:
-            mean, size = float(column[MEAN]), float(column[SIZE])
+        mean, size = self.mean_and_size(column, shared, mean_of_all)
         return Belief(mean, mean, self.forgetting(column), size)  # the variance of a Poisson count is its mean

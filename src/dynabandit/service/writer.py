@@ -72,7 +72,7 @@ class Writer:
         self._settler = Settler(work)
         self._parked: list[Request] = []  # wait until their bandits are loaded
         self._next_background = 0.0
-        self._prepared = False
+        self.is_prepared = False  # before, the tables may be those of an earlier release
         self.decision_ids: DecisionIds | None = None  # known when the store is prepared
         self._maintenance_problem: str | None = None  # the latest one that was logged, until it is over
         self.saved_at: dict[int, int] = {}  # bandit -> sequence of the latest snapshot
@@ -243,10 +243,10 @@ class Writer:
 
     def _prepare(self) -> None:
         """Prepare the store at first; let the clock follow other processes after any interruption."""
-        if not self._prepared:
+        if not self.is_prepared:
             self._store.prepare()
             self.decision_ids = self._store.decision_ids()
-            self._prepared = True
+            self.is_prepared = True
         clock = self._work.clock
         clock.now()
         if clock.is_behind:
@@ -394,6 +394,6 @@ class Writer:
             if not state.deleted and state.sequence > self.saved_at.get(number, 0):
                 self._save_snapshot(number)
         with contextlib.suppress(StoreError):
-            if self._prepared:
+            if self.is_prepared:
                 self._store.save_time(self._work.clock.now())
         self._store.close()

@@ -11,14 +11,15 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from dynabandit.client import Client
 from dynabandit.service.commands import app
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import public_id
+from dynabandit.service.projections.log_follower import LogFollower, Overview
+from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, Store, open_store
 from dynabandit.service.stores.due_decisions import open_decisions
 from dynabandit.service.stores.schema import TABLES, VERSION, migration
-from service.harness import failed_command, running, status_of, talking
+from service.harness import captured_log, failed_command, running, status_of, talking
 
 STORE_OF_0_1_0 = Path(__file__).parents[2] / "golden" / "service-0.1.0.db.xz"
 
@@ -45,12 +46,13 @@ def test_a_store_of_0_1_0_is_migrated_when_it_is_served_and_read_as_it_is_before
         store.create_tables()
         assert version(store) == 1, "the old release can still open it"
         names = [row.name for row in store.bandits()]
-    with running(open_store(url), patience=60) as server, talking(server.url) as (client, _):
+    served = open_store(url)
+    served.prepare()  # as `dynabandit serve` does before it listens
+    with running(served, patience=60) as server, talking(server.url) as (client, _):
         assert [one.name for one in client.bandits()] == names
-        with Client(server.url) as patient:  # which tries again while the store is migrated
-            first = next(iter(patient.events("with-aff-ots"))).change or {}
-            again = {key: first[key] for key in ("parameters", "reward_window", "default_reward")}
-            patient.create("with-aff-ots", first["arms"], seed=first["seed"], **again)  # with the default of that time
+        first = next(iter(client.events("with-aff-ots"))).change or {}
+        again = {key: first[key] for key in ("parameters", "reward_window", "default_reward")}
+        client.create("with-aff-ots", first["arms"], seed=first["seed"], **again)  # with the default of that time
         for name in ("with-aff-ots", "with-ts"):  # the draws of Thompson sampling have changed since
             before = client.state(name)
             assert client.decide(name).step == before.step + 1
@@ -60,6 +62,22 @@ def test_a_store_of_0_1_0_is_migrated_when_it_is_served_and_read_as_it_is_before
         assert store.history(0) is None, "the table of histories exists"
     said = CliRunner().invoke(app, ["verify", "--store", url])
     assert (said.exit_code, said.output.count(" 340 decisions made by 0.1.0, rewards agree")) == (0, 30)
+
+
+def test_live_pages_wait_until_the_store_is_migrated(tmp_path: Path) -> None:
+    (tmp_path / "store.db").write_bytes(lzma.decompress(STORE_OF_0_1_0.read_bytes()))
+    served = open_store(f"sqlite:///{tmp_path}/store.db")
+    service, page = Service(served), Overview()
+    follower = LogFollower(service)  # not started: it reads the log when told to
+    with captured_log("projections.log_follower") as lines, contextlib.closing(served.reader()) as store:
+        with follower.following(page):
+            follower._update(store)
+            assert follower.page_data(page) is None
+            service.writer._prepare()
+            follower._update(store)
+            assert follower.page_data(page) is not None
+    served.close()
+    assert lines == [], "it read no history that the earlier release had saved"
 
 
 @pytest.mark.promise(107)

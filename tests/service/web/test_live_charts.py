@@ -121,6 +121,7 @@ def test_pages_are_accessible_and_fit_the_screen(
 def test_the_overview_works_with_the_keyboard_alone(shop: Running, open_page: OpenPage) -> None:
     page = open_page(shop.url).page
     expect(page.locator("article")).to_have_count(4)
+    expect(page.get_by_role("button", name="New bandit")).to_be_visible()  # after its policies were fetched
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")

@@ -16,6 +16,7 @@ from axe import serious
 from browser import DESKTOP, PHONE, OpenPage
 from dynabandit import playground
 from dynabandit.playground.tour import STEPS
+from dynabandit.policies import resolved
 from dynabandit.service.stores import open_store
 from service.harness import Running, running, talking, wait_for
 from service.web.page_helpers import (
@@ -213,6 +214,7 @@ def test_a_run_leaves_decisions_alone_and_ends_when_stopped_or_closed(tmp_path: 
         wait_for_state(page, "stopped")
         assert page.get_by_role("button", name="Stop").is_disabled()
         page.get_by_role("button", name="Run", exact=True).click()
+        wait_for_state(page, "running")  # before, the status has the replications of the stopped run
         expect(page.locator("#status")).to_contain_text("of 500 replications")
         end_run(page.close)
 
@@ -252,6 +254,8 @@ def test_parameters_and_policies_can_be_changed(open_playground: OpenPlayground)
 
 def test_invalid_input_shows_its_message_beside_the_field(open_playground: OpenPlayground) -> None:
     page = open_playground()
+    assert [page.input_value(f"#policies-{index}") for index in (0, 1)] == ["ts", resolved("auto")]
+    page.select_option("#policies-1", "aff-ots")
     page.fill("#horizon", "a lot")
     page.locator("fieldset.policy").nth(1).get_by_text("Parameters").click()
     page.fill("#policies-1-step_size", "7")

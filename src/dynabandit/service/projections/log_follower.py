@@ -111,7 +111,8 @@ class LogFollower:
             except Exception:  # the thread must survive any error
                 log.exception("following the log failed")
             if not more:
-                self._wake.wait(OPEN_PAGE_SECONDS if self._pages() else NO_PAGE_SECONDS)
+                is_soon = self._pages() or not self._service.writer.is_prepared
+                self._wake.wait(OPEN_PAGE_SECONDS if is_soon else NO_PAGE_SECONDS)
         self._save([number for number, history in self._histories.items() if self._is_unsaved(number, history)])
         store.close()
 
@@ -122,7 +123,12 @@ class LogFollower:
         return history.sequence > self._saved_sequence.get(number, 0)
 
     def _update(self, store: Store) -> bool:
-        """Read new events of every bandit, those with an open page first; return whether there are more."""
+        """Read new events of every bandit, those with an open page first; return whether there are more.
+
+        Nothing is read before the writer has migrated the tables, which also removes the histories of other releases.
+        """
+        if not self._service.writer.is_prepared:
+            return False
         pages = self._pages()
         names = {page for page in pages if isinstance(page, str)}
         overviews = {page for page in pages if isinstance(page, Overview)}
@@ -193,9 +199,7 @@ class LogFollower:
         return new
 
     def _load(self, store: Store, number: int) -> BanditHistory:
-        saved = None
-        with contextlib.suppress(StoreError):  # the table is created when the first history is saved
-            saved = store.history(number)
+        saved = store.history(number)
         if saved is not None:
             try:
                 history = BanditHistory.from_json(number, saved, store)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dynabandit.catalogue import entries, fields_of
-from dynabandit.policies import POLICIES
+from dynabandit.policies import AUTO, POLICIES, resolved
 from dynabandit.service.domain.names import in_namespace
 from dynabandit.service.errors import NotFoundError
 from dynabandit.service.http.requests import checked_name, header, may_still_read, namespace_of
@@ -62,7 +62,7 @@ def routes(service: Service, follower: LogFollower) -> list[Route]:
         return render(service, "bandit.html", name=checked_name(request.path_params["name"], "name"))
 
     async def catalogue(service: Service, request: Request) -> Response:
-        return json_response({"policies": policies()})
+        return json_response({"policies": policies(), "recommended": resolved(AUTO)})
 
     async def role(service: Service, request: Request) -> Response:
         key = service.keyring.find(header(request, b"authorization"))

@@ -58,8 +58,8 @@ function setUpDelete(name) {
 }
 
 async function setUpPolicyChange(name, currentData) {
-  const { policies } = await call("GET", "/pages/policies");
-  const fields = new PolicyFields(byId("policy-fields"), "policy", policies, currentData()?.policy ?? "mix-ts");
+  const { policies, recommended } = await call("GET", "/pages/policies");
+  const fields = new PolicyFields(byId("policy-fields"), "policy", policies, currentData()?.policy ?? recommended);
   byId("policy-button").onclick = () => {
     byId("preview").replaceChildren();
     open(byId("policy-dialog"));

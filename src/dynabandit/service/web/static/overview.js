@@ -103,8 +103,8 @@ function show({ bandits, unreadable, more }) {
 async function setUpForm() {
   const { role } = await call("GET", "/pages/who");
   if (role !== "admin") return;
-  const { policies } = await call("GET", "/pages/policies");
-  const fields = new PolicyFields(byId("create-policy-fields"), "create", policies, "mix-ts");
+  const { policies, recommended } = await call("GET", "/pages/policies");
+  const fields = new PolicyFields(byId("create-policy-fields"), "create", policies, recommended);
   const form = byId("create-form");
   for (const id of ["create-button", "create-hint"]) byId(id).hidden = false;
   byId("create-none").hidden = true;

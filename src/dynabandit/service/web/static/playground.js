@@ -5,11 +5,11 @@ import { RunCharts } from "./playground-charts.js";
 import { Drawing } from "./playground-drawing.js";
 import { Form } from "./playground-form.js";
 
-const INITIAL = "environment=small-changes&arms=3&policies=ts;aff-ots&horizon=6000&replications=20&seed=1";
 const results = byId("results");
 const embedded = (id) => JSON.parse(byId(id).textContent);
 const catalogue = embedded("catalogue");
 const tour = embedded("tour");
+const INITIAL = `environment=small-changes&arms=3&policies=ts;${catalogue.recommended}&horizon=6000&replications=20&seed=1`;
 const charts = new RunCharts();
 const form = new Form(catalogue, new Drawing(byId("drawing"), catalogue), () => byId("auto-run").checked && run());
 

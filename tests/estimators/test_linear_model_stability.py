@@ -1,0 +1,25 @@
+"""Rounding errors of a model that forgets do not grow."""
+
+import numpy as np
+import pytest
+
+from dynabandit.estimators import linear_model
+
+DIMENSION = 3
+
+
+@pytest.mark.parametrize("kept", [0.9, 0.97])
+def test_the_inverse_stays_symmetric_and_exact_over_many_updates(kept: float) -> None:
+    random = np.random.default_rng(1)
+    model, prior = linear_model.initial(DIMENSION, 1.0), 1.0
+    precision, left = np.eye(DIMENSION), np.ones(DIMENSION)
+    for update in range(1500):  # an asymmetry of 1e-17 would grow by a factor of 1e19 or more
+        x = random.normal(size=DIMENSION)
+        linear_model.update(model, x, float(random.normal()), 1.0, kept, prior)
+        precision, left = kept * precision + np.outer(x, x), kept * left
+        turn = update % DIMENSION
+        precision[turn, turn] += prior - left[turn]
+        left[turn] = prior
+    inverse = model[linear_model.inverse_at(DIMENSION) :].reshape(DIMENSION, DIMENSION)
+    assert (inverse == inverse.T).all()
+    assert inverse == pytest.approx(np.linalg.inv(precision), rel=1e-9)
