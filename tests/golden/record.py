@@ -1,6 +1,6 @@
 """Record the golden results anew: only where a change of results is intended, and the changelog says so.
 
-python tests/golden/record.py decisions paths bandits paper service
+python tests/golden/record.py decisions paths contexts bandits paper service
 """
 
 import json
@@ -16,11 +16,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script
 from dynabandit import Client
 from golden.cases import (
+    CONTEXTUAL,
     HERE,
     PART_OF_PAPER,
     SHORT_HORIZON,
     bandit_policies,
     bandit_text,
+    context_hash,
     environment_cases,
     next_choices,
     paper_hashes,
@@ -51,6 +53,10 @@ def decisions() -> None:
 
 def paths() -> None:
     write("paths.json", {f"{name}/{arms}": path_hash(name, arms) for name, arms in environment_cases()})
+
+
+def contexts() -> None:
+    write("contexts.json", {name: context_hash(name) for name in CONTEXTUAL})
 
 
 def bandits() -> None:
