@@ -105,6 +105,31 @@ def multiply(model: np.ndarray, x: np.ndarray) -> float:
 
 
 @kernel
+def quadratic(model: np.ndarray, start: int, x: np.ndarray) -> float:
+    """Return x' M x for the matrix that begins at `start`; it writes nothing, because arms may share a model.
+
+    Four rows at a time have a sum each: a single sum would wait for every addition.
+    """
+    d = x.size
+    total = 0.0
+    i = 0
+    while i + 4 <= d:
+        row = start + i * d
+        first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+        for j in range(d):
+            first += model[row + j] * x[j]
+            second += model[row + d + j] * x[j]
+            third += model[row + 2 * d + j] * x[j]
+            fourth += model[row + 3 * d + j] * x[j]
+        total += first * x[i] + second * x[i + 1] + third * x[i + 2] + fourth * x[i + 3]
+        i += 4
+    while i < d:
+        total += dot(model, start + i * d, x) * x[i]
+        i += 1
+    return total
+
+
+@kernel
 def subtract_product(model: np.ndarray, dimension: int, factor: float, scale: float) -> None:
     """Replace P by scale (P - factor u u'), where u is in the space of the model.
 
@@ -136,16 +161,22 @@ def restore(model: np.ndarray, dimension: int, i: int, prior: float) -> None:
 
 
 @kernel
-def update(model: np.ndarray, x: np.ndarray, value: float, weight: float, kept: float, prior: float) -> None:
-    """Learn a reward with features x, after earlier data were discounted by `kept`."""
+def update(
+    model: np.ndarray, x: np.ndarray, value: float, weight: float, kept: float, prior: float
+) -> tuple[float, float]:
+    """Learn a reward with features x, after earlier data were discounted by `kept`.
+
+    Returns the prediction x' theta and x' P x before both.
+    """
     d = x.size
     if kept < 1e-12:  # nothing is left
         reset(model, d, prior)
         kept = 1.0
     theta, space = theta_at(d), space_at(d)
-    quadratic = multiply(model, x)
-    factor = weight / (kept + weight * quadratic)
-    error = factor * (value - dot(model, theta, x))
+    variance = multiply(model, x)
+    mean = dot(model, theta, x)
+    factor = weight / (kept + weight * variance)
+    error = factor * (value - mean)
     for j in range(d):
         model[theta + j] += error * model[space + j]
     subtract_product(model, d, factor, 1.0 / kept)
@@ -159,22 +190,33 @@ def update(model: np.ndarray, x: np.ndarray, value: float, weight: float, kept: 
             turn = int(model[TURN])
             restore(model, d, turn, prior)
             model[TURN] = turn + 1 if turn + 1 < d else 0
+    return mean, variance
+
+
+@kernel
+def square(x: np.ndarray) -> float:
+    """Return x' x."""
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] * x[i]
+    return total
+
+
+@kernel
+def faded(mean: float, variance: float, kept: float, prior_precision: float) -> tuple[float, float]:
+    """Return a prediction and its variance after the data faded by the factor `kept`, while the prior stayed.
+
+    The precision of the prediction is kept times what it was, plus 1 - kept times that of the prior, alpha / x' x. This
+    is exact for one feature, and if x is an eigenvector of P; otherwise the variance is at most that large.
+    """
+    if kept == 1.0 or variance == 0.0:
+        return mean, variance
+    later = 1.0 / (kept / variance + (1.0 - kept) * prior_precision)
+    return mean * kept * later / variance, later
 
 
 @kernel
 def mean_and_variance(model: np.ndarray, x: np.ndarray, kept: float, prior: float) -> tuple[float, float]:
-    """Return the prediction x' theta and x' P x, if the data fade by the factor `kept` and the prior does not.
-
-    With the precision :math:`1 / x' P x` of the prediction, and that of the prior, alpha / x' x, the faded precision is
-    kept times the first plus 1 - kept times the second. This is exact for one feature, and if x is an eigenvector of
-    P; otherwise the variance is at most that large.
-    """
-    variance = multiply(model, x)
-    mean = dot(model, theta_at(x.size), x)
-    if kept == 1.0 or variance == 0.0:
-        return mean, variance
-    square = 0.0
-    for i in range(x.size):
-        square += x[i] * x[i]
-    faded = 1.0 / (kept / variance + (1.0 - kept) * prior / square)
-    return mean * kept * faded / variance, faded
+    """Return the prediction x' theta and x' P x after the data faded by the factor `kept`."""
+    variance = quadratic(model, inverse_at(x.size), x)
+    return faded(dot(model, theta_at(x.size), x), variance, kept, prior / square(x) if variance > 0.0 else 0.0)

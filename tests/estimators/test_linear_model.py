@@ -1,0 +1,44 @@
+"""The kernels of a linear model against dense algebra."""
+
+import numpy as np
+import pytest
+
+from dynabandit.estimators import linear_model
+
+
+def dense(features: np.ndarray, rewards: np.ndarray, kept: float, prior: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the inverse precision matrix and the coefficients; one coordinate per step gets its prior back."""
+    d = features.shape[1]
+    data, b, left = np.zeros((d, d)), np.zeros(d), np.full(d, prior)
+    for step, (x, reward) in enumerate(zip(features, rewards, strict=True)):
+        data, b, left = kept * data + np.outer(x, x), kept * b + reward * x, kept * left
+        left[step % d] = prior
+    inverse = np.linalg.inv(data + np.diag(left))
+    return inverse, inverse @ b
+
+
+@pytest.mark.parametrize("varying", [True, False])
+@pytest.mark.parametrize("kept", [1.0, 0.99, 0.8])
+def test_a_long_run_agrees_with_dense_algebra(kept: float, varying: bool) -> None:
+    # With 0.8, a difference between the inverse and its transpose would grow by the factor 0.8^-1000
+    drawn, d = np.random.default_rng(3), 3
+    features, rewards = drawn.normal(size=(1000, d)), drawn.normal(size=1000)
+    if not varying:
+        features[:] = features[0]
+    model = linear_model.initial(d, prior=0.7)
+    for x, reward in zip(features, rewards, strict=True):
+        linear_model.update(model, x, reward, 1.0, kept, 0.7)
+    inverse, theta = dense(features, rewards, kept, 0.7)
+    start = linear_model.inverse_at(d)
+    np.testing.assert_allclose(model[start : start + d * d].reshape(d, d), inverse, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(model[linear_model.theta_at(d) :][:d], theta, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("d", [1, 3, 4, 9])
+def test_a_quadratic_form_writes_nothing(d: int) -> None:
+    drawn = np.random.default_rng(d)
+    model, x = drawn.normal(size=5 + d * d), drawn.normal(size=d)
+    before = model.copy()
+    expected = x @ model[5:].reshape(d, d) @ x
+    assert linear_model.quadratic(model, 5, x) == pytest.approx(expected, rel=1e-12)
+    assert (model == before).all()

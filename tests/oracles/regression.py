@@ -1,0 +1,116 @@
+"""Bayesian regression with forgetting, and the derivative of its coefficients with respect to the forgetting factor.
+
+With the inverse link mu, eta = theta' x, p = mu(eta), e = r - p and the weight v of a reward, which is mu'(eta) but for
+large counts, a reward that comes m steps after the previous one is learnt by one Newton step. The prior alpha I is not
+forgotten:
+
+    D <- lambda^m D + v x x',  b <- lambda^m b + (v eta + e) x,  theta = (D + alpha I)^-1 b
+
+D2 is D with the squares of the weights. D', b' and psi are the derivatives of D, b and theta with respect to lambda,
+when all past forgetting factors change by the same amount:
+
+    D' <- lambda^m D' + m lambda^(m - 1) D + v' z x x',
+    b' <- lambda^m b' + m lambda^(m - 1) b + (v' eta + v - mu'(eta)) z x,
+    psi = (D + alpha I)^-1 (b' - D' theta),  where z = psi' x and v' is the derivative of v
+
+The forgetting factor follows the gradient e z (1 - lambda) of the log-likelihood in the logarithm s of the memory.
+All of it also holds for complex lambda, so that tests can differentiate by a complex step.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Link(NamedTuple):
+    """An inverse link and its derivative, functions of eta; the weight and its derivative, also of the reward."""
+
+    mean: Callable[[Any], Any]
+    slope: Callable[[Any], Any]
+    weight: Callable[[Any, float], Any]
+    weight_slope: Callable[[Any, float], Any]
+
+
+def sigmoid(eta: Any) -> Any:
+    return 1.0 / (1.0 + np.exp(-eta))
+
+
+def variance(eta: Any, reward: float = 0.0) -> Any:
+    return sigmoid(eta) * (1.0 - sigmoid(eta))
+
+
+def count_weight(eta: Any, reward: float) -> Any:
+    """The mean, or, for a larger count, the average of exp between eta and the logarithm of the count."""
+    if reward <= np.exp(eta).real:
+        return np.exp(eta)
+    return (reward - np.exp(eta)) / (np.log(reward) - eta)
+
+
+def count_weight_slope(eta: Any, reward: float) -> Any:
+    if reward <= np.exp(eta).real:
+        return np.exp(eta)
+    return (count_weight(eta, reward) - np.exp(eta)) / (np.log(reward) - eta)
+
+
+LINKS = {
+    "identity": Link(lambda eta: eta, lambda eta: 1.0, lambda eta, reward: 1.0, lambda eta, reward: 0.0),
+    "logistic": Link(sigmoid, variance, variance, lambda eta, reward: variance(eta) * (1.0 - 2.0 * sigmoid(eta))),
+    "log": Link(np.exp, np.exp, count_weight, count_weight_slope),
+}
+
+
+class Regression:
+    """The recursions for a constant forgetting factor, or, with a step size, for one that follows the gradient."""
+
+    def __init__(self, dimension: int, ridge: float, link: str, forgetting: Any = 1.0) -> None:
+        self.ridge, self.link, self.forgetting = ridge, LINKS[link], forgetting
+        self.D, self.D1, self.D2 = np.zeros((3, dimension, dimension), dtype=type(forgetting))
+        self.b, self.b1, self.theta, self.psi = np.zeros((4, dimension), dtype=type(forgetting))
+
+    def precision(self) -> np.ndarray:
+        return self.D + self.ridge * np.eye(self.b.size)
+
+    def variance(self, x: np.ndarray) -> float:
+        """x' L^-1 L2 L^-1 x."""
+        u = np.linalg.solve(self.precision(), x)
+        return float(u @ (self.D2 + self.ridge * np.eye(self.b.size)) @ u)
+
+    def learn(self, x: np.ndarray, reward: float, steps: int = 1, offset: Any = 0.0) -> Any:
+        """Learn a reward and return the gradient of its log-likelihood with respect to the forgetting factor."""
+        eta, z = self.theta @ x, self.psi @ x
+        v, v_slope = self.link.weight(offset + eta, reward), self.link.weight_slope(offset + eta, reward)
+        error = reward - self.link.mean(offset + eta)
+        kept = self.forgetting**steps
+        change = steps * self.forgetting ** (steps - 1) if steps > 0 else 0.0
+        outer = np.outer(x, x)
+        self.D1 = kept * self.D1 + change * self.D + v_slope * z * outer
+        self.b1 = kept * self.b1 + change * self.b + (v_slope * eta + v - self.link.slope(offset + eta)) * z * x
+        self.D = kept * self.D + v * outer
+        self.D2 = kept**2 * self.D2 + v * outer
+        self.b = kept * self.b + (v * eta + error) * x
+        inverse = np.linalg.inv(self.precision())
+        self.theta = inverse @ self.b
+        self.psi = inverse @ (self.b1 - self.D1 @ self.theta)
+        return error * z
+
+
+class AdaptiveRegression(Regression):
+    """The same, and s <- s + eta g / sqrt(G) within limits, with g = e z (1 - lambda) and G <- 0.99 G + 0.01 g^2."""
+
+    def __init__(
+        self, dimension: int, ridge: float, link: str, step_size: float, memory: float, limits: tuple[float, float]
+    ) -> None:
+        super().__init__(dimension, ridge, link, 1.0 - 1.0 / memory)
+        self.step_size, self.limits = step_size, limits
+        self.log_memory, self.squares = np.log(memory), 0.0
+
+    def learn(self, x: np.ndarray, reward: float, steps: int = 1, offset: Any = 0.0) -> Any:
+        gradient = super().learn(x, reward, steps, offset) * (1.0 - self.forgetting)
+        self.squares = 0.99 * self.squares + 0.01 * gradient**2
+        if self.squares > 0.0:
+            self.log_memory += self.step_size * gradient / np.sqrt(self.squares)
+        low, high = self.limits
+        self.log_memory = min(max(self.log_memory, np.log(low)), np.log(high))
+        self.forgetting = 1.0 - np.exp(-self.log_memory)
+        return gradient
