@@ -15,9 +15,13 @@ from typing import Any
 import numpy as np
 
 import dynabandit as db
+from dynabandit.core.lanes import SINGLE_LANE
+from dynabandit.core.streams import stream
+from dynabandit.environments.base import PathArrays, make_write_path
 
 __all__ = [
-    "ARMS", "HERE", "HORIZON", "PART_OF_PAPER", "SHORT_HORIZON", "bandit_policies", "bandit_text", "decision_hash",
+    "ARMS", "CONTEXTUAL", "HERE", "HORIZON", "PART_OF_PAPER", "SHORT_HORIZON",
+    "bandit_policies", "bandit_text", "context_hash", "decision_hash",
     "environment_cases", "make_environment", "next_choices", "paper_hashes", "path_hash", "policy_names",
     "restored_store", "short_cases", "simulate_case",
 ]  # fmt: skip
@@ -48,6 +52,14 @@ NEEDED: dict[str, dict[str, Any]] = {
 }
 # Every policy would be compiled again for rested arms; tests/environments has the formulas of all of them
 NOT_RECORDED = ("rested-rotting", "rested-drops", "rested-rising")
+CONTEXTUAL: dict[str, dict[str, Any]] = {  # without real data, which belong to other packages
+    "lin-abrupt": {"arms": 3, "segment": 30},
+    "lin-slow": {"arms": 3, "turning": 100},
+    "lin-drift": {"change": "jump", "period": 30},
+    "logistic-drift": {"change": "turn", "models": "shared"},
+    "moving-contexts": {"change": "walk", "period": 50},
+    "recorded-contexts": {"contexts": [[1.0, 0.5], [1.0, 2.0]], "means": [[0.1, 0.9], [0.7, 0.4]], "rotation": 40},
+}
 INFORMED = ("oracle-restart", "best-arm")
 AS_RECORDED: dict[str, dict[str, Any]] = {
     # Their own burn-in is longer than the horizon
@@ -112,6 +124,17 @@ def path_hash(environment: str, arms: int) -> str:
     """Return a short hash of one path of an environment."""
     path = make_environment(environment, arms).path(HORIZON, SEED, replication=2)
     return hashlib.sha256(np.ascontiguousarray(path, dtype="<f8").tobytes()).hexdigest()[:12]
+
+
+def context_hash(name: str) -> str:
+    """Return a short hash of the features and means of an environment with features, written without compilation."""
+    world = db.environment(name, **CONTEXTUAL[name])
+    path = PathArrays(*(part[0] for part in world.empty_paths(1, HORIZON)))
+    state = np.zeros((world.state_size(), world.arms))
+    write = make_write_path(world.functions, SINGLE_LANE)
+    write(state, np.array(world.params()), world.table(), path, 1, HORIZON, stream(SEED, 2))
+    content = [np.ascontiguousarray(part, dtype="<f8").tobytes() for part in (path.features, path.means)]
+    return hashlib.sha256(b"".join(content)).hexdigest()[:12]
 
 
 def short_cases() -> dict[str, list[str]]:

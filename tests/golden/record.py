@@ -1,6 +1,6 @@
 """Record golden results.
 
-    python tests/golden/record.py decisions paths bandits paper service
+    python tests/golden/record.py decisions paths contexts bandits paper service
 
 Decisions and paths are recorded for what is new. To record others again, delete them from their file first: only where
 a change of results is intended, and the changelog says so.
@@ -20,12 +20,14 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script
 from dynabandit import Client
 from golden.cases import (
+    CONTEXTUAL,
     HERE,
     HORIZON,
     PART_OF_PAPER,
     SHORT_HORIZON,
     bandit_policies,
     bandit_text,
+    context_hash,
     environment_cases,
     next_choices,
     paper_hashes,
@@ -69,6 +71,10 @@ def paths() -> None:
         "paths.json",
         {f"{name}/{arms}": path_hash(name, arms) for name, arms in environment_cases()} | read("paths.json"),
     )
+
+
+def contexts() -> None:
+    write("contexts.json", {name: context_hash(name) for name in CONTEXTUAL})
 
 
 def bandits() -> None:
