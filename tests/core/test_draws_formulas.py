@@ -50,7 +50,7 @@ def gammas(a: float, b: float, step: int, arm: int) -> tuple[float, float, int]:
 
 ROLES = {
     "START": 1, "PATH": 2, "REWARD": 3, "SCORE": 4, "TIE": 5, "EXPLORE": 6, "EXPLORED_ARM": 7, "SECOND": 8,
-    "LEARN": 16,
+    "FEATURES": 9, "LEARN": 16,
     "DELAY": 32, "SHARE": 64, "REPLAY": 65,
 }  # fmt: skip
 

@@ -160,20 +160,15 @@ def restore(model: np.ndarray, dimension: int, i: int, prior: float) -> None:
     model[left + i] = prior
 
 
-@kernel
-def add(model: np.ndarray, x: np.ndarray, error: float, weight: float, kept: float) -> float:
-    """Discount the data and add a reward; `error` is the weight times the reward's difference from its prediction.
+@inlined_kernel
+def add_product(model: np.ndarray, x: np.ndarray, weight: float, kept: float) -> float:
+    """Update P with a reward with features x, after earlier data were discounted by `kept`.
 
-    The space of the model has P x afterwards, with P as it was before; returns the sum by which it is divided to give
-    the gain, the product of x with the new P.
+    The space of the model has P x for the earlier P afterwards. Returns x' P x for the earlier P.
     """
-    d = x.size
-    theta, space = theta_at(d), space_at(d)
-    total = kept + weight * multiply(model, x)
-    for j in range(d):
-        model[theta + j] += error / total * model[space + j]
-    subtract_product(model, d, weight / total, 1.0 / kept)
-    return total
+    variance = multiply(model, x)
+    subtract_product(model, x.size, weight / (kept + weight * variance), 1.0 / kept)
+    return variance
 
 
 @kernel
@@ -185,13 +180,23 @@ def next_turn(model: np.ndarray, dimension: int) -> int:
 
 
 @kernel
-def update(model: np.ndarray, x: np.ndarray, value: float, weight: float, kept: float, prior: float) -> None:
-    """Learn a reward with features x, after earlier data were discounted by `kept`."""
+def update(
+    model: np.ndarray, x: np.ndarray, value: float, weight: float, kept: float, prior: float
+) -> tuple[float, float]:
+    """Learn a reward with features x, after earlier data were discounted by `kept`.
+
+    Returns the prediction x' theta and x' P x before both.
+    """
     d = x.size
     if kept < NOTHING_LEFT:
         reset(model, d, prior)
         kept = 1.0
-    add(model, x, weight * (value - dot(model, theta_at(d), x)), weight, kept)
+    theta, space = theta_at(d), space_at(d)
+    mean = dot(model, theta, x)
+    variance = add_product(model, x, weight, kept)
+    error = weight / (kept + weight * variance) * (value - mean)
+    for j in range(d):
+        model[theta + j] += error * model[space + j]
     if kept < 1.0:
         for j in range(d):
             model[left_at(d) + j] *= kept
@@ -200,27 +205,33 @@ def update(model: np.ndarray, x: np.ndarray, value: float, weight: float, kept: 
                 restore(model, d, i, prior)
         else:
             restore(model, d, next_turn(model, d), prior)
+    return mean, variance
+
+
+@inlined_kernel
+def square(x: np.ndarray) -> float:
+    """Return x' x."""
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] * x[i]
+    return total
+
+
+@inlined_kernel
+def faded(mean: float, variance: float, kept: float, prior_precision: float) -> tuple[float, float]:
+    """Return a prediction and its variance after the data faded by the factor `kept`, while the prior stayed.
+
+    The precision of the prediction is kept times what it was, plus 1 - kept times that of the prior, alpha / x' x. This
+    is exact for one feature, and if x is an eigenvector of P; otherwise the variance is at most that large.
+    """
+    if kept == 1.0 or not variance > 0.0:
+        return mean, max(variance, 0.0)  # rounding may make it negative
+    later = 1.0 / (kept / variance + (1.0 - kept) * prior_precision)
+    return mean * kept * later / variance, later
 
 
 @inlined_kernel
 def mean_and_variance(model: np.ndarray, x: np.ndarray, kept: float, prior: float) -> tuple[float, float]:
-    """Return the prediction x' theta and x' P x, if the data fade by the factor `kept` and the prior does not."""
-    mean = dot(model, theta_at(x.size), x)
-    return faded(mean, quadratic(model, inverse_at(x.size), x), x, kept, prior)
-
-
-@inlined_kernel
-def faded(mean: float, variance: float, x: np.ndarray, kept: float, prior: float) -> tuple[float, float]:
-    """Return a prediction and its variance after the data have faded by the factor `kept`.
-
-    With the precision of the prediction, 1 / variance, and that of the prior, alpha / x' x, the faded precision is kept
-    times the first plus 1 - kept times the second. This is exact for one feature, and if x is an eigenvector of P;
-    otherwise the variance is at most that large.
-    """
-    if kept == 1.0 or not variance > 0.0:
-        return mean, max(variance, 0.0)
-    square = 0.0
-    for i in range(x.size):
-        square += x[i] * x[i]
-    later = 1.0 / (kept / variance + (1.0 - kept) * prior / square)
-    return mean * kept * later / variance, later
+    """Return the prediction x' theta and x' P x after the data faded by the factor `kept`."""
+    variance = quadratic(model, inverse_at(x.size), x)
+    return faded(dot(model, theta_at(x.size), x), variance, kept, prior / square(x) if variance > 0.0 else 0.0)

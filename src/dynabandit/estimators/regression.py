@@ -62,6 +62,7 @@ class Regression(NamedTuple):
     """The kernels of one kind of regression."""
 
     kind: Kind
+    link: Callable[..., Any]
     learn: Callable[..., None]
     """learn(model, x, value, offset, times, params): learn a reward with the predictor theta' x + offset; `times` are
     the steps of the decision and of the reward's arrival."""
@@ -275,9 +276,10 @@ def make_regression(link: Callable[..., Any], kind: Kind) -> Regression:
             z = dot(model, vector_at(PSI, d), x)
             z = z if abs(z) > NO_SLOPE * abs(eta) else 0.0
         own = multiply(model, S, x) if has_s else 0.0
-        total = linear_model.add(model, x, error, weight, kept)
+        total = kept + weight * linear_model.add_product(model, x, weight, kept)
         for j in range(d):
             model[vector_at(GAIN, d) + j] = model[space_at(d) + j] / total
+            model[theta_at(d) + j] += error * model[vector_at(GAIN, d) + j]
         if has_s:
             transform(model, S, d, weight, weight * weight * own + late * weight)
         change = 0.0
@@ -298,4 +300,4 @@ def make_regression(link: Callable[..., Any], kind: Kind) -> Regression:
     def variance(model: np.ndarray, x: np.ndarray) -> float:
         return quadratic(model, matrix_at(S, x.size) if has_s else inverse_at(x.size), x)
 
-    return Regression(kind, learn, variance)
+    return Regression(kind, link, learn, variance)
