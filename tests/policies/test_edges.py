@@ -49,11 +49,16 @@ def test_a_kernel_reads_nothing_beyond_its_shared_numbers(name: str) -> None:
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_an_arm_that_comes_later_is_new_and_changes_nothing_of_the_others(name: str) -> None:
-    driver = ready(name).feed(0, 1.0, 0.5, 0.0).feed(1, 1.0)
+    driver = ready(name)
+    for _ in driver.play(REWARDS, [[0.5, 0.2, 0.9]] * len(REWARDS)):
+        pass
+    driver.memory[:, 2] = 0.0  # as a column that is added
     memory, shared = driver.memory.copy(), driver.shared.copy()
     driver.functions.start(driver.state, 2, driver.params)
     np.testing.assert_array_equal(driver.shared, shared)
     np.testing.assert_array_equal(driver.memory[:, :2], memory[:, :2])
+    is_step = driver.memory[:, 2] == len(REWARDS)  # some policies remember when an arm came
+    np.testing.assert_array_equal(driver.memory[~is_step, 2], ready(name).memory[~is_step, 2])
 
 
 @pytest.mark.parametrize("name", ["ucb", "d-ts"])
