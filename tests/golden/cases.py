@@ -51,9 +51,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "m-kl-ucb": {"changes": 3, "horizon": 1000, "window": 20},
 }
 # Every policy would be compiled again for rested arms; tests/environments has the formulas of all of them
-NOT_RECORDED = (
-    "rested-rotting", "rested-drops", "rested-rising", "pb-3", "pb-4", "random-breakpoints", "ar-1",
-)  # fmt: skip
+NOT_RECORDED = ("rested-rotting", "rested-drops", "rested-rising")
 CONTEXTUAL: dict[str, dict[str, Any]] = {  # without real data, which belong to other packages
     "lin-abrupt": {"arms": 3, "segment": 30},
     "lin-slow": {"arms": 3, "turning": 100},
@@ -64,9 +62,10 @@ CONTEXTUAL: dict[str, dict[str, Any]] = {  # without real data, which belong to 
 }
 INFORMED = ("oracle-restart", "best-arm")
 AS_RECORDED: dict[str, dict[str, Any]] = {
-    # Their own burn-in, 10 plays of each arm, is longer than the horizon
+    # Their own burn-in is longer than the horizon
     "aff-ucb1": {"burn_in": 2},
     "aff-dts1": {"burn_in": 2},
+    "normal-ts": {"burn_in": 2},
     # What was the default when the decisions were recorded
     "glr-kl-ucb": {"scale": 1.0},
     "m-ucb": {"exploration": 1.0},
@@ -97,7 +96,7 @@ def make_environment(name: str, arms: int) -> "db.Environment":
         given = {"rates": _path(arms)[::10].tolist(), "period": 10}
     elif name == "exponential-clock":
         given = {"rates": [0.02] * arms, "low": [0.1] * arms, "high": [0.9] * arms}
-    elif name in ("small-changes", "pb-1", "pb-2"):
+    elif name in ("small-changes", "pb-1", "pb-2", "pb-3", "pb-4"):
         given = {}
     return db.environment(name, **given)
 
