@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
 from dynabandit import Bandit
-from dynabandit.bandit.bandit import TABLE_HORIZON
+from dynabandit.bandit.decision_making import TABLE_HORIZON
 from dynabandit.bandit.serialization import VERSION, checksum as _checksum
 from dynabandit.core.compilation import compiled
 from dynabandit.core.streams import TIE, stream, uniform

@@ -3,33 +3,32 @@
 import copy
 import itertools
 import secrets
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from dynabandit.bandit import serialization
 from dynabandit.bandit.arms import Arm, ArmColumns, Arms
-from dynabandit.bandit.live_policies import accepted_rewards, check_size, law_after_change, live_policy
+from dynabandit.bandit.contexts import Contexts, make_contexts
+from dynabandit.bandit.decision_making import DecisionMaking
+from dynabandit.bandit.live_policies import accepted_rewards, check_context, check_size, law_after_change, live_policy
 from dynabandit.bandit.reward_learning import RewardLearning
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
-from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED, LARGEST_STEP, SHARE, shifted, stream, uniform
+from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED
 from dynabandit.environments import RewardLaw, reward_law
 from dynabandit.estimators.base import Belief
+from dynabandit.features import ArmFeatures, FeatureEncoder
 from dynabandit.policies import AUTO, Policy, PolicyState, policy as make_policy, resolved
 from dynabandit.policies.base import new_state
-from dynabandit.policies.choose_arm import Workspace, new_workspace
 from dynabandit.simulation import compiled
-from dynabandit.simulation.stepper import least_played_arm
 from dynabandit.validation import BOUNDED, RewardDomain, integer
 
 MANY_REWARDS = 4096  # learned at a time
-NUMBERS_AT_ONCE = 4_000_000  # of a state times draws, in one part of the draws
-TABLE_HORIZON = 1024  # the length of a policy's table; beyond it the policy computes the same numbers one by one
 
 
-class Bandit(RewardLearning):
+class Bandit(DecisionMaking, RewardLearning):
     """A policy that makes live decisions: ask it for an arm, and report the reward.
 
     It uses the functions and random streams of a simulation: with the same rewards and delays, it makes the same
@@ -47,6 +46,10 @@ class Bandit(RewardLearning):
         The seed of all randomness; by default an unpredictable one.
     rewards
         The reward law whose rewards are accepted; by default what the policy is made for, mostly numbers in [0, 1].
+    features
+        The features of a context (docs/context.md): their names, or a mapping from names to kinds.
+    arm_features
+        The features of each arm, a mapping from arms to mappings, for a model that all arms share.
     parameters
         The parameters of the policy, if it is given by name.
 
@@ -65,6 +68,15 @@ class Bandit(RewardLearning):
     >>> again = db.Bandit.from_json(bandit.to_json())
     >>> [again.choose() for _ in range(5)] == [bandit.choose() for _ in range(5)]
     True
+
+    With features, a decision depends on its context:
+
+    >>> bandit = db.Bandit("lin-ucb", arms=["red", "green"], features=["hour", "returning"], seed=7)
+    >>> for hour in range(200):
+    ...     arm = bandit.choose({"hour": hour % 24, "returning": hour % 3 == 0})
+    ...     bandit.reward(arm, (arm == "red") == (hour % 3 == 0))
+    >>> bandit.choose({"hour": 18, "returning": True}), bandit.choose({"hour": 18, "returning": False})
+    ('red', 'green')
     """
 
     def __init__(
@@ -73,22 +85,28 @@ class Bandit(RewardLearning):
         arms: Sequence[str] = (),
         seed: int | None = None,
         rewards: RewardLaw | str | None = None,
+        features: FeatureEncoder | Mapping[str, Any] | Iterable[str] | None = None,
+        arm_features: ArmFeatures | Mapping[str, Any] | None = None,
         **parameters: Any,
     ) -> None:
         domain = BOUNDED if rewards is None else reward_law(rewards).domain
-        self._policy = live_policy(make_policy(resolved(policy, domain), **parameters))
+        contextual = features is not None or arm_features is not None
+        self._policy = live_policy(make_policy(resolved(policy, domain, contextual=contextual), **parameters))
         self._law = None if rewards is None else accepted_rewards(self._policy, rewards).name
         self._seed = integer("seed", secrets.randbits(64) if seed is None else seed, 0, LARGEST_SEED)
         self._step = 0
         self._arms = ArmColumns(arms)
         self._limits: TrafficLimits | None = None  # None if no arm has a limit
+        self._contexts = make_contexts(features, arm_features, self._arms.names)
         self._reset()
 
     def _reset(self) -> None:
         """Start the policy's state again, without any reward."""
-        columns = len(self._arms)
-        check_size(self._policy, columns)
-        self._memory, self._shared, *_ = new_state(self._policy, columns, self._policy.params(self._open_arms()))
+        columns, context = len(self._arms), None if self._contexts is None else self._contexts.shape
+        check_context(self._policy, context)
+        check_size(self._policy, columns, context)
+        state = new_state(self._policy, columns, self._policy.params(self._open_arms()), context)
+        self._memory, self._shared, self._models = state.memory, state.shared, state.models
         self._prepare()
 
     def _prepare(self) -> None:
@@ -100,10 +118,10 @@ class Bandit(RewardLearning):
         self._signed_seed = compiled.signed_seed(self._seed)
         self._in_burn_in = True
         self._rewards = accepted_rewards(self._policy, self._law)
-        self._choose, self._learn = compiled.choose(functions), compiled.learn(functions)
-
-    def _sized(self, arms: int) -> tuple[np.ndarray, Workspace]:
-        return to_row(self._policy.params(arms)), new_workspace(self._policy.functions, arms, TABLE_HORIZON)
+        if self._models is None:
+            self._choose, self._learn = compiled.choose(functions), compiled.learn(functions)
+        else:
+            self._choose, self._learn = compiled.choose_in_context(functions), compiled.learn_in_context(functions)
 
     @property
     def policy(self) -> Policy:
@@ -114,6 +132,11 @@ class Bandit(RewardLearning):
     def rewards(self) -> RewardDomain:
         """Which rewards are accepted."""
         return self._rewards
+
+    @property
+    def features(self) -> FeatureEncoder | None:
+        """The features of a context, with the means and variances so far; None without features."""
+        return None if self._contexts is None else self._contexts.encoder.copy()
 
     @property
     def seed(self) -> int:
@@ -162,119 +185,21 @@ class Bandit(RewardLearning):
         """The names of the arms that were not removed."""
         return self._arms.index.keys()
 
-    def choose(self) -> str:
-        """Return the arm to play now."""
-        return self._arms.names[self.choose_column()]
+    def swapped(self, policy: Policy | str, rewards: Iterable[tuple[Any, ...]], **parameters: Any) -> "Bandit":
+        """Return a bandit that continues with a policy that has learned (column, reward, decided_at) triples.
 
-    def choose_column(self) -> int:
-        """Return the column of the arm to play now, its place in `names`."""
-        step = self._next_step()
-        if len(self._columns) == 0:
-            raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
-        column = self._pick(step) if self._limits is None else self._pick_within(self._limits, step)
-        self._record_play(column, step)
-        return column
-
-    def play_column(self, column: int) -> None:
-        """Record a decision for a column that was made elsewhere, as if `choose_column` had returned it.
-
-        Examples
-        --------
-        >>> bandit = Bandit("ucb", arms=["a", "b"], seed=1)
-        >>> bandit.play_column(1)
-        >>> bandit.step, bandit.arms["b"].plays
-        (1, 1)
+        If the bandit has features, the fourth element of each is the context.
         """
-        self._record_play(integer("column", column, 0, len(self._arms) - 1), self._next_step())
-
-    def _next_step(self) -> int:
-        step = self._step + 1
-        return step if step <= LARGEST_LIVE_STEP else integer("step", step, 1, LARGEST_LIVE_STEP)
-
-    def _record_play(self, column: int, step: int) -> None:
-        self._step = step
-        self._arms.play(column, step)
-        if self._limits is not None:
-            self._limits.plays[column] += 1
-
-    def _pick(self, step: int) -> int:
-        column = self._burn_in_column(self._columns) if self._in_burn_in else -1
-        if column >= 0:
-            return column
-        self._in_burn_in = False
-        if not self._all_open:
-            return self._choose_among(self._columns, step)
-        memory, shared, played, space = self._memory, self._shared, self._arms.played, self._space
-        return int(
-            self._choose(memory, shared, played, space.scratch, step, self._params, space.table, self._signed_seed)
-        )
-
-    def _pick_within(self, limits: TrafficLimits, step: int) -> int:
-        columns = limits.allowed(self._columns)
-        place = limits.reserved(columns, uniform(stream(self._seed), SHARE, step, 0))
-        column = int(columns[place]) if place >= 0 else self._burn_in_column(columns)
-        if column < 0:
-            column = self._choose_among(columns, step)
-        return column
-
-    def _choose_among(self, columns: np.ndarray, step: int) -> int:
-        params, space = self._sized(len(columns))
-        memory, played = self._part_of(columns)
-        place = self._choose(memory, self._shared, played, space.scratch, step, params, space.table, self._signed_seed)
-        return int(columns[place])
-
-    def _part_of(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return copies of the memory, the latest plays and the pending plays of some of the columns."""
-        return np.ascontiguousarray(self._memory[:, columns]), np.ascontiguousarray(self._arms.played[:, columns])
-
-    def _burn_in_column(self, columns: np.ndarray) -> int:
-        """Return the column that the burn-in plays, or -1 after the burn-in."""
-        place = least_played_arm(self._arms.plays[columns], self._policy.burn_in)
-        return int(columns[place]) if place >= 0 else -1
-
-    def propensities(
-        self, draws: int = 200, count_pending: bool = True, between: Callable[[], None] = lambda: None
-    ) -> dict[str, float]:
-        """Return the probability that the next `choose` takes each arm, estimated from `draws` independent draws.
-
-        If the policy decides without randomness the result is exact; so is the part of a minimum share. Without
-        `count_pending` the policy decides as if no reward were in flight, as release 0.1.0 did. `between` is called
-        between parts of the draws, and may end the work by an error.
-        """
-        draws = integer("draws", draws, 1, LARGEST_STEP)
-        if len(self._columns) == 0:
-            return {}
-        columns = self._columns if self._limits is None else self._limits.allowed(self._columns)
-        counts = np.zeros(len(columns), dtype=np.int64)
-        burning = self._burn_in_column(columns)
-        if burning >= 0:
-            counts[np.searchsorted(columns, burning)] = draws
-        else:
-            params, space = self._policy.params(len(columns)), self._sized(len(columns))[1]
-            count = compiled.count_choices(self._policy.functions)
-            memory, played = self._part_of(columns)
-            played[1] *= count_pending
-            state = PolicyState(memory, self._shared, *played)
-            part = max(1, NUMBERS_AT_ONCE // (memory.size + self._shared.size))
-            for first in range(0, draws, part):
-                between()
-                random = shifted(stream(self._seed), first)
-                count(state, self._step + 1, params, space, random, counts, min(part, draws - first))
-        probabilities = counts / draws
-        if self._limits is not None:
-            probabilities = self._limits.mixed(columns, probabilities)
-        return {self._arms.names[column]: float(p) for column, p in zip(columns, probabilities, strict=True)}
-
-    def swapped(self, policy: Policy | str, rewards: Iterable[tuple[int, float, int]], **parameters: Any) -> "Bandit":
-        """Return a bandit that continues with a policy that has learned (column, reward, decided_at) triples."""
         other = self.copy()
-        other._policy = live_policy(make_policy(resolved(policy, self._rewards), **parameters))
+        chosen = resolved(policy, self._rewards, contextual=self._contexts is not None)
+        other._policy = live_policy(make_policy(chosen, **parameters))
         other._law = self._law or law_after_change(self._rewards, other._policy)
         other._reset()
         triples = iter(rewards)
         while some := list(itertools.islice(triples, MANY_REWARDS)):
             other.reward_columns(some)
         other._arms = self._arms.copy()  # the decisions of these rewards are not pending
+        other._contexts = copy_of(self._contexts)
         return other
 
     def adopting(self, other: "Bandit") -> "Bandit | None":
@@ -287,26 +212,38 @@ class Bandit(RewardLearning):
             return None
         taken = self.copy()
         taken._policy, taken._memory, taken._shared = other._policy, other._memory.copy(), other._shared.copy()
-        taken._law = other._law
+        taken._models, taken._law = copy_of(other._models), other._law
         taken._prepare()
         return taken
 
     def compile(self) -> None:
         """Compile the functions for decisions and rewards now instead of at their first use."""
-        if len(self._columns) > 0:
-            self._choose_among(self._columns, self._step + 1)
-        state = (self._memory.copy(), self._shared.copy(), self._arms.played.copy())
-        self._learn(*state, 0, 0.0, 0, 0, self._params)
+        other = self.copy()  # because it plays and learns
+        vector = None if other._contexts is None else np.zeros(other._contexts.encoder.dimension)
+        if len(other._columns) > 0:
+            other._choose_among(other._columns, self._step + 1, vector)
+        other._learn_vector(0, 0.0, 0, vector)
 
-    def add_arm(self, name: str) -> None:
-        """Add an arm without rewards; the name of a removed arm can be used again."""
+    def add_arm(self, name: str, features: Mapping[str, Any] | None = None) -> None:
+        """Add an arm without rewards; the name of a removed arm can be used again.
+
+        If the arms have features (`arm_features`), so has the new one.
+        """
+        contexts = None if self._contexts is None else self._contexts.with_arm(name, features)
+        if contexts is None and features is not None:
+            raise TypeError(f"features must be None: the bandit was made without arm_features=..., got {features!r}")
         self._arms.add(name, self._step)
+        self._contexts = contexts
         if self._limits is not None:
             self._limits.grow()
         self._memory = np.hstack([self._memory, np.zeros((len(self._memory), 1))])
+        column = len(self._arms) - 1
+        if contexts is not None and self._models is not None and len(self._models) > 1:  # each arm has a model
+            model = self._policy.initial_models(column + 1, contexts.shape)[column]
+            self._models = np.insert(self._models, column, model, axis=0)
         self._prepare()
-        state = PolicyState(self._memory, self._shared, *self._arms.played)
-        self._policy.functions.start(state, len(self._arms) - 1, self._policy.params(self._open_arms()))
+        state = PolicyState(self._memory, self._shared, self._arms.last_played, self._arms.pending, self._models)
+        self._policy.functions.start(state, column, self._policy.params(self._open_arms()))
 
     def remove_arm(self, name: str) -> None:
         """Remove an arm: it is not chosen again, and accepts no more rewards."""
@@ -342,7 +279,8 @@ class Bandit(RewardLearning):
         """Return an independent copy."""
         other = copy.copy(self)
         other._arms = self._arms.copy()
-        other._memory, other._shared = self._memory.copy(), self._shared.copy()
+        other._memory, other._shared, other._models = self._memory.copy(), self._shared.copy(), copy_of(self._models)
+        other._contexts = copy_of(self._contexts)
         other._limits = copy.deepcopy(self._limits)
         other._prepare()
         return other
@@ -359,7 +297,13 @@ class Bandit(RewardLearning):
             "memory": serialization.array_to_json(self._memory),
             "shared": serialization.array_to_json(self._shared),
         }
-        return serialization.write(state if self._law is None else {**state, "rewards": self._law})
+        if self._law is not None:
+            state["rewards"] = self._law
+        if self._contexts is not None:
+            state["features"] = self._contexts.to_json()
+        if self._models is not None:
+            state["models"] = serialization.array_to_json(self._models)
+        return serialization.write(state)
 
     def state_hash(self) -> str:
         """Return a hash of the complete state: two bandits with equal hashes make the same decisions from now on."""
@@ -368,6 +312,10 @@ class Bandit(RewardLearning):
         rest = [self._policy.name, parameters, self._seed, self._step, names, limits]
         *arrays, pending = self._arms.arrays
         arrays += [self._memory, self._shared, *([pending] if pending.any() else [])]
+        if self._contexts is not None:
+            rest.append(self._contexts.to_json())
+        if self._models is not None:
+            arrays.append(self._models)
         return serialization.digest(rest, arrays)
 
     @classmethod
@@ -380,15 +328,22 @@ class Bandit(RewardLearning):
             step = integer("step", content["step"], 0, LARGEST_LIVE_STEP)
             arms = ArmColumns.from_json(content["arms"], step)
             names, law = [str(column) for column in range(len(arms))], content.get("rewards")
-            bandit = cls(chosen, names, seed=content["seed"], rewards=law)
+            saved_contexts = content.get("features")
+            contexts = None if saved_contexts is None else Contexts.from_json(saved_contexts, len(arms), step)
+            encoder, arm_features = (None, None) if contexts is None else (contexts.encoder, contexts.arms)
+            bandit = cls(chosen, names, content["seed"], law, features=encoder, arm_features=arm_features)
             limits = content.get("shares")
             bandit._limits = None if limits is None else TrafficLimits.from_json(limits)
             saved = serialization.array_from_json(content["memory"])
             memory = serialization.check_shape(chosen.restored(saved, arms.last_played), bandit._memory.shape)
             shared = serialization.check_shape(serialization.array_from_json(content["shared"]), bandit._shared.shape)
+            models = bandit._models
+            if models is not None:
+                models = serialization.check_shape(serialization.array_from_json(content["models"]), models.shape)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"text must be what Bandit.to_json wrote, but cannot be read: {error}") from None
-        bandit._step, bandit._arms, bandit._memory, bandit._shared = step, arms, memory, shared
+        bandit._step, bandit._arms, bandit._contexts = step, arms, contexts
+        bandit._memory, bandit._shared, bandit._models = memory, shared, models
         bandit._prepare()
         return bandit
 
@@ -396,3 +351,8 @@ class Bandit(RewardLearning):
         names = list(self._arms.index)
         shown = names if len(names) <= 5 else [*names[:4], "..."]
         return f"Bandit({self._policy.label}, arms [{', '.join(shown)}], step {self._step})"
+
+
+def copy_of(part: Any) -> Any:
+    """Return a copy of a part of a bandit that it may not have."""
+    return None if part is None else part.copy()

@@ -1,11 +1,13 @@
 """Which policies a live bandit can use: those that need nothing that only a simulation knows, and fit into memory."""
 
+from dynabandit.core.context import Context
 from dynabandit.environments import RewardLaw, reward_law
 from dynabandit.policies import Policy, check_fit
 from dynabandit.validation import RewardDomain
 
-__all__ = ["accepted_rewards", "check_size", "law_after_change", "live_policy"]
+__all__ = ["accepted_rewards", "check_context", "check_size", "law_after_change", "live_policy"]
 
+LARGEST_DIMENSION = 1024  # a model keeps about its square
 LARGEST_STATE = 10**8  # numbers, 0.8 GB: a larger state is of no use as JSON
 
 
@@ -35,8 +37,26 @@ def law_after_change(accepted: RewardDomain, policy: Policy) -> str | None:
     return None if is_usual or not accepted.is_within(policy.rewards) else accepted.name
 
 
-def check_size(policy: Policy, arms: int) -> None:
+def check_context(policy: Policy, context: Context | None) -> None:
+    """Raise an error if the policy decides by features and there are none."""
+    if policy.functions.contextual and context is None:
+        raise ValueError(f"policy {policy.label!r} decides by features: give features=[...] or arm_features={{...}}")
+
+
+def check_size(policy: Policy, arms: int, context: Context | None = None) -> None:
     """Raise an error if the state of the policy would be too large."""
+    if context is not None and context.dimension > LARGEST_DIMENSION:
+        raise ValueError(
+            f"the features have {context.dimension} columns, but a bandit has at most {LARGEST_DIMENSION}; "
+            "hash categories into fewer columns, or leave out products with the features of arms"
+        )
+    if policy.functions.contextual and context is not None:
+        models = arms * policy.initial_models(1, context).size
+        if models > LARGEST_STATE:
+            raise ValueError(
+                f"{policy.label} would keep {models} numbers for {arms} arms with {context.dimension} columns of "
+                f"features, but a bandit keeps at most {LARGEST_STATE}"
+            )
     size, shared = policy.memory_size(), policy.shared_size()
     if size * arms > LARGEST_STATE:
         raise ValueError(

@@ -1,11 +1,13 @@
 """The part of a bandit that learns rewards and counts the decisions whose rewards have not arrived."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from dynabandit.bandit.arms import ArmColumns
-from dynabandit.policies import Policy, PolicyState
+from dynabandit.bandit.contexts import Contexts
+from dynabandit.policies import Policy, PolicyState, Reward
 from dynabandit.policies.pending_plays import UNKNOWN_STEP, end_play
 from dynabandit.simulation import compiled
 from dynabandit.validation import RewardDomain, integer
@@ -17,8 +19,10 @@ class RewardLearning:
     _policy: Policy
     _rewards: RewardDomain
     _arms: ArmColumns
+    _contexts: Contexts | None
     _memory: np.ndarray
     _shared: np.ndarray
+    _models: np.ndarray | None
     _params: np.ndarray
     _step: int
     _learn: Callable[..., None]
@@ -26,7 +30,10 @@ class RewardLearning:
     def _open_arms(self) -> int:
         return max(len(self._arms.available()), 1)
 
-    def reward(self, arm: str, value: float, step: int | None = None) -> None:
+    def _encoded(self, context: Mapping[str, Any] | None) -> np.ndarray | None:
+        raise NotImplementedError
+
+    def reward(self, arm: str, value: float, step: int | None = None, context: Mapping[str, Any] | None = None) -> None:
         """Learn a reward of an arm that was chosen.
 
         Parameters
@@ -38,6 +45,9 @@ class RewardLearning:
         step
             The number of the decision, `step` after its `choose`, if the reward may come after later decisions; by
             default the latest decision for this arm.
+        context
+            The context of the decision, if the bandit has features; by default the one that it was made in, which is
+            kept for the latest 10,000 decisions without a reward.
 
         Examples
         --------
@@ -49,7 +59,8 @@ class RewardLearning:
         >>> [arm.pending for arm in bandit.arms.values()]
         [0, 1]
         """
-        self.reward_column(self._arms.of(arm), self._rewards.check(value), self._checked_step(step))
+        column, checked, decided_at = self._arms.of(arm), self._rewards.check(value), self._checked_step(step)
+        self.reward_column(column, checked, decided_at, context=context)
 
     def close(self, arm: str, step: int | None = None) -> None:
         """Record that a decision for an arm will have no reward: it is no longer pending."""
@@ -58,7 +69,14 @@ class RewardLearning:
     def _checked_step(self, step: int | None) -> int | None:
         return None if step is None else integer("step", step, 1, self._step)
 
-    def reward_column(self, column: int, value: float, decided_at: int | None = None, ends_play: bool = True) -> None:
+    def reward_column(
+        self,
+        column: int,
+        value: float,
+        decided_at: int | None = None,
+        ends_play: bool = True,
+        context: Mapping[str, Any] | None = None,
+    ) -> None:
         """Learn a reward of a column, even if its arm was removed after it was chosen.
 
         `decided_at` is the step of the decision, by default the latest one that chose the column. The idle time of the
@@ -66,21 +84,67 @@ class RewardLearning:
         `ends_play` is false because it was not pending any more.
         """
         decided = UNKNOWN_STEP if decided_at is None else decided_at
+        vector = None
+        if self._contexts is not None or context is not None:
+            vector = self._vector_of_decision(column, decided, context)
+            if ends_play:
+                self._forget_context(column, decided)
+        self._learn_vector(column, value, decided, vector, ends_play=ends_play)
+
+    def _learn_vector(
+        self, column: int, value: float, decided: int, vector: np.ndarray | None, *, ends_play: bool = True
+    ) -> None:
         played = self._arms.played if ends_play else self._arms.played.copy()
-        self._learn(self._memory, self._shared, played, column, value, decided, self._step, self._params)
+        if self._models is None:
+            self._learn(self._memory, self._shared, played, column, value, decided, self._step, self._params)
+            return
+        assert self._contexts is not None
+        assert vector is not None
+        state = PolicyState(self._memory, self._shared, played[0], played[1], self._models)
+        reward = Reward(value, decided, self._step, self._contexts.of_arm(vector, column))
+        self._learn(state, column, reward, self._params)
+
+    def _vector_of_decision(self, column: int, decided_at: int, context: Mapping[str, Any] | None) -> np.ndarray | None:
+        """Return the vector of the context of a decision; without a given one, only if the policy uses it."""
+        if context is not None:
+            return self._encoded(context)
+        if self._contexts is None or self._models is None:
+            return None
+        return self._contexts.of_decision(self._known_step(column, decided_at), column)
+
+    def _forget_context(self, column: int, decided_at: int) -> None:
+        if self._contexts is not None:
+            self._contexts.end(self._known_step(column, decided_at), column)
+
+    def _known_step(self, column: int, decided_at: int) -> int:
+        return int(self._arms.last_played[column]) if decided_at == UNKNOWN_STEP else decided_at
 
     def close_column(self, column: int, decided_at: int | None = None) -> None:
         """Record that a decision for a column will have no reward, as `close` does."""
-        state = PolicyState(self._memory, self._shared, *self._arms.played)
-        end_play(state, column, UNKNOWN_STEP if decided_at is None else decided_at)
+        decided = UNKNOWN_STEP if decided_at is None else decided_at
+        self._forget_context(column, decided)
+        end_play(PolicyState(self._memory, self._shared, *self._arms.played), column, decided)
 
-    def reward_columns(self, rewards: Sequence[tuple[int, float, int]]) -> None:
-        """Learn many (column, reward, decided_at) triples in order, as `reward_column` would, but much faster."""
-        columns = np.array([column for column, _, _ in rewards], dtype=np.int64)
-        values = np.array([value for _, value, _ in rewards], dtype=np.float64)
+    def reward_columns(self, rewards: Sequence[tuple[Any, ...]]) -> None:
+        """Learn many (column, reward, decided_at) triples in order, as `reward_column` would, but much faster.
+
+        A bandit with features may be given the context too, as the fourth element of each.
+        """
+        columns = np.array([one[0] for one in rewards], dtype=np.int64)
+        values = np.array([one[1] for one in rewards], dtype=np.float64)
         self._rewards.check_all(values)
-        decided_at = np.array([step for _, _, step in rewards], dtype=np.int64)
-        state = PolicyState(self._memory, self._shared, *self._arms.played)
+        decided_at = np.array([one[2] for one in rewards], dtype=np.int64)
+        features = np.zeros((1, 1))
+        if self._contexts is not None and self._models is not None:
+            vectors = [self._vector_of_decision(one[0], one[2], one[3] if len(one) > 3 else None) for one in rewards]
+            pairs = zip(vectors, columns.tolist(), strict=True)
+            features = np.array(
+                [self._contexts.of_arm(vector, column) for vector, column in pairs if vector is not None]
+            )
+        for one in rewards if self._contexts is not None else ():
+            self._forget_context(one[0], one[2])
+        state = PolicyState(self._memory, self._shared, self._arms.last_played, self._arms.pending, self._models)
         learn_many = compiled.learn_many(self._policy.functions)
         arrived_at = np.full(len(columns), self._step)
-        learn_many(state, columns, values, decided_at, arrived_at, self._policy.params(self._open_arms()))
+        params = self._policy.params(self._open_arms())
+        learn_many(state, columns, values, decided_at, arrived_at, features, params)

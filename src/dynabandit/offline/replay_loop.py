@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynabandit.bandit.bandit import TABLE_HORIZON, Bandit
+from dynabandit.bandit import Bandit
+from dynabandit.bandit.decision_making import TABLE_HORIZON
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.records import vector_reader
 from dynabandit.core.streams import LARGEST_STEP, REPLAY, Stream, shifted, stream, uniform

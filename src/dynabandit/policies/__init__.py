@@ -137,10 +137,13 @@ CONTEXTUAL_POLICIES: dict[str, type[Policy]] = {
 
 AUTO = "auto"  # stands for the recommended policy
 RECOMMENDED = ("mix-ts", "mix-poisson-ts", "mix-revenue-ts", "mix-normal-ts")  # the first one that fits the rewards
+RECOMMENDED_WITH_FEATURES = "lin-ucb"
 
 
-def resolved(name: str | Policy, rewards: RewardDomain = BOUNDED) -> str | Policy:
+def resolved(name: str | Policy, rewards: RewardDomain = BOUNDED, *, contextual: bool = False) -> str | Policy:
     """Return the recommended policy for such rewards in place of ``"auto"``; everything else is returned unchanged.
+
+    `contextual` is true if decisions have features.
 
     Examples
     --------
@@ -150,6 +153,8 @@ def resolved(name: str | Policy, rewards: RewardDomain = BOUNDED) -> str | Polic
     """
     if name != AUTO:
         return name
+    if contextual:
+        return RECOMMENDED_WITH_FEATURES
     return next(one for one in RECOMMENDED if rewards.is_within(POLICIES[one].rewards))
 
 

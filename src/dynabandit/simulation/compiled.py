@@ -70,6 +70,18 @@ def choose(functions: PolicyFunctions) -> Callable[..., int]:
 
 
 @functools.cache
+def choose_in_context(functions: PolicyFunctions) -> Callable[..., int]:
+    """Return choose(state, number, params, space, seed), the arm that a contextual policy plays."""
+    decide, read_params = make_choose(functions), vector_reader(functions.params)
+
+    @kernel
+    def choose(state: PolicyState, number: int, params: np.ndarray, space: Workspace, seed: int) -> int:
+        return decide(state, number, read_params(params), space, Stream(seed & MASK, (seed >> 32) & MASK, 0))
+
+    return compiled(choose)
+
+
+@functools.cache
 def count_choices(functions: PolicyFunctions) -> Callable[..., None]:
     """Return the compiled `make_count_choices` of a policy."""
     return compiled(make_count_choices(make_choose(functions)))
@@ -97,6 +109,18 @@ def learn(functions: PolicyFunctions) -> Callable[..., None]:
     return compiled(learn)
 
 
+@functools.cache
+def learn_in_context(functions: PolicyFunctions) -> Callable[..., None]:
+    """Return learn(state, arm, reward, params), for a contextual policy."""
+    update, read_params = make_learn_pending(functions), vector_reader(functions.params)
+
+    @kernel
+    def learn(state: PolicyState, arm: int, reward: Reward, params: np.ndarray) -> None:
+        update(state, arm, reward, read_params(params))
+
+    return compiled(learn)
+
+
 def make_learn_pending(functions: PolicyFunctions) -> Callable[..., None]:
     """Return learn(state, arm, reward, params) for an arm that was played before: one of its plays is over.
 
@@ -115,8 +139,11 @@ def make_learn_pending(functions: PolicyFunctions) -> Callable[..., None]:
 
 @functools.cache
 def learn_many(functions: PolicyFunctions) -> Callable[..., None]:
-    """Return learn_many(state, arms, values, decided_at, arrived_at, params), for rewards of earlier plays."""
-    update = make_learn_pending(functions)
+    """Return learn_many(state, arms, values, decided_at, arrived_at, features, params), for rewards of earlier plays.
+
+    The rows of `features` are those of the chosen arms, for a contextual policy.
+    """
+    update, contextual = make_learn_pending(functions), functions.contextual
 
     @kernel
     def learn_many(
@@ -125,10 +152,12 @@ def learn_many(functions: PolicyFunctions) -> Callable[..., None]:
         values: np.ndarray,
         decided_at: np.ndarray,
         arrived_at: np.ndarray,
+        features: np.ndarray,
         params: Any,
     ) -> None:
         for i in range(arms.size):
-            update(state, arms[i], Reward(values[i], decided_at[i], arrived_at[i], None), params)
+            own = features[i] if contextual else None
+            update(state, arms[i], Reward(values[i], decided_at[i], arrived_at[i], own), params)
 
     return compiled(learn_many)
 

@@ -1,0 +1,219 @@
+"""The part of a bandit that decides: burn-in, reserved traffic or the policy's choice, with or without context."""
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dynabandit.bandit.arms import ArmColumns
+from dynabandit.bandit.contexts import Contexts
+from dynabandit.bandit.traffic_limits import TrafficLimits
+from dynabandit.core.records import to_row
+from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_STEP, SHARE, shifted, stream, uniform
+from dynabandit.policies import Policy, PolicyState
+from dynabandit.policies.choose_arm import Workspace, new_workspace
+from dynabandit.simulation import compiled
+from dynabandit.simulation.stepper import least_played_arm
+from dynabandit.validation import integer
+
+NUMBERS_AT_ONCE = 4_000_000  # of a state times draws, in one part of the draws
+TABLE_HORIZON = 1024  # the length of a policy's table; beyond it the policy computes the same numbers one by one
+ContextValues = Mapping[str, Any]
+
+
+class DecisionMaking:
+    """What `Bandit` does to make a decision; it sets the attributes."""
+
+    _policy: Policy
+    _arms: ArmColumns
+    _limits: TrafficLimits | None
+    _contexts: Contexts | None
+    _memory: np.ndarray
+    _shared: np.ndarray
+    _models: np.ndarray | None
+    _columns: np.ndarray  # those that can be chosen
+    _all_open: bool  # whether these are all columns
+    _in_burn_in: bool
+    _params: np.ndarray
+    _space: Workspace
+    _seed: int
+    _signed_seed: int
+    _step: int
+    _choose: Callable[..., int]
+
+    def choose(self, context: ContextValues | None = None) -> str:
+        """Return the arm to play now; a bandit with features needs a context, a mapping from features to values."""
+        return self._arms.names[self.choose_column(context)]
+
+    def choose_column(self, context: ContextValues | None = None) -> int:
+        """Return the column of the arm to play now, its place in `names`."""
+        step = self._next_step()
+        if len(self._columns) == 0:
+            raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
+        vector = None if self._contexts is None and context is None else self._encoded(context)
+        if self._limits is None:
+            column = self._pick(step, vector)
+        else:
+            column = self._pick_within(self._limits, step, vector)
+        self._record_play(column, step, vector, context)
+        return column
+
+    def play_column(self, column: int, context: ContextValues | None = None) -> None:
+        """Record a decision for a column that was made elsewhere, as if `choose_column` had returned it.
+
+        Examples
+        --------
+        >>> from dynabandit import Bandit
+        >>> bandit = Bandit("ucb", arms=["a", "b"], seed=1)
+        >>> bandit.play_column(1)
+        >>> bandit.step, bandit.arms["b"].plays
+        (1, 1)
+        """
+        step, column = self._next_step(), integer("column", column, 0, len(self._arms) - 1)
+        self._record_play(column, step, self._encoded(context), context)
+
+    def _encoded(self, context: ContextValues | None) -> np.ndarray | None:
+        """Return the vector of a context; the first one decides the kinds of features of which only names are known."""
+        if self._contexts is None:
+            if context is not None:
+                raise TypeError(f"context must be None: the bandit was made without features=..., got {context!r}")
+            return None
+        if self._contexts.encoder.is_open:
+            self._fix_kinds(self._contexts, context)
+        return self._contexts.encoded(context)
+
+    def _fix_kinds(self, contexts: Contexts, context: ContextValues | None) -> None:
+        encoder = contexts.encoder
+        contexts.encoder = encoder.fixed(context)
+        try:
+            self._reset()
+        except ValueError:
+            contexts.encoder = encoder
+            raise
+
+    def _reset(self) -> None:
+        raise NotImplementedError
+
+    def _next_step(self) -> int:
+        step = self._step + 1
+        return step if step <= LARGEST_LIVE_STEP else integer("step", step, 1, LARGEST_LIVE_STEP)
+
+    def _record_play(self, column: int, step: int, vector: np.ndarray | None, context: ContextValues | None) -> None:
+        self._step = step
+        self._arms.play(column, step)
+        if self._limits is not None:
+            self._limits.plays[column] += 1
+        if self._contexts is not None and vector is not None:
+            self._contexts.record(step, column, vector, context)
+
+    def _pick(self, step: int, vector: np.ndarray | None) -> int:
+        column = self._burn_in_column(self._columns) if self._in_burn_in else -1
+        if column >= 0:
+            return column
+        self._in_burn_in = False
+        if not self._all_open or self._models is not None:
+            return self._choose_among(self._columns, step, vector)
+        memory, shared, played, space = self._memory, self._shared, self._arms.played, self._space
+        return int(
+            self._choose(memory, shared, played, space.scratch, step, self._params, space.table, self._signed_seed)
+        )
+
+    def _pick_within(self, limits: TrafficLimits, step: int, vector: np.ndarray | None) -> int:
+        columns = limits.allowed(self._columns)
+        place = limits.reserved(columns, uniform(stream(self._seed), SHARE, step, 0))
+        column = int(columns[place]) if place >= 0 else self._burn_in_column(columns)
+        if column < 0:
+            column = self._choose_among(columns, step, vector)
+        return column
+
+    def _choose_among(self, columns: np.ndarray, step: int, vector: np.ndarray | None) -> int:
+        params, space = (self._params, self._space) if len(columns) == len(self._columns) else self._sized(len(columns))
+        if self._models is None:
+            memory, played = self._part_of(columns)
+            place = self._choose(
+                memory, self._shared, played, space.scratch, step, params, space.table, self._signed_seed
+            )
+        else:
+            space = Workspace(space.scratch, space.tree, space.table, self._features(vector, columns))
+            place = self._choose(self._state_of(columns), step, params, space, self._signed_seed)
+        return int(columns[place])
+
+    def _features(self, vector: np.ndarray | None, columns: np.ndarray) -> np.ndarray:
+        assert self._contexts is not None
+        assert vector is not None
+        return self._contexts.features(vector, columns)
+
+    def _part_of(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return copies of the memory, the latest plays and the pending plays of some of the columns."""
+        return np.ascontiguousarray(self._memory[:, columns]), np.ascontiguousarray(self._arms.played[:, columns])
+
+    def _state_of(self, columns: np.ndarray, *, copied: bool = False) -> PolicyState:
+        """Return the state of some of the columns; a copy if they are not all of them.
+
+        If there is a model for each column, further ones belong to all arms.
+        """
+        models = self._models
+        if len(columns) == len(self._arms) and not copied:
+            return PolicyState(self._memory, self._shared, self._arms.last_played, self._arms.pending, models)
+        memory, played = self._part_of(columns)
+        if models is not None:
+            rows = [0] if len(models) == 1 else [*columns, *range(len(self._arms), len(models))]
+            models = models[rows]
+        return PolicyState(memory, self._shared.copy(), played[0], played[1], models)
+
+    def _sized(self, arms: int) -> tuple[np.ndarray, Workspace]:
+        return to_row(self._policy.params(arms)), new_workspace(self._policy.functions, arms, TABLE_HORIZON)
+
+    def _burn_in_column(self, columns: np.ndarray) -> int:
+        """Return the column that the burn-in plays, or -1 after the burn-in."""
+        place = least_played_arm(self._arms.plays[columns], self._policy.burn_in)
+        return int(columns[place]) if place >= 0 else -1
+
+    def propensities(
+        self,
+        context: ContextValues | int | None = None,
+        draws: int = 200,
+        count_pending: bool = True,
+        between: Callable[[], None] = lambda: None,
+    ) -> dict[str, float]:
+        """Return the probability that the next `choose` takes each arm, estimated from `draws` independent draws.
+
+        If the policy decides without randomness the result is exact; so is the part of a minimum share. Without
+        `count_pending` the policy decides as if no reward were in flight, as release 0.1.0 did. `between` is called
+        between parts of the draws, and may end the work by an error.
+        """
+        if isinstance(context, int):
+            draws = context  # it was the first argument in release 0.1.0
+            context = None
+        draws = integer("draws", draws, 1, LARGEST_STEP)
+        if len(self._columns) == 0:
+            return {}
+        if self._contexts is not None and self._contexts.encoder.is_open:
+            fixed = copy.copy(self)
+            fixed._contexts = self._contexts.copy()
+            fixed._encoded(context)
+            return fixed.propensities(context, draws, count_pending, between)
+        vector = self._encoded(context)
+        columns = self._columns if self._limits is None else self._limits.allowed(self._columns)
+        counts = np.zeros(len(columns), dtype=np.int64)
+        burning = self._burn_in_column(columns)
+        if burning >= 0:
+            counts[np.searchsorted(columns, burning)] = draws
+        else:
+            params, space = self._policy.params(len(columns)), self._sized(len(columns))[1]
+            count = compiled.count_choices(self._policy.functions)
+            state = self._state_of(columns, copied=True)
+            state.pending[:] *= count_pending
+            if self._models is not None:
+                space = space._replace(features=self._features(vector, columns))
+            size = sum(part.size for part in state if part is not None)
+            part = max(1, NUMBERS_AT_ONCE // size)
+            for first in range(0, draws, part):
+                between()
+                random = shifted(stream(self._seed), first)
+                count(state, self._step + 1, params, space, random, counts, min(part, draws - first))
+        probabilities = counts / draws
+        if self._limits is not None:
+            probabilities = self._limits.mixed(columns, probabilities)
+        return {self._arms.names[column]: float(p) for column, p in zip(columns, probabilities, strict=True)}
