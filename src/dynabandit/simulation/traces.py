@@ -17,6 +17,7 @@ from dynabandit.simulation.in_flight import Learned, learned_rewards
 from dynabandit.validation import integer
 
 FIELDS = len(Belief._fields)
+NO_FEATURES = np.zeros((1, 1))
 
 
 class Trace(NamedTuple):
@@ -26,7 +27,9 @@ class Trace(NamedTuple):
     truth: np.ndarray
     """The true means at that step."""
     mean: np.ndarray
-    """The policy's estimates of them, as `Policy.belief` defines them; without rewards the prior mean or NaN."""
+    """The policy's estimates of them, as `Policy.belief` defines them; without rewards the prior mean or NaN.
+
+    A policy that decides by features has no estimate of an arm without them: its beliefs are NaN."""
     variance: np.ndarray
     forgetting: np.ndarray
     effective_size: np.ndarray
@@ -63,7 +66,10 @@ def trace(run: Simulation, replication: int = 0, times: int | Sequence[int] | np
     path = run.environment.path(run.horizon, run.seed, run.first_replication + replication)
     policy = run.policy.tuned(_switches(path) if run.policy.needs_tuning else 0, run.horizon)
     truth = run.environment.rewards.expected(_means(run.environment, path, run.arms[replication]))
-    beliefs = _replay(policy, _learned(run, replication), marks, truth)
+    if policy.functions.contextual:
+        beliefs = np.full((len(marks), path.shape[1], FIELDS), np.nan)
+    else:
+        beliefs = _replay(policy, _learned(run, replication), marks, truth)
     plays = np.zeros((len(marks), path.shape[1]), dtype=np.int64)
     np.add.at(plays, (np.searchsorted(marks, np.arange(1, run.horizon + 1)), run.arms[replication]), 1)
     mean, variance, forgetting, effective_size = np.moveaxis(beliefs, -1, 0)
@@ -123,7 +129,7 @@ def _replay(policy: Policy, learned: Learned, marks: np.ndarray, truth: np.ndarr
                 for arm, *reward in zip(*_arriving(learned, step - 1, step), strict=True):
                     learn(state, int(arm), Reward(*reward), params)
         else:
-            learn_many(state, *_arriving(learned, first, mark), params)
+            learn_many(state, *_arriving(learned, first, mark), NO_FEATURES, params)
         first = mark
         for arm in range(count):
             beliefs[place, arm] = policy.belief(state.memory[:, arm], state.shared)
