@@ -30,6 +30,7 @@ def test_the_defaults_and_both_ends_of_each_slider_are_valid(name: str) -> None:
     fields = next(one["fields"] for one in CATALOGUE["policies"] if one["name"] == name)
     world = f"environment={CONTEXTUAL if name in CONTEXTUAL_POLICIES else 'small-changes'}"
     for field in fields:
+        assert (field["kind"] == "pair") == isinstance(field["default"], tuple)
         if field["low"] is None:
             continue
         assert field["default"] is None or field["low"] <= field["default"] <= field["high"]

@@ -16,7 +16,7 @@ TITLES = {
     "case-2": "Case 2: abrupt changes, one arm mostly better",
     "case-3": "Case 3: a slow random walk",
     "case-4": "Case 4: a faster random walk, flat near 0 and 1",
-    CONTEXTUAL: "Features: clicks that depend on the visitor",
+    CONTEXTUAL: "Features: visitors differ",
     DRAWN: "Draw it yourself",
 }
 KINDS = {**WITHOUT_FEATURES, **CONTEXTUAL_ENVIRONMENTS}
@@ -66,6 +66,8 @@ def control(policy: type[Policy], name: str, default: Any) -> Control:
     1
     """
     known = CONTROLS.get(name) or _by_default(policy, name, default)
+    if known.kind == "pair" and not isinstance(default, tuple):  # such as the prior of a regression
+        known = _by_default(policy, name, default)
     if known.low is not None and not _fits(policy, name, default, known):
         known = _by_default(policy, name, default)
     if known.word is not None and not _accepts(policy, name, known.word):
