@@ -37,6 +37,10 @@ RESTARTING = (  # all arms, or one arm
 )  # fmt: skip
 CHANGE = {"starts": [1, 5], "means": [[0.0, 1.0], [1.0, 0.0]]}
 RECORD = {"rates": [[0.0, 1.0, 0.5], [1.0, 0.0, 0.25]], "period": 3}
+RECORDED_CONTEXTS = {
+    "contexts": [[1.0, 0.5], [1.0, 2.5], [1.0, -1.0]], "means": [[0.1, 0.2, 0.5], [0.3, 0.4, 0.0], [0.5, 0.6, 1.0]],
+    "rotation": 4, "window": 2, "stride": 0.12,
+}  # fmt: skip
 LATE = ("ucb", "aff-d-greedy", "aff-kl-ucb", "d-kl-ucb")
 CASES = {
     # With few arms several replications share a warp; with many each lane has several arms
@@ -63,6 +67,18 @@ CASES = {
         delay=db.delay("recorded", delays=[0, 1, 4], window=3),
     ),
     "features": Case("lin-abrupt", {"arms": 40, "segment": 3}, ("lin-ucb",), 5),
+    "features that turn slowly": Case("lin-slow", {"arms": 3, "turning": 4}, ("uniform",), 6),
+    **{
+        f"drifting models: {change}": Case(
+            "lin-drift", {"arms": 3, "dimension": 3, "change": change, "period": 3}, ("uniform",), 8
+        )
+        for change in ("jump", "breakpoints", "turn", "walk")
+    },
+    "one drifting model": Case(
+        "logistic-drift", {"models": "shared", "change": "redraw", "period": 2}, ("uniform",), 5
+    ),
+    "moving features": Case("moving-contexts", {"period": 3}, ("uniform",), 5),
+    "recorded features": Case("recorded-contexts", RECORDED_CONTEXTS, ("uniform",), 9),
     "rates recorded per period": Case("recorded", RECORD, ("ts",), 6),
     **{
         f"environment {name}": Case(name, example(kind), ("uniform",), 2 if name == "path" else 5)

@@ -9,17 +9,24 @@ from typing import Any
 from mkdocs.structure.files import File
 
 from dynabandit.catalogue import fields_of
-from dynabandit.environments import ENVIRONMENTS
+from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS
 from dynabandit.environments.rested import RestedEnvironment
 from dynabandit.policies import POLICIES
 
 DOCS = Path(__file__).parents[1]
-KINDS: dict[str, Mapping[str, type]] = {"policies": POLICIES, "environments": ENVIRONMENTS}
+KINDS: dict[str, Mapping[str, type]] = {
+    "policies": POLICIES,
+    "environments": {**ENVIRONMENTS, **CONTEXTUAL_ENVIRONMENTS},
+}
 CAPTIONS = {
     "policies": "Mean regret in [`small-changes`](../environments/small-changes.md), where the best arm changes at "
     "steps 3,000 and 5,000, compared with all other policies: 100 replications on the same paths.",
     "environments": "One sample path of the means of at most four arms.",
 }
+CONTEXTUAL_CAPTION = (
+    "What a linear model that was fitted to the true means of 250 steps loses per step when it is used at other steps, "
+    "in percent of what a random choice loses. Where only the diagonal is light, what was learned does not stay true."
+)
 RESTED_CAPTION = "The means of four arms by their own plays."
 INTRODUCTIONS = {
     "policies": "A policy chooses an arm from the estimates of all arms. Each page is generated from the docstring of "
@@ -29,6 +36,7 @@ INTRODUCTIONS = {
 }
 SECTION = re.compile(r"^(\w+)\n-{3,}\n", re.MULTILINE)
 MATH = re.compile(r"^\.\. math:: (.+(?:\n    .+)*)", re.MULTILINE)
+INLINE_MATH = re.compile(r":math:`([^`]+)`")
 COST = re.compile(r"^Cost per step: (.+(?:\n.+)*)", re.MULTILINE)
 
 
@@ -97,13 +105,14 @@ def linked(text: str) -> str:
     for kind, registry in KINDS.items():
         for name, one in registry.items():
             text = text.replace(f"`{one.__name__}`", f"[`{name}`](../{kind}/{name}.md)")
-    return text
+    return INLINE_MATH.sub(r"$`\1`$", text)
 
 
 def picture(kind: str, name: str) -> list[str]:
     """Return the figure of a page with its caption, if there is one."""
     path = f"pictures/{kind}/{name}.svg"
     caption = RESTED_CAPTION if issubclass(KINDS[kind][name], RestedEnvironment) else CAPTIONS[kind]
+    caption = CONTEXTUAL_CAPTION if name in CONTEXTUAL_ENVIRONMENTS else caption
     return [f"![{name}](../{path})", f"*{caption}*"] if (DOCS / path).exists() else []
 
 

@@ -35,6 +35,18 @@ EXAMPLES = {
         "means": np.column_stack([np.linspace(0.2, 0.8, HORIZON), 0.5 + 0.2 * np.sin(np.arange(HORIZON) / 900.0)])
     },
 }
+CONTEXTUAL_EXAMPLES = {
+    "lin-abrupt": {"segment": 2500},
+    "lin-slow": {"turning": 6000},
+    "lin-drift": {"change": "jump", "period": 1000},
+    "logistic-drift": {"change": "turn", "period": 8000},
+    "recorded-contexts": {
+        "contexts": np.column_stack([np.ones(200), np.linspace(-1.0, 1.0, 200)]),
+        "means": np.column_stack([np.linspace(0.2, 0.8, 200), np.linspace(0.7, 0.3, 200)]),
+        "rotation": 4000,
+    },
+}
+BLOCKS = 40  # of the horizon, for the figures of environments with features
 SMOOTH = (
     "path", "seasonal", "rotting", "reflected-walk", "logistic-walk", "case-3", "case-4", "ar-1", "rested-rotting",
     "rested-rising",
@@ -103,7 +115,45 @@ def draw_environments() -> None:
         save(figure, HERE / "environments" / f"{name}.svg")
 
 
+def draw_contextual_environments() -> None:
+    for name in db.environments.CONTEXTUAL_ENVIRONMENTS:
+        lost = 100.0 * losses(db.environment(name, **CONTEXTUAL_EXAMPLES.get(name, {})))
+        figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+        image = axes.imshow(
+            lost, cmap="Blues", vmin=0.0, vmax=100.0, origin="lower", extent=(0, HORIZON, 0, HORIZON),
+            interpolation="none",
+        )  # fmt: skip
+        axes.set(xlabel="step at which it is used", ylabel="step from which it learned")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        figure.colorbar(image, label="loss, % of a random choice")
+        save(figure, HERE / "environments" / f"{name}.svg")
+
+
+def losses(environment: db.Environment) -> np.ndarray:
+    """Return what a linear model loses, fitted to the true means of a block (rows) and used in a block (columns).
+
+    The model chooses the arm with the largest prediction; its regret is divided by that of a random choice.
+    """
+    means = environment.rewards.expected(environment.path(HORIZON, seed=SEED)).reshape(BLOCKS, -1, environment.arms)
+    features = environment.features(HORIZON, seed=SEED)
+    features = features.reshape(BLOCKS, -1, *features.shape[1:])
+    found = np.zeros((BLOCKS, BLOCKS))
+    for source in range(BLOCKS):
+        if features.shape[2] == 1:  # a model for each arm
+            model = np.linalg.lstsq(features[source, :, 0], means[source], rcond=None)[0]
+            predictions = features[:, :, 0] @ model
+        else:
+            stacked = features[source].reshape(-1, features.shape[-1])
+            predictions = features @ np.linalg.lstsq(stacked, means[source].ravel(), rcond=None)[0]
+        chosen = np.take_along_axis(means, predictions.argmax(axis=2)[:, :, None], axis=2)[:, :, 0]
+        best = means.max(axis=2)
+        found[source] = (best - chosen).mean(axis=1) / (best - means.mean(axis=2)).mean(axis=1)
+    return found
+
+
 if __name__ == "__main__":
     plt.rcParams.update({"svg.hashsalt": "dynabandit", "svg.fonttype": "none", "font.family": "sans-serif"})
     draw_environments()
+    draw_contextual_environments()
     draw_policies()

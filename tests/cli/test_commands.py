@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 import dynabandit as db
 from command_line import COMMAND, call_main, invoke, without
 from dynabandit.cli.commands import app
-from dynabandit.environments import ENVIRONMENTS
+from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS
 from dynabandit.experiments import ProgressReporter, SpecError, dask_executor, executors, loads
 from dynabandit.paper.specs import FIGURES
 from dynabandit.policies import POLICIES
@@ -201,7 +201,7 @@ def test_list_shows_every_policy_and_environment_with_defaults_and_without_colou
         monkeypatch.setenv(name, "1")
     done = invoke("list")
     assert done.exit_code == 0
-    for name in (*POLICIES, *ENVIRONMENTS):
+    for name in (*POLICIES, *ENVIRONMENTS, *CONTEXTUAL_ENVIRONMENTS):
         assert re.search(rf"^  {re.escape(name)}  \S", done.stdout, re.MULTILINE), name
     assert "      prior = (2.0, 2.0): The Beta prior of each arm" in done.stdout
     assert "      means (needed): The mean reward of each arm" in done.stdout
@@ -374,7 +374,7 @@ def test_bad_input_gets_a_message_exit_code_2_and_nothing_is_written(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.toml", "good.toml", "lacking.toml"]
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("name", [*ENVIRONMENTS, *CONTEXTUAL_ENVIRONMENTS])
 def test_the_example_of_missing_parameters_works_where_it_is_given(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

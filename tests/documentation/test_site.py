@@ -17,7 +17,7 @@ from dynabandit.catalogue import fields_of
 ROOT = Path(__file__).parents[2]
 REGISTRIES: dict[str, Mapping[str, type]] = {
     "policies": db.policies.POLICIES,
-    "environments": db.environments.ENVIRONMENTS,
+    "environments": {**db.environments.ENVIRONMENTS, **db.environments.CONTEXTUAL_ENVIRONMENTS},
 }
 MAX_PICTURE_BYTES = 35_000
 OTHER_HOST = re.compile(r"""<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href)=["']?(?:https?:)?//[^>]*>""")

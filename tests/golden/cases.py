@@ -15,9 +15,13 @@ from typing import Any
 import numpy as np
 
 import dynabandit as db
+from dynabandit.core.lanes import SINGLE_LANE
+from dynabandit.core.streams import stream
+from dynabandit.environments.base import PathArrays, make_write_path
 
 __all__ = [
-    "ARMS", "HERE", "HORIZON", "PART_OF_PAPER", "SHORT_HORIZON", "bandit_policies", "bandit_text", "decision_hash",
+    "ARMS", "CONTEXTUAL", "HERE", "HORIZON", "PART_OF_PAPER", "SHORT_HORIZON",
+    "bandit_policies", "bandit_text", "context_hash", "decision_hash",
     "environment_cases", "make_environment", "next_choices", "paper_hashes", "path_hash", "policy_names",
     "restored_store", "short_cases", "simulate_case",
 ]  # fmt: skip
@@ -47,14 +51,21 @@ NEEDED: dict[str, dict[str, Any]] = {
     "m-kl-ucb": {"changes": 3, "horizon": 1000, "window": 20},
 }
 # Every policy would be compiled again for rested arms; tests/environments has the formulas of all of them
-NOT_RECORDED = (
-    "rested-rotting", "rested-drops", "rested-rising", "pb-3", "pb-4", "random-breakpoints", "ar-1",
-)  # fmt: skip
+NOT_RECORDED = ("rested-rotting", "rested-drops", "rested-rising")
+CONTEXTUAL: dict[str, dict[str, Any]] = {  # without real data, which belong to other packages
+    "lin-abrupt": {"arms": 3, "segment": 30},
+    "lin-slow": {"arms": 3, "turning": 100},
+    "lin-drift": {"change": "jump", "period": 30},
+    "logistic-drift": {"change": "turn", "models": "shared"},
+    "moving-contexts": {"change": "walk", "period": 50},
+    "recorded-contexts": {"contexts": [[1.0, 0.5], [1.0, 2.0]], "means": [[0.1, 0.9], [0.7, 0.4]], "rotation": 40},
+}
 INFORMED = ("oracle-restart", "best-arm")
 AS_RECORDED: dict[str, dict[str, Any]] = {
-    # Their own burn-in, 10 plays of each arm, is longer than the horizon
+    # Their own burn-in is longer than the horizon
     "aff-ucb1": {"burn_in": 2},
     "aff-dts1": {"burn_in": 2},
+    "normal-ts": {"burn_in": 2},
     # What was the default when the decisions were recorded
     "glr-kl-ucb": {"scale": 1.0},
     "m-ucb": {"exploration": 1.0},
@@ -85,7 +96,7 @@ def make_environment(name: str, arms: int) -> "db.Environment":
         given = {"rates": _path(arms)[::10].tolist(), "period": 10}
     elif name == "exponential-clock":
         given = {"rates": [0.02] * arms, "low": [0.1] * arms, "high": [0.9] * arms}
-    elif name in ("small-changes", "pb-1", "pb-2"):
+    elif name in ("small-changes", "pb-1", "pb-2", "pb-3", "pb-4"):
         given = {}
     return db.environment(name, **given)
 
@@ -113,6 +124,17 @@ def path_hash(environment: str, arms: int) -> str:
     """Return a short hash of one path of an environment."""
     path = make_environment(environment, arms).path(HORIZON, SEED, replication=2)
     return hashlib.sha256(np.ascontiguousarray(path, dtype="<f8").tobytes()).hexdigest()[:12]
+
+
+def context_hash(name: str) -> str:
+    """Return a short hash of the features and means of an environment with features, written without compilation."""
+    world = db.environment(name, **CONTEXTUAL[name])
+    path = PathArrays(*(part[0] for part in world.empty_paths(1, HORIZON)))
+    state = np.zeros((world.state_size(), world.arms))
+    write = make_write_path(world.functions, SINGLE_LANE)
+    write(state, np.array(world.params()), world.table(), path, 1, HORIZON, stream(SEED, 2))
+    content = [np.ascontiguousarray(part, dtype="<f8").tobytes() for part in (path.features, path.means)]
+    return hashlib.sha256(b"".join(content)).hexdigest()[:12]
 
 
 def short_cases() -> dict[str, list[str]]:

@@ -1,6 +1,9 @@
-"""Record the golden results anew: only where a change of results is intended, and the changelog says so.
+"""Record golden results.
 
-python tests/golden/record.py decisions paths bandits paper service
+    python tests/golden/record.py decisions paths contexts bandits paper service
+
+Decisions and paths are recorded for what is new. To record others again, delete them from their file first: only where
+a change of results is intended, and the changelog says so.
 """
 
 import json
@@ -10,17 +13,21 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script
 from dynabandit import Client
 from golden.cases import (
+    CONTEXTUAL,
     HERE,
+    HORIZON,
     PART_OF_PAPER,
     SHORT_HORIZON,
     bandit_policies,
     bandit_text,
+    context_hash,
     environment_cases,
     next_choices,
     paper_hashes,
@@ -39,18 +46,35 @@ def write(name: str, content: object) -> None:
     path.write_bytes(lzma.compress(text.encode()) if name.endswith(".xz") else text.encode())
 
 
+def read(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((HERE / name).read_text())
+    return content
+
+
 def decisions() -> None:
-    hashes = {f"{name}/{arms}": simulate_case(name, arms, policy_names()) for name, arms in environment_cases()}
-    write("decisions.json", hashes)
-    short = {}
-    for case, policies in short_cases().items():
-        name, arms = case.split("/")
-        short[case] = simulate_case(name, int(arms), policies, SHORT_HORIZON)
-    write("decisions-short.json", short)
+    cases = {f"{name}/{arms}": policy_names() for name, arms in environment_cases()}
+    for file, wanted, horizon in (
+        ("decisions.json", cases, HORIZON),
+        ("decisions-short.json", short_cases(), SHORT_HORIZON),
+    ):
+        known = read(file)
+        for case, policies in wanted.items():
+            name, arms = case.split("/")
+            there = known.setdefault(case, {})
+            if new := [policy for policy in policies if policy not in there]:
+                there |= simulate_case(name, int(arms), new, horizon)
+        write(file, known)
 
 
 def paths() -> None:
-    write("paths.json", {f"{name}/{arms}": path_hash(name, arms) for name, arms in environment_cases()})
+    write(
+        "paths.json",
+        {f"{name}/{arms}": path_hash(name, arms) for name, arms in environment_cases()} | read("paths.json"),
+    )
+
+
+def contexts() -> None:
+    write("contexts.json", {name: context_hash(name) for name in CONTEXTUAL})
 
 
 def bandits() -> None:

@@ -25,12 +25,12 @@ from dynabandit.cli.run_options import (
     check_run_options,
     run_errors,
 )
-from dynabandit.environments import ENVIRONMENTS, REWARD_LAWS
+from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS, REWARD_LAWS
 from dynabandit.experiments import Experiment, ProgressReporter, Spec
 from dynabandit.experiments.one_line_syntax import write_one_line
 from dynabandit.experiments.spec_reader import read_delay, read_environment, read_policy
 from dynabandit.paper.specs import paper as paper_spec
-from dynabandit.policies import POLICIES
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES
 from dynabandit.results import Results
 
 # Writes a report of results into a folder, and returns a function that prints the rest
@@ -168,7 +168,9 @@ def _as_option(name: str, parameters: Mapping[str, Any]) -> str:
 def list_() -> None:
     """Show all policies and environments, and their parameters."""
     display.print_catalogue("Policies", entries(POLICIES))
+    display.print_catalogue("Policies that decide by features", entries(CONTEXTUAL_POLICIES))
     display.print_catalogue("Environments", entries(ENVIRONMENTS))
+    display.print_catalogue("Environments with features", entries(CONTEXTUAL_ENVIRONMENTS))
     display.print_catalogue("Reward laws, as rewards=... of an environment", entries(REWARD_LAWS))
 
 

@@ -237,8 +237,8 @@ class MovingContexts(LinDrift):
     --------
     >>> import dynabandit as db
     >>> features = db.environment("moving-contexts", dimension=3, travel=2).features(horizon=2000, seed=1)
-    >>> features[:, 0].reshape(20, 100, 3).mean(axis=1)[:, 1].round().tolist()[:10]
-    [2.0, 1.0, 1.0, 0.0, -1.0, -1.0, -2.0, -2.0, -2.0, -2.0]
+    >>> features[:, 0].reshape(20, 100, 3).mean(axis=1)[::5, 1].round().tolist()
+    [2.0, -1.0, -2.0, 1.0]
 
     References
     ----------

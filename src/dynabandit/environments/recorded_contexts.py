@@ -40,7 +40,8 @@ def write_features(state: np.ndarray, row: int, step: EnvironmentStep, params: P
 def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) -> float:
     rotation = int(params.rotation[arm])
     turns = (step.number - 1) // rotation if rotation > 0 else 0
-    return step.table[row_of(step, params), step.features.shape[1] + (arm - turns) % step.arms]
+    column = (arm + step.arms - turns % step.arms) % step.arms  # never negative: on a GPU arms are unsigned
+    return step.table[row_of(step, params), step.features.shape[1] + column]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,12 +66,13 @@ class RecordedContexts(Environment):
     Examples
     --------
     >>> import dynabandit as db
-    >>> contexts, means = [[1.0, 0.0], [1.0, 1.0]], [[0.9, 0.1], [0.2, 0.8]]
-    >>> world = db.environment("recorded-contexts", contexts=contexts, means=means, rotation=3)
+    >>> world = db.environment(
+    ...     "recorded-contexts", contexts=[[1.0, 0.0], [1.0, 1.0]], means=[[0.9, 0.1], [0.2, 0.8]], rotation=3
+    ... )
     >>> world.features(horizon=6, seed=1)[:, 0, 1].tolist()
-    [0.0, 1.0, 1.0, 1.0, 0.0, 1.0]
+    [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
     >>> world.path(horizon=6, seed=1)[:, 0].tolist()
-    [0.9, 0.2, 0.2, 0.8, 0.1, 0.8]
+    [0.9, 0.9, 0.9, 0.8, 0.1, 0.1]
 
     References
     ----------

@@ -17,6 +17,7 @@ import msgspec
 
 from dynabandit.catalogue import example
 from dynabandit.environments import (
+    CONTEXTUAL_ENVIRONMENTS,
     ENVIRONMENTS,
     Delay,
     Environment,
@@ -282,7 +283,7 @@ def read_environment(value: Any, arms: int | None = None, write: Write | None = 
     try:
         return make_environment(name, **parameters)
     except MissingParameterError as error:
-        shown = example(ENVIRONMENTS[name])
+        shown = example({**ENVIRONMENTS, **CONTEXTUAL_ENVIRONMENTS}[name])
         such_as = f", such as {(write or _inline_table)(name, shown)}" if shown else ""
         raise TypeError(f"{error.lack}{such_as}; dynabandit list shows all parameters") from None
 
