@@ -27,7 +27,9 @@ class Trace(NamedTuple):
     truth: np.ndarray
     """The true means at that step."""
     mean: np.ndarray
-    """The policy's estimates of them, as `Policy.belief` defines them; without rewards the prior mean or NaN."""
+    """The policy's estimates of them, as `Policy.belief` defines them; without rewards the prior mean or NaN.
+
+    A policy that decides by features has no estimate of an arm without them: its beliefs are NaN."""
     variance: np.ndarray
     forgetting: np.ndarray
     effective_size: np.ndarray
