@@ -1,17 +1,18 @@
 """Bayesian regression with forgetting, and the derivative of its coefficients with respect to the forgetting factor.
 
 With the inverse link mu, eta = theta' x, p = mu(eta), e = r - p and the weight v of a reward, which is mu'(eta) but for
-large counts, a reward that comes m steps after the previous one is learnt by one Newton step. The prior alpha I is not
-forgotten:
+large counts, a reward that comes m steps after the previous one is learnt by one Newton step. The prior alpha is
+not forgotten: it fades with the data, but one coordinate per reward, in turn, gets it back (all of them at once if less
+than half of the data are kept). With the prior C that is left on the diagonal:
 
-    D <- lambda^m D + v x x',  b <- lambda^m b + (v eta + e) x,  theta = (D + alpha I)^-1 b
+    D <- lambda^m D + v x x',  b <- lambda^m b + (v eta + e) x,  theta = (D + C)^-1 b
 
-D2 is D with the squares of the weights. D', b' and psi are the derivatives of D, b and theta with respect to lambda,
-when all past forgetting factors change by the same amount:
+D2 is D with the squares of the weights, and C2 = C^2 / alpha. D', b', C' and psi are the derivatives of D, b, C and
+theta with respect to lambda, when all past forgetting factors change by the same amount:
 
     D' <- lambda^m D' + m lambda^(m - 1) D + v' z x x',
     b' <- lambda^m b' + m lambda^(m - 1) b + (v' eta + v - mu'(eta)) z x,
-    psi = (D + alpha I)^-1 (b' - D' theta),  where z = psi' x and v' is the derivative of v
+    psi = (D + C)^-1 (b' - (D' + C') theta),  where z = psi' x and v' is the derivative of v
 
 The forgetting factor follows the gradient e z (1 - lambda) of the log-likelihood in the logarithm s of the memory.
 All of it also holds for complex lambda, so that tests can differentiate by a complex step.
@@ -66,19 +67,34 @@ class Regression:
     def __init__(self, dimension: int, ridge: float, link: str, forgetting: Any = 1.0) -> None:
         self.ridge, self.link, self.forgetting = ridge, LINKS[link], forgetting
         self.D, self.D1, self.D2 = np.zeros((3, dimension, dimension), dtype=type(forgetting))
-        self.b, self.b1, self.theta, self.psi = np.zeros((4, dimension), dtype=type(forgetting))
+        self.b, self.b1, self.theta, self.psi, self.left, self.left1 = np.zeros((6, dimension), dtype=type(forgetting))
+        self.left += ridge
+        self.turn = 0
 
     def precision(self) -> np.ndarray:
-        return self.D + self.ridge * np.eye(self.b.size)
+        return self.D + np.diag(self.left)
+
+    def covariance(self) -> np.ndarray:
+        """L^-1 L2 L^-1."""
+        inverse = np.linalg.inv(self.precision())
+        prior = self.left**2 / self.ridge if self.ridge > 0.0 else np.zeros(self.left.size)
+        return inverse @ (self.D2 + np.diag(prior)) @ inverse
 
     def variance(self, x: np.ndarray) -> float:
-        """x' L^-1 L2 L^-1 x."""
-        u = np.linalg.solve(self.precision(), x)
-        return float(u @ (self.D2 + self.ridge * np.eye(self.b.size)) @ u)
+        return float(x @ self.covariance() @ x)
+
+    def restore(self, kept: float) -> None:
+        """Give one coordinate its prior back, or all."""
+        if kept < 1.0:
+            restored = slice(None) if kept < 0.5 else self.turn
+            self.left[restored], self.left1[restored] = self.ridge, 0.0
+            self.turn = self.turn if kept < 0.5 else (self.turn + 1) % self.left.size
 
     def learn(self, x: np.ndarray, reward: float, steps: int = 1, offset: Any = 0.0) -> Any:
         """Learn a reward and return the gradient of its log-likelihood with respect to the forgetting factor."""
         eta, z = self.theta @ x, self.psi @ x
+        if abs(z) <= 1e-10 * abs(eta):
+            z = 0.0  # rounding error
         v, v_slope = self.link.weight(offset + eta, reward), self.link.weight_slope(offset + eta, reward)
         error = reward - self.link.mean(offset + eta)
         kept = self.forgetting**steps
@@ -89,27 +105,35 @@ class Regression:
         self.D = kept * self.D + v * outer
         self.D2 = kept**2 * self.D2 + v * outer
         self.b = kept * self.b + (v * eta + error) * x
+        self.left1 = kept * self.left1 + change * self.left
+        self.left = kept * self.left
+        self.restore(np.real(kept))
         inverse = np.linalg.inv(self.precision())
         self.theta = inverse @ self.b
-        self.psi = inverse @ (self.b1 - self.D1 @ self.theta)
+        self.psi = inverse @ (self.b1 - (self.D1 + np.diag(self.left1)) @ self.theta)
         return error * z
 
 
 class AdaptiveRegression(Regression):
-    """The same, and s <- s + eta g / sqrt(G) within limits, with g = e z (1 - lambda) and G <- 0.99 G + 0.01 g^2."""
+    """The same, and s <- s + eta g / sqrt(G) within limits, with g = e z (1 - lambda); G is the mean of all g^2 so far,
+    in which the weight of a square falls by the factor 0.99 per reward.
+    """
 
     def __init__(
         self, dimension: int, ridge: float, link: str, step_size: float, memory: float, limits: tuple[float, float]
     ) -> None:
         super().__init__(dimension, ridge, link, 1.0 - 1.0 / memory)
         self.step_size, self.limits = step_size, limits
-        self.log_memory, self.squares = np.log(memory), 0.0
+        self.log_memory = np.log(memory)
+        self.gradients: list[float] = []
 
     def learn(self, x: np.ndarray, reward: float, steps: int = 1, offset: Any = 0.0) -> Any:
         gradient = super().learn(x, reward, steps, offset) * (1.0 - self.forgetting)
-        self.squares = 0.99 * self.squares + 0.01 * gradient**2
-        if self.squares > 0.0:
-            self.log_memory += self.step_size * gradient / np.sqrt(self.squares)
+        self.gradients.append(gradient)
+        weights = 0.99 ** np.arange(len(self.gradients))[::-1]
+        squares = np.average(np.square(self.gradients), weights=weights)
+        if squares > 0.0:
+            self.log_memory += self.step_size * gradient / np.sqrt(squares)
         low, high = self.limits
         self.log_memory = min(max(self.log_memory, np.log(low)), np.log(high))
         self.forgetting = 1.0 - np.exp(-self.log_memory)

@@ -14,10 +14,11 @@ O(d^2). If `kept` is below 1/2, all coordinates get it back at once.
 
 import numpy as np
 
-from dynabandit.core.compilation import kernel
+from dynabandit.core.compilation import inlined_kernel, kernel
 
 CLOCK, TURN, HEADER = 0, 1, 2  # the step up to which data are discounted; whose turn it is; where the arrays begin
 RESTORE_ALL = 0.5
+NOTHING_LEFT = 1e-12  # data that faded by this factor are forgotten
 
 
 def size(dimension: int) -> int:
@@ -73,15 +74,14 @@ def inverse_at(dimension: int) -> int:
 @kernel
 def reset(model: np.ndarray, dimension: int, prior: float) -> None:
     """Forget all rewards, but not the clock."""
-    for i in range(HEADER + dimension, model.size):
+    for i in range(HEADER, inverse_at(dimension) + dimension * dimension):
         model[i] = 0.0
     for i in range(dimension):
-        model[theta_at(dimension) + i] = 0.0
         model[left_at(dimension) + i] = prior
         model[inverse_at(dimension) + i * dimension + i] = 1.0 / prior
 
 
-@kernel
+@inlined_kernel
 def dot(model: np.ndarray, start: int, x: np.ndarray) -> float:
     """Return the product of a part of the model with x."""
     total = 0.0
@@ -90,7 +90,7 @@ def dot(model: np.ndarray, start: int, x: np.ndarray) -> float:
     return total
 
 
-@kernel
+@inlined_kernel
 def multiply(model: np.ndarray, x: np.ndarray) -> float:
     """Write P x into the space of the model, and return x' P x."""
     d = x.size
@@ -104,7 +104,7 @@ def multiply(model: np.ndarray, x: np.ndarray) -> float:
     return dot(model, space_at(d), x)
 
 
-@kernel
+@inlined_kernel
 def quadratic(model: np.ndarray, start: int, x: np.ndarray) -> float:
     """Return x' M x for the matrix that begins at `start`; it writes nothing, because arms may share a model.
 
@@ -129,7 +129,7 @@ def quadratic(model: np.ndarray, start: int, x: np.ndarray) -> float:
     return total
 
 
-@kernel
+@inlined_kernel
 def subtract_product(model: np.ndarray, dimension: int, factor: float, scale: float) -> None:
     """Replace P by scale (P - factor u u'), where u is in the space of the model.
 
@@ -160,6 +160,25 @@ def restore(model: np.ndarray, dimension: int, i: int, prior: float) -> None:
     model[left + i] = prior
 
 
+@inlined_kernel
+def add_product(model: np.ndarray, x: np.ndarray, weight: float, kept: float) -> float:
+    """Update P with a reward with features x, after earlier data were discounted by `kept`.
+
+    The space of the model has P x for the earlier P afterwards. Returns x' P x for the earlier P.
+    """
+    variance = multiply(model, x)
+    subtract_product(model, x.size, weight / (kept + weight * variance), 1.0 / kept)
+    return variance
+
+
+@kernel
+def next_turn(model: np.ndarray, dimension: int) -> int:
+    """Return the coordinate whose turn it is to get its prior back, and pass the turn on."""
+    turn = int(model[TURN])
+    model[TURN] = turn + 1 if turn + 1 < dimension else 0
+    return turn
+
+
 @kernel
 def update(
     model: np.ndarray, x: np.ndarray, value: float, weight: float, kept: float, prior: float
@@ -169,17 +188,15 @@ def update(
     Returns the prediction x' theta and x' P x before both.
     """
     d = x.size
-    if kept < 1e-12:  # nothing is left
+    if kept < NOTHING_LEFT:
         reset(model, d, prior)
         kept = 1.0
     theta, space = theta_at(d), space_at(d)
-    variance = multiply(model, x)
     mean = dot(model, theta, x)
-    factor = weight / (kept + weight * variance)
-    error = factor * (value - mean)
+    variance = add_product(model, x, weight, kept)
+    error = weight / (kept + weight * variance) * (value - mean)
     for j in range(d):
         model[theta + j] += error * model[space + j]
-    subtract_product(model, d, factor, 1.0 / kept)
     if kept < 1.0:
         for j in range(d):
             model[left_at(d) + j] *= kept
@@ -187,13 +204,11 @@ def update(
             for i in range(d):
                 restore(model, d, i, prior)
         else:
-            turn = int(model[TURN])
-            restore(model, d, turn, prior)
-            model[TURN] = turn + 1 if turn + 1 < d else 0
+            restore(model, d, next_turn(model, d), prior)
     return mean, variance
 
 
-@kernel
+@inlined_kernel
 def square(x: np.ndarray) -> float:
     """Return x' x."""
     total = 0.0
@@ -202,20 +217,20 @@ def square(x: np.ndarray) -> float:
     return total
 
 
-@kernel
+@inlined_kernel
 def faded(mean: float, variance: float, kept: float, prior_precision: float) -> tuple[float, float]:
     """Return a prediction and its variance after the data faded by the factor `kept`, while the prior stayed.
 
     The precision of the prediction is kept times what it was, plus 1 - kept times that of the prior, alpha / x' x. This
     is exact for one feature, and if x is an eigenvector of P; otherwise the variance is at most that large.
     """
-    if kept == 1.0 or variance == 0.0:
-        return mean, variance
+    if kept == 1.0 or not variance > 0.0:
+        return mean, max(variance, 0.0)  # rounding may make it negative
     later = 1.0 / (kept / variance + (1.0 - kept) * prior_precision)
     return mean * kept * later / variance, later
 
 
-@kernel
+@inlined_kernel
 def mean_and_variance(model: np.ndarray, x: np.ndarray, kept: float, prior: float) -> tuple[float, float]:
     """Return the prediction x' theta and x' P x after the data faded by the factor `kept`."""
     variance = quadratic(model, inverse_at(x.size), x)
