@@ -49,6 +49,20 @@ def play(bandit: Bandit, steps: int) -> list[str]:
     return chosen
 
 
+def test_fed_the_same_features_and_rewards_it_chooses_as_the_simulator_does() -> None:
+    world = db.environment("lin-drift", arms=3, dimension=4)
+    run = db.simulate("lin-ucb", world, horizon=200, seed=5, keep=("arms", "rewards"))
+    assert run.arms is not None
+    assert run.rewards is not None
+    encoder = FeatureEncoder({"x": {"kind": "vector", "size": 4, "required": True}}, constant=False)
+    bandit = Bandit("lin-ucb", arms=["0", "1", "2"], features=encoder, seed=5)
+    for step, features in enumerate(world.features(200, seed=5)):
+        if step == 100:
+            bandit = Bandit.from_json(bandit.to_json())
+        assert bandit.choose({"x": features[0]}) == str(run.arms[0, step])
+        bandit.reward(str(run.arms[0, step]), float(run.rewards[0, step]))
+
+
 @pytest.mark.parametrize("shared", [False, True])
 def test_it_chooses_as_the_functions_of_the_policy_do(shared: bool) -> None:
     policy, steps = db.policy("lin-ucb", discount=0.95), 100

@@ -39,7 +39,7 @@ def test_a_script_for_mabwiser_runs_with_either(make: Callable[[], Any], kind: C
     assert len(predictions) == 3
 
 
-@pytest.mark.parametrize("method", ["fit", "partial_fit", "predict", "remove_arm"])
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "predict", "predict_expectations", "remove_arm"])
 def test_the_arguments_have_the_names_of_mabwisers(method: str) -> None:
     own, other = (list(inspect.signature(getattr(kind, method)).parameters) for kind in (MAB, theirs.MAB))
     assert own == other
@@ -80,7 +80,58 @@ def test_wrong_use_is_named_and_nothing_is_learned_from_it() -> None:
         with pytest.raises(ValueError, match=message):
             mab.partial_fit(decisions, rewards)
     with pytest.raises(ValueError, match="contexts must be None"):
-        mab.fit(["a"], [1], contexts=[[1]])  # type: ignore[arg-type]
+        mab.fit(["a"], [1], contexts=[[1]])
     assert mab._adapter.bandit.step == 0
     with pytest.raises(ValueError, match="at least 2 different arms"):
         MAB(["a", "a"])
+
+
+def table(rows: int, seed: int = 1) -> np.ndarray:
+    return np.hstack([np.ones((rows, 1)), np.random.default_rng(seed).normal(size=(rows, 3))])
+
+
+@pytest.mark.parametrize("kind", [np.array, pandas.DataFrame, np.ndarray.tolist])
+def test_with_contexts_it_chooses_as_mabwisers_own_lin_ucb(kind: Callable[[np.ndarray], Any]) -> None:
+    own = MAB(ARMS, db.policy("lin-ucb", width=1.5, prior=2.0), seed=1)
+    other = theirs.MAB(ARMS, theirs.LearningPolicy.LinUCB(alpha=1.5, l2_lambda=2.0), seed=1)
+    generator = np.random.default_rng(2)
+    decisions, contexts = [*ARMS, *generator.choice(ARMS, size=57)], table(60)
+    rewards = [float(row[1 + ARMS.index(arm)]) for arm, row in zip(decisions, contexts, strict=True)]
+    for mab in (own, other):
+        mab.fit(decisions[:30], rewards[:30], kind(contexts[:30]))
+        mab.partial_fit(decisions[30:], rewards[30:], kind(contexts[30:]))
+    new = table(40, seed=3)
+    assert own.predict(kind(new)) == other.predict(kind(new))
+    assert own.predict(kind(new[:1])) == other.predict(kind(new[:1]))
+    for ours, expected in zip(own.predict_expectations(kind(new)), other.predict_expectations(kind(new)), strict=True):
+        assert ours == pytest.approx(expected)
+    assert own.predict_expectations(kind(new[:1])) == pytest.approx(other.predict_expectations(kind(new[:1])))
+    for mab in (own, other):
+        mab.add_arm("new")
+        mab.partial_fit(["new"] * 5, [1.0] * 5, kind(new[:5]))
+    own.remove_arm("red")
+    other.remove_arm("red")
+    assert own.predict(kind(new)) == other.predict(kind(new))
+
+
+def test_bad_contexts_are_named_and_nothing_is_learned_from_them() -> None:
+    mab = MAB(["a", "b"], "lin-ucb")
+    mab.partial_fit(["a", "b"], [1, 0], [[1, 2], [1, 3]])
+    before = mab._adapter.bandit.state_hash()
+    cases: list[tuple[Any, str]] = [
+        (None, "contexts must be given: policy 'lin-ucb' decides by them"),
+        ([[1, 2]], "got 2 decisions and 1 contexts"),
+        ([1, 2], "contexts must be a table of numbers with a row for each decision"),
+        ([["x", "y"], ["x", "y"]], "contexts must be a table of numbers"),
+        ([[1, 2], [1, np.nan]], "feature 'context' must be a list of 2 finite numbers"),
+        ([[1, 2, 3], [1, 2, 3]], "feature 'context' must be a list of 2 finite numbers, got 3 numbers"),
+    ]
+    for contexts, message in cases:
+        with pytest.raises(ValueError, match=message):
+            mab.partial_fit(["a", "b"], [1, 0], contexts)
+        if contexts != [[1, 2]]:
+            with pytest.raises(ValueError, match=message):
+                mab.predict_expectations(contexts)
+    with pytest.raises(ValueError, match="finite numbers"):
+        mab.fit(["a"], [1], [[np.inf, 1]])
+    assert mab._adapter.bandit.state_hash() == before

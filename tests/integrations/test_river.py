@@ -8,7 +8,7 @@ from river import bandit
 
 import dynabandit as db
 import dynabandit.integrations.gymnasium
-from dynabandit.integrations.river import Policy
+from dynabandit.integrations.river import ContextualPolicy, Policy
 
 
 def test_it_is_one_of_rivers_policies_and_runs_in_its_evaluation_beside_them() -> None:
@@ -81,3 +81,57 @@ def test_wrong_use_is_named() -> None:
     with pytest.raises(ValueError, match=r"reward must be a number in \[0, 1\], got 2"):
         policy.update("a", 2)
     assert policy._n == 0
+
+
+def clicks(rows: int) -> list[Any]:
+    """Return a log in which "a" is clicked at night and "b" during the day."""
+    arms = ["a", "b"]
+    log = []
+    for row in range(rows):
+        night, arm = row % 3 == 0, arms[row * 7 % 5 % 2]
+        log.append((arms, {"bias": 1.0, "night": float(night)}, arm, float((arm == "a") == night)))
+    return log
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        ContextualPolicy("lin-ucb", seed=1),
+        ContextualPolicy("auto", {"night": "number", "bias": "number"}, seed=1),
+        bandit.LinUCBDisjoint(seed=1),
+    ],
+)
+def test_contextual_policies_run_in_rivers_offline_evaluation_as_its_own_does(policy: Any) -> None:
+    total, count = bandit.evaluate_offline(policy=policy, history=iter(clicks(600)))
+    assert 200 < count == policy._n < 400
+    assert (total.get() or 0.0) > 0.85 * count
+
+
+def test_with_a_context_it_chooses_as_a_bandit_does() -> None:
+    features = {"hour": "number", "country": "category"}
+    ours = ContextualPolicy("lin-ucb", features, seed=3)
+    bare = db.Bandit("lin-ucb", arms=["0", "1", "2"], features=features, seed=3)
+    for step in range(60):
+        context = {"hour": step * 5 % 24, "country": "NO" if step % 4 else "SE"}
+        arm = ours.pull([0, 1, 2], context)
+        assert str(arm) == bare.choose(context)
+        reward = float((step * 7 + int(arm)) % 3 == 0)
+        ours.update(arm, None if step % 2 else context, reward)
+        bare.reward(str(arm), reward, context=None if step % 2 else context)
+    clone = ours.clone()
+    assert (clone.policy, clone.features, clone.seed, clone._n) == ("lin-ucb", features, 3, 0)
+
+
+def test_the_first_context_decides_the_features_and_bad_ones_are_named() -> None:
+    policy = ContextualPolicy("lin-ucb", seed=1)
+    with pytest.raises(ValueError, match="arm_id must be one that was pulled before, got 'a'"):
+        policy.update("a", {}, 1)
+    with pytest.raises(TypeError, match="context must be a mapping"):
+        policy.pull(["a", "b"])
+    arm = policy.pull(["a", "b"], {"hour": 1})
+    with pytest.raises(ValueError, match=r"unknown feature 'hours'. Did you mean 'hour'"):
+        policy.pull(["a", "b"], {"hours": 1})
+    with pytest.raises(ValueError, match="must be a finite number"):
+        policy.update(arm, {"hour": float("nan")}, 1)
+    assert policy._n == 0
+    assert policy.pull(["c"], {"hour": 1}) == "c"

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from dynabandit.environments import ENVIRONMENTS
+from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS
+from dynabandit.leaderboard.contextual_environments import (
+    DEFINITIONS,
+    QUICK_CONTEXTUAL,
+    make_contextual_change,
+    make_contextual_trials,
+)
 from dynabandit.leaderboard.environments import QUICK, make_one_change, make_trials, select
 
 ELSEWHERE = {
@@ -90,3 +96,30 @@ def test_environments_are_selected_by_id_or_family() -> None:
     assert len(select(TRIALS, QUICK)) == len(QUICK)
     with pytest.raises(ValueError, match="unknown environment of the leaderboard 'fixed'"):
         select(TRIALS, ["fixed"])
+
+
+def test_every_environment_with_features_is_used_except_for_rows_of_the_user() -> None:
+    used = {one.name for one in DEFINITIONS.values()}
+    assert used == CONTEXTUAL_ENVIRONMENTS.keys() - {"recorded-contexts"}
+
+
+def test_environments_with_features_are_selected_and_have_their_names_sizes() -> None:
+    trials = make_contextual_trials(["walk", *QUICK_CONTEXTUAL], horizon=70)
+    assert {trial.horizon for trial in trials.values()} == {70}
+    assert set(trials) == {"walk-4x5", "walk-shared-10x20", *QUICK_CONTEXTUAL}
+    for name, trial in trials.items():
+        context = trial.environment.context
+        assert context is not None
+        assert context.per_arm == ("shared" in name or name == "lin-abrupt")
+        if "x" in name.rpartition("-")[2]:
+            assert name.endswith(f"-{trial.environment.arms}x{context.dimension}")
+    with pytest.raises(ValueError, match="unknown environment of the leaderboard 'case-3'"):
+        make_contextual_trials(["case-3"])
+
+
+def test_all_coefficients_change_their_sign_halfway() -> None:
+    environment = make_contextual_change(100).environment
+    means, features = environment.path(100, seed=1) - 0.5, environment.features(100, seed=1)[:, 0]
+    before = np.linalg.lstsq(features[:50], means[:50], rcond=None)[0]
+    assert features[:50] @ before == pytest.approx(means[:50], abs=1e-12)
+    assert features[50:] @ -before == pytest.approx(means[50:], abs=1e-12)

@@ -9,9 +9,11 @@ from typer.testing import CliRunner
 
 from dynabandit.cli.commands import app
 from dynabandit.leaderboard.board import FILE, Board
+from dynabandit.leaderboard.contextual_environments import QUICK_CONTEXTUAL
 from dynabandit.leaderboard.run import QUICK_POLICIES, SLOW, Selection
 from dynabandit.leaderboard.step_times import estimate_seconds, measured_times, time_steps
-from dynabandit.policies import POLICIES, policy
+from dynabandit.leaderboard.tuned_forms import PathFacts, tunable, tuned_forms
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, policy
 
 SMALL = "--policy sw-ucb --policy uniform --environment pb-1 --environment pb-2 --replications 4 --horizon 60 --jobs 1"
 
@@ -76,6 +78,27 @@ def test_a_quick_look_has_few_policies_with_ten_arms_each() -> None:
 def test_unknown_names_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Selection(**wrong).make_work()
+
+
+def test_contextual_policies_run_where_they_can_learn_from_the_rewards() -> None:
+    selection = Selection(contextual=True, quick=True, replications=3, horizon=40)
+    assert selection.names() == [*CONTEXTUAL_POLICIES, "mix-normal-ts", "uniform"]
+    work = {one.trial.id: one for one in selection.make_work()}
+    assert list(work) == [*QUICK_CONTEXTUAL, "one-change"]
+    linear, logistic = ({job.policy.name for job in work[name].jobs} for name in ("still-4x5", "logistic-flip-4x5"))
+    assert logistic == set(selection.names())
+    assert {"lin-ucb", "uniform"} <= linear <= logistic
+    clicks = Selection(contextual=True, policies=["ts"], environments=["logistic", "flip"], horizon=40).make_work()
+    assert [one.trial.id for one in clicks] == ["logistic-flip-4x5", "logistic-turn-shared-10x5"]
+    with pytest.raises(ValueError, match="unknown policy 'lin-ucb'"):
+        Selection(policies=["lin-ucb"]).names()
+
+
+def test_fixed_discounts_are_the_tuned_forms_of_a_contextual_policy() -> None:
+    labels = [one.label for one in tuned_forms("lin-ucb", PathFacts(breakpoints=0, variation=1.0))]
+    assert labels[0] == "lin-ucb(discount=0.97)"
+    assert labels[-1] == "lin-ucb(discount=0.9997)"
+    assert tunable("lin-ucb")
 
 
 def test_a_part_without_policies_runs_nothing() -> None:

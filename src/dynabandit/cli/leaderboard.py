@@ -23,6 +23,7 @@ from dynabandit.cli.run_options import (
 )
 from dynabandit.experiments import ProgressReporter
 from dynabandit.leaderboard.board import FILE, Board
+from dynabandit.leaderboard.contextual_environments import make_timed_environment
 from dynabandit.leaderboard.run import QUICK_REPLICATIONS, REPLICATIONS, Selection, Work, run
 from dynabandit.leaderboard.step_times import GPU_ARM_STEPS, estimate_seconds, time_steps
 from dynabandit.policies.practical_forms import practical_form
@@ -47,6 +48,9 @@ def leaderboard(
     quick: Annotated[
         bool,
         typer.Option("--quick", help=f"Some policies and environments, {QUICK_REPLICATIONS} replications."),
+    ] = False,
+    contextual: Annotated[
+        bool, typer.Option("--contextual", help="Policies that decide by features, in environments with features.")
     ] = False,
     tuned: Annotated[bool, typer.Option(help="Run policies that are tuned with the truth, too.")] = True,
     seed: Seed = 1,
@@ -80,7 +84,7 @@ def leaderboard(
     with bad_input():
         selection = Selection(
             policies=policy or (), environments=environment or (), seed=seed, horizon=horizon, tuned=tuned,
-            quick=quick, part=_part(part),
+            quick=quick, contextual=contextual, part=_part(part),
             replications=replications if replications is not None else QUICK_REPLICATIONS if quick else REPLICATIONS,
         )  # fmt: skip
         work = selection.make_work()
@@ -114,6 +118,8 @@ def _cost(selection: Selection, work: Sequence[Work], threads: int, backend: str
     if selection.quick:
         what = f"a quick look, not the whole leaderboard: {what}"
     arm_steps = sum(one.arm_steps for one in work)
+    if selection.contextual:  # the time per step depends on the number of features
+        return f"leaderboard: {what}, {arm_steps:.1e} arms x steps, and up to ten seconds per policy to compile it"
     if backend == "cuda":
         duration = f"about {_duration(arm_steps / GPU_ARM_STEPS)} on an H200"
     else:
@@ -138,7 +144,10 @@ def _duration(seconds: float) -> str:
 def _times(selection: Selection, reporter: ProgressReporter) -> dict[str, float]:
     reporter.running("measuring the time per step of each policy")
     horizon = 20_000 if selection.quick else 100_000
-    return time_steps([practical_form(name) for name in selection.names()], horizon=horizon)
+    policies = [practical_form(name) for name in selection.names()]
+    if not selection.contextual:
+        return time_steps(policies, horizon=horizon)
+    return time_steps(policies, make_timed_environment(), horizon // 10)
 
 
 def _merge(folders: Sequence[Path], out: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.features.encoder import FeatureEncoder
+from dynabandit.features.encoder import FeatureEncoder, extended
 from dynabandit.validation import listed
 
 __all__ = ["ArmFeatures"]
@@ -107,4 +107,4 @@ def _encoded(encoder: FeatureEncoder, name: str, features: Any) -> np.ndarray:
     try:
         return encoder.encode(features)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"arm {name!r}: {error}") from None
+        raise extended(error, f"arm {name!r}: {error}") from None

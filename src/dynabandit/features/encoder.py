@@ -8,7 +8,7 @@ import numpy as np
 from dynabandit.features.kinds import Feature, Moments, Number, declared, inferred
 from dynabandit.validation import listed, number, suggestion
 
-__all__ = ["FeatureEncoder", "checked_context"]
+__all__ = ["FeatureEncoder", "checked_context", "extended"]
 
 
 class FeatureEncoder:
@@ -101,7 +101,7 @@ class FeatureEncoder:
                     found += feature.name in context
                     vector[first + feature.width] = 1.0
         except (TypeError, ValueError) as error:
-            raise type(error)(f"{error}. {self._known()}") from None
+            raise extended(error, f"{error}. {self._known()}") from None
         if found < len(context):
             raise self._unknown(next(name for name in context if name not in self.names))
         return vector
@@ -163,6 +163,11 @@ def checked_context(context: Any) -> Mapping[str, Any]:
     if type(context) is not dict and not isinstance(context, Mapping):  # the check of the type is much faster
         raise TypeError(f"context must be a mapping from the names of features to their values, got {context!r}")
     return context
+
+
+def extended(error: TypeError | ValueError, message: str) -> TypeError | ValueError:
+    """Return an error of the same type with a message that says more."""
+    return TypeError(message) if isinstance(error, TypeError) else ValueError(message)
 
 
 def _checked_names(features: Iterable[Any]) -> tuple[str, ...]:

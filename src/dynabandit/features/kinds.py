@@ -82,9 +82,13 @@ class Feature:
         """Write a value into `width` columns of zeros, or raise an error if it is not valid."""
         raise NotImplementedError
 
-    def bad(self, value: Any, kind: type[Exception] = TypeError) -> Exception:
-        """Return the error for a value that is not valid."""
-        return kind(f"feature {self.name!r} must be {self.valid}, got {_shown(value)}")
+    def bad_type(self, value: Any) -> TypeError:
+        """Return the error for a value of a type that is not valid."""
+        return TypeError(f"feature {self.name!r} must be {self.valid}, got {_shown(value)}")
+
+    def bad(self, value: Any) -> ValueError:
+        """Return the error for a value that is not valid, such as NaN."""
+        return ValueError(f"feature {self.name!r} must be {self.valid}, got {_shown(value)}")
 
     def to_json(self) -> dict[str, Any]:
         """Return the declaration with all options."""
@@ -113,7 +117,7 @@ class Number(Feature):
     def checked(self, value: Any) -> float:
         """Return a valid value as a float."""
         if type(value) is not float and type(value) is not int and not _is_number(value):
-            raise self.bad(value)
+            raise self.bad_type(value)
         try:
             result = float(value)
         except OverflowError:
@@ -122,7 +126,7 @@ class Number(Feature):
         if not -largest <= result <= largest:
             if math.isfinite(result):
                 raise _too_large(self, largest, value)
-            raise self.bad(value, ValueError)
+            raise self.bad(value)
         return result
 
     def write(self, vector: np.ndarray, first: int, value: Any, moments: Moments | None) -> None:
@@ -141,7 +145,7 @@ class Boolean(Feature):
     def write(self, vector: np.ndarray, first: int, value: Any, moments: Moments | None) -> None:
         """Write 1 or 0."""
         if not isinstance(value, bool | np.bool_):
-            raise self.bad(value)
+            raise self.bad_type(value)
         vector[first] = value
 
 
@@ -186,7 +190,7 @@ class Category(Feature):
             return value
         if isinstance(value, int | np.integer) and not isinstance(value, bool):
             return str(int(value))
-        raise self.bad(value)
+        raise self.bad_type(value)
 
     def write(self, vector: np.ndarray, first: int, value: Any, moments: Moments | None) -> None:
         """Write 1 into the column of the value."""
@@ -224,13 +228,13 @@ class Vector(Feature):
         """Write the numbers as they are."""
         array = _as_vector(value)
         if array is None:
-            raise self.bad(value)
+            raise self.bad_type(value)
         if len(array) != self.size:
             raise ValueError(f"feature {self.name!r} must be {self.valid}, got {len(array)} numbers: {_shown(value)}")
         if not np.all(np.abs(array) <= LARGEST_AS_IS):
             if np.all(np.isfinite(array)):
                 raise _too_large(self, LARGEST_AS_IS, value)
-            raise self.bad(value, ValueError)
+            raise self.bad(value)
         vector[first : first + self.size] = array
 
 

@@ -1,20 +1,38 @@
 """A bandit whose arms are any hashable objects and may differ from call to call; used by all integrations."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dynabandit.bandit import Bandit
+from dynabandit.features import FeatureEncoder
 from dynabandit.policies import Policy
 from dynabandit.validation import listed
 
+Context = Mapping[str, Any] | None
+VECTOR = "context"  # the name of the only feature where contexts are lists of numbers
+
+
+def vector_features() -> FeatureEncoder:
+    """Return an encoder that uses lists of numbers as they are, without a constant; the first one decides how many."""
+    return FeatureEncoder([VECTOR], constant=False)
+
 
 class _Bandit(Bandit):
-    """A bandit that can record decisions made elsewhere."""
+    """A bandit that checks contexts in advance and shows its scores."""
 
-    def record(self, column: int) -> None:
-        """Count a step at which this arm was chosen elsewhere."""
-        self._step += 1
-        self._arms.play(column, self._step)
+    def check_contexts(self, contexts: Iterable[Context]) -> None:
+        """Raise an error if one of some contexts does not fit the features."""
+        encoder = None if self._contexts is None else self._contexts.encoder
+        for context in contexts:
+            if encoder is not None:
+                encoder = encoder.fixed(context)
+                encoder.encode(context)
+
+    def scores(self, context: Context) -> list[float]:
+        """Return the score of each open column in a context, as the next decision would compute it."""
+        other = self.copy()
+        other._choose_among(other._columns, self._step + 1, other._encoded(context))
+        return other._space.scratch[0].tolist()
 
 
 class BanditAdapter:
@@ -27,12 +45,14 @@ class BanditAdapter:
     ([0, 1, 'two'], 1)
     """
 
-    def __init__(self, policy: Policy | str, arms: Iterable[Hashable], seed: int | None = None) -> None:
+    def __init__(
+        self, policy: Policy | str, arms: Iterable[Hashable], seed: int | None = None, features: Any = None
+    ) -> None:
         self.arms: list[Hashable] = list(arms)
         self._columns = {arm: column for column, arm in enumerate(self.arms)}
         if len(self._columns) < max(len(self.arms), 2):
             raise ValueError(f"arms must hold at least 2 different arms, got {self.arms!r}")
-        self.bandit = _Bandit(policy, [str(column) for column in range(len(self.arms))], seed=seed)
+        self.bandit = _Bandit(policy, [str(column) for column in range(len(self.arms))], seed=seed, features=features)
         self._offered: Sequence[Hashable] = tuple(self.arms)
 
     def add(self, arm: Hashable) -> None:
@@ -62,10 +82,10 @@ class BanditAdapter:
             raise ValueError(f"unknown arm {arm!r}. Arms: {listed(self._columns)}")
         return self._columns[arm]
 
-    def choose(self, among: Iterable[Hashable] | None = None) -> Any:
+    def choose(self, among: Iterable[Hashable] | None = None, context: Context = None) -> Any:
         """Return the arm to play now, one of `among` where given."""
         self._offer(tuple(self._columns) if among is None else tuple(among))
-        return self.arms[self.bandit.choose_column()]
+        return self.arms[self.bandit.choose_column(context)]
 
     def _offer(self, arms: tuple[Hashable, ...]) -> None:
         if arms == self._offered:
@@ -82,13 +102,18 @@ class BanditAdapter:
                 self.bandit.pause_arm(str(column))
         self._offered = arms
 
-    def reward(self, arm: Hashable, value: float) -> None:
+    def reward(self, arm: Hashable, value: float, context: Context = None) -> None:
         """Learn from the reward of a chosen arm."""
-        self.bandit.reward(str(self.column(arm)), value)
+        self.bandit.reward(str(self.column(arm)), value, context=context)
 
-    def record(self, arm: Hashable) -> None:
+    def record(self, arm: Hashable, context: Context = None) -> None:
         """Count a step at which this arm was chosen elsewhere."""
-        self.bandit.record(self.column(arm))
+        self.bandit.play_column(self.column(arm), context)
+
+    def scores(self, context: Context) -> dict[Any, float]:
+        """Return the score of each arm in a context, as the next decision would compute it."""
+        self._offer(tuple(self._columns))
+        return dict(zip(self._columns, self.bandit.scores(context), strict=True))
 
     def means(self) -> dict[Any, float]:
         """Return the estimated mean reward of each arm; without rewards its prior mean, or NaN."""

@@ -1,8 +1,9 @@
 """The environments of the leaderboard. Those of one family count as one: their results are averaged."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -88,7 +89,17 @@ def make_trials(horizon: int | None = None) -> dict[str, Trial]:
     return trials
 
 
-def select(trials: dict[str, Trial], names: Sequence[str]) -> dict[str, Trial]:
+class InFamily(Protocol):
+    """A member of a family."""
+
+    @property
+    def family(self) -> str: ...
+
+
+Member = TypeVar("Member", bound=InFamily)
+
+
+def select(trials: Mapping[str, Member], names: Sequence[str]) -> dict[str, Member]:
     """Return the trials with these ids or of these families; all if no name is given.
 
     Examples
@@ -100,7 +111,7 @@ def select(trials: dict[str, Trial], names: Sequence[str]) -> dict[str, Trial]:
     for name in names:
         if name not in trials and name not in families:
             raise unknown("environment of the leaderboard", name, (*families, *trials))
-    return {key: trial for key, trial in trials.items() if not names or trial.id in names or trial.family in names}
+    return {key: trial for key, trial in trials.items() if not names or key in names or trial.family in names}
 
 
 def make_one_change(horizon: int = HORIZON) -> Trial:

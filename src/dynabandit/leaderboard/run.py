@@ -10,9 +10,15 @@ from dynabandit.core.streams import LARGEST_REPLICATION
 from dynabandit.experiments import Experiment, ProgressReporter, Spec, compute
 from dynabandit.experiments.hardware import processor
 from dynabandit.leaderboard.board import FILE, ORACLE, POINTS, PRACTICAL, TUNED, Board, detection_delay, summarise
+from dynabandit.leaderboard.contextual_environments import (
+    QUICK_CONTEXTUAL,
+    WITHOUT_CONTEXT,
+    make_contextual_change,
+    make_contextual_trials,
+)
 from dynabandit.leaderboard.environments import HORIZON, QUICK, Trial, make_one_change, make_trials, select
 from dynabandit.leaderboard.tuned_forms import path_facts, tunable, tuned_forms
-from dynabandit.policies import POLICIES, Policy
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy
 from dynabandit.policies.practical_forms import practical_form, practical_names
 from dynabandit.validation import integer, unknown
 
@@ -85,6 +91,8 @@ class Selection:
         Whether to run the forms that are tuned with the truth as well.
     quick
         Whether to run only some policies and environments, unless they are named.
+    contextual
+        Whether to run policies that decide by features, in environments with features, instead of the others.
     part
         Which part of how many, to divide the policies among processes: (1, 1) for all.
     """
@@ -96,6 +104,7 @@ class Selection:
     horizon: int | None = None
     tuned: bool = True
     quick: bool = False
+    contextual: bool = False
     part: tuple[int, int] = (1, 1)
 
     def __post_init__(self) -> None:
@@ -103,33 +112,39 @@ class Selection:
 
     def names(self) -> list[str]:
         """Return the names of the policies."""
+        known = {**POLICIES, **CONTEXTUAL_POLICIES} if self.contextual else POLICIES
         for name in self.policies:
-            if name not in POLICIES:
-                raise unknown("policy", name, POLICIES)
-        if self.policies and all(POLICIES[name].informed for name in self.policies):
+            if name not in known:
+                raise unknown("policy", name, known)
+        if self.policies and all(known[name].informed for name in self.policies):
             raise ValueError(
                 f"policies must hold at least one that does not know the true means, got {list(self.policies)!r}"
             )
-        names = [*self.policies] or practical_names()
-        if self.quick and not self.policies:
-            names = list(QUICK_POLICIES)
+        names = [*self.policies]
+        if not names and self.contextual:
+            names = [*CONTEXTUAL_POLICIES, *WITHOUT_CONTEXT]
+        elif not names:
+            names = list(QUICK_POLICIES) if self.quick else practical_names()
         number, parts = self.part
         return names[number - 1 :: parts]
 
     def make_work(self) -> list[Work]:
         """Return everything to run."""
         names = self.names()
-        chosen = self.environments or (QUICK if self.quick else ())
-        trials = select(make_trials(self.horizon), chosen)
+        if self.contextual:
+            trials = make_contextual_trials(self.environments or (QUICK_CONTEXTUAL if self.quick else ()), self.horizon)
+            one_change = make_contextual_change(self.horizon or HORIZON)
+        else:
+            trials = select(make_trials(self.horizon), self.environments or (QUICK if self.quick else ()))
+            one_change = make_one_change(self.horizon or HORIZON)
         work = [Work(trial, tuple(self._jobs(trial, names))) for trial in trials.values()]
-        one_change = make_one_change(self.horizon or HORIZON)
-        return [*work, self._detection(one_change, names)] if names else []
+        return [one for one in (*work, self._detection(one_change, names)) if one.jobs]
 
     def _jobs(self, trial: Trial, names: Sequence[str]) -> list[Job]:
-        jobs = []
+        names, jobs = _fitting(trial, names), []
         for name in names:
-            form = ORACLE if POLICIES[name].informed else PRACTICAL
-            jobs.append(Job(practical_form(name), form, self._count(name)))
+            policy = practical_form(name)
+            jobs.append(Job(policy, ORACLE if policy.informed else PRACTICAL, self._count(name)))
         tuned = [name for name in names if self.tuned and not self.quick and tunable(name)]
         if tuned:
             facts = path_facts(trial, self.seed)
@@ -145,11 +160,17 @@ class Selection:
 
     def _detection(self, trial: Trial, names: Sequence[str]) -> Work:
         jobs = tuple(
-            Job(practical_form(name), PRACTICAL, self._count(name, MOST_DETECTION_REPLICATIONS)) for name in names
+            Job(practical_form(name), PRACTICAL, self._count(name, MOST_DETECTION_REPLICATIONS))
+            for name in _fitting(trial, names)
         )
         half = trial.horizon // 2
         spacing = DETECTION_SPACING if trial.horizon >= HORIZON else 1
         return Work(trial, jobs, tuple(range(half, trial.horizon + 1, spacing)))
+
+
+def _fitting(trial: Trial, names: Sequence[str]) -> list[str]:
+    """Return the policies that can learn from the rewards of an environment; some need rewards of 0 or 1."""
+    return [name for name in names if trial.environment.rewards.domain.is_within(practical_form(name).rewards)]
 
 
 def run(

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from dynabandit.environments import environment as make_environment
+from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import compare
 
@@ -18,15 +18,18 @@ REFERENCE = "uniform"  # compiled and timed on this machine to compare it with t
 GPU_ARM_STEPS = 4.7e9  # arms x steps per second on an H200 in single precision, over all policies and 14 processes
 
 
-def time_steps(policies: Iterable[Policy], arms: int = 10, horizon: int = 100_000) -> dict[str, float]:
+def time_steps(
+    policies: Iterable[Policy], environment: Environment | None = None, horizon: int = 100_000
+) -> dict[str, float]:
     """Return the microseconds per step of each policy on one core: the fastest of three runs of compiled code.
 
-    The means are constant, so that the environment takes hardly any of the time.
+    By default there are ten arms with constant means, so that the environment takes hardly any of the time.
     """
-    environment = make_environment("fixed", means=np.linspace(0.3, 0.6, arms).tolist())
+    if environment is None:
+        environment = make_environment("fixed", means=np.linspace(0.3, 0.6, 10).tolist())
     microseconds = {}
     for policy in policies:
-        compare([policy], environment, horizon=10 * arms, threads=1)
+        compare([policy], environment, horizon=10 * environment.arms, threads=1)
         seconds = []
         for _ in range(TRIES):
             began = time.perf_counter()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dynabandit.leaderboard.environments import Trial
-from dynabandit.policies import POLICIES, Policy, policy as make_policy
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy, policy as make_policy
 from dynabandit.policies.practical_forms import FORMS, practical_form
 
 PATHS = 3  # over which the facts of a random environment are averaged
@@ -19,6 +19,11 @@ GRID: dict[str, tuple[float, ...]] = {
     "step_size": (0.0001, 0.01, 0.1),
     "epsilon": (0.01, 0.03),
     "scale": (0.05, 0.3, 1.0),
+}
+# Those of policies that decide by features
+CONTEXTUAL_GRID: dict[str, tuple[float, ...]] = {
+    "discount": (0.97, 0.99, 0.995, 0.998, 0.999, 0.9997, 1.0),
+    "window": (100, 300, 1000, 3000),
 }
 
 
@@ -70,7 +75,7 @@ def tuned_forms(name: str, facts: PathFacts) -> list[Policy]:
         found.insert(0, {"changes": facts.breakpoints})
     if "variation" in parameters and facts.variation > 0.0:
         found.append({"variation": facts.variation})
-    for parameter, values in GRID.items():
+    for parameter, values in _grid(name).items():
         if parameter in parameters:
             found += [{parameter: value} for value in values]
     forms = [replace(policy, **changed) for changed in found]
@@ -81,6 +86,10 @@ def tuned_forms(name: str, facts: PathFacts) -> list[Policy]:
 
 def tunable(name: str) -> bool:
     """Return whether a policy has a parameter for which the truth or a grid is tried."""
-    kind = POLICIES[name]
+    kind = {**POLICIES, **CONTEXTUAL_POLICIES}[name]
     names = {field.name for field in fields(kind)}
-    return not kind.informed and bool(names & {"changes", "variation", *GRID})
+    return not kind.informed and bool(names & {"changes", "variation", *_grid(name)})
+
+
+def _grid(name: str) -> dict[str, tuple[float, ...]]:
+    return CONTEXTUAL_GRID if name in CONTEXTUAL_POLICIES else GRID

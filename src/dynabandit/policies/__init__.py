@@ -39,6 +39,7 @@ from dynabandit.policies.log_linear_ts import AffLogLinearTS, LogLinearTS
 from dynabandit.policies.logistic_ts import AffLogisticTS, LogisticTS
 from dynabandit.policies.m_ucb import MKLUCB, MUCB
 from dynabandit.policies.master_ucb import MasterUCB
+from dynabandit.policies.mix_lin_ucb import MixLinUCB
 from dynabandit.policies.mix_normal_ts import MixNormalTS
 from dynabandit.policies.mix_poisson_ts import MixPoissonTS
 from dynabandit.policies.mix_revenue_ts import MixRevenueTS
@@ -77,6 +78,7 @@ __all__ = [
     "Borl", "LMDSEE", "KalmanTS", "OptimisticDTS", "PredictiveSampling", "SWUCBSharp",
     "CONTEXTUAL_POLICIES", "LinUCB", "LinTS", "DLinUCB", "SWLinUCB", "WeightUCB", "RestartLinUCB", "LinEpsGreedy",
     "SquareCB", "LogisticTS", "LogLinearTS", "AffLinUCB", "AffLinTS", "AffLogisticTS", "AffLogLinearTS",
+    "MixLinUCB",
     "WSWA", "Fewa", "REdUCB", "RawUCB", "MixNormalTS", "MixPoissonTS", "MixRevenueTS",
 ]  # fmt: skip
 
@@ -156,6 +158,7 @@ CONTEXTUAL_POLICIES: dict[str, type[Policy]] = {
     "aff-lin-ts": AffLinTS,
     "aff-logistic-ts": AffLogisticTS,
     "aff-log-linear-ts": AffLogLinearTS,
+    "mix-lin-ucb": MixLinUCB,
 }
 
 

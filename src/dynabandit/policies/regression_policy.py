@@ -41,9 +41,9 @@ def start(state: PolicyState, arm: int, params: Any) -> None:
 
 
 @inlined_kernel
-def own_row(state: PolicyState, arm: int) -> int:
-    """Return the row of an arm's own model, or the only one."""
-    return arm if state.models.shape[0] > 1 else 0
+def model_of(state: PolicyState, arm: int) -> np.ndarray:
+    """Return the model of an arm: its own, or the only one."""
+    return state.models[arm if state.models.shape[0] > 1 else 0]
 
 
 @inlined_kernel
@@ -78,7 +78,7 @@ def make_prediction(kernels: Regression) -> Callable[..., tuple[float, float]]:
     @inlined_kernel
     def prediction(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
         x = features_of(step, arm)
-        mean, variance = of_model(state.models[own_row(state, arm)], x, step.number - 1, params.prior)
+        mean, variance = of_model(model_of(state, arm), x, step.number - 1, params.prior)
         if is_hybrid(state):
             shared_mean, shared_variance = of_model(state.models[step.arms], x, step.number - 1, params.prior)
             return mean + shared_mean, variance + shared_variance
@@ -98,7 +98,7 @@ def make_learn(kernels: Regression) -> Callable[..., None]:
             common = state.models[state.last_played.size]
             offset = dot(common, theta_at(x.size), x)
             learn_one(common, x, reward.value, 0.0, times, params)
-        learn_one(state.models[own_row(state, arm)], x, reward.value, offset, times, params)
+        learn_one(model_of(state, arm), x, reward.value, offset, times, params)
 
     return learn
 
@@ -143,7 +143,7 @@ def thompson_functions(kernels: Regression) -> PolicyFunctions:
         if is_shared(state):
             total = shared_draw(state.models[state.models.shape[0] - 1], x, step.number - 1, params.prior)
         if is_hybrid(state) or not is_shared(state):
-            mean, variance = of_model(state.models[own_row(state, arm)], x, step.number - 1, params.prior)
+            mean, variance = of_model(model_of(state, arm), x, step.number - 1, params.prior)
             normal, _ = normal_pair(words(step.random, SCORE, step.number, arm, 0))
             total += mean + normal * params.width * math.sqrt(variance)
         return total

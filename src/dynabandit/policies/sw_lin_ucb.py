@@ -13,7 +13,7 @@ from dynabandit.estimators.linear_model import dot, space_at, theta_at
 from dynabandit.estimators.regression import Kind, make_regression
 from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.regression_policy import LARGEST, RegressionPolicy, make_prediction, own_row
+from dynabandit.policies.regression_policy import LARGEST, RegressionPolicy, make_prediction, model_of
 from dynabandit.validation import integer, number, set_fields
 
 REGRESSION = make_regression(links.identity, Kind())
@@ -91,7 +91,7 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 @kernel
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     x = reward.features
-    d, model, until = x.size, state.models[own_row(state, arm)], reward.arrived_at - params.window
+    d, model, until = x.size, model_of(state, arm), reward.arrived_at - params.window
     if reward.decided_at <= until:
         return  # the decision is not in the window any more
     forget(model, d, until, params)
