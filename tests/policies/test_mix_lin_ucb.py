@@ -58,6 +58,7 @@ def test_every_score_is_that_of_the_oracle(per_arm: bool, dimension: int) -> Non
     features = rng.normal(size=(STEPS, context.rows(ARMS), dimension))
     rewards = rewards_that_change(rng, features, STEPS)
     delays = rng.integers(0, 26, STEPS) * (rng.random(STEPS) < 0.5)
+    rewards[STEPS - 20], delays[STEPS - 20] = 1e6, 0  # so unlikely that all densities underflow
     kernel, oracle = Kernel(policy, ARMS, context), MixLinUCB(policy, ARMS, context)
     arrivals: dict[int, list[tuple[int, int]]] = {}  # decisions and arms
     for step in range(1, STEPS + 1):
