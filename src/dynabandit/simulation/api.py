@@ -43,9 +43,9 @@ def simulate(
     Examples
     --------
     >>> import dynabandit as db
-    >>> sim = db.simulate("aff-ots", "small-changes", horizon=5000, replications=10, seed=1)
+    >>> sim = db.simulate("aff-ots", "small-changes", horizon=2000, replications=4, seed=1)
     >>> sim.regret.shape
-    (10, 200)
+    (4, 200)
     """
     environment = make_environment(environment)
     chosen = make_policy(recommended_for(policy, environment))
