@@ -164,7 +164,7 @@ CONTEXTUAL_POLICIES: dict[str, type[Policy]] = {
 
 AUTO = "auto"  # stands for the recommended policy
 RECOMMENDED = ("mix-ts", "mix-poisson-ts", "mix-revenue-ts", "mix-normal-ts")  # the first one that fits the rewards
-RECOMMENDED_WITH_FEATURES = "lin-ucb"
+RECOMMENDED_WITH_FEATURES = "mix-lin-ucb"
 
 
 def resolved(name: str | Policy, rewards: RewardDomain = BOUNDED, *, contextual: bool = False) -> str | Policy:
