@@ -38,14 +38,11 @@ TABLE: dict[str, list[Any]] = {
 @pytest.fixture
 def interpreted() -> Iterator[None]:
     """Replay without compiled code."""
-    caches = (replay_loop._compiled_play, reward_model._compiled_predict)
-    with mock.patch.object(replay_loop, "compiled", lambda function: function):
-        with mock.patch.object(reward_model, "compiled", lambda function: function):
-            for cache in caches:
-                cache.cache_clear()
-            yield
-    for cache in caches:
-        cache.cache_clear()
+    with (
+        mock.patch.object(replay_loop, "_compiled_play", replay_loop.make_play),
+        mock.patch.object(reward_model, "_compiled_predict", reward_model.make_predict),
+    ):
+        yield
 
 
 def all_features(log: offline.Log) -> np.ndarray:
