@@ -4,44 +4,49 @@ import dataclasses
 
 import pytest
 
-from dynabandit.environments import ENVIRONMENTS
+from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS
 from dynabandit.playground import form_fields, read
 from dynabandit.playground.drawn_means import encode
-from dynabandit.playground.link import DRAWN
-from dynabandit.policies import POLICIES, Policy
+from dynabandit.playground.link import CONTEXTUAL, DRAWN
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy
 from dynabandit.validation import number
 
 CATALOGUE = form_fields.catalogue()
+ALL_POLICIES = {**POLICIES, **CONTEXTUAL_POLICIES}
 
 
 def test_every_policy_is_there_with_all_its_parameters_explained() -> None:
-    assert [one["name"] for one in CATALOGUE["policies"]] == list(POLICIES)
+    assert [one["name"] for one in CATALOGUE["policies"]] == list(ALL_POLICIES)
     for one in CATALOGUE["policies"]:
         assert one["description"]
-        names = {field.name for field in dataclasses.fields(POLICIES[one["name"]])}
+        names = {field.name for field in dataclasses.fields(ALL_POLICIES[one["name"]])}
         assert {field["name"] for field in one["fields"]} == names
+        assert one["contextual"] == (one["name"] in CONTEXTUAL_POLICIES)
         assert all(field["explanation"] and "`" not in field["explanation"] for field in one["fields"])
 
 
-@pytest.mark.parametrize("name", list(POLICIES))
+@pytest.mark.parametrize("name", list(ALL_POLICIES))
 def test_the_defaults_and_both_ends_of_each_slider_are_valid(name: str) -> None:
     fields = next(one["fields"] for one in CATALOGUE["policies"] if one["name"] == name)
+    world = f"environment={CONTEXTUAL if name in CONTEXTUAL_POLICIES else 'small-changes'}"
     for field in fields:
+        assert (field["kind"] == "pair") == isinstance(field["default"], tuple)
         if field["low"] is None:
             continue
         assert field["default"] is None or field["low"] <= field["default"] <= field["high"]
         assert not field["logarithmic"] or field["low"] > 0
         for end in (field["low"], field["high"]):
             value = int(end) if field["whole"] else end
-            read(f"v=1&horizon=100000&replications=1&policies={name}:{field['name']}={value}")
+            read(f"v=1&{world}&horizon=100000&replications=1&policies={name}:{field['name']}={value}")
         if field["word"] is not None:
-            read(f"v=1&policies={name}:{field['name']}={field['word']}")
+            read(f"v=1&{world}&policies={name}:{field['name']}={field['word']}")
 
 
 def test_each_environment_can_be_run_with_the_fewest_and_the_most_arms() -> None:
     for one in CATALOGUE["environments"]:
         assert one["title"]
-        assert one["name"] in {*ENVIRONMENTS, DRAWN}
+        assert one["contextual"] == (one["name"] in CONTEXTUAL_ENVIRONMENTS)
+        assert one["name"] in {*ENVIRONMENTS, *CONTEXTUAL_ENVIRONMENTS, DRAWN}
         for arms in (one["low"], one["high"]):
             drawn = f"&drawn={encode(((25,) * 60,) * arms)}" if one["name"] == DRAWN else ""
             assert read(f"v=1&environment={one['name']}&arms={arms}&policies=ucb{drawn}").arms == arms

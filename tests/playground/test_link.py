@@ -68,6 +68,7 @@ def test_a_link_names_only_what_differs_from_the_defaults() -> None:
         (f"v=1&policies=ucb&environment=drawn&arms=2&drawn={STRAIGHT}.{'p' * 60}", "drawn", "got 'p' in arm 2"),
         (f"v=1&policies=ucb&environment=drawn&arms=3&drawn={STRAIGHT}.{STRAIGHT}", "arms", "as many as are drawn"),
         (f"v=1&policies=ucb&environment=drawn&arms=2&drawn={STRAIGHT}.{STRAIGHT}&horizon=59", "horizon", "from 60"),
+        ("v=1&environment=case-1&policies=ts;lin-ucb", "policies.1", "lin-ucb decides by features and needs"),
     ],
 )  # fmt: skip
 def test_wrong_input_is_named_by_its_field(query: str, field: str, problem: str) -> None:

@@ -137,3 +137,15 @@ except MemoryError:
 """
     done: Any = subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("no more\n", "")
+
+
+def test_with_features_the_true_means_are_averages_and_contextual_policies_have_no_estimates() -> None:
+    query = "v=1&environment=logistic-drift&arms=3&policies=ts;lin-ucb&horizon=360&replications=1&seed=4"
+    found = list(messages(read(query)))
+    path = db.environment("logistic-drift", arms=3).path(360, seed=4)
+    (shown,) = of_kind("path", found)
+    assert np.allclose(np.transpose(shown["truth"]), path.reshape(180, 2, 3).mean(axis=1), atol=1e-5)
+    beliefs = {number: [one for one in of_kind("beliefs", found) if one["policy"] == number] for number in (0, 1)}
+    assert all(value is not None for one in beliefs[0] for row in one["mean"] for value in row)
+    assert all(value is None for one in beliefs[1] for row in one["mean"] for value in row)
+    assert np.allclose(np.sum(beliefs[1][0]["share"], axis=0), 1.0, atol=1e-4)

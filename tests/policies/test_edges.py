@@ -68,7 +68,7 @@ def test_many_rewards_at_once_are_learned_in_their_order(name: str) -> None:
     for step, (arm, reward) in enumerate(zip(arms, rewards, strict=True), start=1):
         one.learn(int(arm), step, float(reward))
     steps = np.arange(1, 5)
-    compiled.learn_many(many.functions)(many.state, arms, rewards, steps, steps, many.params)
+    compiled.learn_many(many.functions)(many.state, arms, rewards, steps, steps, np.zeros((len(arms), 0)), many.params)
     np.testing.assert_array_equal(one.memory, many.memory)
     np.testing.assert_array_equal(one.shared, many.shared)
 

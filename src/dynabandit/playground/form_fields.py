@@ -4,11 +4,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dynabandit.catalogue import entries, fields_of
-from dynabandit.environments import ENVIRONMENTS as KINDS
+from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS as WITHOUT_FEATURES
 from dynabandit.estimators.adaptive_forgetting import LOSSES, VARIANCE_SCALED
 from dynabandit.playground.drawn_means import COLUMNS, LEVELS
-from dynabandit.playground.link import DRAWN, ENVIRONMENTS, MOST_POLICIES, VERSION, arms_of
-from dynabandit.policies import AUTO, POLICIES, Policy, resolved
+from dynabandit.playground.link import CONTEXTUAL, DRAWN, ENVIRONMENTS, MOST_POLICIES, VERSION, arms_of
+from dynabandit.policies import AUTO, CONTEXTUAL_POLICIES, POLICIES, Policy, resolved
 
 TITLES = {
     "small-changes": "Small number of changes",
@@ -16,8 +16,11 @@ TITLES = {
     "case-2": "Case 2: abrupt changes, one arm mostly better",
     "case-3": "Case 3: a slow random walk",
     "case-4": "Case 4: a faster random walk, flat near 0 and 1",
+    CONTEXTUAL: "Features: visitors differ",
     DRAWN: "Draw it yourself",
 }
+KINDS = {**WITHOUT_FEATURES, **CONTEXTUAL_ENVIRONMENTS}
+ALL_POLICIES = {**POLICIES, **CONTEXTUAL_POLICIES}
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,8 @@ def control(policy: type[Policy], name: str, default: Any) -> Control:
     1
     """
     known = CONTROLS.get(name) or _by_default(policy, name, default)
+    if known.kind == "pair" and not isinstance(default, tuple):  # such as the prior of a regression
+        known = _by_default(policy, name, default)
     if known.low is not None and not _fits(policy, name, default, known):
         known = _by_default(policy, name, default)
     if known.word is not None and not _accepts(policy, name, known.word):
@@ -107,7 +112,7 @@ def catalogue() -> dict[str, Any]:
     return {
         "version": VERSION,
         "environments": [_environment(name) for name in ENVIRONMENTS],
-        "policies": [_policy(name, description) for name, description, _ in entries(POLICIES)],
+        "policies": [_policy(name, description) for name, description, _ in entries(ALL_POLICIES)],
         "recommended": resolved(AUTO),
         "most_policies": MOST_POLICIES,
         "columns": COLUMNS,
@@ -121,13 +126,18 @@ def _environment(name: str) -> dict[str, Any]:
         description = "The mean reward of each arm, as you draw it."
     else:
         description = next(one.description for one in entries(KINDS) if one.name == name)
-    return {"name": name, "title": TITLES[name], "description": description, "low": low, "high": high}
+    return {
+        "name": name, "title": TITLES[name], "description": description, "low": low, "high": high,
+        "contextual": name == CONTEXTUAL,
+    }  # fmt: skip
 
 
 def _policy(name: str, description: str) -> dict[str, Any]:
     fields = []
-    for parameter in fields_of(POLICIES[name]):
-        shown = asdict(control(POLICIES[name], parameter.name, parameter.default))
+    kind = ALL_POLICIES[name]
+    for parameter in fields_of(kind):
+        shown = asdict(control(kind, parameter.name, parameter.default))
         explanation = parameter.description.replace("``", "").replace("`", "")
         fields.append({"name": parameter.name, "default": parameter.default, "explanation": explanation, **shown})
-    return {"name": name, "description": " ".join(description.split()), "fields": fields}
+    summary, contextual = " ".join(description.split()), name in CONTEXTUAL_POLICIES
+    return {"name": name, "description": summary, "fields": fields, "contextual": contextual}

@@ -18,7 +18,8 @@ from dynabandit.policies import Policy, policy as make_policy
 
 VERSION = "1"
 DRAWN = "drawn"
-ENVIRONMENTS = ("small-changes", "case-1", "case-2", "case-3", "case-4", DRAWN)
+CONTEXTUAL = "logistic-drift"  # the environment with features
+ENVIRONMENTS = ("small-changes", "case-1", "case-2", "case-3", "case-4", CONTEXTUAL, DRAWN)
 MOST_POLICIES = 6
 MOST_HORIZON = 100_000
 MOST_REPLICATIONS = 1000
@@ -85,7 +86,11 @@ class Trial:
     def numbers(self) -> list[int]:
         """How many numbers each policy keeps in one replication."""
         tuned = [policy.tuned(1, self.horizon) for policy in self.policies]
-        return [one.shared_size() + one.memory_size() * self.arms for one in tuned]
+        return [one.shared_size() + one.memory_size() * self.arms + self._model_numbers(one) for one in tuned]
+
+    def _model_numbers(self, policy: Policy) -> int:
+        context = self.environment.context
+        return policy.initial_models(self.arms, context).size if policy.functions.contextual and context else 0
 
     @property
     def query(self) -> str:
@@ -223,6 +228,14 @@ class _Reader:
                     f"policies.{place}",
                     f"policies must be different, got {label} twice: change a parameter, or remove one of them",
                 )
+        if trial.environment_name != CONTEXTUAL:
+            for place, policy in enumerate(trial.policies):
+                if policy.functions.contextual:
+                    self.note(
+                        f"policies.{place}",
+                        f"{labels[place]} decides by features and needs the environment {CONTEXTUAL}, "
+                        f"got {trial.environment_name}",
+                    )
         room = MOST_NUMBERS
         for place, size in enumerate(trial.numbers):
             if size > room:

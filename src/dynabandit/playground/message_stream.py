@@ -81,7 +81,8 @@ def _beliefs(runs: dict[str, Simulation]) -> Iterator[Message]:
     traces = [trace(run, times=POINTS) for run in runs.values()]
     shown = _shown(traces)
     times = traces[0].times
-    yield {"kind": "path", "times": times.tolist(), "shown": shown.tolist(), "truth": _rows(traces[0].truth, shown)}
+    truth = _truth(next(iter(runs.values())), traces[0])
+    yield {"kind": "path", "times": times.tolist(), "shown": shown.tolist(), "truth": _rows(truth, shown)}
     for chunk in np.array_split(np.arange(len(times)), min(CHUNKS, len(times))):
         for number, one in enumerate(traces):
             yield {
@@ -90,6 +91,15 @@ def _beliefs(runs: dict[str, Simulation]) -> Iterator[Message]:
                 "forgetting": _rows(one.forgetting[chunk], shown),
                 "share": _rows(_shares(one)[chunk], shown),
             }  # fmt: skip
+
+
+def _truth(run: Simulation, one: Trace) -> np.ndarray:
+    """Return the true means; with features, which differ at every step, their means since the previous time."""
+    if run.environment.context is None:
+        return one.truth
+    path = run.environment.rewards.expected(run.environment.path(run.horizon, run.seed, run.first_replication))
+    firsts = np.concatenate([[0], one.times[:-1]])
+    return np.asarray(np.add.reduceat(path, firsts, axis=0) / np.diff(np.append(firsts, one.times[-1]))[:, None])
 
 
 def _shown(traces: list[Trace]) -> np.ndarray:

@@ -33,6 +33,7 @@ from dynabandit.policies.lin_ucb import LinUCB
 from dynabandit.policies.lm_dsee import LMDSEE
 from dynabandit.policies.m_ucb import MKLUCB, MUCB
 from dynabandit.policies.master_ucb import MasterUCB
+from dynabandit.policies.mix_lin_ucb import MixLinUCB
 from dynabandit.policies.mix_normal_ts import MixNormalTS
 from dynabandit.policies.mix_poisson_ts import MixPoissonTS
 from dynabandit.policies.mix_revenue_ts import MixRevenueTS
@@ -65,7 +66,7 @@ __all__ = [
     "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
     "ChangepointTS", "DiscountedOTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
     "Borl", "LMDSEE", "KalmanTS", "OptimisticDTS", "PredictiveSampling", "SWUCBSharp",
-    "CONTEXTUAL_POLICIES", "LinUCB",
+    "CONTEXTUAL_POLICIES", "LinUCB", "MixLinUCB",
     "WSWA", "Fewa", "REdUCB", "RawUCB", "MixNormalTS", "MixPoissonTS", "MixRevenueTS",
 ]  # fmt: skip
 
@@ -132,6 +133,7 @@ POLICIES: dict[str, type[Policy]] = {
 
 CONTEXTUAL_POLICIES: dict[str, type[Policy]] = {
     "lin-ucb": LinUCB,
+    "mix-lin-ucb": MixLinUCB,
 }
 
 

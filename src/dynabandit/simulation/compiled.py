@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dynabandit.core.compilation import compiled, inlined_kernel, is_cached, kernel
-from dynabandit.core.context import empty_features
+from dynabandit.core.context import Context, empty_features
 from dynabandit.core.philox import MASK
 from dynabandit.core.records import to_row, vector_reader
 from dynabandit.core.streams import Stream, stream
@@ -181,10 +181,11 @@ def compile_policy(policy: Policy, arms: int) -> None:
     >>> import dynabandit as db
     >>> compile_policy(db.policy("ucb"), arms=2)
     """
-    features = empty_features(None, arms, 1, 1)
+    context = Context(dimension=1, per_arm=False) if policy.functions.contextual else None
+    features = empty_features(context, arms, 1, 1)
     paths = Paths(np.zeros((1, 1, arms)), np.zeros((1, 1)), to_row(BERNOULLI.params()), np.zeros((1, arms)), features)
     record = empty_record(np.zeros(0, dtype=np.int64), replications=1, kept_steps=0)
-    states = initial_states(policy, arms, np.zeros(1, dtype=np.int64), horizon=1)
+    states = initial_states(policy, arms, np.zeros(1, dtype=np.int64), horizon=1, context=context)
     space = new_workspace(policy.functions, arms, 1)._replace(tree=new_trees(policy.functions, 1, arms))
     # No steps: only the types of the arguments matter
     block = Block(1, 0, policy.burn_in, 0, False)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynabandit.core.context import Context
 from dynabandit.core.streams import stream
 from dynabandit.environments import Environment
 from dynabandit.estimators.base import Belief
@@ -26,7 +27,9 @@ class Trace(NamedTuple):
     truth: np.ndarray
     """The true means at that step."""
     mean: np.ndarray
-    """The policy's estimates of them, as `Policy.belief` defines them; without rewards the prior mean or NaN."""
+    """The policy's estimates of them, as `Policy.belief` defines them; without rewards the prior mean or NaN.
+
+    A policy that decides by features has no estimate of an arm without them: its beliefs are NaN."""
     variance: np.ndarray
     forgetting: np.ndarray
     effective_size: np.ndarray
@@ -63,7 +66,8 @@ def trace(run: Simulation, replication: int = 0, times: int | Sequence[int] | np
     path = run.environment.path(run.horizon, run.seed, run.first_replication + replication)
     policy = run.policy.tuned(_switches(path) if run.policy.needs_tuning else 0, run.horizon)
     truth = run.environment.rewards.expected(_means(run.environment, path, run.arms[replication]))
-    beliefs = _replay(policy, _learned(run, replication), marks, truth)
+    learned = _learned(run, replication)
+    beliefs = _replay(policy, learned, _features(run, replication, learned), run.environment.context, marks, truth)
     plays = np.zeros((len(marks), path.shape[1]), dtype=np.int64)
     np.add.at(plays, (np.searchsorted(marks, np.arange(1, run.horizon + 1)), run.arms[replication]), 1)
     mean, variance, forgetting, effective_size = np.moveaxis(beliefs, -1, 0)
@@ -102,16 +106,30 @@ def _learned(run: Simulation, replication: int) -> Learned:
     return learned_rewards(run.delay, arms, rewards, run.environment.arms, random)
 
 
-def _arriving(learned: Learned, after: int, upto: int) -> Learned:
-    """Return the rewards that arrived after one step and up to another."""
-    part = slice(*np.searchsorted(learned.arrived_at, [after, upto], side="right"))
-    return Learned(*(column[part] for column in learned))
+def _features(run: Simulation, replication: int, learned: Learned) -> np.ndarray:
+    """Return the features of the chosen arms at the decisions of these rewards; nothing without a context."""
+    if run.environment.context is None:
+        return np.zeros((len(learned.arms), 0))
+    features = run.environment.features(run.horizon, run.seed, run.first_replication + replication)
+    return features[learned.decided_at - 1, learned.arms if run.environment.context.per_arm else 0]
 
 
-def _replay(policy: Policy, learned: Learned, marks: np.ndarray, truth: np.ndarray) -> np.ndarray:
+def _arriving(learned: Learned, after: int, upto: int) -> slice:
+    """Return which rewards arrived after one step and up to another."""
+    return slice(*np.searchsorted(learned.arrived_at, [after, upto], side="right"))
+
+
+def _replay(
+    policy: Policy,
+    learned: Learned,
+    features: np.ndarray,
+    context: Context | None,
+    marks: np.ndarray,
+    truth: np.ndarray,
+) -> np.ndarray:
     """Return the beliefs at the marks, an array (marks, arms, fields of a belief)."""
     count, params = truth.shape[1], policy.params(truth.shape[1])
-    state = new_state(policy, count, params)
+    state = new_state(policy, count, params, context)
     learn, learn_many = policy.functions.learn, compiled.learn_many(policy.functions)
     beliefs = np.empty((len(marks), count, FIELDS))
     first = 0
@@ -120,10 +138,12 @@ def _replay(policy: Policy, learned: Learned, marks: np.ndarray, truth: np.ndarr
             for step in range(first + 1, mark + 1):
                 for arm in range(count):
                     policy.functions.reveal(state, arm, truth[step - 1, arm])
-                for arm, *reward in zip(*_arriving(learned, step - 1, step), strict=True):
+                arriving = _arriving(learned, step - 1, step)
+                for arm, *reward in zip(*(column[arriving] for column in learned), strict=True):
                     learn(state, int(arm), Reward(*reward), params)
         else:
-            learn_many(state, *_arriving(learned, first, mark), params)
+            arriving = _arriving(learned, first, mark)
+            learn_many(state, *(column[arriving] for column in learned), features[arriving], params)
         first = mark
         for arm in range(count):
             beliefs[place, arm] = policy.belief(state.memory[:, arm], state.shared)

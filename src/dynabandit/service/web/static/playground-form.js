@@ -47,7 +47,10 @@ export class Form {
     this.policies = [];
     this.openDetails = new Set(); // indices of policies whose parameters are shown
     byId("environment").append(...catalogue.environments.map((one) => h("option", { value: one.name }, one.title)));
-    byId("environment").addEventListener("change", () => this.showEnvironment());
+    byId("environment").addEventListener("change", () => {
+      this.showEnvironment();
+      this.render(); // policies that decide by features need an environment with features
+    });
     byId("arms").addEventListener("change", () => this.showEnvironment());
     byId("add-policy").addEventListener("click", () => this.add());
     byId("form").addEventListener("change", () => onChange());
@@ -107,9 +110,13 @@ export class Form {
     return parts.length ? `${name}:${parts.join(",")}` : name;
   }
 
+  environment() {
+    return this.catalogue.environments.find((one) => one.name === byId("environment").value);
+  }
+
   /** Adapt the form to the selected environment. */
   showEnvironment() {
-    const { name, description, low, high } = this.catalogue.environments.find((one) => one.name === byId("environment").value);
+    const { name, description, low, high } = this.environment();
     byId("environment-hint").textContent = description;
     const arms = byId("arms");
     arms.readOnly = low === high;
@@ -122,7 +129,7 @@ export class Form {
 
   add() {
     const used = new Set(this.policies.map((one) => one.name));
-    const free = this.catalogue.policies.find((one) => !used.has(one.name)) ?? this.catalogue.policies[0];
+    const free = this.catalogue.policies.find((one) => !used.has(one.name) && !one.contextual) ?? this.catalogue.policies[0];
     this.policies.push(this.policy({ name: free.name, parameters: {} }));
     this.render();
     byId(`policies-${this.policies.length - 1}`).focus();
@@ -152,7 +159,8 @@ export class Form {
         this.policies[index] = this.policy({ name: select.value, parameters: {} });
         this.render();
         byId(id).focus();
-      } }, this.catalogue.policies.map((one) => h("option", { value: one.name }, one.name)));
+      } }, this.catalogue.policies.map((one) =>
+      h("option", { value: one.name, disabled: one.contextual && !this.environment().contextual }, one.name)));
     select.value = policy.name;
     const changes = h("span", { class: "changes" });
     const showChanges = () => { changes.textContent = this.changes(policy); };
