@@ -60,7 +60,9 @@ def test_bad_rows_are_shown_and_skipped_only_on_request(tmp_path: Path) -> None:
     assert "left out 1 of 101 rows:\n  row 101 (line 102)" in done.stderr
 
 
-@pytest.mark.parametrize("options", [["hour", "returning"], ["hour:kind=number,required=true", "returning:kind=boolean"]])
+@pytest.mark.parametrize(
+    "options", [["hour", "returning"], ["hour:kind=number,required=true", "returning:kind=boolean"]]
+)
 def test_columns_of_features_let_contextual_policies_decide(tmp_path: Path, options: list[str]) -> None:
     rows = [f"{'ab'[n % 2]},{int((n % 2 == 0) == (n % 3 == 0))},{n % 24},{n % 3 == 0}\n" for n in range(120)]
     (tmp_path / "log.csv").write_text("arm,reward,hour,returning\n" + "".join(rows), encoding="utf-8")
@@ -76,7 +78,9 @@ def test_columns_of_features_let_contextual_policies_decide(tmp_path: Path, opti
         done = invoke("replay", tmp_path / "log.csv", "--feature", "hours", *policies)
         assert done.exit_code == 2
         assert "has no column 'hours' for the feature 'hours'. Did you mean 'hour'?" in done.stderr
-        done = invoke("replay", tmp_path / "log.csv", "--feature", "hour", "--feature", "returning:kind=bool", *policies)
+        done = invoke(
+            "replay", tmp_path / "log.csv", "--feature", "hour", "--feature", "returning:kind=bool", *policies
+        )
         assert done.exit_code == 2
         assert "unknown kind of feature 'hour': None" in done.stderr
 

@@ -52,7 +52,9 @@ class RewardModel:
     def predict(self, logged: Logged) -> np.ndarray:
         """Return the expected reward of each arm at each of the next rows, (rows, arms), and learn them."""
         expected = np.empty((len(logged.arms), self._state.memory.shape[1]))
-        _compiled_predict(unit_free=self._unit_free, in_context=self._in_context)(self._state, logged, expected, self._rows + 1)
+        _compiled_predict(unit_free=self._unit_free, in_context=self._in_context)(
+            self._state, logged, expected, self._rows + 1
+        )
         self._rows += len(logged.arms)
         return expected
 
