@@ -139,7 +139,7 @@ CONTEXTUAL_POLICIES: dict[str, type[Policy]] = {
 
 AUTO = "auto"  # stands for the recommended policy
 RECOMMENDED = ("mix-ts", "mix-poisson-ts", "mix-revenue-ts", "mix-normal-ts")  # the first one that fits the rewards
-RECOMMENDED_WITH_FEATURES = "lin-ucb"
+RECOMMENDED_WITH_FEATURES = "mix-lin-ucb"
 
 
 def resolved(name: str | Policy, rewards: RewardDomain = BOUNDED, *, contextual: bool = False) -> str | Policy:
@@ -150,8 +150,8 @@ def resolved(name: str | Policy, rewards: RewardDomain = BOUNDED, *, contextual:
     Examples
     --------
     >>> from dynabandit.validation import COUNTS
-    >>> resolved("auto"), resolved("auto", COUNTS), resolved("ucb")
-    ('mix-ts', 'mix-poisson-ts', 'ucb')
+    >>> resolved("auto"), resolved("auto", COUNTS), resolved("auto", contextual=True), resolved("ucb")
+    ('mix-ts', 'mix-poisson-ts', 'mix-lin-ucb', 'ucb')
     """
     if name != AUTO:
         return name
