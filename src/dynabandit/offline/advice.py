@@ -185,8 +185,8 @@ def advise(
     >>> import numpy as np
     >>> from dynabandit import offline
     >>> generator = np.random.default_rng(1)
-    >>> arms = generator.integers(2, size=4000)
-    >>> rewards = generator.random(4000) < np.array([0.2, 0.8])[arms]
+    >>> arms = generator.integers(2, size=1000)
+    >>> rewards = generator.random(1000) < np.array([0.2, 0.8])[arms]
     >>> advice = offline.advise(offline.from_columns({"arm": arms, "reward": rewards}), ["uniform", "ts"])
     >>> advice.leader.label, advice.sure
     ('ts', True)

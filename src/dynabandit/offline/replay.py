@@ -149,7 +149,7 @@ def replay(
     >>> arms = generator.integers(3, size=3000)
     >>> rewards = generator.random(3000) < np.array([0.2, 0.5, 0.8])[arms]
     >>> log = offline.from_columns({"arm": arms, "reward": rewards})
-    >>> found = offline.replay(log, "ts", seed=1)
+    >>> found = offline.replay(log, "ts", replications=1, seed=1)
     >>> found.dr.low < 0.78 < found.dr.high
     True
 
