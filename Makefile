@@ -38,9 +38,10 @@ $(READY): pyproject.toml
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(READY)
 
-# Tests of single functions: compiling each of them would take longer than running it. The other tests compile the
-# functions of every policy once, and whole simulations of one policy of each shape (tests/ready.py)
-INTERPRETED := tests/estimators tests/policies tests/environments tests/simulation/test_traces.py
+# Tests of single functions, and the examples of docstrings: compiling them would take longer than running them. The
+# other tests compile the functions of every policy once, and whole simulations of one policy of each shape
+# (tests/ready.py)
+INTERPRETED := tests/estimators tests/policies tests/environments tests/simulation/test_traces.py src
 
 # Two jobs keep two cores busy to the end. The output of the second one is shown when it is finished
 test: $(READY) browser

@@ -209,7 +209,7 @@ class AdSwitch(HorizonTuned, SampleMeanPolicy):
     >>> import dynabandit as db
     >>> environment = db.environment("fixed", means=[0.1, 0.9])
     >>> rare = db.policy("ad-switch", scale=0.05)
-    >>> runs = db.compare(["ad-switch", rare], environment, horizon=5000, replications=10, seed=1)
+    >>> runs = db.compare(["ad-switch", rare], environment, horizon=1000, replications=4, seed=1)
     >>> regret, regret_of_rare_checks = (run.total_regret.mean() for run in runs.values())
     >>> regret > 2 * regret_of_rare_checks
     np.True_

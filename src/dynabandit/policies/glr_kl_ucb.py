@@ -237,8 +237,8 @@ class GLRKLUCB(GLRPolicy):
     --------
     >>> import dynabandit as db
     >>> means = [[0.5, 0.1, 0.1], [0.5, 0.9, 0.1], [0.5, 0.1, 0.9]]
-    >>> environment = db.environment("piecewise", starts=[1, 10_001, 20_001], means=means)
-    >>> runs = db.compare(["kl-ucb", "glr-kl-ucb"], environment, horizon=30_000, replications=10, seed=1)
+    >>> environment = db.environment("piecewise", starts=[1, 1001, 2001], means=means)
+    >>> runs = db.compare(["kl-ucb", "glr-kl-ucb"], environment, horizon=3000, replications=2, seed=1)
     >>> runs["glr-kl-ucb"].total_regret.mean() < runs["kl-ucb"].total_regret.mean() / 2
     np.True_
 

@@ -148,7 +148,7 @@ class KalmanTS(Policy):
     --------
     >>> import dynabandit as db
     >>> environment = db.environment("case-3", arms=10)
-    >>> runs = db.compare(["kalman-ts", "ts"], environment, horizon=5000, replications=10, seed=1)
+    >>> runs = db.compare(["kalman-ts", "ts"], environment, horizon=1000, replications=3, seed=1)
     >>> runs["kalman-ts"].total_regret.mean() < runs["ts"].total_regret.mean()
     np.True_
 

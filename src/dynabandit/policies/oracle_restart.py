@@ -73,7 +73,7 @@ class OracleRestart(SampleMeanPolicy):
     --------
     >>> import dynabandit as db
     >>> environment = db.environment("piecewise", starts=[1, 1001], means=[[0.1, 0.9], [0.9, 0.1]])
-    >>> runs = db.compare(["kl-ucb", "oracle-restart"], environment, horizon=2000, replications=10, seed=1)
+    >>> runs = db.compare(["kl-ucb", "oracle-restart"], environment, horizon=2000, replications=4, seed=1)
     >>> runs["oracle-restart"].total_regret.mean() < runs["kl-ucb"].total_regret.mean() / 5
     np.True_
 

@@ -98,7 +98,7 @@ class RawUCB(RottingPolicy):
     --------
     >>> import dynabandit as db
     >>> environment = db.environment("rested-drops", arms=5)
-    >>> runs = db.compare(["raw-ucb", "ucb"], environment, horizon=2000, replications=20, seed=1)
+    >>> runs = db.compare(["raw-ucb", "ucb"], environment, horizon=2000, replications=5, seed=1)
     >>> bool(runs["raw-ucb"].total_regret.mean() < runs["ucb"].total_regret.mean())
     True
 
