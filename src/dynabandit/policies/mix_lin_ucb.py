@@ -12,7 +12,7 @@ from dynabandit.core.streams import SCORE, normal_pair, words
 from dynabandit.estimators import linear_model
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, features_of
-from dynabandit.policies.linear_policy import model_of
+from dynabandit.policies.regression_policy import model_of
 from dynabandit.validation import NORMAL, number, set_fields
 
 # The length of a memory is the number of rewards that it holds: 10, 32, 102, 326, 1043, 3333, and all
