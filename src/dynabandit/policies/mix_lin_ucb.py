@@ -168,8 +168,8 @@ class MixLinUCB(Policy):
     :math:`\alpha I` with the parameter `prior`, does not fade (`estimators.linear_model`). All memories of a model have
     the same data: the rewards of one arm, or of all arms.
 
-    For features x, after d idle steps, which are those between the latest decision whose reward the model knows and this
-    one, its prediction is
+    For features x, after d idle steps, which are those between the latest decision whose reward the model knows and
+    this one, its prediction is
 
     .. math::
 
