@@ -175,8 +175,8 @@ def resolved(name: str | Policy, rewards: RewardDomain = BOUNDED, *, contextual:
     Examples
     --------
     >>> from dynabandit.validation import COUNTS
-    >>> resolved("auto"), resolved("auto", COUNTS), resolved("ucb")
-    ('mix-ts', 'mix-poisson-ts', 'ucb')
+    >>> resolved("auto"), resolved("auto", COUNTS), resolved("auto", contextual=True), resolved("ucb")
+    ('mix-ts', 'mix-poisson-ts', 'mix-lin-ucb', 'ucb')
     """
     if name != AUTO:
         return name
