@@ -13,6 +13,7 @@ import pytest
 import dynabandit as db
 from dynabandit.core.context import Context
 from dynabandit.core.streams import EXPLORE, EXPLORED_ARM, SCORE, SECOND, Stream, normal_pair, stream, uniform, words
+from dynabandit.estimators.linear_model import theta_at
 from dynabandit.estimators.regression import LONGEST_MEMORY, SHORTEST_MEMORY
 from dynabandit.policies import CONTEXTUAL_POLICIES
 from dynabandit.policies.base import Policy, Reward, new_state
@@ -190,9 +191,40 @@ def test_more_features_and_a_common_context(name: str) -> None:
 
 
 def test_every_contextual_policy_has_an_oracle() -> None:
-    assert {"mix-lin-ucb", *PARAMETERS} >= set(CONTEXTUAL_POLICIES) - {
-        name for name in CONTEXTUAL_POLICIES if name.startswith("mix")
-    }
+    assert {*PARAMETERS} == {name for name in CONTEXTUAL_POLICIES if not name.startswith("mix")}
+
+
+@pytest.mark.parametrize(("name", "forgetting"), [("lin-ucb", 1.0), ("d-lin-ucb", 0.99), ("aff-lin-ts", 0.999)])
+def test_the_belief_about_an_arm_is_unknown_without_a_context(name: str, forgetting: float) -> None:
+    mean, variance, factor, size = db.policy(name).belief(np.zeros(1), np.zeros(1))
+    assert [math.isnan(number) for number in (mean, variance, size)] == [True] * 3
+    assert factor == pytest.approx(forgetting)
+
+
+@pytest.mark.parametrize("name", ["sw-lin-ucb", "restart-lin-ucb"])
+def test_a_late_reward_of_a_decision_that_does_not_count_any_more_is_ignored(name: str) -> None:
+    policy = db.policy(name, **({"window": 5} if name == "sw-lin-ucb" else {"period": 5}))
+    params = policy.params(2)
+    state = new_state(policy, 2, params, Context(2, per_arm=False))
+    assert state.models is not None
+    before = state.models.copy()
+    policy.functions.learn(state, 0, Reward(1.0, 3, 8, np.ones(2)), params)
+    assert (state.models == before).all()
+    policy.functions.learn(state, 0, Reward(1.0, 8, 8, np.ones(2)), params)
+    assert (state.models[0] != before[0]).any()
+
+
+def test_a_full_window_of_late_rewards_drops_the_first_one() -> None:
+    # The rewards of steps 4, 2 and 3 arrive at step 4. At step 5, step 2 has left the window, but waits behind step 4
+    policy = db.policy("sw-lin-ucb", window=3)
+    params, rows = policy.params(1), np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [1.0, 3.0]])
+    state = new_state(policy, 1, params, Context(2, per_arm=False))
+    for decided, arrived in ((4, 4), (2, 4), (3, 4), (5, 5)):
+        policy.functions.learn(state, 0, Reward(float(decided), decided, arrived, rows[decided - 1]), params)
+    plays = [Play(0, rows[decided - 1], float(decided)) for decided in (2, 3, 5)]
+    expected = linear.fit(plays, [1.0] * 3, np.ones(2), 1.0)
+    assert state.models is not None
+    np.testing.assert_allclose(state.models[0, theta_at(2) :][:2], expected.theta, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
