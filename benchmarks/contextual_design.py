@@ -24,7 +24,17 @@ from dynabandit.experiments.one_line_syntax import read_one_line
 
 HORIZON = 10_000
 SEED = 2026
-DISCOUNTS = (0.97, 0.99, 0.995, 0.998, 0.999, 0.9997, 1.0)  # of the base policy; the best one has the regret 1
+DISCOUNTS = (
+    0.9,
+    0.95,
+    0.97,
+    0.99,
+    0.995,
+    0.998,
+    0.999,
+    0.9997,
+    1.0,
+)  # of the base policy; the best one has the regret 1
 RESAMPLES, LEVEL = 2000, 0.95
 
 Regrets = dict[str, np.ndarray]  # by label: the total regret of each replication

@@ -11,11 +11,11 @@ from mkdocs.structure.files import File
 from dynabandit.catalogue import fields_of
 from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS
 from dynabandit.environments.rested import RestedEnvironment
-from dynabandit.policies import POLICIES
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES
 
 DOCS = Path(__file__).parents[1]
 KINDS: dict[str, Mapping[str, type]] = {
-    "policies": POLICIES,
+    "policies": {**POLICIES, **CONTEXTUAL_POLICIES},
     "environments": {**ENVIRONMENTS, **CONTEXTUAL_ENVIRONMENTS},
 }
 CAPTIONS = {
@@ -30,7 +30,7 @@ CONTEXTUAL_CAPTION = (
 RESTED_CAPTION = "The means of four arms by their own plays."
 INTRODUCTIONS = {
     "policies": "A policy chooses an arm from the estimates of all arms. Each page is generated from the docstring of "
-    "the class, which `help(db.policies.POLICIES[name])` also shows. [Which policy should I use?](../which-policy.md)",
+    "the class, which `help(type(db.policy(name)))` also shows. [Which policy should I use?](../which-policy.md)",
     "environments": "An environment defines the mean reward of each arm at each step. Each page is generated from the "
     "docstring of the class.",
 }
@@ -138,7 +138,7 @@ def standing(name: str) -> list[str]:
         if table.exists()
         else None
     )
-    if row is None:
+    if row is None or name in CONTEXTUAL_POLICIES:
         return []
     ratio, interval, worst, where, rank, _, delay, microseconds, _, _ = (cell.strip() for cell in row[1].split("|"))
     parts = [f"{ratio} times the regret of the best policy (95 % interval {interval}; {worst} times in `{where}`)"]

@@ -15,9 +15,10 @@ from dynabandit.bandit.serialization import checksum
 from dynabandit.core.context import Context
 from dynabandit.core.streams import stream
 from dynabandit.features import ArmFeatures, FeatureEncoder
-from dynabandit.policies import Reward
+from dynabandit.policies import CONTEXTUAL_POLICIES, Reward
 from dynabandit.policies.base import new_state
 from dynabandit.policies.choose_arm import make_choose, new_workspace
+from laws import INTERPRETED
 
 ARMS = ["red", "green", "blue"]
 KINDS = {
@@ -26,6 +27,9 @@ KINDS = {
     "returning": "boolean",
 }
 PRICES = {"red": {"price": 1}, "green": {"price": 2}, "blue": {"price": 4}}
+
+
+each_policy = pytest.mark.parametrize("name", list(CONTEXTUAL_POLICIES) if INTERPRETED else ["lin-ucb"])
 
 
 def context(step: int) -> dict[str, Any]:
@@ -49,13 +53,14 @@ def play(bandit: Bandit, steps: int) -> list[str]:
     return chosen
 
 
-def test_fed_the_same_features_and_rewards_it_chooses_as_the_simulator_does() -> None:
-    world = db.environment("lin-drift", arms=3, dimension=4)
-    run = db.simulate("lin-ucb", world, horizon=200, seed=5, keep=("arms", "rewards"))
+@each_policy
+def test_fed_the_same_features_and_rewards_it_chooses_as_the_simulator_does(name: str) -> None:
+    world = db.environment("logistic-drift", arms=3, dimension=4)
+    run = db.simulate(name, world, horizon=200, seed=5, keep=("arms", "rewards"))
     assert run.arms is not None
     assert run.rewards is not None
     encoder = FeatureEncoder({"x": {"kind": "vector", "size": 4, "required": True}}, constant=False)
-    bandit = Bandit("lin-ucb", arms=["0", "1", "2"], features=encoder, seed=5)
+    bandit = Bandit(name, arms=["0", "1", "2"], features=encoder, seed=5)
     for step, features in enumerate(world.features(200, seed=5)):
         if step == 100:
             bandit = Bandit.from_json(bandit.to_json())
@@ -265,9 +270,10 @@ def test_auto_with_features_is_the_recommended_contextual_policy() -> None:
     assert db.policy(make("auto").policy.name).functions.contextual
 
 
+@each_policy
 @pytest.mark.parametrize("arm_features", [None, PRICES])
-def test_arms_are_added_removed_paused_and_limited(arm_features: Any) -> None:
-    bandit = make(arm_features=arm_features)
+def test_arms_are_added_removed_paused_and_limited(arm_features: Any, name: str) -> None:
+    bandit = make(name, arm_features=arm_features)
     play(bandit, 20)
     before, models = bandit.state_hash(), bandit._models
     if arm_features is not None:
@@ -282,7 +288,7 @@ def test_arms_are_added_removed_paused_and_limited(arm_features: Any) -> None:
     assert bandit._models is not None
     if arm_features is None:
         assert np.array_equal(bandit._models[:3], models)
-        assert np.array_equal(bandit._models[3], make()._models[0])  # type: ignore[index]
+        assert np.array_equal(bandit._models[3], make(name)._models[0])  # type: ignore[index]
     else:
         assert np.array_equal(bandit._models, models)
     bandit.pause_arm("red")
@@ -295,13 +301,32 @@ def test_arms_are_added_removed_paused_and_limited(arm_features: Any) -> None:
     assert Bandit.from_json(bandit.to_json()).state_hash() == bandit.state_hash()
 
 
-def test_paused_arms_do_not_change_what_others_choose() -> None:
-    bandit = make()
+@pytest.mark.parametrize("model", ["separate", "hybrid"])
+def test_paused_arms_do_not_change_what_others_choose(model: str) -> None:
+    bandit = make(model=model)
     play(bandit, 30)
-    alone = bandit.copy()
-    chosen = alone.choose(context(31))
-    bandit.pause_arm(next(arm for arm in ARMS if arm != chosen))
-    assert bandit.choose(context(31)) == chosen
+    scores = bandit.copy()
+    chosen = [scores.choose(context(31))]
+    for _ in range(2):
+        bandit.pause_arm(chosen[-1])
+        assert bandit.copy().choose(context(31)) not in chosen
+        chosen.append(bandit.copy().choose(context(31)))
+        bandit.resume_arm(chosen[0])
+        assert bandit.copy().choose(context(31)) == chosen[0]
+        bandit.pause_arm(chosen[0])
+
+
+def test_a_new_arm_of_a_hybrid_has_a_model_before_the_one_of_all_arms() -> None:
+    bandit = make(model="hybrid")
+    play(bandit, 30)
+    models = bandit._models
+    bandit.add_arm("new")
+    assert models is not None
+    assert bandit._models is not None
+    assert np.array_equal(bandit._models[[0, 1, 2, 4]], models)
+    assert np.array_equal(bandit._models[3], make(model="hybrid")._models[0])  # type: ignore[index]
+    again = Bandit.from_json(bandit.to_json())
+    assert play(again, 20) == play(bandit, 20)
 
 
 def test_a_new_arm_of_a_shared_model_starts_from_what_is_known() -> None:

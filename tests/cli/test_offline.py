@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas
@@ -9,6 +10,8 @@ import pytest
 
 from command_line import invoke
 from dynabandit import offline
+from dynabandit.offline import replay_loop, reward_model
+from dynabandit.policies import RECOMMENDED_WITH_FEATURES
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +58,31 @@ def test_bad_rows_are_shown_and_skipped_only_on_request(tmp_path: Path) -> None:
     done = invoke(*arguments, "--skip-bad")
     assert done.exit_code == 0
     assert "left out 1 of 101 rows:\n  row 101 (line 102)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "options", [["hour", "returning"], ["hour:kind=number,required=true", "returning:kind=boolean"]]
+)
+def test_columns_of_features_let_contextual_policies_decide(tmp_path: Path, options: list[str]) -> None:
+    rows = [f"{'ab'[n % 2]},{int((n % 2 == 0) == (n % 3 == 0))},{n % 24},{n % 3 == 0}\n" for n in range(120)]
+    (tmp_path / "log.csv").write_text("arm,reward,hour,returning\n" + "".join(rows), encoding="utf-8")
+    features = [word for option in options for word in ("--feature", option)]
+    policies = ["--policy", "lin-ucb", "--policy", "auto", "--replications", "1", "--draws", "1", "--json"]
+    with (
+        mock.patch("dynabandit.offline.replay_loop._compiled_play", replay_loop.make_play),
+        mock.patch("dynabandit.offline.reward_model._compiled_predict", reward_model.make_predict),
+    ):
+        done = invoke("replay", tmp_path / "log.csv", *features, *policies)
+        assert done.exit_code == 0, done.output
+        assert [one["policy"] for one in json.loads(done.stdout)] == ["lin-ucb", RECOMMENDED_WITH_FEATURES]
+        done = invoke("replay", tmp_path / "log.csv", "--feature", "hours", *policies)
+        assert done.exit_code == 2
+        assert "has no column 'hours' for the feature 'hours'. Did you mean 'hour'?" in done.stderr
+        done = invoke(
+            "replay", tmp_path / "log.csv", "--feature", "hour", "--feature", "returning:kind=bool", *policies
+        )
+        assert done.exit_code == 2
+        assert "unknown kind of feature 'hour': None" in done.stderr
 
 
 def test_a_doubtful_log_gets_a_warning(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """The kernels of regressions against the recursions of the oracle, with dense algebra."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from dynabandit.estimators import linear_model, links, regression
+from dynabandit.estimators import LeastSquares, LogisticRegression, PoissonRegression, linear_model, links, regression
 from dynabandit.estimators.linear_model import theta_at
 from dynabandit.estimators.regression import Kind, RegressionParams, make_regression, number_at, vector_at
 from oracles import regression as oracle
@@ -95,3 +97,72 @@ def test_a_large_count_does_not_move_the_predicted_mean_beyond_it() -> None:
     kernels, model = make_regression(links.log, Kind()), regression.initial(1, Kind(), params)
     kernels.learn(model, np.ones(1), 1e6, 0.0, (1, 1), params)
     assert 10.0 < model[theta_at(1)] < np.log(1e6)
+
+
+@pytest.mark.parametrize("varying", [True, False])
+def test_a_long_run_agrees_with_dense_algebra(varying: bool) -> None:
+    # A difference between Q and its transpose would grow by the factor 0.9^-1200, if nothing removed it
+    params, kind, drawn = RegressionParams(0.7, 0.9, 0.0), Kind(adaptive=True), np.random.default_rng(3)
+    kernels, model = make_regression(links.identity, kind), regression.initial(2, kind, params)
+    expected = Regression(2, 0.7, "identity", 0.9)
+    x = np.array([1.0, 2.0])
+    for step in range(1, 1201):
+        x = drawn.normal(size=2) if varying else x
+        reward = drawn.normal()
+        kernels.learn(model, x, reward, 0.0, (step, step), params)
+        expected.learn(x, reward)
+    np.testing.assert_allclose(model[theta_at(2) :][:2], expected.theta, rtol=1e-8)
+    np.testing.assert_allclose(model[vector_at(regression.PSI, 2) :][:2], expected.psi, rtol=1e-6)
+    for y in (x, np.array([2.0, -1.0])):
+        assert kernels.variance(model, y) == pytest.approx(expected.variance(y), rel=1e-8)
+
+
+ESTIMATORS = [(LeastSquares, "identity"), (LogisticRegression, "logistic"), (PoissonRegression, "log")]
+
+
+@pytest.mark.parametrize(("estimator", "link"), ESTIMATORS)
+@pytest.mark.parametrize("forgetting", [1.0, 0.9, "adaptive"])
+def test_an_object_follows_the_recursions(estimator: Any, link: str, forgetting: float | str) -> None:
+    found = estimator(3, prior=0.7, forgetting=forgetting, memory=50)
+    if forgetting == "adaptive":
+        expected: Regression = AdaptiveRegression(3, 0.7, link, 0.2, 50.0, LIMITS)
+    else:
+        expected = Regression(3, 0.7, link, float(forgetting))
+    for x, reward, steps in data(link, 3, 20):
+        assert found.update(x.tolist(), reward, steps) is found
+        expected.learn(x, reward, steps)
+        mean = expected.link.mean(expected.theta @ x)
+        assert found.predict(x) == pytest.approx((mean, expected.variance(x)), rel=1e-7, abs=1e-9)
+        assert found.forgetting == pytest.approx(expected.forgetting, rel=1e-7)
+    np.testing.assert_allclose(found.coefficients, expected.theta, rtol=1e-7)
+    assert repr(found) == f"{estimator.__name__}(3 features, forgetting {expected.forgetting:.4g})"
+
+
+@pytest.mark.parametrize("features", [[1.0], [1.0, 2.0, 3.0], [1.0, np.nan], [1.0, np.inf], [[1.0, 2.0]]])
+def test_features_of_the_wrong_length_or_not_finite_are_errors_and_nothing_is_learnt(features: Any) -> None:
+    estimate = LeastSquares(2)
+    before = estimate.model.copy()
+    with pytest.raises(ValueError, match="features must be 2 finite numbers, got"):
+        estimate.update(features, 1.0)
+    assert (estimate.model == before).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dimension": 0}, "dimension must be a whole number of at least 1 and at most 256, got 0"),
+        ({"dimension": 257}, "dimension must be a whole number of at least 1 and at most 256, got 257"),
+        ({"forgetting": 0.0}, r"forgetting must be a number in \(0, 1\], got 0.0"),
+        ({"forgetting": "slow"}, r"forgetting must be a number in \(0, 1\] or 'adaptive', got 'slow'"),
+        ({"prior": 0.0}, "prior must be a number in"),
+        ({"memory": 9.0}, "memory must be a number in"),
+        ({"step_size": 1.5}, "step_size must be a number in"),
+    ],
+)
+def test_a_wrong_argument_is_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LeastSquares(**{"dimension": 2, **arguments})
+    with pytest.raises(TypeError, match="features must be 2 numbers, got 'no'"):
+        LeastSquares(2).predict("no")
+    with pytest.raises(ValueError, match="reward must be a whole number"):
+        PoissonRegression(2).update([1.0, 2.0], 0.5)

@@ -33,7 +33,7 @@ def all_rows(log: offline.Log) -> list[tuple[str, float, float]]:
     return [
         (log.arms[arm], float(reward), float(propensity))
         for chunk in log.chunks()
-        for arm, reward, propensity in zip(*chunk, strict=True)
+        for arm, reward, propensity in zip(*chunk[:3], strict=True)
     ]
 
 

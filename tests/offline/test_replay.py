@@ -7,8 +7,10 @@ import pytest
 
 import dynabandit as db
 from dynabandit import offline
+from dynabandit.offline.log import Logged
 from dynabandit.offline.replay import doubly_robust
 from dynabandit.offline.replay_loop import Player
+from dynabandit.offline.reward_model import RewardModel
 from laws import INTERPRETED
 from true_log import ARMS, TrueLog, make_log
 
@@ -26,7 +28,7 @@ def test_idle_time_counts_rows_of_the_log() -> None:
             learn_all=False, seed=1,
         )  # fmt: skip
         for chunk in log.chunks():
-            player.play(chunk)
+            player.play(chunk, np.zeros((len(chunk.arms), 3)))
         idle[clock] = int(player.progress.states.last_played.max())
         assert player.progress.states.last_played.max() <= (
             260 if clock == "log" else player.progress.states.plays.sum()
@@ -52,9 +54,11 @@ def truth(one: TrueLog, seed: int, learn: str) -> tuple[float, np.ndarray]:
     )  # fmt: skip
     before, total, terms = np.zeros(3), 0.0, []
     (chunk,) = log.chunks()
+    expected = RewardModel(len(log.arms)).predict(chunk)
     for row in range(log.rows):
-        piece = type(chunk)(*(part[row : row + 1] for part in chunk))
-        terms.append(doubly_robust(piece, player.play(piece))[0])
+        arms, rewards, propensities = (part[row : row + 1] for part in chunk[:3])
+        piece = Logged(arms, rewards, propensities, chunk.features)
+        terms.append(doubly_robust(piece, player.play(piece, expected[row : row + 1]), expected[row : row + 1])[0])
         total += (player.shares - before) @ one.means[row]
         before = player.shares.copy()
     return total / log.rows, np.array(terms)

@@ -26,9 +26,9 @@ class Fit(NamedTuple):
     squared: np.ndarray
 
 
-def fit(plays: Sequence[Play], weights: Sequence[float], dimension: int, ridge: float) -> Fit:
-    """Ridge regression in which each play has a weight; the prior always has its full weight."""
-    precision, squared, b = ridge * np.eye(dimension), ridge * np.eye(dimension), np.zeros(dimension)
+def fit(plays: Sequence[Play], weights: Sequence[float], left: np.ndarray, ridge: float) -> Fit:
+    """Ridge regression in which each play has a weight; `left` are the weights of the prior (see `prior_left`)."""
+    precision, squared, b = np.diag(left), np.diag(left**2 / ridge), np.zeros(left.size)
     for play, weight in zip(plays, weights, strict=True):
         precision += weight * np.outer(play.x, play.x)
         squared += weight**2 * np.outer(play.x, play.x)
@@ -58,6 +58,21 @@ def since_restart(plays: Sequence[Play], model: int, period: int) -> list[float]
     return [float(play.model == model and step > first) for step, play in enumerate(plays, start=1)]
 
 
+def prior_left(plays: Sequence[Play], model: int, discount: float, dimension: int, ridge: float) -> np.ndarray:
+    """Our rule: the prior fades with the data, but one coordinate per reward, in turn, gets it back.
+
+    All coordinates get it back if less than half of the data are kept. The papers keep the whole prior.
+    """
+    left, last, turn = np.full(dimension, ridge), 0, 0
+    for step, play in enumerate(plays, start=1):
+        if play.model == model:
+            kept, last = discount ** (step - last), step
+            left *= kept
+            left[slice(None) if kept < 0.5 else turn] = ridge
+            turn = turn if kept < 0.5 or discount == 1.0 else (turn + 1) % dimension
+    return left
+
+
 def idle_since(plays: Sequence[Play], model: int) -> int:
     """The last step at which a model learnt, or 0."""
     return max((step for step, play in enumerate(plays, start=1) if play.model == model), default=0)
@@ -80,9 +95,18 @@ def idle_prediction(mean: float, variance: float, prior_variance: float, kept: f
     return kept / variance * mean / precision, 1.0 / precision
 
 
-def drawn_theta(found: Fit, scale: float, normals: np.ndarray) -> np.ndarray:
-    """One draw from N(theta, scale^2 V^-1 V~ V^-1), which is N(theta, scale^2 V^-1) without discount."""
-    return found.theta + scale * np.linalg.inv(found.precision) @ np.linalg.cholesky(found.squared) @ normals
+def drawn_theta(theta: np.ndarray, covariance: np.ndarray, scale: float, normals: np.ndarray) -> np.ndarray:
+    """One draw from N(theta, scale^2 covariance)."""
+    return theta + scale * np.linalg.cholesky(covariance) @ normals
+
+
+def weight_ucb_radius(
+    step: int, dimension: int, discount: float, ridge: float, noise: float, bound: float, delta: float
+) -> float:
+    """The radius of WeightUCB before a step, with the sum of the squared weights of all earlier steps."""
+    weight = sum(discount ** (2 * age) for age in range(step - 1))
+    growth = dimension * np.log(1.0 + weight / (ridge * dimension))
+    return float(np.sqrt(ridge) * bound + noise * np.sqrt(2.0 * np.log(1.0 / delta) + growth))
 
 
 def square_cb_probabilities(predictions: Sequence[float], gamma: float) -> list[float]:

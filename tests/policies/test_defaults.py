@@ -7,7 +7,7 @@ import pytest
 
 import dynabandit as db
 from dynabandit.core.records import to_row
-from dynabandit.policies import POLICIES
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES
 
 OPEN: dict[str, Any] = {"changes": None, "horizon": None}  # what a simulation fills in
 # Section 4 of the paper: eta is 0.001, and truncation is at 0
@@ -24,6 +24,8 @@ MIXTURE: dict[str, Any] = {
     "burn_in": 0, "strength": 2.0, "share": 0.005, "shared_share": 0.0001, "sharpness": 2.0, "surplus": 0.1,
     "idle": 0.2,
 }  # fmt: skip
+LINEAR: dict[str, Any] = {"burn_in": 0, "prior": 1.0, "model": "auto"}
+ADAPTIVE_MEMORY: dict[str, Any] = {"step_size": 0.2, "memory": 1000.0, "width": 1.0}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "eps-greedy": {"burn_in": 1, "epsilon": 0.1},
     "ucb": {"burn_in": 1},
@@ -84,11 +86,26 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "oracle-restart": {"burn_in": 1, "index": "kl-ucb", "tolerance": 0.0},
     "uniform": {"burn_in": 0},
     "best-arm": {"burn_in": 0},
+    "lin-ucb": LINEAR | {"discount": 1.0, "width": 1.0},
+    "lin-ts": LINEAR | {"discount": 1.0, "width": 1.0},
+    "d-lin-ucb": LINEAR | {"discount": 0.99, "width": 1.0},
+    "sw-lin-ucb": LINEAR | {"window": 500, "width": 1.0},
+    "weight-ucb": LINEAR | {"discount": 0.99, "noise": 1.0, "bound": 1.0, "confidence": 0.05},
+    "restart-lin-ucb": LINEAR | {"period": 1000, "width": 1.0},
+    "lin-eps-greedy": LINEAR | {"discount": 1.0, "epsilon": 0.1},
+    "square-cb": LINEAR | {"discount": 1.0, "scale": 10.0, "exponent": 0.5},
+    "logistic-ts": LINEAR | {"discount": 1.0, "width": 1.0},
+    "log-linear-ts": LINEAR | {"discount": 1.0, "width": 1.0},
+    "aff-lin-ucb": LINEAR | ADAPTIVE_MEMORY,
+    "aff-lin-ts": LINEAR | ADAPTIVE_MEMORY,
+    "aff-logistic-ts": LINEAR | ADAPTIVE_MEMORY,
+    "aff-log-linear-ts": LINEAR | ADAPTIVE_MEMORY,
+    "mix-lin-ucb": {"burn_in": 0, "prior": 1.0, "share": 0.0005, "sharpness": 2.0, "idle": 1.0},
 }
 
 
 def test_every_policy_is_in_the_table_of_defaults() -> None:
-    assert set(DEFAULTS) == set(POLICIES)
+    assert set(DEFAULTS) == {*POLICIES, *CONTEXTUAL_POLICIES}
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
@@ -104,6 +121,8 @@ CLOSED: tuple[tuple[Any, ...], tuple[Any, ...]] = ((0.0, LEAST, 1.0), (-LEAST, -
 HALF_OPEN: tuple[tuple[Any, ...], tuple[Any, ...]] = ((LEAST, 0.5, 1.0), (0.0, -0.5, ABOVE_ONE, 1.5))  # (0, 1]
 NOT_NEGATIVE: tuple[tuple[Any, ...], tuple[Any, ...]] = ((0.0, TINY, HUGE), (-LEAST, -0.5, math.inf))
 POSITIVE: tuple[tuple[Any, ...], tuple[Any, ...]] = ((TINY, 0.5, HUGE), (0.0, -0.5, math.inf))
+SCALE: tuple[tuple[Any, ...], tuple[Any, ...]] = ((TINY, 0.5, 1e12), (0.0, -0.5, 1.1e12))
+WIDTH: tuple[tuple[Any, ...], tuple[Any, ...]] = ((0.0, TINY, 1e12), (-LEAST, -0.5, 1.1e12))
 FROM_ONE: tuple[tuple[Any, ...], tuple[Any, ...]] = ((1, 2), (0, -1))
 PAIR: tuple[tuple[Any, ...], tuple[Any, ...]] = (
     ((TINY, 1), (1, TINY), [HUGE, 2]),
@@ -189,6 +208,25 @@ LIMITS: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     ("r-ed-ucb", "sigma"): POSITIVE,
     ("r-ed-ucb", "epsilon"): ((LEAST, 0.25, 0.499), (0.0, -0.5, 0.5)),
     ("r-ed-ucb", "window"): FROM_ONE,
+    ("lin-ucb", "prior"): SCALE,
+    ("lin-ucb", "discount"): HALF_OPEN,
+    ("lin-ucb", "width"): WIDTH,
+    ("sw-lin-ucb", "window"): ((1, 100_000), (0, 100_001)),
+    ("sw-lin-ucb", "width"): WIDTH,
+    ("weight-ucb", "discount"): HALF_OPEN,
+    ("weight-ucb", "noise"): WIDTH,
+    ("weight-ucb", "bound"): WIDTH,
+    ("weight-ucb", "confidence"): HALF_OPEN,
+    ("restart-lin-ucb", "period"): FROM_ONE,
+    ("restart-lin-ucb", "width"): WIDTH,
+    ("lin-eps-greedy", "epsilon"): CLOSED,
+    ("lin-eps-greedy", "discount"): HALF_OPEN,
+    ("square-cb", "scale"): WIDTH,
+    ("square-cb", "exponent"): CLOSED,
+    ("square-cb", "discount"): HALF_OPEN,
+    ("aff-lin-ucb", "step_size"): CLOSED,
+    ("aff-lin-ucb", "memory"): ((10.0, 10_000.0), (9.9, 10_001.0)),
+    ("aff-lin-ucb", "width"): WIDTH,
 } | {(name, "prior"): PAIR for name, defaults in DEFAULTS.items() if isinstance(defaults.get("prior"), tuple)}
 
 

@@ -73,3 +73,8 @@ def test_features_are_needed_by_contextual_policies_only() -> None:
         StepByStep(db.policy("lin-ucb"), arms=2, horizon=10)
     with pytest.raises(ValueError, match="environment 'case-1' has no features"):
         db.environment("case-1").features(10, seed=1)
+
+
+def test_auto_is_the_contextual_policy_where_there_are_features(environment: db.Environment) -> None:
+    assert db.simulate("auto", environment, horizon=2).policy.name == "mix-lin-ucb"
+    assert list(db.compare(["auto"], environment, horizon=2)) == ["mix-lin-ucb"]

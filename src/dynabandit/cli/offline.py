@@ -17,9 +17,10 @@ from rich.table import Table
 from dynabandit import offline
 from dynabandit.cli import display, missing
 from dynabandit.cli.exit_codes import FAILED, INTERRUPTED, bad_input, no_memory, stop
+from dynabandit.experiments.one_line_syntax import read_one_line
 from dynabandit.experiments.spec_reader import read_policy
 from dynabandit.offline import Advice, Estimate, Log, Replay
-from dynabandit.policies import Policy
+from dynabandit.policies import AUTO, Policy, policy as make_policy
 
 app = typer.Typer()
 
@@ -37,6 +38,15 @@ Propensity = Annotated[
     typer.Option(
         metavar="COLUMN",
         help="Column with the probability with which the arm was chosen; by default 'propensity', if there is one.",
+    ),
+]
+Features = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--feature",
+        metavar="COLUMN",
+        help="Column with a feature of the context, such as hour or country:kind=category,columns=8; repeat for "
+        "several.",
     ),
 ]
 SkipBad = Annotated[
@@ -63,6 +73,7 @@ def replay(
     time: Time = None,
     propensity: Propensity = None,
     rewards: Rewards = "bounded",
+    feature: Features = None,
     skip_bad: SkipBad = False,
     encoding: Encoding = "utf-8",
     separator: Separator = ",",
@@ -86,11 +97,11 @@ def replay(
         with bad_input():
             log = offline.read(
                 file, arm=arm, reward=reward, time=time, propensity=propensity,
-                rewards=rewards, skip_bad=skip_bad, encoding=encoding, separator=separator,
+                rewards=rewards, features=_features(feature), skip_bad=skip_bad, encoding=encoding, separator=separator,
             )  # fmt: skip
             options: dict[str, Any] = {"replications": replications, "draws": draws, "clip": clip, "seed": seed}
             found = []
-            for one in chosen:
+            for one in (make_policy(log.resolved(each)) for each in chosen):
                 with _progress(one.label) as progress:
                     found.append(offline.replay(log, one, clock=clock, learn=learn, progress=progress, **options))
         _report_left_out(log)
@@ -115,6 +126,7 @@ def advise(
     time: Time = None,
     propensity: Propensity = None,
     rewards: Rewards = "bounded",
+    feature: Features = None,
     skip_bad: SkipBad = False,
     encoding: Encoding = "utf-8",
     separator: Separator = ",",
@@ -130,7 +142,7 @@ def advise(
         with bad_input():
             log = offline.read(
                 file, arm=arm, reward=reward, time=time, propensity=propensity,
-                rewards=rewards, skip_bad=skip_bad, encoding=encoding, separator=separator,
+                rewards=rewards, features=_features(feature), skip_bad=skip_bad, encoding=encoding, separator=separator,
             )  # fmt: skip
             with _progress("all candidates") as progress:
                 advice = offline.advise(
@@ -143,11 +155,20 @@ def advise(
             _print_advice(advice)
 
 
-def _policies(texts: list[str]) -> list[Policy]:
-    chosen = []
+def _features(texts: list[str] | None) -> Any:
+    """Return the features as `offline.read` takes them: names if no feature has options, else a mapping."""
+    pairs = [read_one_line(text) for text in texts or ()]
+    if not any(options for _, options in pairs):
+        return [name for name, _ in pairs] or None
+    return dict(pairs)
+
+
+def _policies(texts: list[str]) -> list[Policy | str]:
+    """Return the policies; which one "auto" stands for depends on the log."""
+    chosen: list[Policy | str] = []
     for text in texts:
         with bad_input(text):
-            chosen.append(read_policy(text))
+            chosen.append(AUTO if text == AUTO else read_policy(text))
     return chosen
 
 

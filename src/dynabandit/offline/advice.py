@@ -11,7 +11,8 @@ import numpy as np
 from dynabandit.extras import import_extra
 from dynabandit.offline.log import Log
 from dynabandit.offline.replay import LEAST_EFFECTIVE_ROWS, doubly_robust, player
-from dynabandit.policies import AUTO, Policy, policy as make_policy, resolved
+from dynabandit.offline.reward_model import RewardModel
+from dynabandit.policies import AUTO, CONTEXTUAL_POLICIES, Policy, policy as make_policy
 from dynabandit.policies.practical_forms import practical_forms
 from dynabandit.simulation.backends import cores
 from dynabandit.simulation.request import Progress
@@ -30,12 +31,12 @@ VARIANTS: tuple[tuple[str, str, float], ...] = (  # candidates besides the pract
 )
 
 
-def candidates(rewards: RewardDomain = BOUNDED) -> list[Policy]:
+def candidates(rewards: RewardDomain = BOUNDED, *, contextual: bool = False) -> list[Policy]:
     """Return the policies that are compared by default.
 
     These are all policies of the leaderboard, as a user can run them without knowing the future, and some of them at
     further values of step size, memory, discount or window. `rewards` are those of the log; only policies that are made
-    for them are returned.
+    for them are returned. `contextual` is true for a log with features, and adds the policies that use them.
 
     Examples
     --------
@@ -45,6 +46,9 @@ def candidates(rewards: RewardDomain = BOUNDED) -> list[Policy]:
     forms = practical_forms(rewards)
     names = [form.name for form in forms]
     forms += [make_policy(name, **{key: value}) for name, key, value in VARIANTS if name in names]
+    if contextual:
+        fitting = [name for name, kind in CONTEXTUAL_POLICIES.items() if rewards.is_within(kind.rewards)]
+        forms += [make_policy(name).practical() for name in fitting]
     return list({form.label: form for form in forms}.values())
 
 
@@ -120,7 +124,7 @@ class Advice:
             shown = ", ".join(others[:6]) + (f" and {len(others) - 6} more" if len(others) > 6 else "")
             count = f"{len(others)} of {len(self.candidates) - 1} others"
             lines.append(f"This log cannot distinguish it from {count}: {shown}.")
-            recommended = str(resolved(AUTO, self.log.domain))
+            recommended = str(self.log.resolved(AUTO))
             if recommended in others:
                 lines.append(f"Without other reasons use {recommended}, the recommended policy, which is among them.")
             if math.isfinite(self.rows_needed):
@@ -187,9 +191,9 @@ def advise(
     >>> advice.leader.label, advice.sure
     ('ts', True)
     """
-    chosen = [
-        make_policy(resolved(one, log.domain)) for one in (candidates(log.domain) if policies is None else policies)
-    ]
+    if policies is None:
+        policies = candidates(log.domain, contextual=log.features is not None)
+    chosen = [make_policy(log.resolved(one)) for one in policies]
     labels = [one.label for one in chosen]
     if len(set(labels)) < max(len(labels), 2):
         raise ValueError(f"policies must hold at least 2 different ones, got {labels}")
@@ -201,10 +205,12 @@ def advise(
     blocks = np.zeros((len(chosen) + 1, BLOCKS))  # the last row is the log itself
     squares, accepted, rows = np.zeros(len(chosen) + 1), np.zeros(len(chosen)), 0
     weights = [RatioEstimator() for _ in chosen]
+    model = RewardModel(len(log.arms), log.domain, log.context)
     with ThreadPoolExecutor(cores()) as pool:
         for logged in log.chunks():
-            played = list(pool.map(lambda one, logged=logged: one.play(logged), players))
-            terms = np.stack([*(doubly_robust(logged, one) for one in played), logged.rewards])
+            expected = model.predict(logged)
+            played = list(pool.map(lambda one, rows=(logged, expected): one.play(*rows), players))
+            terms = np.stack([*(doubly_robust(logged, one, expected) for one in played), logged.rewards])
             block = np.arange(rows, rows + terms.shape[1]) * BLOCKS // log.rows
             for row, values in enumerate(terms):
                 blocks[row] += np.bincount(block, values, minlength=BLOCKS)

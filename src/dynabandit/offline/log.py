@@ -1,17 +1,22 @@
 """Logs of past decisions: which arm was chosen at each row, and its reward."""
 
 import dataclasses
+import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynabandit.core.context import Context, empty_features
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.environments import RewardLaw, reward_law
+from dynabandit.features import FeatureEncoder
+from dynabandit.offline.contexts import fixed_by_first_row, read_contexts
 from dynabandit.offline.readers import Memory, Source, open_file
 from dynabandit.offline.rows import BadRows, Columns, Parsed, parse
+from dynabandit.policies import Policy, resolved
 from dynabandit.validation import RewardDomain, integer
 
 MOST_ARMS = 10_000
@@ -19,13 +24,16 @@ PROPENSITY = "propensity"  # the column that the service exports
 EQUAL = 1.001  # propensities whose ratio is below this are equal but for rounding
 FAR_FROM_UNIFORM = 4.0  # standard deviations; about 1 arm in 16,000 of a uniform log is further away
 
+Features = FeatureEncoder | Mapping[str, Any] | Iterable[str] | None
+
 
 class Logged(NamedTuple):
-    """Some rows of a log: the column of each arm in `Log.arms`, its reward and its propensity."""
+    """Some rows of a log: the column of each arm in `Log.arms`, its reward, its propensity and its features."""
 
     arms: np.ndarray
     rewards: np.ndarray
     propensities: np.ndarray
+    features: np.ndarray  # (rows, 1, dimension), or one number without features
 
 
 class Log:
@@ -41,11 +49,15 @@ class Log:
     (3, ('a', 'b'), [2, 1], [1.0, 0.0])
     """
 
-    def __init__(self, source: Source, columns: Columns, *, skip_bad: bool = False) -> None:
+    def __init__(
+        self, source: Source, columns: Columns, *, skip_bad: bool = False, features: FeatureEncoder | None = None
+    ) -> None:
         named = [name for _, name in columns.named()]
         if columns.propensity is None and PROPENSITY not in named and PROPENSITY in source.header():
             columns = dataclasses.replace(columns, propensity=PROPENSITY)
         self._source, self._columns = source, columns
+        self.features = features
+        """How the features of a row are encoded; None without features."""
         self.bad = BadRows()
         """The skipped rows: their count, and the first few."""
         self.rows = 0
@@ -105,9 +117,12 @@ class Log:
         return np.array([found[name] for name in names], dtype=np.int64)
 
     def _parsed(self, bad: BadRows) -> Iterator[Parsed]:
-        latest = -math.inf
+        latest, read = -math.inf, None
         for raw in self._source.read(self._columns):
-            parsed, wrong = parse(raw, self._columns, latest)
+            if self.features is not None:
+                self.features = fixed_by_first_row(self.features, raw)
+                read = functools.partial(read_contexts, self.features)
+            parsed, wrong = parse(raw, self._columns, latest, read)
             bad.add(wrong)
             if len(parsed.arm):
                 latest = latest if parsed.time is None else float(parsed.time[-1])
@@ -116,6 +131,7 @@ class Log:
     def chunks(self) -> Iterator[Logged]:
         """Yield all usable rows in batches."""
         columns = {name: column for column, name in enumerate(self.arms)}
+        encoder = None if self.features is None else self.features.copy()
         left = self.rows
         for parsed in self._parsed(BadRows()):
             try:
@@ -125,7 +141,8 @@ class Log:
             propensities = np.full(len(arms), 1.0 / len(self.arms))
             if parsed.propensity is not None:
                 propensities = parsed.propensity[:left]
-            yield Logged(arms, parsed.reward[:left], propensities)
+            features = empty_features(None, 1, 1) if encoder is None else _encoded(encoder, parsed.contexts[:left])
+            yield Logged(arms, parsed.reward[:left], propensities, features)
             left -= len(arms)
             if left == 0:  # the file may have grown since
                 return
@@ -140,6 +157,15 @@ class Log:
     def domain(self) -> RewardDomain:
         """Which rewards are valid."""
         return self._columns.rewards
+
+    @property
+    def context(self) -> Context | None:
+        """The shape of the features of a row; None without features."""
+        return None if self.features is None else Context(self.features.dimension, per_arm=False)
+
+    def resolved(self, policy: Policy | str) -> Policy | str:
+        """Return the recommended policy for such a log in place of ``"auto"``."""
+        return resolved(policy, self.domain, contextual=self.features is not None)
 
     @property
     def has_propensities(self) -> bool:
@@ -183,6 +209,15 @@ class Log:
         return f"Log({self.name}: {self.rows} rows{left_out}, {len(self.arms)} arms, mean reward {mean:.4g})"
 
 
+def _encoded(encoder: FeatureEncoder, contexts: list[dict[str, Any]]) -> np.ndarray:
+    """Return the features of some rows; each row changes the means and variances for the rows after it."""
+    found = np.empty((len(contexts), 1, encoder.dimension))
+    for row, context in enumerate(contexts):
+        found[row, 0] = encoder.encode(context)
+        encoder.learn(context)
+    return found
+
+
 def _natural(name: str) -> tuple[int, int, str]:
     """Sort whole numbers by value, before all other names."""
     return (0, int(name), name) if name.isascii() and name.isdigit() else (1, 0, name)
@@ -196,6 +231,7 @@ def read(
     time: str | None = None,
     propensity: str | None = None,
     rewards: RewardLaw | str = "bounded",
+    features: Features = None,
     skip_bad: bool = False,
     encoding: str = "utf-8",
     separator: str = ",",
@@ -213,6 +249,9 @@ def read(
         propensities, all arms are assumed to be equally likely.
     rewards
         The reward law, which says which rewards are valid; by default numbers in [0, 1].
+    features
+        The columns with the features of the context of each row, as for `Bandit`: a mapping from their names to kinds,
+        or only names, whose kinds the first row decides.
     skip_bad
         Skip rows that cannot be used, instead of raising an error that names them.
     encoding, separator
@@ -229,8 +268,9 @@ def read(
     (2, ('blue', 'red'))
     """
     domain = reward_law(rewards).domain
-    columns = Columns(arm=arm, reward=reward, time=time, propensity=propensity, rewards=domain)
-    return Log(open_file(path, encoding, separator), columns, skip_bad=skip_bad)
+    encoder, names = _encoder(features)
+    columns = Columns(arm=arm, reward=reward, time=time, propensity=propensity, rewards=domain, features=names)
+    return Log(open_file(path, encoding, separator), columns, skip_bad=skip_bad, features=encoder)
 
 
 def from_columns(
@@ -241,6 +281,7 @@ def from_columns(
     time: str | None = None,
     propensity: str | None = None,
     rewards: RewardLaw | str = "bounded",
+    features: Features = None,
     skip_bad: bool = False,
 ) -> Log:
     """Return the log in a mapping from names to lists or arrays, or in a data frame; other arguments as for `read`.
@@ -252,5 +293,14 @@ def from_columns(
     Log(the log: 3 rows, 2 arms, mean reward 0.3333)
     """
     domain = reward_law(rewards).domain
-    columns = Columns(arm=arm, reward=reward, time=time, propensity=propensity, rewards=domain)
-    return Log(Memory(table), columns, skip_bad=skip_bad)
+    encoder, names = _encoder(features)
+    columns = Columns(arm=arm, reward=reward, time=time, propensity=propensity, rewards=domain, features=names)
+    return Log(Memory(table), columns, skip_bad=skip_bad, features=encoder)
+
+
+def _encoder(features: Features) -> tuple[FeatureEncoder | None, tuple[str, ...]]:
+    """Return the encoder of the features of a log and their names."""
+    if features is None:
+        return None, ()
+    encoder = features if isinstance(features, FeatureEncoder) else FeatureEncoder(features)
+    return encoder, encoder.names

@@ -9,7 +9,8 @@ import numpy as np
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED
 from dynabandit.offline.log import Log, Logged
 from dynabandit.offline.replay_loop import Played, Player
-from dynabandit.policies import Policy, check_fit, policy as make_policy, resolved
+from dynabandit.offline.reward_model import RewardModel
+from dynabandit.policies import Policy, check_fit, policy as make_policy
 from dynabandit.simulation.request import Progress
 from dynabandit.stats.intervals import Estimate
 from dynabandit.stats.ratio_estimator import RatioEstimator
@@ -48,7 +49,9 @@ class Replay:
     snips: Estimate
     """Self-normalised: the same divided by the sum of the weights, with a small bias and much less variance."""
     dr: Estimate
-    """Doubly robust: a model of each arm's mean, from earlier rows, corrected by the weighted errors of the model."""
+    """Doubly robust: a model of each arm's mean, from earlier rows, corrected by the weighted errors of the model.
+
+    With features, the model of an arm is a logistic or linear regression."""
     logged: Estimate
     """The mean reward of the log."""
     accepted: float
@@ -157,17 +160,17 @@ def replay(
     Dudik, Erhan, Langford & Li (2014), Doubly robust policy evaluation and optimization. Statistical Science.
     """
     clip = number("clip", clip, 0.0, 1.0)
-    one = player(
-        log, make_policy(resolved(policy, log.domain), **parameters), replications, draws, clock, clip, seed, learn
-    )
+    one = player(log, make_policy(log.resolved(policy), **parameters), replications, draws, clock, clip, seed, learn)
     sums = {name: RatioEstimator() for name in (*ESTIMATES, "logged")}
+    model = RewardModel(len(log.arms), log.domain, log.context)
     for logged in log.chunks():
-        played = one.play(logged)
+        expected = model.predict(logged)
+        played = one.play(logged, expected)
         ones = np.ones(len(logged.rewards))
         sums["replay"].add(played.accepted * logged.rewards, played.accepted)
         sums["ips"].add(played.weight * logged.rewards, ones)
         sums["snips"].add(played.weight * logged.rewards, played.weight)
-        sums["dr"].add(doubly_robust(logged, played), ones)
+        sums["dr"].add(doubly_robust(logged, played, expected), ones)
         sums["logged"].add(logged.rewards, ones)
         if progress is not None:
             progress(one.rows, log.rows)
@@ -219,10 +222,10 @@ def player(
         log_clock=clock == "log",
         learn_all=not log.is_uniform if learn is None else learn == ALL,
         seed=seed,
-        domain=log.domain,
+        features=log.features,
     )
 
 
-def doubly_robust(logged: Logged, played: Played) -> np.ndarray:
-    """Return the terms of the doubly robust estimate, one per row."""
-    return played.direct + played.weight * (logged.rewards - played.expected)
+def doubly_robust(logged: Logged, played: Played, expected: np.ndarray) -> np.ndarray:
+    """Return the terms of the doubly robust estimate, one per row, given what the reward model expects of each arm."""
+    return played.direct + played.weight * (logged.rewards - expected[np.arange(len(expected)), logged.arms])

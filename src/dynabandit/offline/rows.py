@@ -26,6 +26,7 @@ class Columns:
     time: str | None = None
     propensity: str | None = None
     rewards: RewardDomain = BOUNDED  # which rewards are valid
+    features: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         taken: dict[str, str] = {}
@@ -39,7 +40,14 @@ class Columns:
     def named(self) -> list[tuple[str, str]]:
         """Return (role, column) of every used column."""
         pairs = [(role, getattr(self, role)) for role in ("arm", "reward", "time", "propensity")]
-        return [(role, name) for role, name in pairs if name is not None]
+        return [(role, name) for role, name in pairs if name is not None] + [
+            (feature_role(name), name) for name in self.features
+        ]
+
+
+def feature_role(name: str) -> str:
+    """Return the role of a column with a feature."""
+    return f"feature {name!r}"
 
 
 class RawRows(NamedTuple):
@@ -95,6 +103,7 @@ class Parsed(NamedTuple):
     reward: np.ndarray
     propensity: np.ndarray | None
     time: np.ndarray | None
+    contexts: list[dict[str, Any]]  # empty without features
 
 
 class Allowed(NamedTuple):
@@ -116,16 +125,25 @@ ALLOWED = {
 }
 
 
+Problems = dict[int, tuple[str, str]]  # the index of a row -> role of its first bad value and the reason
+
+
 class _BadValueError(Exception):
     """The reason why a value cannot be used; never leaves this module."""
 
 
-def parse(raw: RawRows, columns: Columns, latest: float = -math.inf) -> tuple[Parsed, list[BadRow]]:
+def parse(
+    raw: RawRows,
+    columns: Columns,
+    latest: float = -math.inf,
+    read_contexts: Callable[[RawRows, Problems], list[dict[str, Any]]] | None = None,
+) -> tuple[Parsed, list[BadRow]]:
     """Return the usable rows and the bad ones; no row may be earlier than `latest`, the last time before them."""
-    problems: dict[int, tuple[str, str]] = {}  # index -> role of the first bad value and the reason
+    problems: Problems = {}
     arms = _each(raw, "arm", problems)
     rewards = _floats(raw, "reward", problems, columns.rewards)
     propensities = _floats(raw, "propensity", problems) if columns.propensity is not None else None
+    contexts = [] if read_contexts is None else read_contexts(raw, problems)
     times = None
     if columns.time is not None:
         times = _floats(raw, "time", problems)
@@ -136,18 +154,17 @@ def parse(raw: RawRows, columns: Columns, latest: float = -math.inf) -> tuple[Pa
         rewards[kept],
         None if propensities is None else propensities[kept],
         None if times is None else times[kept],
+        [context for context, keep in zip(contexts, kept, strict=False) if keep],
     )
     return parsed, [_bad_row(raw, columns, index, *problems[index]) for index in sorted(problems)]
 
 
 def _bad_row(raw: RawRows, columns: Columns, index: int, role: str, problem: str) -> BadRow:
     line = None if raw.lines is None else raw.lines[index]
-    return BadRow(raw.first + index, line, getattr(columns, role), problem, raw.values[role][index])
+    return BadRow(raw.first + index, line, dict(columns.named())[role], problem, raw.values[role][index])
 
 
-def _each(
-    raw: RawRows, role: str, problems: dict[int, tuple[str, str]], bad: Any = None, allowed: Any = None
-) -> list[Any]:
+def _each(raw: RawRows, role: str, problems: Problems, bad: Any = None, allowed: Any = None) -> list[Any]:
     """Check the values one by one; note each bad one and put `bad` in its place."""
     checked = []
     for index, value in enumerate(raw.values[role]):
@@ -161,7 +178,7 @@ def _each(
     return checked
 
 
-def _floats(raw: RawRows, role: str, problems: dict[int, tuple[str, str]], allowed: Any = None) -> np.ndarray:
+def _floats(raw: RawRows, role: str, problems: Problems, allowed: Any = None) -> np.ndarray:
     """Check all values at once, and one by one only if some are bad or not plain numbers."""
     values = raw.values[role]
     allowed = allowed or ALLOWED[role]
@@ -230,7 +247,7 @@ CHECKS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def _find_unsorted(times: np.ndarray, latest: float, problems: dict[int, tuple[str, str]]) -> None:
+def _find_unsorted(times: np.ndarray, latest: float, problems: Problems) -> None:
     """Note each otherwise good row that is earlier than a row before it."""
     good = np.array([index not in problems for index in range(len(times))], dtype=bool)
     reached = np.maximum.accumulate(np.concatenate([[latest], np.where(good, times, -math.inf)]))[:-1]

@@ -6,6 +6,7 @@ from typing import Any
 from dynabandit.policies.ad_switch import AdSwitch
 from dynabandit.policies.aff_d_greedy import AffDGreedy
 from dynabandit.policies.aff_kl_ucb import AffKLUCB
+from dynabandit.policies.aff_linear import AffLinTS, AffLinUCB
 from dynabandit.policies.aff_normal_ts import AffNormalTS
 from dynabandit.policies.aff_normal_ucb import AffNormalUCB
 from dynabandit.policies.aff_poisson_ts import AffPoissonTS
@@ -19,6 +20,7 @@ from dynabandit.policies.borl import Borl
 from dynabandit.policies.changepoint_thompson import ChangepointTS
 from dynabandit.policies.cusum_ucb import CusumKLUCB, CusumUCB
 from dynabandit.policies.d_kl_ucb import DKLUCB
+from dynabandit.policies.d_lin_ucb import DLinUCB
 from dynabandit.policies.d_ucb import DUCB
 from dynabandit.policies.discounted_thompson import DiscountedOTS, DiscountedTS
 from dynabandit.policies.dynamic_thompson import DTS, AffDTS1, AffDTS2, OptimisticDTS
@@ -29,8 +31,12 @@ from dynabandit.policies.fewa import Fewa
 from dynabandit.policies.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
 from dynabandit.policies.kalman_thompson import KalmanTS
 from dynabandit.policies.kl_ucb import KLUCB
+from dynabandit.policies.lin_eps_greedy import LinEpsGreedy
+from dynabandit.policies.lin_ts import LinTS
 from dynabandit.policies.lin_ucb import LinUCB
 from dynabandit.policies.lm_dsee import LMDSEE
+from dynabandit.policies.log_linear_ts import AffLogLinearTS, LogLinearTS
+from dynabandit.policies.logistic_ts import AffLogisticTS, LogisticTS
 from dynabandit.policies.m_ucb import MKLUCB, MUCB
 from dynabandit.policies.master_ucb import MasterUCB
 from dynabandit.policies.mix_lin_ucb import MixLinUCB
@@ -44,9 +50,12 @@ from dynabandit.policies.predictive_sampling import PredictiveSampling
 from dynabandit.policies.r_bocpd_ucb import RBocpdUCB
 from dynabandit.policies.r_ed_ucb import REdUCB
 from dynabandit.policies.raw_ucb import RawUCB
+from dynabandit.policies.restart_lin_ucb import RestartLinUCB
 from dynabandit.policies.rexp3 import Rexp3
 from dynabandit.policies.robust_ucb import RobustUCB
+from dynabandit.policies.square_cb import SquareCB
 from dynabandit.policies.sw_kl_ucb import SWKLUCB
+from dynabandit.policies.sw_lin_ucb import SWLinUCB
 from dynabandit.policies.sw_thompson import SWTS
 from dynabandit.policies.sw_ucb import SWUCB
 from dynabandit.policies.sw_ucb_sharp import SWUCBSharp
@@ -54,6 +63,7 @@ from dynabandit.policies.thompson import OTS, TS
 from dynabandit.policies.ucb import UCB
 from dynabandit.policies.uniform import Uniform
 from dynabandit.policies.w_swa import WSWA
+from dynabandit.policies.weight_ucb import WeightUCB
 from dynabandit.validation import BOUNDED, RewardDomain, check_parameter_names, unknown
 
 __all__ = [
@@ -66,7 +76,9 @@ __all__ = [
     "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
     "ChangepointTS", "DiscountedOTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
     "Borl", "LMDSEE", "KalmanTS", "OptimisticDTS", "PredictiveSampling", "SWUCBSharp",
-    "CONTEXTUAL_POLICIES", "LinUCB", "MixLinUCB",
+    "CONTEXTUAL_POLICIES", "LinUCB", "LinTS", "DLinUCB", "SWLinUCB", "WeightUCB", "RestartLinUCB", "LinEpsGreedy",
+    "SquareCB", "LogisticTS", "LogLinearTS", "AffLinUCB", "AffLinTS", "AffLogisticTS", "AffLogLinearTS",
+    "MixLinUCB",
     "WSWA", "Fewa", "REdUCB", "RawUCB", "MixNormalTS", "MixPoissonTS", "MixRevenueTS",
 ]  # fmt: skip
 
@@ -133,13 +145,26 @@ POLICIES: dict[str, type[Policy]] = {
 
 CONTEXTUAL_POLICIES: dict[str, type[Policy]] = {
     "lin-ucb": LinUCB,
+    "lin-ts": LinTS,
+    "d-lin-ucb": DLinUCB,
+    "sw-lin-ucb": SWLinUCB,
+    "weight-ucb": WeightUCB,
+    "restart-lin-ucb": RestartLinUCB,
+    "lin-eps-greedy": LinEpsGreedy,
+    "square-cb": SquareCB,
+    "logistic-ts": LogisticTS,
+    "log-linear-ts": LogLinearTS,
+    "aff-lin-ucb": AffLinUCB,
+    "aff-lin-ts": AffLinTS,
+    "aff-logistic-ts": AffLogisticTS,
+    "aff-log-linear-ts": AffLogLinearTS,
     "mix-lin-ucb": MixLinUCB,
 }
 
 
 AUTO = "auto"  # stands for the recommended policy
 RECOMMENDED = ("mix-ts", "mix-poisson-ts", "mix-revenue-ts", "mix-normal-ts")  # the first one that fits the rewards
-RECOMMENDED_WITH_FEATURES = "lin-ucb"
+RECOMMENDED_WITH_FEATURES = "mix-lin-ucb"
 
 
 def resolved(name: str | Policy, rewards: RewardDomain = BOUNDED, *, contextual: bool = False) -> str | Policy:
@@ -150,8 +175,8 @@ def resolved(name: str | Policy, rewards: RewardDomain = BOUNDED, *, contextual:
     Examples
     --------
     >>> from dynabandit.validation import COUNTS
-    >>> resolved("auto"), resolved("auto", COUNTS), resolved("ucb")
-    ('mix-ts', 'mix-poisson-ts', 'ucb')
+    >>> resolved("auto"), resolved("auto", COUNTS), resolved("auto", contextual=True), resolved("ucb")
+    ('mix-ts', 'mix-poisson-ts', 'mix-lin-ucb', 'ucb')
     """
     if name != AUTO:
         return name

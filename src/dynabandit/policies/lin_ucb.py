@@ -1,27 +1,17 @@
 """LinUCB: an upper confidence bound of a linear model of the reward."""
 
-import math
 from dataclasses import dataclass
 
-from dynabandit.core.compilation import kernel
-from dynabandit.policies import linear_policy
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
-from dynabandit.policies.linear_policy import LinearPolicy, Params
-from dynabandit.validation import number, set_fields
+from dynabandit.estimators import links
+from dynabandit.estimators.regression import Kind, make_regression
+from dynabandit.policies.regression_policy import DiscountedPolicy, upper_bound_functions
 
-
-@kernel
-def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    mean, variance = linear_policy.prediction(state, arm, step, params)
-    return mean + params.width * math.sqrt(variance)
+REGRESSION = make_regression(links.identity, Kind())
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinUCB(LinearPolicy):
+class LinUCB(DiscountedPolicy):
     r"""The largest upper confidence bound of a ridge regression, which may discount its data.
-
-    Every arm has its own model if the context is the same for all arms; one model is shared by all arms if each of them
-    has features of its own.
 
     Parameters
     ----------
@@ -31,6 +21,9 @@ class LinUCB(LinearPolicy):
         The precision of the prior of every coefficient, positive, in rewards: the ridge penalty.
     discount
         The factor by which the data fade per step, in (0, 1]; 1 keeps all data. The prior does not fade.
+    model
+        ``"separate"``: a model for each arm; ``"shared"``: one model for all arms, which have features of their own;
+        ``"hybrid"``: both; ``"auto"``: shared if arms have features of their own, else separate.
     burn_in
         The number of plays of each arm before the policy decides.
 
@@ -48,7 +41,11 @@ class LinUCB(LinearPolicy):
     .. math:: x' \theta + w \sqrt{ x' \Lambda^{-1} x }, \quad \theta = \Lambda^{-1} b
 
     The prior returns to one coefficient per update in turn, and an idle arm fades in the direction of x
-    (`estimators.linear_model`), so that a step takes O(K d^2). D-LinUCB (``"d-lin-ucb"``) has another bound.
+    (`estimators.linear_model`). In a hybrid the shared model learns all rewards as if it were alone, the model of an
+    arm learns what the shared one leaves unexplained, and both predictions and variances are added: simpler than
+    algorithm 2 of the paper, which solves for both models at once.
+
+    Cost per step: O(K d^2).
 
     References
     ----------
@@ -56,15 +53,5 @@ class LinUCB(LinearPolicy):
     """
 
     name = "lin-ucb"
-    functions = PolicyFunctions(
-        start=linear_policy.start, learn=linear_policy.learn, score=score, params=Params, contextual=True
-    )
-
-    width: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        set_fields(self, width=number("width", self.width, 0.0, 1e12))
-
-    def params(self, arms: int) -> Params:
-        return Params(self.prior, self.discount, self.width)
+    kernels = REGRESSION
+    functions = upper_bound_functions(REGRESSION)

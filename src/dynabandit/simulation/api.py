@@ -13,7 +13,7 @@ from dynabandit.simulation import cpu as on_threads
 from dynabandit.simulation.backends import check_backend, cores, takes_gpu
 from dynabandit.simulation.request import Progress, Request
 from dynabandit.simulation.stepper import empty_record
-from dynabandit.validation import RewardDomain, integer, unknown
+from dynabandit.validation import integer, unknown
 
 Policies = Policy | str | Iterable[Policy | str] | Mapping[str, Policy | str]
 
@@ -48,7 +48,7 @@ def simulate(
     (4, 200)
     """
     environment = make_environment(environment)
-    chosen = make_policy(resolved(policy, environment.rewards.domain))
+    chosen = make_policy(recommended_for(policy, environment))
     return compare(
         {chosen.label: chosen}, environment, horizon=horizon, replications=replications, seed=seed,
         times=times, keep=keep, first_replication=first_replication, threads=threads, block=block,
@@ -126,7 +126,7 @@ def compare(
     ['ucb', 'aff-ucb1']
     """
     env = make_environment(environment)
-    named = _labelled(policies, env.rewards.domain)
+    named = _labelled(policies, env)
     horizon = check_horizon(min(DEFAULT_HORIZON, env.longest) if horizon is None else horizon, env, named)
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     for name in keep:
@@ -171,18 +171,23 @@ def compare(
     }
 
 
-def _labelled(policies: Policies, rewards: RewardDomain) -> dict[str, Policy]:
+def recommended_for(policy: Policy | str, environment: Environment) -> Policy | str:
+    """Return the recommended policy for an environment in place of ``"auto"``."""
+    return resolved(policy, environment.rewards.domain, contextual=environment.context is not None)
+
+
+def _labelled(policies: Policies, environment: Environment) -> dict[str, Policy]:
     """Return the policies by label."""
     if isinstance(policies, Mapping):
         for label in policies:
             if not isinstance(label, str):
                 raise TypeError(f"the labels of policies must be strings, got {label!r}")
-        named = {label: make_policy(resolved(policy, rewards)) for label, policy in policies.items()}
+        named = {label: make_policy(recommended_for(policy, environment)) for label, policy in policies.items()}
     else:
         several = [policies] if isinstance(policies, (str, Policy)) else policies
         if not isinstance(several, Iterable):
             raise TypeError(f"policies must be policies or their names, got {policies!r}")
-        listed = [make_policy(resolved(policy, rewards)) for policy in several]
+        listed = [make_policy(recommended_for(policy, environment)) for policy in several]
         named = {policy.label: policy for policy in listed}
         if len(named) < len(listed):
             labels = [policy.label for policy in listed]

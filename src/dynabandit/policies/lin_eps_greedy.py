@@ -1,0 +1,101 @@
+"""Epsilon-greedy with a linear model."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import EXPLORE, uniform
+from dynabandit.estimators import links
+from dynabandit.estimators.regression import Kind, RegressionParams, make_regression
+from dynabandit.policies import regression_policy
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
+from dynabandit.policies.regression_policy import RegressionPolicy, make_learn, make_prediction
+from dynabandit.validation import number, set_fields
+
+REGRESSION = make_regression(links.identity, Kind())
+PREDICTION = make_prediction(REGRESSION)
+
+
+class Params(NamedTuple):
+    prior: float
+    step_size: float
+    epsilon: float
+
+
+@kernel
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    mean, _ = PREDICTION(state, arm, step, params)
+    return mean
+
+
+@kernel
+def explore(state: PolicyState, leader: int, step: Step, params: Params) -> bool:
+    return uniform(step.random, EXPLORE, step.number, 0) < params.epsilon
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinEpsGreedy(RegressionPolicy):
+    r"""The largest prediction of a ridge regression, or, with probability epsilon, a random arm.
+
+    Parameters
+    ----------
+    epsilon
+        The probability of a random arm, in [0, 1].
+    prior
+        The precision of the prior of every coefficient, positive, in rewards: the ridge penalty.
+    discount
+        The factor by which the data fade per step, in (0, 1]; 1 keeps all data. The prior does not fade.
+    model
+        ``"separate"``: a model for each arm; ``"shared"``: one model for all arms, which have features of their own;
+        ``"hybrid"``: both; ``"auto"``: shared if arms have features of their own, else separate.
+    burn_in
+        The number of plays of each arm before the policy decides.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("lin-eps-greedy", epsilon=0.05).label
+    'lin-eps-greedy(epsilon=0.05)'
+
+    Notes
+    -----
+    The score of an arm with features x is the prediction of the model of ``"lin-ucb"``:
+
+    .. math:: x' \theta, \quad \theta = \left( \alpha I + \sum_s \gamma^{t - s} x_s x_s' \right)^{-1}
+        \sum_s \gamma^{t - s} r_s x_s
+
+    Cost per step: O(K d^2).
+
+    References
+    ----------
+    Langford & Zhang (2007), The epoch-greedy algorithm for contextual multi-armed bandits. NIPS, with a constant
+    epsilon as in Vowpal Wabbit.
+    """
+
+    name = "lin-eps-greedy"
+    kernels = REGRESSION
+    functions = PolicyFunctions(
+        start=regression_policy.start,
+        learn=make_learn(REGRESSION),
+        score=score,
+        explore=explore,
+        params=Params,
+        contextual=True,
+    )
+
+    epsilon: float = 0.1
+    discount: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(
+            self,
+            epsilon=number("epsilon", self.epsilon, 0.0, 1.0),
+            discount=number("discount", self.discount, 0.0, 1.0, open_low=True),
+        )
+
+    def params(self, arms: int) -> Any:
+        return Params(self.prior, 0.0, self.epsilon)
+
+    def _estimator(self) -> RegressionParams:
+        return RegressionParams(self.prior, self.discount, 0.0)

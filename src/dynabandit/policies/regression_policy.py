@@ -1,0 +1,271 @@
+"""What policies with regression models share: which model an arm has, predictions, learning and draws.
+
+`models` has one row per arm (separate models), a single row (one model shared by all arms), or one row per arm and a
+last row that all arms share (hybrid). In a hybrid the shared model learns all rewards as if it were alone, and the
+model of an arm learns what its prediction leaves unexplained; a prediction is the sum of both, and so is its variance.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from dynabandit.core.compilation import inlined_kernel, kernel
+from dynabandit.core.context import Context
+from dynabandit.core.streams import SCORE, SECOND, normal_pair, words
+from dynabandit.estimators import regression
+from dynabandit.estimators.base import Belief
+from dynabandit.estimators.linear_model import dot, faded, inverse_at, square, theta_at
+from dynabandit.estimators.regression import Regression, RegressionParams, S, kept_until, matrix_at
+from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, features_of
+from dynabandit.validation import NORMAL, listed, number, set_fields
+
+LARGEST = 1e12
+SMALLEST_VARIANCE = 1e-300
+MODELS = ("auto", "separate", "shared", "hybrid")
+
+
+class Params(NamedTuple):
+    """The parameters of all regression policies."""
+
+    prior: float
+    step_size: float  # of the forgetting factor
+    width: float  # of a confidence bound, or the scale of a draw
+
+
+@kernel
+def start(state: PolicyState, arm: int, params: Any) -> None:
+    """Write nothing: `Policy.initial_models` has the models without rewards."""
+
+
+@inlined_kernel
+def model_of(state: PolicyState, arm: int) -> np.ndarray:
+    """Return the model of an arm: its own, or the only one."""
+    return state.models[arm if state.models.shape[0] > 1 else 0]
+
+
+@inlined_kernel
+def is_hybrid(state: PolicyState) -> bool:
+    """Whether arms have models of their own and a shared one."""
+    return state.models.shape[0] > state.last_played.size
+
+
+@inlined_kernel
+def is_shared(state: PolicyState) -> bool:
+    """Whether the last row is a model of all arms."""
+    return state.models.shape[0] != state.last_played.size
+
+
+def make_of_model(kernels: Regression) -> Callable[..., tuple[float, float]]:
+    """Return of_model(model, x, number, prior): the predictor and its variance after step `number`."""
+    variance = kernels.variance
+
+    @inlined_kernel
+    def of_model(model: np.ndarray, x: np.ndarray, number: int, prior: float) -> tuple[float, float]:
+        found, kept = variance(model, x), kept_until(model, x.size, number)
+        precision = prior / square(x) if kept < 1.0 and found > 0.0 else 0.0
+        return faded(dot(model, theta_at(x.size), x), found, kept, precision)
+
+    return of_model
+
+
+def make_prediction(kernels: Regression) -> Callable[..., tuple[float, float]]:
+    """Return prediction(state, arm, step, params): the predictor of an arm's reward and its variance."""
+    of_model = make_of_model(kernels)
+
+    @inlined_kernel
+    def prediction(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
+        x = features_of(step, arm)
+        mean, variance = of_model(model_of(state, arm), x, step.number - 1, params.prior)
+        if is_hybrid(state):
+            shared_mean, shared_variance = of_model(state.models[step.arms], x, step.number - 1, params.prior)
+            return mean + shared_mean, variance + shared_variance
+        return mean, variance
+
+    return prediction
+
+
+def make_learn(kernels: Regression) -> Callable[..., None]:
+    """Return learn(state, arm, reward, params)."""
+    learn_one = kernels.learn
+
+    @kernel
+    def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
+        x, times, offset = reward.features, (reward.decided_at, reward.arrived_at), 0.0
+        if is_hybrid(state):
+            common = state.models[state.last_played.size]
+            offset = dot(common, theta_at(x.size), x)
+            learn_one(common, x, reward.value, 0.0, times, params)
+        learn_one(model_of(state, arm), x, reward.value, offset, times, params)
+
+    return learn
+
+
+def upper_bound_functions(kernels: Regression) -> PolicyFunctions:
+    """Return the functions of a policy that plays the arm with the largest upper confidence bound."""
+    prediction = make_prediction(kernels)
+
+    @kernel
+    def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
+        mean, variance = prediction(state, arm, step, params)
+        return mean + params.width * math.sqrt(variance)
+
+    return PolicyFunctions(start=start, learn=make_learn(kernels), score=score, params=Params, contextual=True)
+
+
+def thompson_functions(kernels: Regression) -> PolicyFunctions:
+    """Return the functions of Thompson sampling: models of arms are drawn independently, a shared one once per step."""
+    of_model, kind, variance_of = make_of_model(kernels), kernels.kind, kernels.variance
+    squared = kind.squared or kind.adaptive
+
+    @kernel
+    def prepare(state: PolicyState, step: Step, params: Any) -> None:
+        if is_shared(state):
+            model, d = state.models[state.models.shape[0] - 1], step.features.shape[1]
+            draw_deviation(model, matrix_at(S, d) if squared else inverse_at(d), d, step, params.width)
+
+    @inlined_kernel
+    def shared_draw(model: np.ndarray, x: np.ndarray, number: int, prior: float) -> float:
+        mean, deviation = dot(model, theta_at(x.size), x), dot(model, deviation_at(model, x.size), x)
+        kept = kept_until(model, x.size, number)
+        if kept == 1.0 or deviation == 0.0:
+            return mean + deviation
+        variance = variance_of(model, x)
+        later_mean, later = faded(mean, variance, kept, prior / square(x))
+        return later_mean + deviation * math.sqrt(later / variance)
+
+    @kernel
+    def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
+        x = features_of(step, arm)
+        total = 0.0
+        if is_shared(state):
+            total = shared_draw(state.models[state.models.shape[0] - 1], x, step.number - 1, params.prior)
+        if is_hybrid(state) or not is_shared(state):
+            mean, variance = of_model(model_of(state, arm), x, step.number - 1, params.prior)
+            normal, _ = normal_pair(words(step.random, SCORE, step.number, arm, 0))
+            total += mean + normal * params.width * math.sqrt(variance)
+        return total
+
+    return PolicyFunctions(
+        start=start, learn=make_learn(kernels), score=score, params=Params, prepare=prepare, contextual=True
+    )
+
+
+# A model of which Thompson sampling draws the coefficients has at its end their deviation from theta, and a matrix
+@inlined_kernel
+def deviation_at(model: np.ndarray, dimension: int) -> int:
+    """Return where the deviation of the drawn coefficients begins."""
+    return model.size - dimension * (dimension + 1)
+
+
+@kernel
+def draw_deviation(model: np.ndarray, covariance: int, dimension: int, step: Step, scale: float) -> None:
+    """Draw from N(0, scale^2 C), where the matrix C begins at `covariance`, by its Cholesky factor."""
+    d = dimension
+    deviation, factor = deviation_at(model, d), model.size - d * d
+    for i in range(d * d):
+        model[factor + i] = model[covariance + i]
+    for i in range(d):
+        model[deviation + i] = 0.0
+    for k in range(d):
+        pivot = factor + k * d
+        normals = normal_pair(words(step.random, SECOND, step.number, k // 2, 0))
+        normal = scale * (normals[0] if k % 2 == 0 else normals[1])
+        root = 1.0 / math.sqrt(max(model[pivot + k], SMALLEST_VARIANCE))
+        for j in range(k, d):
+            model[pivot + j] *= root
+            model[deviation + j] += normal * model[pivot + j]
+        for i in range(k + 1, d):
+            row, share = factor + i * d, model[pivot + i]
+            for j in range(i, d):
+                model[row + j] -= share * model[pivot + j]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegressionPolicy(Policy):
+    """A policy whose models are those of `estimators.regression`."""
+
+    slots = ("unused",)
+    rewards = NORMAL
+    kernels: ClassVar[Regression]
+    models: ClassVar[tuple[str, ...]] = MODELS  # the valid values of `model`
+    is_drawn: ClassVar[bool] = False  # whether the coefficients of a shared model are drawn
+
+    prior: float = 1.0
+    model: str = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.model not in self.models:
+            raise ValueError(f"model must be one of {listed(self.models)}, got {self.model!r}")
+        set_fields(self, prior=number("prior", self.prior, 0.0, LARGEST, open_low=True))
+
+    def _estimator(self) -> RegressionParams:
+        """Return the parameters of the regression."""
+        return RegressionParams(self.prior, 1.0, 0.0)
+
+    def initial_models(self, arms: int, context: Context) -> np.ndarray:
+        if self.model == "shared" and not context.per_arm:
+            raise ValueError(
+                "model='shared' needs features of each arm: with one context for all arms, every arm would be "
+                "predicted the same. Valid then: 'auto', 'separate', 'hybrid'"
+            )
+        shared = self.model == "shared" or (self.model == "auto" and context.per_arm)
+        rows = 1 if shared else arms + (self.model == "hybrid")
+        d = context.dimension
+        row = regression.initial(d, self.kernels.kind, self._estimator())
+        if self.is_drawn and (shared or self.model == "hybrid"):
+            row = np.append(row, np.zeros(d * (d + 1)))
+        return np.tile(row, (rows, 1))
+
+    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+        """Return NaN: the mean of an arm depends on the context."""
+        return Belief(math.nan, math.nan, self._estimator().forgetting, math.nan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscountedPolicy(RegressionPolicy):
+    """A policy with a fixed discount and a width of its bounds or draws."""
+
+    discount: float = 1.0
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(
+            self,
+            discount=number("discount", self.discount, 0.0, 1.0, open_low=True),
+            width=number("width", self.width, 0.0, LARGEST),
+        )
+
+    def params(self, arms: int) -> Any:
+        return Params(self.prior, 0.0, self.width)
+
+    def _estimator(self) -> RegressionParams:
+        return RegressionParams(self.prior, self.discount, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptivePolicy(RegressionPolicy):
+    """A policy whose forgetting factors follow the data."""
+
+    step_size: float = 0.2
+    memory: float = 1000.0
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(
+            self,
+            width=number("width", self.width, 0.0, LARGEST),
+            step_size=number("step_size", self.step_size, 0.0, 1.0),
+            memory=number("memory", self.memory, regression.SHORTEST_MEMORY, regression.LONGEST_MEMORY),
+        )
+
+    def params(self, arms: int) -> Any:
+        return Params(self.prior, self.step_size, self.width)
+
+    def _estimator(self) -> RegressionParams:
+        return RegressionParams(self.prior, 1.0 - 1.0 / self.memory, self.step_size)

@@ -1,0 +1,137 @@
+"""SquareCB: probabilities that fall with the gap to the best prediction of a linear model."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import SCORE, uniform
+from dynabandit.estimators import links
+from dynabandit.estimators.regression import Kind, RegressionParams, make_regression
+from dynabandit.policies import regression_policy
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
+from dynabandit.policies.regression_policy import LARGEST, RegressionPolicy, make_learn, make_prediction
+from dynabandit.validation import number, set_fields
+
+REGRESSION = make_regression(links.identity, Kind())
+PREDICTION = make_prediction(REGRESSION)
+LEADER, BEST, OTHERS = 0, 1, 2  # entries of `shared`: the arm with the largest prediction, it, the others' probability
+SHARED_SIZE = 3
+SMALLEST = 1e-300
+
+
+class Params(NamedTuple):
+    prior: float
+    step_size: float
+    scale: float
+    exponent: float
+
+
+@kernel
+def probability(gap: float, step: Step, params: Params) -> float:
+    """Return the probability of an arm whose prediction is below the best one by `gap`."""
+    return 1.0 / (step.arms + params.scale * step.number**params.exponent * gap)
+
+
+@kernel
+def prepare(state: PolicyState, step: Step, params: Params) -> None:
+    leader, best = 0, -math.inf
+    for arm in range(step.arms):
+        mean, _ = PREDICTION(state, arm, step, params)
+        if mean > best:
+            leader, best = arm, mean
+    others = 0.0
+    for arm in range(step.arms):
+        if arm != leader:
+            mean, _ = PREDICTION(state, arm, step, params)
+            others += probability(best - mean, step, params)
+    state.shared[LEADER], state.shared[BEST], state.shared[OTHERS] = leader, best, others
+
+
+@kernel
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    """Return log p plus a Gumbel number: the largest sum is that of an arm with probability p."""
+    if arm == state.shared[LEADER]:
+        p = max(1.0 - state.shared[OTHERS], SMALLEST)
+    else:
+        mean, _ = PREDICTION(state, arm, step, params)
+        p = probability(state.shared[BEST] - mean, step, params)
+    return math.log(p) - math.log(-math.log(uniform(step.random, SCORE, step.number, arm)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquareCB(RegressionPolicy):
+    r"""Arms with probabilities that fall with the gap to the best prediction of a ridge regression.
+
+    Parameters
+    ----------
+    scale
+        The factor of the learning rate, at least 0, for rewards of about 0 to 1; 0 plays at random.
+    exponent
+        How fast the learning rate grows with the step, in [0, 1].
+    prior
+        The precision of the prior of every coefficient, positive, in rewards: the ridge penalty.
+    discount
+        The factor by which the data fade per step, in (0, 1]; 1 keeps all data. The prior does not fade.
+    model
+        ``"separate"``: a model for each arm; ``"shared"``: one model for all arms, which have features of their own;
+        ``"hybrid"``: both; ``"auto"``: shared if arms have features of their own, else separate.
+    burn_in
+        The number of plays of each arm before the policy decides.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("square-cb", scale=100).label
+    'square-cb(scale=100)'
+
+    Notes
+    -----
+    With the predictions :math:`\hat y_a = x_a' \theta` of the model of ``"lin-ucb"`` and the best one
+    :math:`\hat y_b`, an arm other than b is played with probability
+
+    .. math:: p_a = \frac{1}{K + \gamma_t (\hat y_b - \hat y_a)}, \quad \gamma_t = \mathrm{scale} \cdot
+        t^{\mathrm{exponent}}
+
+    and b with the rest. The paper has a constant rate for a known horizon; one that grows with the step, and the
+    defaults, are those of Vowpal Wabbit.
+
+    Cost per step: O(K d^2).
+
+    References
+    ----------
+    Foster & Rakhlin (2020), Beyond UCB: optimal and efficient contextual bandits with regression oracles. ICML.
+    """
+
+    name = "square-cb"
+    kernels = REGRESSION
+    functions = PolicyFunctions(
+        start=regression_policy.start,
+        learn=make_learn(REGRESSION),
+        score=score,
+        prepare=prepare,
+        params=Params,
+        contextual=True,
+    )
+
+    scale: float = 10.0
+    exponent: float = 0.5
+    discount: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(
+            self,
+            scale=number("scale", self.scale, 0.0, LARGEST),
+            exponent=number("exponent", self.exponent, 0.0, 1.0),
+            discount=number("discount", self.discount, 0.0, 1.0, open_low=True),
+        )
+
+    def params(self, arms: int) -> Any:
+        return Params(self.prior, 0.0, self.scale, self.exponent)
+
+    def shared_size(self) -> int:
+        return SHARED_SIZE
+
+    def _estimator(self) -> RegressionParams:
+        return RegressionParams(self.prior, self.discount, 0.0)

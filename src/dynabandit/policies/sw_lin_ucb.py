@@ -1,0 +1,175 @@
+"""SW-LinUCB: LinUCB with the rewards of the last steps."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dynabandit.core.compilation import kernel
+from dynabandit.core.context import Context
+from dynabandit.estimators import linear_model, links
+from dynabandit.estimators.linear_model import dot, space_at, theta_at
+from dynabandit.estimators.regression import Kind, make_regression
+from dynabandit.policies import regression_policy
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.regression_policy import LARGEST, RegressionPolicy, make_prediction, model_of
+from dynabandit.validation import integer, number, set_fields
+
+REGRESSION = make_regression(links.identity, Kind())
+PREDICTION = make_prediction(REGRESSION)
+LARGEST_WINDOW = 100_000
+# A model is followed by a queue of the rewards in the window: its first place and length, then the places
+FIRST, LENGTH, HEADER = 0, 1, 2
+STEP, VALUE, FEATURES = 0, 1, 2  # the numbers of a place; the features follow
+
+
+class Params(NamedTuple):
+    prior: float
+    step_size: float
+    width: float
+    window: int
+
+
+@kernel
+def queue_of(model: np.ndarray, dimension: int, window: int) -> np.ndarray:
+    """Return the queue of a model."""
+    return model[model.size - HEADER - window * (FEATURES + dimension) :]
+
+
+@kernel
+def change(model: np.ndarray, x: np.ndarray, value: float, weight: float) -> None:
+    """Add a reward to a model (weight 1) or remove it (weight -1)."""
+    error = weight * (value - dot(model, theta_at(x.size), x))
+    total = 1.0 + weight * linear_model.add_product(model, x, weight, 1.0)
+    for j in range(x.size):
+        model[theta_at(x.size) + j] += error / total * model[space_at(x.size) + j]
+
+
+@kernel
+def forget(model: np.ndarray, dimension: int, until: int, params: Params) -> None:
+    """Remove the rewards of decisions up to step `until` from a model."""
+    queue = queue_of(model, dimension, params.window)
+    while queue[LENGTH] > 0.0 and queue[HEADER + int(queue[FIRST]) * (FEATURES + dimension) + STEP] <= until:
+        forget_first(model, dimension, params)
+
+
+@kernel
+def forget_first(model: np.ndarray, dimension: int, params: Params) -> None:
+    """Remove the first reward of the queue from a model."""
+    queue, size = queue_of(model, dimension, params.window), FEATURES + dimension
+    place = HEADER + int(queue[FIRST]) * size
+    change(model, queue[place + FEATURES : place + size], queue[place + VALUE], -1.0)
+    queue[FIRST] = (queue[FIRST] + 1.0) % params.window
+    queue[LENGTH] -= 1.0
+    if queue[FIRST] == 0.0:
+        rebuild(model, dimension, params)
+
+
+@kernel
+def rebuild(model: np.ndarray, dimension: int, params: Params) -> None:
+    """Compute a model anew from its queue, so that rounding errors do not add up."""
+    queue, size = queue_of(model, dimension, params.window), FEATURES + dimension
+    linear_model.reset(model, dimension, params.prior)
+    for i in range(int(queue[LENGTH])):
+        place = HEADER + (int(queue[FIRST]) + i) % params.window * size
+        change(model, queue[place + FEATURES : place + size], queue[place + VALUE], 1.0)
+
+
+@kernel
+def prepare(state: PolicyState, step: Step, params: Params) -> None:
+    for row in range(state.models.shape[0]):
+        forget(state.models[row], step.features.shape[1], step.number - 1 - params.window, params)
+
+
+@kernel
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    mean, variance = PREDICTION(state, arm, step, params)
+    return mean + params.width * math.sqrt(variance)
+
+
+@kernel
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    x = reward.features
+    d, model, until = x.size, model_of(state, arm), reward.arrived_at - params.window
+    if reward.decided_at <= until:
+        return  # the decision is not in the window any more
+    forget(model, d, until, params)
+    queue, size = queue_of(model, d, params.window), FEATURES + d
+    if queue[LENGTH] == params.window:  # late rewards that left the window wait for earlier ones of later decisions
+        forget_first(model, d, params)
+    place = HEADER + (int(queue[FIRST]) + int(queue[LENGTH])) % params.window * size
+    queue[place + STEP], queue[place + VALUE] = reward.decided_at, reward.value
+    for j in range(d):
+        queue[place + FEATURES + j] = x[j]
+    queue[LENGTH] += 1.0
+    change(model, queue[place + FEATURES : place + size], reward.value, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SWLinUCB(RegressionPolicy):
+    r"""LinUCB with the rewards of the last steps only.
+
+    Parameters
+    ----------
+    width
+        The width of the confidence bound, at least 0, in units of the reward.
+    window
+        The number of steps whose rewards count, at least 1 and at most 100,000; a model keeps them all.
+    prior
+        The precision of the prior of every coefficient, positive, in rewards: the ridge penalty.
+    model
+        ``"separate"``: a model for each arm; ``"shared"``: one model for all arms, which have features of their own;
+        ``"auto"``: shared if arms have features of their own, else separate.
+    burn_in
+        The number of plays of each arm before the policy decides.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("sw-lin-ucb", window=200).label
+    'sw-lin-ucb(window=200)'
+
+    Notes
+    -----
+    The score of an arm with features x, with sums over the last `window` steps:
+
+    .. math:: x' \theta + w \sqrt{ x' \Lambda^{-1} x }, \quad \Lambda = \alpha I + \sum_s x_s x_s', \quad
+        \theta = \Lambda^{-1} \sum_s r_s x_s
+
+    A reward that leaves the window is subtracted, and each model is computed anew once per window. A late reward whose
+    decision has left the window is ignored; another one leaves it in the order of arrival. The paper has one shared
+    model, and a window that follows from the horizon and the variation of the coefficients.
+
+    Cost per step: O(K d^2).
+
+    References
+    ----------
+    Cheung, Simchi-Levi & Zhu (2019), Learning to optimize under non-stationarity. AISTATS.
+    """
+
+    name = "sw-lin-ucb"
+    kernels = REGRESSION
+    models = ("auto", "separate", "shared")
+    functions = PolicyFunctions(
+        start=regression_policy.start, learn=learn, score=score, prepare=prepare, params=Params, contextual=True
+    )
+
+    width: float = 1.0
+    window: int = 500
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(
+            self,
+            width=number("width", self.width, 0.0, LARGEST),
+            window=integer("window", self.window, 1, LARGEST_WINDOW),
+        )
+
+    def params(self, arms: int) -> Any:
+        return Params(self.prior, 0.0, self.width, self.window)
+
+    def initial_models(self, arms: int, context: Context) -> np.ndarray:
+        models = super().initial_models(arms, context)
+        queue = np.zeros((len(models), HEADER + self.window * (FEATURES + context.dimension)))
+        return np.concatenate([models, queue], axis=1)

@@ -1,0 +1,243 @@
+"""Policies that decide by features against literal implementations, interpreted, on the same randomness.
+
+The oracle follows the history that the policy made. Scores are compared to a relative 1e-7, and the chosen arm is that
+with the largest score, unless a coin decides otherwise.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynabandit as db
+from dynabandit.core.context import Context
+from dynabandit.core.streams import EXPLORE, EXPLORED_ARM, SCORE, SECOND, Stream, normal_pair, stream, uniform, words
+from dynabandit.estimators.linear_model import theta_at
+from dynabandit.estimators.regression import LONGEST_MEMORY, SHORTEST_MEMORY
+from dynabandit.policies import CONTEXTUAL_POLICIES
+from dynabandit.policies.base import Policy, Reward, new_state
+from dynabandit.policies.choose_arm import make_choose, new_workspace
+from oracles import linear
+from oracles.linear import Play
+from oracles.regression import AdaptiveRegression, Regression
+
+TOLERANCE = 1e-7
+COMMON = -1  # the model that all arms share
+History = list[tuple[int, np.ndarray, float]]  # arm, features, reward of each step
+LINKS = {"logistic": "logistic", "log-linear": "log"}
+PARAMETERS: dict[str, list[dict[str, Any]]] = {
+    "lin-ucb": [{}, {"discount": 0.9, "width": 0.5, "prior": 0.3}],
+    "lin-ts": [{}, {"discount": 0.9, "width": 0.5, "prior": 0.3}],
+    "d-lin-ucb": [{"discount": 0.95}, {"discount": 0.7, "width": 0.5, "prior": 0.3}],
+    "sw-lin-ucb": [{"window": 7}, {"window": 1, "prior": 0.3}, {"window": 100, "width": 0.5}],
+    "weight-ucb": [{"discount": 0.95}, {"discount": 1.0, "noise": 0.3, "bound": 2, "confidence": 0.2}],
+    "restart-lin-ucb": [{"period": 13}, {"period": 1, "width": 0.5, "prior": 0.3}],
+    "lin-eps-greedy": [{}, {"epsilon": 0.5, "discount": 0.9}],
+    "square-cb": [{}, {"scale": 3.0, "exponent": 0.25, "discount": 0.9}],
+    "logistic-ts": [{}, {"discount": 0.9, "width": 0.5}],
+    "log-linear-ts": [{}, {"discount": 0.9, "width": 0.5}],
+    "aff-lin-ucb": [{}, {"memory": 30, "step_size": 0.5}],
+    "aff-lin-ts": [{}, {"memory": 30, "step_size": 0.5}],
+    "aff-logistic-ts": [{"memory": 30}],
+    "aff-log-linear-ts": [{"memory": 30}],
+}
+WINDOWED = ("sw-lin-ucb", "restart-lin-ucb")
+CASES = [
+    (name, model, given)
+    for name, settings in PARAMETERS.items()
+    for given in settings
+    for model in ("separate", "shared", "hybrid")
+    if not (model == "hybrid" and name in WINDOWED)
+]
+
+
+def regression(policy: Any, dimension: int) -> Regression:
+    link = next((link for part, link in LINKS.items() if part in policy.name), "identity")
+    if policy.name.startswith("aff"):
+        limits = (SHORTEST_MEMORY, LONGEST_MEMORY)
+        return AdaptiveRegression(dimension, policy.prior, link, policy.step_size, policy.memory, limits)
+    return Regression(dimension, policy.prior, link, getattr(policy, "discount", 1.0))
+
+
+def by_recursion(policy: Any, history: History, arm: int, dimension: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Coefficients, covariance and what an idle time keeps of a model, from the recursions of its estimator."""
+    common, own, last = regression(policy, dimension), regression(policy, dimension), 0
+    for step, (played, x, reward) in enumerate(history, start=1):
+        offset = common.theta @ x if policy.model == "hybrid" else 0.0
+        if policy.model == "hybrid":
+            common.learn(x, reward)
+        if played == arm or policy.model == "shared":
+            own.learn(x, reward, step - last, offset)
+            last = step
+    if arm == COMMON and policy.model == "hybrid":
+        own, last = common, len(history)
+    squared = policy.name == "d-lin-ucb" or policy.name.startswith("aff")
+    covariance = own.covariance() if squared else np.linalg.inv(own.precision())
+    return own.theta, covariance, float(own.forgetting ** (len(history) - last))
+
+
+def by_definition(policy: Any, history: History, arm: int, dimension: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """The same from the weighted sums over the history that define a linear policy without hybrid models."""
+    plays = [Play(arm if policy.model == "shared" else played, x, reward) for played, x, reward in history]
+    left, kept = np.full(dimension, policy.prior), 1.0
+    if policy.name == "sw-lin-ucb":
+        weights = linear.in_window(plays, arm, policy.window)
+    elif policy.name == "restart-lin-ucb":
+        weights = linear.since_restart(plays, arm, policy.period)
+    else:
+        weights = linear.discounted(plays, arm, policy.discount)
+        left = linear.prior_left(plays, arm, policy.discount, dimension, policy.prior)
+        kept = policy.discount ** (len(plays) - linear.idle_since(plays, arm))
+    found = linear.fit(plays, weights, left, policy.prior)
+    inverse = np.linalg.inv(found.precision)
+    return found.theta, inverse @ found.squared @ inverse if policy.name == "d-lin-ucb" else inverse, kept
+
+
+def model_of(policy: Any, history: History, arm: int, dimension: int) -> tuple[np.ndarray, np.ndarray, float]:
+    linear_model = not policy.name.startswith("aff") and not any(part in policy.name for part in LINKS)
+    define = by_definition if linear_model and policy.model != "hybrid" else by_recursion
+    return define(policy, history, arm, dimension)
+
+
+def prediction(policy: Any, history: History, arm: int, x: np.ndarray) -> tuple[float, float]:
+    theta, covariance, kept = model_of(policy, history, arm, x.size)
+    mean, variance = linear.idle_prediction(theta @ x, x @ covariance @ x, x @ x / policy.prior, kept)
+    if policy.model == "hybrid" and arm != COMMON:
+        shared_mean, shared_variance = prediction(policy, history, COMMON, x)
+        return mean + shared_mean, variance + shared_variance
+    return mean, variance
+
+
+def normals(source: Stream, step: int, dimension: int) -> np.ndarray:
+    pairs = [normal_pair(words(source, SECOND, step, pair, 0)) for pair in range((dimension + 1) // 2)]
+    return np.array(pairs).ravel()[:dimension]
+
+
+def drawn_scores(policy: Any, history: History, features: np.ndarray, step: int, source: Stream) -> list[float]:
+    """Thompson sampling: one draw of the coefficients that all arms share, independent draws of those of arms."""
+    scores = [0.0] * len(features)
+    for arm, x in enumerate(features):
+        if policy.model != "separate":
+            theta, covariance, kept = model_of(policy, history, COMMON, x.size)
+            assert kept == 1.0
+            scores[arm] += x @ linear.drawn_theta(theta, covariance, policy.width, normals(source, step, x.size))
+        if policy.model != "shared":
+            theta, covariance, kept = model_of(policy, history, arm, x.size)
+            mean, variance = linear.idle_prediction(theta @ x, x @ covariance @ x, x @ x / policy.prior, kept)
+            normal, _ = normal_pair(words(source, SCORE, step, arm, 0))
+            scores[arm] += mean + normal * policy.width * math.sqrt(variance)
+    return scores
+
+
+def expected_scores(policy: Any, history: History, features: np.ndarray, step: int, source: Stream) -> list[float]:
+    if policy.name.endswith("ts"):
+        return drawn_scores(policy, history, features, step, source)
+    predictions = [prediction(policy, history, arm, x) for arm, x in enumerate(features)]
+    means = [mean for mean, _ in predictions]
+    if policy.name == "lin-eps-greedy":
+        return means
+    if policy.name == "square-cb":
+        chances = linear.square_cb_probabilities(means, policy.scale * step**policy.exponent)
+        return [math.log(p) - math.log(-math.log(uniform(source, SCORE, step, arm))) for arm, p in enumerate(chances)]
+    if policy.name == "weight-ucb":
+        given = (policy.discount, policy.prior, policy.noise, policy.bound, policy.confidence)
+        width = linear.weight_ucb_radius(step, features.shape[1], *given)
+    else:
+        width = policy.width
+    return [mean + width * math.sqrt(variance) for mean, variance in predictions]
+
+
+def reward_of(policy: Policy, eta: float, drawn: np.random.Generator) -> float:
+    if "logistic" in policy.name:
+        return float(drawn.random() < 1.0 / (1.0 + math.exp(-eta)))
+    return float(drawn.poisson(math.exp(eta))) if "log-linear" in policy.name else float(eta + drawn.normal())
+
+
+def agrees_with_oracle(policy: Any, arms: int, dimension: int, steps: int, *, per_arm: bool) -> None:
+    drawn, source = np.random.default_rng(steps + dimension), stream(5)
+    params, context = policy.params(arms), Context(dimension, per_arm=per_arm)
+    state, choose = new_state(policy, arms, params, context), make_choose(policy.functions)
+    space = new_workspace(policy.functions, arms, steps)
+    theta = drawn.normal(size=dimension)
+    history: History = []
+    for step in range(1, steps + 1):
+        features = drawn.normal(size=(context.rows(arms), dimension)) / math.sqrt(dimension)
+        everybody = np.broadcast_to(features, (arms, dimension))
+        arm = choose(state, step, params, space._replace(features=features), source)
+        expected = expected_scores(policy, history, everybody, step, source)
+        np.testing.assert_allclose(space.scratch[0], expected, rtol=TOLERANCE, atol=TOLERANCE)
+        if policy.name == "lin-eps-greedy" and uniform(source, EXPLORE, step, 0) < policy.epsilon:
+            assert arm == int(uniform(source, EXPLORED_ARM, step, 0) * arms)
+        else:
+            assert max(expected) - expected[arm] < TOLERANCE
+        x, sign = everybody[arm], 1.0 if step < steps // 2 else -1.0
+        reward = reward_of(policy, float(sign * theta @ x + (arm % 2)), drawn)
+        state.last_played[arm] = step
+        policy.functions.learn(state, arm, Reward(reward, step, step, x), params)
+        history.append((arm, x, reward))
+
+
+@pytest.mark.parametrize(("name", "model", "given"), CASES)
+def test_every_score_and_choice_is_that_of_the_oracle(name: str, model: str, given: dict[str, Any]) -> None:
+    policy = db.policy(name, model=model, **given)
+    agrees_with_oracle(policy, arms=3, dimension=2, steps=40, per_arm=model != "separate")
+
+
+@pytest.mark.parametrize("name", ["lin-ts", "d-lin-ucb", "aff-lin-ucb", "sw-lin-ucb"])
+def test_more_features_and_a_common_context(name: str) -> None:
+    policy = db.policy(name, model="separate", **PARAMETERS[name][0])
+    agrees_with_oracle(policy, arms=2, dimension=5, steps=40, per_arm=False)
+
+
+def test_every_contextual_policy_has_an_oracle() -> None:
+    assert {*PARAMETERS} == {name for name in CONTEXTUAL_POLICIES if not name.startswith("mix")}
+
+
+@pytest.mark.parametrize(("name", "forgetting"), [("lin-ucb", 1.0), ("d-lin-ucb", 0.99), ("aff-lin-ts", 0.999)])
+def test_the_belief_about_an_arm_is_unknown_without_a_context(name: str, forgetting: float) -> None:
+    mean, variance, factor, size = db.policy(name).belief(np.zeros(1), np.zeros(1))
+    assert [math.isnan(number) for number in (mean, variance, size)] == [True] * 3
+    assert factor == pytest.approx(forgetting)
+
+
+@pytest.mark.parametrize("name", ["sw-lin-ucb", "restart-lin-ucb"])
+def test_a_late_reward_of_a_decision_that_does_not_count_any_more_is_ignored(name: str) -> None:
+    policy = db.policy(name, **({"window": 5} if name == "sw-lin-ucb" else {"period": 5}))
+    params = policy.params(2)
+    state = new_state(policy, 2, params, Context(2, per_arm=False))
+    assert state.models is not None
+    before = state.models.copy()
+    policy.functions.learn(state, 0, Reward(1.0, 3, 8, np.ones(2)), params)
+    assert (state.models == before).all()
+    policy.functions.learn(state, 0, Reward(1.0, 8, 8, np.ones(2)), params)
+    assert (state.models[0] != before[0]).any()
+
+
+def test_a_full_window_of_late_rewards_drops_the_first_one() -> None:
+    # The rewards of steps 4, 2 and 3 arrive at step 4. At step 5, step 2 has left the window, but waits behind step 4
+    policy = db.policy("sw-lin-ucb", window=3)
+    params, rows = policy.params(1), np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [1.0, 3.0]])
+    state = new_state(policy, 1, params, Context(2, per_arm=False))
+    for decided, arrived in ((4, 4), (2, 4), (3, 4), (5, 5)):
+        policy.functions.learn(state, 0, Reward(float(decided), decided, arrived, rows[decided - 1]), params)
+    plays = [Play(0, rows[decided - 1], float(decided)) for decided in (2, 3, 5)]
+    expected = linear.fit(plays, [1.0] * 3, np.ones(2), 1.0)
+    assert state.models is not None
+    np.testing.assert_allclose(state.models[0, theta_at(2) :][:2], expected.theta, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_auto_shares_a_model_if_arms_have_features_of_their_own(name: str) -> None:
+    policy = db.policy(name)
+    assert len(policy.initial_models(4, Context(3, per_arm=True))) == 1
+    assert len(policy.initial_models(4, Context(3, per_arm=False))) == 4
+
+
+def test_a_shared_model_needs_features_of_each_arm() -> None:
+    with pytest.raises(ValueError, match="model='shared' needs features of each arm"):
+        db.policy("lin-ucb", model="shared").initial_models(4, Context(3, per_arm=False))
+    with pytest.raises(ValueError, match="model must be one of 'auto', 'separate', 'shared', got 'hybrid'"):
+        db.policy("sw-lin-ucb", model="hybrid")
+    with pytest.raises(ValueError, match="model must be one of 'auto', 'separate', 'shared', 'hybrid', got 'both'"):
+        db.policy("lin-ts", model="both")
