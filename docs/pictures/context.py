@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import dynabandit as db
+from dynabandit.policies import RECOMMENDED_WITH_FEATURES
 
 HORIZON, REPLICATIONS, POINTS, SEED = 10_000, 100, 50, 1
 PANELS = {
@@ -18,8 +19,9 @@ POLICIES = {
     "without features: mix-ts": db.policy("mix-ts"),
     "features, no forgetting: lin-ucb": db.policy("lin-ucb"),
     "features and forgetting: lin-ucb(discount=0.997)": db.policy("lin-ucb", discount=0.997),
+    "features and learned forgetting: auto": db.policy(RECOMMENDED_WITH_FEATURES),
 }
-COLOURS = ("#BBBBBB", "#E69F00", "#0072B2", "#009E73")
+COLOURS = ("#BBBBBB", "#E69F00", "#0072B2", "#009E73", "#D55E00")
 
 
 def main() -> None:

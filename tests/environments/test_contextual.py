@@ -178,6 +178,7 @@ def test_features_are_normal_numbers_after_a_constant_and_may_travel() -> None:
         drawn = normals(FEATURES, step, 0, 4)
         assert written(still).features[step - 1, 0].tolist() == [1.0, *drawn[1:]]
         shift = 3.0 * np.sin(2.0 * np.pi * (step / 12 + np.arange(1, 4) / 4))
+        assert written(moving).features[step - 1, 0, 0] == 1.0
         assert written(moving).features[step - 1, 0, 1:] == pytest.approx(drawn[1:] + shift)
     own = written(db.environment("lin-drift", arms=3, dimension=4, models="shared")).features
     assert own[6, 2].tolist() == normals(FEATURES, 7, 2, 4).tolist()

@@ -76,6 +76,7 @@ def test_flights_have_the_weather_of_their_hour_and_airport() -> None:
     features = data.features[(31 * 16 + 3) * 3 + 1]
     assert features[3:5].tolist() == [1.0, 0.0]  # JFK, not LGA
     assert features[1] == pytest.approx(-1.6 + 3.2 * 3 / 15, abs=1e-4)
+    assert features[2] == pytest.approx(features[1] ** 2, abs=1e-3)
     assert features[5] == pytest.approx((float(found["temp"]) - 55.0) / 18.0, abs=1e-4)
     assert features[6] == pytest.approx(float(found["wind_speed"]) / 10.0 - 1.0, abs=1e-4)
     assert features[7] == float(float(found["precip"]) > 0.0)

@@ -75,7 +75,9 @@ class MixLinUCB:
         return 0.0 if self.per_arm else discounted(self.rewards) / (1 + discounted([1.0] * len(self.rewards)))
 
     def noise(self) -> float:
-        return (0.25 + discounted(self.errors)) / (1 + discounted([1.0] * len(self.errors)))
+        n = discounted([1.0] * len(self.errors))
+        guess = discounted([y**2 for y in self.rewards]) / n if any(self.rewards) else 0.25
+        return (discounted(self.errors) + guess / (1 + n)) / (1 + n)
 
     def kept(self, model: Model, step: int) -> np.ndarray:
         """The share k of its data that each memory keeps during the idle steps."""

@@ -9,7 +9,7 @@ were discounted by the factor `kept`, gives
 
 where c are the weights of the prior that are left on the diagonal, and coordinate i gets its prior weight
 :math:`\alpha` back. The coordinates take turns, so that an update is a sum of two matrices of rank one and takes
-O(d^2). If `kept` is below 1/2, all coordinates get it back at once.
+O(d^2). If `kept` is below 1/2, all coordinates get it back at once, and the turn stays where it is.
 """
 
 import numpy as np

@@ -20,9 +20,11 @@ RATES = (*(0.1 * 0.003 ** (i / 5.0) for i in range(6)), 0.0)  # the share that a
 MEMORIES = len(RATES)
 SHARED_RATE = 0.001  # the share that the sums over all rewards forget with a reward
 # In `shared`: the weights of the memories and their latest log densities; the discounted sums over all rewards: of
-# rewards, of squared errors, of ones
-WEIGHT, LOG_DENSITY, TOTAL, SQUARES, COUNT = 0, MEMORIES, 2 * MEMORIES, 2 * MEMORIES + 1, 2 * MEMORIES + 2
-SHARED_SIZE = 2 * MEMORIES + 3
+# rewards, of their squares, of squared errors, of ones
+WEIGHT, LOG_DENSITY = 0, MEMORIES
+TOTAL, SQUARES, ERRORS, COUNT = range(2 * MEMORIES, 2 * MEMORIES + 4)
+SHARED_SIZE = 2 * MEMORIES + 4
+SMALLEST_SQUARE = 1e-200  # of a feature vector; a smaller one counts as zero
 
 
 class Params(NamedTuple):
@@ -53,9 +55,17 @@ def surroundings(state: PolicyState, models: np.ndarray, x: np.ndarray, number: 
     shared = state.shared
     idle = max(number - 1.0 - models[linear_model.CLOCK], 0.0) * params.idle
     square = linear_model.square(x)
-    precision = params.prior / square if square > 0.0 else 0.0
+    precision = params.prior / square if square > SMALLEST_SQUARE else 0.0
     prior_mean = shared[TOTAL] / (shared[COUNT] + 1.0) if state.models.shape[0] > 1 else 0.0
-    return Surroundings(idle, precision, prior_mean, (shared[SQUARES] + 0.25) / (shared[COUNT] + 1.0))
+    return Surroundings(idle, precision, prior_mean, noise(shared))
+
+
+@kernel
+def noise(shared: np.ndarray) -> float:
+    """Return the variance of a reward: the mean squared error, at first the mean square of the rewards."""
+    size = 1.0 + shared[COUNT]
+    first_guess = shared[SQUARES] / shared[COUNT] if shared[SQUARES] > 0.0 else 0.25
+    return (shared[ERRORS] + first_guess / size) / size
 
 
 @kernel
@@ -90,7 +100,8 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
         shared[WEIGHT + i] = (1.0 - params.share) * shared[WEIGHT + i] / total + params.share / MEMORIES
     error = reward.value - average
     shared[TOTAL] = (1.0 - SHARED_RATE) * shared[TOTAL] + reward.value
-    shared[SQUARES] = (1.0 - SHARED_RATE) * shared[SQUARES] + error * error / (1.0 + average_variance)
+    shared[SQUARES] = (1.0 - SHARED_RATE) * shared[SQUARES] + reward.value * reward.value
+    shared[ERRORS] = (1.0 - SHARED_RATE) * shared[ERRORS] + error * error / (1.0 + average_variance)
     shared[COUNT] = (1.0 - SHARED_RATE) * shared[COUNT] + 1.0
     models[linear_model.CLOCK] = max(models[linear_model.CLOCK], reward.decided_at)
 
@@ -157,8 +168,8 @@ class MixLinUCB(Policy):
     :math:`\alpha I` with the parameter `prior`, does not fade (`estimators.linear_model`). All memories of a model have
     the same data: the rewards of one arm, or of all arms.
 
-    For features x, after d idle steps, which are the steps since the latest decision whose reward the model knows, its
-    prediction is
+    For features x, after d idle steps, which are those between the latest decision whose reward the model knows and
+    this one, its prediction is
 
     .. math::
 
@@ -169,10 +180,16 @@ class MixLinUCB(Policy):
     with :math:`\kappa` the parameter `idle`. The prior mean :math:`\mu` of the prediction is 0 if all arms share their
     models, and else the mean of the rewards of all arms. This mean and the noise :math:`\sigma^2` are computed from
     discounted sums over all rewards y, of which :math:`y_0` is the newest, with the errors
-    :math:`e = y - \sum_i w_i m_i` and variances :math:`\sum_i w_i q_i` of their predictions:
+    :math:`e = y - \sum_i w_i m_i` and variances :math:`q = \sum_i w_i q_i` of their predictions, with the weights
+    before the reward:
 
-    .. math:: \mu = \frac{\sum_j 0.999^j y_j}{1 + \sum_j 0.999^j}, \quad
-        \sigma^2 = \frac{0.25 + \sum_j 0.999^j e_j^2 / (1 + q_j)}{1 + \sum_j 0.999^j}
+    .. math::
+
+        n = \sum_j 0.999^j, \quad \mu = \frac{1}{1 + n} \sum_j 0.999^j y_j, \quad
+        \sigma^2 = \frac{1}{1 + n} \left( \sum_j 0.999^j \frac{e_j^2}{1 + q_j} + \frac{g}{1 + n} \right)
+
+    The first guess g of the noise is the mean square :math:`\sum_j 0.999^j y_j^2 / n` of the rewards, or 1/4 as long as
+    all of them are 0.
 
     When a reward y arrives, the weights of the memories, which all arms share and which are equal at first, are
     multiplied by the density of y and mixed with the share :math:`\beta`; d is the idle time at the decision:
@@ -187,7 +204,8 @@ class MixLinUCB(Policy):
         v = \sum_i w_i \left( m_i^2 + \sigma^2 q_i \right) - m^2
 
     where z is one standard normal number per step, the same for all arms: arms whose predictions come from the same
-    model are then explored together. Cost per step: O(K d^2).
+    model are then explored together. A feature vector of zeros has the prediction 0 with certainty. Cost per step:
+    O(K d^2).
 
     References
     ----------
