@@ -301,13 +301,32 @@ def test_arms_are_added_removed_paused_and_limited(arm_features: Any, name: str)
     assert Bandit.from_json(bandit.to_json()).state_hash() == bandit.state_hash()
 
 
-def test_paused_arms_do_not_change_what_others_choose() -> None:
-    bandit = make()
+@pytest.mark.parametrize("model", ["separate", "hybrid"])
+def test_paused_arms_do_not_change_what_others_choose(model: str) -> None:
+    bandit = make(model=model)
     play(bandit, 30)
-    alone = bandit.copy()
-    chosen = alone.choose(context(31))
-    bandit.pause_arm(next(arm for arm in ARMS if arm != chosen))
-    assert bandit.choose(context(31)) == chosen
+    scores = bandit.copy()
+    chosen = [scores.choose(context(31))]
+    for _ in range(2):
+        bandit.pause_arm(chosen[-1])
+        assert bandit.copy().choose(context(31)) not in chosen
+        chosen.append(bandit.copy().choose(context(31)))
+        bandit.resume_arm(chosen[0])
+        assert bandit.copy().choose(context(31)) == chosen[0]
+        bandit.pause_arm(chosen[0])
+
+
+def test_a_new_arm_of_a_hybrid_has_a_model_before_the_one_of_all_arms() -> None:
+    bandit = make(model="hybrid")
+    play(bandit, 30)
+    models = bandit._models
+    bandit.add_arm("new")
+    assert models is not None
+    assert bandit._models is not None
+    assert np.array_equal(bandit._models[[0, 1, 2, 4]], models)
+    assert np.array_equal(bandit._models[3], make(model="hybrid")._models[0])  # type: ignore[index]
+    again = Bandit.from_json(bandit.to_json())
+    assert play(again, 20) == play(bandit, 20)
 
 
 def test_a_new_arm_of_a_shared_model_starts_from_what_is_known() -> None:

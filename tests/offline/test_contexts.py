@@ -1,10 +1,13 @@
 """Logs with features: reading, replays and the reward model."""
 
+import abc
+import dataclasses
 import json
 import math
+import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional, Union
 from unittest import mock
 
 import numpy as np
@@ -18,6 +21,9 @@ from dynabandit.estimators import regression
 from dynabandit.features import FeatureEncoder
 from dynabandit.offline import replay_loop, reward_model
 from dynabandit.offline.log import Logged
+from obp_wheel import functions, obp
+
+__all__ = ["obp"]
 
 KINDS = {
     "hour": "number",
@@ -210,3 +216,31 @@ def test_rewards_in_other_units_have_a_linear_model() -> None:
     assert np.abs(expected - truth)[100:].mean() < 20.0
     again = model.predict(Logged(chunk.arms[:1], chunk.rewards[:1], chunk.propensities[:1], chunk.features[:1]))
     assert again[0] == pytest.approx(truth[0], abs=20.0)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_estimates_are_those_of_open_bandit_pipeline(obp: Path) -> None:
+    scope: dict[str, Any] = {"np": np, "dataclass": dataclasses.dataclass, "ABCMeta": abc.ABCMeta}
+    scope.update(abstractmethod=abc.abstractmethod, Dict=dict, Optional=Optional, Union=Union)
+    scope["torch"] = types.SimpleNamespace(Tensor=type("Tensor", (), {}))
+    names = ("InverseProbabilityWeighting", "SelfNormalizedInverseProbabilityWeighting", "DoublyRobust")
+    functions(obp / "ope" / "estimators.py", {"BaseOffPolicyEstimator", *names}, scope)
+    log, _ = clicks(150)
+    (chunk,) = log.chunks()
+    expected = reward_model.RewardModel(2, log.domain, log.context).predict(chunk)
+    player = replay_loop.Player(
+        db.policy("lin-ucb"), log.arms, least=log.least_propensity, replications=1, draws=1, log_clock=True,
+        learn_all=True, seed=1, features=log.features,
+    )  # fmt: skip
+    chosen, before = np.zeros((150, 2)), np.zeros(2)
+    for row in range(150):
+        player.play(Logged(*(part[row : row + 1] for part in chunk)), expected[row : row + 1])
+        chosen[row], before = player.shares - before, player.shares.copy()
+    found = offline.replay(log, "lin-ucb", replications=1, draws=1, seed=1, learn="all")
+    position = np.zeros(150, dtype=int)
+    for name, own in zip(names, (found.ips, found.snips, found.dr), strict=True):
+        rewards = scope[name]()._estimate_round_rewards(
+            reward=chunk.rewards, action=chunk.arms, position=position, pscore=chunk.propensities,
+            action_dist=chosen[:, :, None], estimated_rewards_by_reg_model=expected[:, :, None],
+        )  # fmt: skip
+        assert own.value == pytest.approx(rewards.mean()), name

@@ -34,8 +34,10 @@ def test_all_six_logs_are_sorted_whole_and_have_propensities(kind: str, campaign
     log = offline.read(
         obp / "dataset" / "obd" / kind / campaign / f"{campaign}.csv",
         arm="item_id", reward="click", time="timestamp", propensity="propensity_score",
+        features=[f"user_feature_{number}" for number in range(4)],
     )  # fmt: skip
     assert log.rows == 10_000
+    assert log.context == (1 + 4 * (16 + 1), False)
     assert log.arms[:3] == ("0", "1", "2")
     assert 20 < log.rewards.sum() < 80
     if kind == "random":

@@ -160,7 +160,8 @@ class DecisionMaking:
         if models is not None:
             rows = [0] if len(models) == 1 else [*columns, *range(len(self._arms), len(models))]
             models = models[rows]
-        return PolicyState(memory, self._shared.copy(), played[0], played[1], models)
+        shared = self._shared.copy() if copied else self._shared
+        return PolicyState(memory, shared, played[0], played[1], models)
 
     def _sized(self, arms: int) -> tuple[np.ndarray, Workspace]:
         return to_row(self._policy.params(arms)), new_workspace(self._policy.functions, arms, TABLE_HORIZON)
