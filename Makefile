@@ -38,12 +38,14 @@ $(READY): pyproject.toml
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(READY)
 
-# Tests of single functions, and the examples of docstrings: compiling them would take longer than running them. The
-# other tests compile the functions of every policy once, and whole simulations of one policy of each shape
-# (tests/ready.py)
-INTERPRETED := tests/estimators tests/policies tests/environments tests/simulation/test_traces.py src
+# Tests of single functions, the examples of docstrings, and tests of the service that use many policies: compiling them
+# would take longer than running them. The other tests compile the functions of every policy once, and whole simulations
+# of one policy of each shape (tests/ready.py)
+INTERPRETED := tests/estimators tests/policies tests/environments tests/simulation/test_traces.py src \
+  tests/service/domain tests/service/stores tests/service/http/test_openapi.py
 
-# Two jobs keep two cores busy to the end. The output of the second one is shown when it is finished
+# Two jobs, each of several processes, keep two cores busy to the end. The output of the second one is shown when it is
+# finished
 test: $(READY) browser
 	@mkdir -p out
 	$(MAKE) --jobs 2 compiled lint-and-interpreted
@@ -81,9 +83,8 @@ test-order: $(READY) browser
 
 # The unit tests of the algorithms without compiled code
 interpreted: $(READY)
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest $(INTERPRETED) tests/offline/test_replay_oracle.py \
-	  tests/bandit tests/golden/test_paths.py tests/golden/test_saved_bandits.py \
-	  tests/service/domain/test_bandit_state.py::test_every_policy_replays_bit_for_bit_with_late_rewards_and_changes
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal --durations=10 $(INTERPRETED) \
+	  tests/offline/test_replay_oracle.py tests/bandit tests/golden/test_paths.py tests/golden/test_saved_bandits.py
 
 # All golden decisions (see CONTRIBUTING.md): compiled, interpreted and on the CUDA simulator; the tables of the paper
 golden: $(READY)
