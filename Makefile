@@ -64,7 +64,7 @@ unit: $(READY) browser
 	$(MAKE) compiled
 
 compiled:  # without prerequisites: make would start it only after the other job
-	$(BIN)/pytest -n 3 --dist worksteal --durations=10 $(INTERPRETED:%=--ignore=%)
+	$(BIN)/pytest -n 3 --dist worksteal --durations=10 tests README.md docs $(INTERPRETED:%=--ignore=%)
 
 # The tests of web pages need Chrome or Chromium; as root on Debian it is installed if it is missing
 browser:
