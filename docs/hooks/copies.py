@@ -14,8 +14,10 @@ from dynabandit.leaderboard.page import render
 ROOT = Path(__file__).parents[2]
 COPIED = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 LEADERBOARD = ROOT / "docs" / "leaderboard.md"
-LEADERBOARD_DATA = ROOT / "docs" / "measured" / "leaderboard.json"
-LEADERBOARD_PAGE = "leaderboard-results.html"
+LEADERBOARD_PAGES = {
+    "leaderboard-results.html": ROOT / "docs" / "measured" / "leaderboard.json",
+    "contextual-leaderboard-results.html": ROOT / "docs" / "measured" / "leaderboard-contextual.json",
+}
 MARK = "<!-- leaderboard -->"
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 COLUMNS = (0, 1, 3, 5, 7)  # policy, regret, worst environment, mean rank, steps to detect a change
@@ -29,7 +31,9 @@ def on_files(files: Any, config: Any) -> Any:
     for path in NOTEBOOKS:
         page = notebook(json.loads(path.read_text(encoding="utf-8")), path.name)
         files.append(File.generated(config, f"notebooks/{path.stem}.md", content=page))
-    files.append(File.generated(config, LEADERBOARD_PAGE, content=render(Board.load(LEADERBOARD_DATA))))
+    for page, data in LEADERBOARD_PAGES.items():
+        if data.exists():
+            files.append(File.generated(config, page, content=render(Board.load(data))))
     return files
 
 

@@ -80,6 +80,7 @@ def test_a_model_that_was_idle_for_very_long_is_as_new_but_for_its_forgetting_fa
     kernels.learn(new, y, 3.0, 0.0, (0, 0), params)
     np.testing.assert_array_equal(model[theta_at(2) :][:2], new[theta_at(2) :][:2])
     assert kernels.variance(model, x) == kernels.variance(new, x)
+    np.testing.assert_array_equal(model[vector_at(regression.PSI, 2) :][:2], new[vector_at(regression.PSI, 2) :][:2])
 
 
 def test_a_late_reward_weighs_less() -> None:

@@ -81,8 +81,11 @@ def test_unknown_names_are_refused(wrong: dict[str, Any], message: str) -> None:
 
 
 def test_contextual_policies_run_where_they_can_learn_from_the_rewards() -> None:
-    selection = Selection(contextual=True, quick=True, replications=3, horizon=40)
+    selection = Selection(contextual=True, environments=QUICK_CONTEXTUAL, replications=3, horizon=40, tuned=False)
     assert selection.names() == [*CONTEXTUAL_POLICIES, "mix-normal-ts", "uniform"]
+    quick = Selection(contextual=True, quick=True)
+    assert set(quick.names()) < set(selection.names())
+    assert [one.trial.id for one in quick.make_work()] == [*QUICK_CONTEXTUAL, "one-change"]
     work = {one.trial.id: one for one in selection.make_work()}
     assert list(work) == [*QUICK_CONTEXTUAL, "one-change"]
     linear, logistic = ({job.policy.name for job in work[name].jobs} for name in ("still-4x5", "logistic-flip-4x5"))

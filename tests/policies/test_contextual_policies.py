@@ -214,6 +214,21 @@ def test_a_late_reward_of_a_decision_that_does_not_count_any_more_is_ignored(nam
     assert (state.models[0] != before[0]).any()
 
 
+def test_a_window_is_computed_anew_once_per_window_so_that_errors_do_not_add_up() -> None:
+    policy, drawn = db.policy("sw-lin-ucb", window=4), np.random.default_rng(1)
+    params = policy.params(1)
+    state = new_state(policy, 1, params, Context(2, per_arm=False))
+    assert state.models is not None
+    plays = []
+    for step in range(1, 12):
+        plays.append(Play(0, drawn.normal(size=2), drawn.normal()))
+        policy.functions.learn(state, 0, Reward(plays[-1].reward, step, step, plays[-1].x), params)
+        if step == 5:
+            state.models[0, theta_at(2)] += 1.0
+    expected = linear.fit(plays[-4:], [1.0] * 4, np.ones(2), 1.0)
+    np.testing.assert_allclose(state.models[0, theta_at(2) :][:2], expected.theta, rtol=1e-9)
+
+
 def test_a_full_window_of_late_rewards_drops_the_first_one() -> None:
     # The rewards of steps 4, 2 and 3 arrive at step 4. At step 5, step 2 has left the window, but waits behind step 4
     policy = db.policy("sw-lin-ucb", window=3)

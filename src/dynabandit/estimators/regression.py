@@ -191,6 +191,8 @@ def add_slope(model: np.ndarray, dimension: int, factor: float, product: float) 
 def make_restore(kind: Kind) -> Callable[..., None]:
     """Return restore(model, dimension, i, prior): give the coefficient i its prior weight back."""
     has_s, adaptive = kind.squared or kind.adaptive, kind.adaptive
+    if not has_s:
+        return linear_model.restore
 
     @kernel
     def take_row(model: np.ndarray, number: int, dimension: int, i: int) -> float:
@@ -210,9 +212,8 @@ def make_restore(kind: Kind) -> Callable[..., None]:
         total = 1.0 + missing * model[space_at(d) + i]
         for j in range(d):
             model[vector_at(GAIN, d) + j] = model[space_at(d) + j] / total
-        if has_s:
-            own = take_row(model, S, d, i)
-            transform(model, S, d, missing, missing * missing * own + prior - left * left / prior)
+        own = take_row(model, S, d, i)
+        transform(model, S, d, missing, missing * missing * own + prior - left * left / prior)
         if adaptive:
             slope, psi = model[vector_at(LEFT_SLOPE, d) + i], model[vector_at(PSI, d) + i]
             own = take_row(model, Q, d, i)
@@ -240,14 +241,16 @@ def adapt(model: np.ndarray, dimension: int, gradient: float, step_size: float) 
 def make_regression(link: Callable[..., Any], kind: Kind) -> Regression:
     """Return the kernels of a regression with a link of `estimators.links`."""
     has_s, adaptive, restore = kind.squared or kind.adaptive, kind.adaptive, make_restore(kind)
+    forget = reset if has_s else linear_model.reset
 
     @kernel
     def fade_prior(model: np.ndarray, dimension: int, kept: float, change: float, prior: float) -> None:
         d = dimension
         left, slope = left_at(d), vector_at(LEFT_SLOPE, d)
-        for j in range(d):
-            if adaptive:
+        if adaptive:
+            for j in range(d):
                 model[slope + j] = kept * model[slope + j] + change * model[left + j]
+        for j in range(d):
             model[left + j] *= kept
         if kept < linear_model.RESTORE_ALL:
             for i in range(d):
@@ -267,8 +270,8 @@ def make_regression(link: Callable[..., Any], kind: Kind) -> Regression:
         steps = max(arrived - model[CLOCK], 0.0)
         kept, late = power(forgetting, steps), power(forgetting, float(arrived - decided))
         if kept < linear_model.NOTHING_LEFT:
-            reset(model, d, params.prior)
-            kept = 1.0
+            forget(model, d, params.prior)
+            kept, steps = 1.0, 0.0
         eta, z = dot(model, theta_at(d), x), 0.0
         p, p_slope, v, v_slope = link(offset + eta, value)
         error, weight = late * (value - p), late * v

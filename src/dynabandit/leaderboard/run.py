@@ -35,6 +35,7 @@ QUICK_POLICIES = (
     "mix-ts", "uniform", "ucb", "kl-ucb", "ts", "dts", "aff-ots", "aff-dts2", "aff-ucb2", "aff-kl-ucb", "glr-kl-ucb",
     "sw-ts", "changepoint-ts",
 )  # fmt: skip
+QUICK_CONTEXTUAL_POLICIES = ("mix-lin-ucb", "lin-ucb", "lin-ts", "d-lin-ucb", "aff-lin-ucb")
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class Selection:
             )
         names = [*self.policies]
         if not names and self.contextual:
-            names = [*CONTEXTUAL_POLICIES, *WITHOUT_CONTEXT]
+            names = [*(QUICK_CONTEXTUAL_POLICIES if self.quick else CONTEXTUAL_POLICIES), *WITHOUT_CONTEXT]
         elif not names:
             names = list(QUICK_POLICIES) if self.quick else practical_names()
         number, parts = self.part
