@@ -10,6 +10,6 @@ from dynabandit.simulation.traces import Trace, trace
 
 __all__ = [
     "BackendError", "Estimation", "Simulation", "Trace", "check_backend", "check_context", "check_horizon",
-    "check_rewards", "code_version", "compare", "compile_policy", "device_version", "estimation", "is_compiled", "is_large",
-    "path_version", "recorded_times", "simulate", "trace",
+    "check_rewards", "code_version", "compare", "compile_policy", "device_version", "estimation", "is_compiled",
+    "is_large", "path_version", "recorded_times", "simulate", "trace",
 ]  # fmt: skip
