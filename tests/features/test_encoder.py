@@ -84,6 +84,13 @@ def test_numbers_are_at_most_five_standard_deviations_away_and_constant_ones_are
     assert far[encoder.columns.index("same")] == 0.0
 
 
+def test_what_is_left_of_a_forgotten_variance_is_no_variance() -> None:
+    encoder = FeatureEncoder({"x": {"kind": "number", "forgetting": 0.5}})
+    for value in [0.3] * 3 + [0.1] * 200:
+        encoder.learn({"x": value})
+    assert [encoder.encode({"x": value})[1] for value in (0.1, 0.2)] == [0.0, 0.0]
+
+
 def test_a_number_can_be_used_as_it_is() -> None:
     encoder = FeatureEncoder({"x": {"kind": "number", "standardise": False, "required": True}}, constant=False)
     encoder.learn({"x": 100})
@@ -121,6 +128,8 @@ def test_the_first_context_decides_the_kinds_of_names() -> None:
         names.fixed({"hours": 1})
     with pytest.raises(ValueError, match="feature 'hour' must be a finite number, got nan"):
         names.fixed({**CONTEXT, "hour": math.nan})
+    with pytest.raises(ValueError, match="feature 'embedding' must be a list of 2 finite numbers"):
+        names.fixed({**CONTEXT, "embedding": [0.5, math.nan]})
     with pytest.raises(TypeError, match=r"'hour' must be a boolean, a number, a string or a list of numbers, got {}"):
         names.fixed({**CONTEXT, "hour": {}})
 

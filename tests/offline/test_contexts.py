@@ -20,6 +20,7 @@ from dynabandit.core.streams import REPLAY, stream, uniform
 from dynabandit.estimators import regression
 from dynabandit.features import FeatureEncoder
 from dynabandit.offline import replay_loop, reward_model
+from dynabandit.offline.contexts import read_value
 from dynabandit.offline.log import Logged
 from obp_wheel import functions, obp
 
@@ -93,6 +94,21 @@ def test_the_first_row_decides_the_kinds_of_names(tmp_path: Path) -> None:
         assert [one.kind for one in log.features.features] == ["number", "category", "boolean", "vector"]
     with pytest.raises(ValueError, match="feature 'hour' is missing in the first context"):
         offline.from_columns({**TABLE, "hour": [None, 1, 2, 3]}, features=["hour"])
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "expected"),
+    [
+        ("18", "number", 18.0), ("18", "category", "18"), ("true", "category", "true"), ("[1]", "category", "[1]"),
+        (18.0, "category", 18), (1.5, "category", 1.5), (18.0, "number", 18.0), ("True", "boolean", True),
+        ("0", "boolean", False), (1, "boolean", True), (0.0, "boolean", False), (2, "boolean", 2),
+        ("1", None, 1.0), ("FALSE", None, False), ("[1, 2.5]", "vector", [1, 2.5]), ("", "category", ""),
+        (math.nan, "number", None), (None, None, None),
+    ],
+)  # fmt: skip
+def test_values_of_files_are_read_by_their_kind(value: Any, kind: str | None, expected: Any) -> None:
+    found = read_value(value, kind)
+    assert (found, type(found)) == (expected, type(expected))
 
 
 @pytest.mark.parametrize(
@@ -195,6 +211,10 @@ def test_auto_and_advice_use_the_features() -> None:
     assert found.policy.name == db.policies.RECOMMENDED_WITH_FEATURES
     advice = offline.advise(log, ["uniform", "lin-ucb"], replications=1, draws=1)
     assert advice.leader.name == "lin-ucb"
+    with mock.patch("dynabandit.offline.advice.candidates", return_value=["uniform", "auto"]) as candidates:
+        advice = offline.advise(log, replications=1, draws=1)
+    candidates.assert_called_once_with(log.domain, contextual=True)
+    assert {one.policy.name for one in advice.candidates} == {"uniform", found.policy.name}
     labels = {one.name for one in offline.candidates(log.domain, contextual=True)}
     assert labels >= {"lin-ucb", "ts"}
     assert "lin-ucb" not in {one.name for one in offline.candidates(log.domain)}

@@ -201,6 +201,25 @@ def test_the_belief_about_an_arm_is_unknown_without_a_context(name: str, forgett
     assert factor == pytest.approx(forgetting)
 
 
+@pytest.mark.parametrize("model", ["separate", "shared", "hybrid"])
+def test_the_belief_has_the_forgetting_factor_that_was_learnt(model: str) -> None:
+    policy, drawn = db.policy("aff-lin-ucb", model=model, step_size=0.5), np.random.default_rng(1)
+    params = policy.params(2)
+    state = new_state(policy, 2, params, Context(2, per_arm=True))
+    rewarded: History = []
+    for step in range(1, 20):
+        rewarded.append((0, drawn.normal(size=2), drawn.normal()))
+        policy.functions.learn(state, 0, Reward(rewarded[-1][2], step, step, rewarded[-1][1]), params)
+    expected = regression(policy, 2)
+    common = regression(policy, 2)
+    for _, x, reward in rewarded:
+        expected.learn(x, reward, offset=common.theta @ x if model == "hybrid" else 0.0)
+        common.learn(x, reward)
+    found = [policy.belief(state.memory[:, arm], state.shared).forgetting for arm in range(2)]
+    assert found == pytest.approx([expected.forgetting, expected.forgetting if model == "shared" else 0.999])
+    assert expected.forgetting != pytest.approx(0.999)
+
+
 @pytest.mark.parametrize("name", ["sw-lin-ucb", "restart-lin-ucb"])
 def test_a_late_reward_of_a_decision_that_does_not_count_any_more_is_ignored(name: str) -> None:
     policy = db.policy(name, **({"window": 5} if name == "sw-lin-ucb" else {"period": 5}))

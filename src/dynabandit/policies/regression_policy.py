@@ -18,12 +18,20 @@ from dynabandit.core.streams import SCORE, SECOND, normal_pair, words
 from dynabandit.estimators import regression
 from dynabandit.estimators.base import Belief
 from dynabandit.estimators.linear_model import dot, faded, inverse_at, square, theta_at
-from dynabandit.estimators.regression import Regression, RegressionParams, S, kept_until, matrix_at
+from dynabandit.estimators.regression import (
+    FORGETTING,
+    Regression,
+    RegressionParams,
+    S,
+    kept_until,
+    matrix_at,
+    number_at,
+)
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, features_of
 from dynabandit.validation import NORMAL, listed, number, set_fields
 
 LARGEST = 1e12
-SMALLEST_VARIANCE = 1e-300
+SMALLEST_VARIANCE = 1e-37  # also a float32
 MODELS = ("auto", "separate", "shared", "hybrid")
 
 
@@ -89,7 +97,7 @@ def make_prediction(kernels: Regression) -> Callable[..., tuple[float, float]]:
 
 def make_learn(kernels: Regression) -> Callable[..., None]:
     """Return learn(state, arm, reward, params)."""
-    learn_one = kernels.learn
+    learn_one, adaptive = kernels.learn, kernels.kind.adaptive
 
     @kernel
     def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
@@ -98,7 +106,13 @@ def make_learn(kernels: Regression) -> Callable[..., None]:
             common = state.models[state.last_played.size]
             offset = dot(common, theta_at(x.size), x)
             learn_one(common, x, reward.value, 0.0, times, params)
-        learn_one(model_of(state, arm), x, reward.value, offset, times, params)
+        model = model_of(state, arm)
+        learn_one(model, x, reward.value, offset, times, params)
+        if adaptive:  # for `belief`
+            if state.models.shape[0] > 1:
+                state.memory[0, arm] = model[number_at(FORGETTING, x.size)]
+            else:
+                state.shared[0] = model[number_at(FORGETTING, x.size)]
 
     return learn
 
@@ -187,8 +201,9 @@ def draw_deviation(model: np.ndarray, covariance: int, dimension: int, step: Ste
 class RegressionPolicy(Policy):
     """A policy whose models are those of `estimators.regression`."""
 
-    slots = ("unused",)
+    slots = ("forgetting",)  # of the arm's own model, if it is adaptive and has a reward
     rewards = NORMAL
+    needs_double = True  # with the 24 bits of a float32, small variances would be rounding errors after 10,000 rewards
     kernels: ClassVar[Regression]
     models: ClassVar[tuple[str, ...]] = MODELS  # the valid values of `model`
     is_drawn: ClassVar[bool] = False  # whether the coefficients of a shared model are drawn
@@ -269,3 +284,8 @@ class AdaptivePolicy(RegressionPolicy):
 
     def _estimator(self) -> RegressionParams:
         return RegressionParams(self.prior, 1.0 - 1.0 / self.memory, self.step_size)
+
+    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+        """Return the forgetting factor of the arm's model; all else depends on the context."""
+        forgetting = float(column[0] or shared[0] or self._estimator().forgetting)
+        return Belief(math.nan, math.nan, forgetting, math.nan)

@@ -17,7 +17,7 @@ REGRESSION = make_regression(links.identity, Kind())
 PREDICTION = make_prediction(REGRESSION)
 LEADER, BEST, OTHERS = 0, 1, 2  # entries of `shared`: the arm with the largest prediction, it, the others' probability
 SHARED_SIZE = 3
-SMALLEST = 1e-300
+SMALLEST = 1e-37  # of a probability; also a float32
 
 
 class Params(NamedTuple):
