@@ -27,7 +27,7 @@ from dynabandit.estimators.regression import (
     matrix_at,
     number_at,
 )
-from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, features_of
+from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, row_of
 from dynabandit.validation import NORMAL, listed, number, set_fields
 
 LARGEST = 1e12
@@ -46,12 +46,6 @@ class Params(NamedTuple):
 @kernel
 def start(state: PolicyState, arm: int, params: Any) -> None:
     """Write nothing: `Policy.initial_models` has the models without rewards."""
-
-
-@inlined_kernel
-def model_of(state: PolicyState, arm: int) -> np.ndarray:
-    """Return the model of an arm: its own, or the only one."""
-    return state.models[arm if state.models.shape[0] > 1 else 0]
 
 
 @inlined_kernel
@@ -85,8 +79,8 @@ def make_prediction(kernels: Regression) -> Callable[..., tuple[float, float]]:
 
     @inlined_kernel
     def prediction(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
-        x = features_of(step, arm)
-        mean, variance = of_model(model_of(state, arm), x, step.number - 1, params.prior)
+        x = step.features[row_of(step.features, arm)]
+        mean, variance = of_model(state.models[row_of(state.models, arm)], x, step.number - 1, params.prior)
         if is_hybrid(state):
             shared_mean, shared_variance = of_model(state.models[step.arms], x, step.number - 1, params.prior)
             return mean + shared_mean, variance + shared_variance
@@ -106,7 +100,7 @@ def make_learn(kernels: Regression) -> Callable[..., None]:
             common = state.models[state.last_played.size]
             offset = dot(common, theta_at(x.size), x)
             learn_one(common, x, reward.value, 0.0, times, params)
-        model = model_of(state, arm)
+        model = state.models[row_of(state.models, arm)]
         learn_one(model, x, reward.value, offset, times, params)
         if adaptive:  # for `belief`
             if state.models.shape[0] > 1:
@@ -152,12 +146,12 @@ def thompson_functions(kernels: Regression) -> PolicyFunctions:
 
     @kernel
     def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
-        x = features_of(step, arm)
+        x = step.features[row_of(step.features, arm)]
         total = 0.0
         if is_shared(state):
             total = shared_draw(state.models[state.models.shape[0] - 1], x, step.number - 1, params.prior)
         if is_hybrid(state) or not is_shared(state):
-            mean, variance = of_model(model_of(state, arm), x, step.number - 1, params.prior)
+            mean, variance = of_model(state.models[row_of(state.models, arm)], x, step.number - 1, params.prior)
             normal, _ = normal_pair(words(step.random, SCORE, step.number, arm, 0))
             total += mean + normal * params.width * math.sqrt(variance)
         return total
