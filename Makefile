@@ -38,11 +38,12 @@ $(READY): pyproject.toml
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(READY)
 
-# Tests of single functions, the examples of docstrings, and tests of the service that use many policies: compiling them
+# Tests of single functions, small examples of the documentation, and tests of the service that use many policies: compiling them
 # would take longer than running them. The other tests compile the functions of every policy once, and whole simulations
 # of one policy of each shape (tests/ready.py)
 INTERPRETED := tests/estimators tests/policies tests/environments tests/simulation/test_traces.py src \
-  tests/service/domain tests/service/stores tests/service/http/test_openapi.py
+  tests/service/domain tests/service/stores tests/service/http/test_openapi.py \
+  docs/baselines-forgetting.md docs/baselines-ucb.md docs/delayed-rewards.md docs/rested-arms.md
 
 # Two jobs, each of several processes, keep two cores busy to the end. The output of the second one is shown when it is
 # finished
@@ -64,7 +65,7 @@ unit: $(READY) browser
 	$(MAKE) compiled
 
 compiled:  # without prerequisites: make would start it only after the other job
-	$(BIN)/pytest -n 3 --dist worksteal --durations=10 $(INTERPRETED:%=--ignore=%)
+	$(BIN)/pytest -n 3 --dist worksteal --durations=10 tests README.md docs $(INTERPRETED:%=--ignore=%)
 
 # The tests of web pages need Chrome or Chromium; as root on Debian it is installed if it is missing
 browser:

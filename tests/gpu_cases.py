@@ -30,6 +30,7 @@ class Case(NamedTuple):
     burn_in: int = 1  # at most
     ready: bool = False  # with the parameters of tests/ready.py, with which policies restart soon
     delay: db.Delay | None = None
+    block: int = 4  # steps
 
 
 RESTARTING = (  # all arms, or one arm
@@ -81,7 +82,7 @@ CASES = {
     "recorded features": Case("recorded-contexts", RECORDED_CONTEXTS, ("uniform",), 9),
     "rates recorded per period": Case("recorded", RECORD, ("ts",), 6),
     **{
-        f"environment {name}": Case(name, example(kind), ("uniform",), 2 if name == "path" else 5)
+        f"environment {name}": Case(name, example(kind), ("uniform",), 2 if name == "path" else 3, block=2)
         for name, kind in db.environments.ENVIRONMENTS.items()
         if name not in ("case-1", "case-2", "case-3", "needle", "piecewise", "recorded")
     },
@@ -98,7 +99,7 @@ def run_case(case: Case, backend: str) -> tuple[dict[str, np.ndarray], list[tupl
     done = db.compare(
         policies, db.environment(case.environment, **case.parameters), horizon=case.horizon,
         replications=case.replications, seed=3, keep=("arms", "rewards"), times=5, first_replication=4,
-        backend=backend, block=4, delay=case.delay, progress=lambda *steps: progress.append(steps),
+        backend=backend, block=case.block, delay=case.delay, progress=lambda *steps: progress.append(steps),
     )  # fmt: skip
     return {f"{name} {part}": getattr(done[name], part) for name in policies for part in PARTS}, progress
 

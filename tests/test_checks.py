@@ -14,14 +14,25 @@ from dynabandit.checks import check_policy, yield_checks
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import SCORE, uniform
 from dynabandit.estimators import Belief
-from dynabandit.policies import POLICIES, Policy, PolicyFunctions, PolicyState, Reward, Step, sample_mean_policy
+from dynabandit.policies import (
+    CONTEXTUAL_POLICIES,
+    POLICIES,
+    Policy,
+    PolicyFunctions,
+    PolicyState,
+    Reward,
+    Step,
+    sample_mean_policy,
+)
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import RewardDomain
 from interpreted import interpreted
+from laws import INTERPRETED
 from ready import BANDIT_CHECKS, EACH_SHAPE
 
 VARIANTS: dict[str, Policy] = {
     **{name: db.policy(name) for name in POLICIES},
+    **{name: db.policy(name) for name in (CONTEXTUAL_POLICIES if INTERPRETED else ("lin-ucb", "square-cb"))},
     "aff-d-greedy, variance-scaled": db.policy("aff-d-greedy", step_size="variance-scaled"),
     "aff-ts, Bernoulli loss and large steps": db.policy("aff-ts", loss="bernoulli", step_size=1.0),
     "aff-ucb2-growing that forgets all": db.policy("aff-ucb2-growing", step_size=1.0),

@@ -10,6 +10,7 @@ from mkdocs.structure.files import File
 
 from dynabandit.leaderboard.board import Board
 from dynabandit.leaderboard.page import render
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES
 
 ROOT = Path(__file__).parents[2]
 COPIED = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
@@ -80,4 +81,6 @@ def _is_row(line: str) -> bool:
 
 
 def _linked(table: str) -> str:
-    return re.sub(r"^\| `([\w-]+)` \|", r"| [`\1`](policies/\1.md) |", table, flags=re.MULTILINE)
+    """Link the policies in the first column; families of environments are not linked."""
+    known = "|".join(map(re.escape, {**POLICIES, **CONTEXTUAL_POLICIES}))
+    return re.sub(rf"^\| `({known})` \|", r"| [`\1`](policies/\1.md) |", table, flags=re.MULTILINE)

@@ -256,6 +256,10 @@ BAD = {
         GOOD.replace('["ucb"]', '["dts", { name = "dts", memory = 10 }]'),
         "experiments[0]: policies must be different, got 'dts' twice",
     ),
+    "a policy that needs features": (
+        GOOD.replace('"ucb"', '"lin-ucb"'),
+        "experiments[0]: policy 'lin-ucb' decides by features, but environment",
+    ),
     "no policies": (GOOD.replace('["ucb"]', "[]"), "experiments[0]: policies must hold at least one policy"),
     "policies that are no list": (GOOD.replace('["ucb"]', '"ucb"'), "experiments[0].policies: must be a list"),
     "a policy without a name": (

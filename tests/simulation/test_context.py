@@ -6,7 +6,7 @@ import pytest
 import dynabandit as db
 from dynabandit.core.context import Context
 from dynabandit.core.streams import stream
-from dynabandit.policies.base import Reward, Step, features_of, new_state
+from dynabandit.policies.base import Reward, Step, new_state, row_of
 from dynabandit.simulation.step_by_step import StepByStep
 
 ARMS, HORIZON = 3, 60
@@ -53,11 +53,8 @@ def delay_of(delay: db.Delay, arm: int, step: int) -> int:
     return int(draw_delay(delay.params(ARMS), arm, step, stream(5)))
 
 
-def test_an_arm_has_its_own_features_or_those_of_all_arms() -> None:
-    own, common = np.arange(6.0).reshape(3, 2), np.array([[7.0, 8.0]])
-    steps = [Step(1, 3, 0.0, features, np.zeros(0), stream(1)) for features in (own, common)]
-    assert features_of(steps[0], 2).tolist() == [4.0, 5.0]
-    assert features_of(steps[1], 2).tolist() == [7.0, 8.0]
+def test_an_arm_has_its_own_row_or_that_of_all_arms() -> None:
+    assert (row_of(np.zeros((3, 2)), 2), row_of(np.zeros((1, 2)), 2)) == (2, 0)
 
 
 def test_policies_without_context_ignore_features(environment: db.Environment) -> None:

@@ -108,7 +108,7 @@ class RecordedContexts(Environment):
 
     @property
     def context(self) -> Context:
-        return Context(self.table().shape[1] - self.arms, per_arm=False)
+        return Context(np.shape(self.contexts)[1], per_arm=False)
 
     def params(self) -> Params:
         return Params(*self.per_arm(self.rotation or 0, self.window or len(self.means), self.stride))

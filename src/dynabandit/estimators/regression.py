@@ -128,21 +128,16 @@ def power(forgetting: float, steps: float) -> float:
     return forgetting if steps == 1.0 else forgetting**steps
 
 
-@inlined_kernel
-def part(model: np.ndarray, start: int, size: int) -> np.ndarray:
-    """Return a part of a model; loops over parts are vectorised, loops over the whole model are not."""
-    return model[start : start + size]
-
-
 @kernel
 def multiply(model: np.ndarray, number: int, x: np.ndarray) -> float:
     """Write the product of S or Q and x into the vector `PRODUCT`, and return its product with x."""
     d = x.size
-    start, product = matrix_at(number, d), part(model, vector_at(PRODUCT, d), d)
+    start = matrix_at(number, d)
+    product = model[vector_at(PRODUCT, d) : vector_at(PRODUCT, d) + d]  # a loop over a part is vectorised
     for j in range(d):
         product[j] = 0.0
     for i in range(d):
-        row, factor = part(model, start + i * d, d), x[i]
+        row, factor = model[start + i * d : start + (i + 1) * d], x[i]
         for j in range(d):
             product[j] += row[j] * factor
     return dot(product, 0, x)
@@ -154,12 +149,12 @@ def transform(model: np.ndarray, number: int, dimension: int, weight: float, fac
     d = dimension
     start, gain, product = (
         matrix_at(number, d),
-        part(model, vector_at(GAIN, d), d),
-        part(model, vector_at(PRODUCT, d), d),
+        model[vector_at(GAIN, d) : vector_at(GAIN, d) + d],
+        model[vector_at(PRODUCT, d) : vector_at(PRODUCT, d) + d],
     )
     for i in range(d):
         row, of_gain, of_product = (
-            part(model, start + i * d, d),
+            model[start + i * d : start + (i + 1) * d],
             factor * gain[i] - weight * product[i],
             weight * gain[i],
         )
@@ -180,7 +175,8 @@ def mirror(model: np.ndarray, dimension: int) -> None:
 def add_change_of_inverse(model: np.ndarray, dimension: int, change: float, kept: float) -> None:
     """Replace Q by (Q - change P) / kept."""
     size, scale = dimension * dimension, 1.0 / kept
-    q, inverse = part(model, matrix_at(Q, dimension), size), part(model, inverse_at(dimension), size)
+    q = model[matrix_at(Q, dimension) : matrix_at(Q, dimension) + size]
+    inverse = model[inverse_at(dimension) : inverse_at(dimension) + size]
     for i in range(size):
         q[i] = (q[i] - change * inverse[i]) * scale
 

@@ -10,7 +10,7 @@ import numpy as np
 from dynabandit.core.streams import LARGEST_REPLICATION, stream
 from dynabandit.environments import Delay, Environment, delay as make_delay, environment as make_environment
 from dynabandit.policies import Policy, policy as make_policy
-from dynabandit.simulation import check_horizon, check_rewards, recorded_times
+from dynabandit.simulation import check_context, check_horizon, check_rewards, recorded_times
 from dynabandit.validation import integer, number, set_fields, unknown
 
 KINDS = ("experiments", "sample_paths", "coverage")  # of parts
@@ -81,6 +81,7 @@ class Experiment(Part):
                 raise ValueError(f"policies must be different, got {label!r} twice")
         check_horizon(self.horizon, self.environment, self.policies_by_label)
         check_rewards(self.environment, self.policies_by_label)
+        check_context(self.environment, self.policies_by_label)
         if self.delay is not None:
             make_delay(self.delay).params(self.environment.arms)  # raises an error if it has other arms
         self.recorded_times()

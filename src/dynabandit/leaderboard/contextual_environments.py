@@ -26,8 +26,8 @@ class Definition(NamedTuple):
 
 
 DEFINITIONS = {  # "AxD" is for A arms and D features; the defaults have 4 and 5
-    "lin-abrupt": Definition("d-lin-ucb", "lin-abrupt", steps=PUBLISHED),
-    "lin-slow": Definition("d-lin-ucb", "lin-slow", steps=PUBLISHED),
+    "lin-abrupt": Definition("published", "lin-abrupt", steps=PUBLISHED),
+    "lin-slow": Definition("published", "lin-slow", steps=PUBLISHED),
     "still-4x5": Definition("still", "lin-drift", {"change": "none"}),
     "still-shared-20x10": Definition("still", "lin-drift", {"arms": 20, "dimension": 10, "change": "none", **SHARED}),
     "logistic-still-4x5": Definition("still", "logistic-drift", {"change": "none"}),
@@ -66,7 +66,7 @@ def make_contextual_trials(names: Sequence[str] = (), horizon: int | None = None
 
     Examples
     --------
-    >>> trials = make_contextual_trials(["d-lin-ucb", "jump-20x5"])
+    >>> trials = make_contextual_trials(["published", "jump-20x5"])
     >>> list(trials), trials["jump-20x5"].environment.arms
     (['lin-abrupt', 'lin-slow', 'jump-20x5'], 20)
     """

@@ -107,9 +107,12 @@ def idle_steps(state: PolicyState, arm: int, step: Step) -> int:
 
 
 @kernel
-def features_of(step: Step, arm: int) -> np.ndarray:
-    """Return the feature vector of an arm: its own, or the one of all arms."""
-    return step.features[arm if step.features.shape[0] > 1 else 0]
+def row_of(rows: np.ndarray, arm: int) -> int:
+    """Return the row of an arm in an array that has one row per arm or one for all arms: of features, or of models.
+
+    It does not return the row itself: functions of a GPU cannot return a part of an array.
+    """
+    return arm if rows.shape[0] > 1 else 0
 
 
 @kernel

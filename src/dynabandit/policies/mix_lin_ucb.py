@@ -11,8 +11,7 @@ from dynabandit.core.context import Context
 from dynabandit.core.streams import SCORE, normal_pair, words
 from dynabandit.estimators import linear_model
 from dynabandit.estimators.base import Belief
-from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, features_of
-from dynabandit.policies.regression_policy import model_of
+from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, row_of
 from dynabandit.validation import NORMAL, number, set_fields
 
 # The length of a memory is the number of rewards that it holds: 10, 32, 102, 326, 1043, 3333, and all
@@ -77,7 +76,7 @@ def predicted(mean: float, variance: float, rate: float, given: Surroundings) ->
 
 @kernel
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
-    models, shared, x = model_of(state, arm), state.shared, reward.features
+    models, shared, x = state.models[row_of(state.models, arm)], state.shared, reward.features
     size, given = models.size // MEMORIES, surroundings(state, models, x, reward.decided_at, params)
     average = average_variance = 0.0
     largest = -math.inf
@@ -116,7 +115,7 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 @kernel
 def mean_and_deviation(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float]:
     """Return the mean of the mixture of predictions, and its standard deviation divided by the sharpness."""
-    models, shared, x = model_of(state, arm), state.shared, features_of(step, arm)
+    models, shared, x = state.models[row_of(state.models, arm)], state.shared, step.features[row_of(step.features, arm)]
     size, given = models.size // MEMORIES, surroundings(state, models, x, step.number, params)
     average = square = reference = 0.0
     for i in range(MEMORIES - 1, -1, -1):
@@ -204,8 +203,9 @@ class MixLinUCB(Policy):
         v = \sum_i w_i \left( m_i^2 + \sigma^2 q_i \right) - m^2
 
     where z is one standard normal number per step, the same for all arms: arms whose predictions come from the same
-    model are then explored together. A feature vector of zeros has the prediction 0 with certainty. Cost per step:
-    O(K d^2).
+    model are then explored together. A feature vector of zeros has the prediction 0 with certainty.
+
+    Cost per step: O(K d^2).
 
     References
     ----------

@@ -27,7 +27,7 @@ from dynabandit.estimators.regression import (
     matrix_at,
     number_at,
 )
-from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, features_of
+from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, row_of
 from dynabandit.validation import NORMAL, listed, number, set_fields
 
 LARGEST = 1e12
@@ -46,12 +46,6 @@ class Params(NamedTuple):
 @kernel
 def start(state: PolicyState, arm: int, params: Any) -> None:
     """Write nothing: `Policy.initial_models` has the models without rewards."""
-
-
-@inlined_kernel
-def model_of(state: PolicyState, arm: int) -> np.ndarray:
-    """Return the model of an arm: its own, or the only one."""
-    return state.models[arm if state.models.shape[0] > 1 else 0]
 
 
 @inlined_kernel
@@ -85,10 +79,10 @@ def make_prediction(kernels: Regression) -> Callable[..., tuple[float, float]]:
 
     @inlined_kernel
     def prediction(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
-        x, mean, variance = features_of(step, arm), 0.0, 0.0
+        x, mean, variance = step.features[row_of(step.features, arm)], 0.0, 0.0
         for turn in range(2 if is_hybrid(state) else 1):
-            model = model_of(state, arm) if turn == 0 else state.models[step.arms]
-            own_mean, own_variance = of_model(model, x, step.number - 1, params.prior)
+            row = row_of(state.models, arm) if turn == 0 else step.arms
+            own_mean, own_variance = of_model(state.models[row], x, step.number - 1, params.prior)
             mean, variance = mean + own_mean, variance + own_variance
         return mean, variance
 
@@ -104,11 +98,11 @@ def make_learn(kernels: Regression) -> Callable[..., None]:
         x, times, offset = reward.features, (reward.decided_at, reward.arrived_at), 0.0
         turns = 2 if is_hybrid(state) else 1
         for turn in range(turns):  # the shared model of a hybrid, then the arm's own
-            model = model_of(state, arm) if turn == turns - 1 else state.models[state.last_played.size]
-            before = dot(model, theta_at(x.size), x)
-            learn_one(model, x, reward.value, offset, times, params)
+            row = row_of(state.models, arm) if turn == turns - 1 else state.last_played.size
+            before = dot(state.models[row], theta_at(x.size), x)
+            learn_one(state.models[row], x, reward.value, offset, times, params)
             offset = before
-        model = model_of(state, arm)
+        model = state.models[row_of(state.models, arm)]
         if adaptive:  # for `belief`
             if state.models.shape[0] > 1:
                 state.memory[0, arm] = model[number_at(FORGETTING, x.size)]
@@ -153,12 +147,12 @@ def thompson_functions(kernels: Regression) -> PolicyFunctions:
 
     @kernel
     def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
-        x = features_of(step, arm)
+        x = step.features[row_of(step.features, arm)]
         total = 0.0
         if is_shared(state):
             total = shared_draw(state.models[state.models.shape[0] - 1], x, step.number - 1, params.prior)
         if is_hybrid(state) or not is_shared(state):
-            mean, variance = of_model(model_of(state, arm), x, step.number - 1, params.prior)
+            mean, variance = of_model(state.models[row_of(state.models, arm)], x, step.number - 1, params.prior)
             normal, _ = normal_pair(words(step.random, SCORE, step.number, arm, 0))
             total += mean + normal * params.width * math.sqrt(variance)
         return total

@@ -12,8 +12,8 @@ from dynabandit.estimators import links, regression
 from dynabandit.estimators.linear_model import CLOCK, square
 from dynabandit.estimators.regression import Kind, make_regression
 from dynabandit.policies import regression_policy
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, features_of
-from dynabandit.policies.regression_policy import LARGEST, RegressionPolicy, make_learn, make_prediction, model_of
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, row_of
+from dynabandit.policies.regression_policy import LARGEST, RegressionPolicy, make_learn, make_prediction
 from dynabandit.validation import integer, number, set_fields
 
 REGRESSION = make_regression(links.identity, Kind())
@@ -35,8 +35,8 @@ def is_of_period(model: np.ndarray, number: int, period: int) -> bool:
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    if not is_of_period(model_of(state, arm), step.number, params.period):
-        return params.width * math.sqrt(square(features_of(step, arm)) / params.prior)
+    if not is_of_period(state.models[row_of(state.models, arm)], step.number, params.period):
+        return params.width * math.sqrt(square(step.features[row_of(step.features, arm)]) / params.prior)
     mean, variance = PREDICTION(state, arm, step, params)
     return mean + params.width * math.sqrt(variance)
 
@@ -45,7 +45,7 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     if reward.decided_at <= (reward.arrived_at - 1) // params.period * params.period:
         return  # a late reward of an earlier period
-    model = model_of(state, arm)
+    model = state.models[row_of(state.models, arm)]
     if not is_of_period(model, reward.arrived_at, params.period):
         regression.reset(model, reward.features.size, params.prior)
     LEARN(state, arm, reward, params)

@@ -12,8 +12,8 @@ from dynabandit.estimators import linear_model, links
 from dynabandit.estimators.linear_model import dot, space_at, theta_at
 from dynabandit.estimators.regression import Kind, make_regression
 from dynabandit.policies import regression_policy
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.regression_policy import LARGEST, RegressionPolicy, make_prediction, model_of
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, row_of
+from dynabandit.policies.regression_policy import LARGEST, RegressionPolicy, make_prediction
 from dynabandit.validation import integer, number, set_fields
 
 REGRESSION = make_regression(links.identity, Kind())
@@ -32,9 +32,9 @@ class Params(NamedTuple):
 
 
 @kernel
-def queue_of(model: np.ndarray, dimension: int, window: int) -> np.ndarray:
-    """Return the queue of a model."""
-    return model[model.size - HEADER - window * (FEATURES + dimension) :]
+def queue_at(model: np.ndarray, dimension: int, window: int) -> int:
+    """Return where the queue of a model begins."""
+    return model.size - HEADER - window * (FEATURES + dimension)
 
 
 @kernel
@@ -49,7 +49,7 @@ def change(model: np.ndarray, x: np.ndarray, value: float, weight: float) -> Non
 @kernel
 def forget(model: np.ndarray, dimension: int, until: int, params: Params) -> None:
     """Remove the rewards of decisions up to step `until` from a model."""
-    queue = queue_of(model, dimension, params.window)
+    queue = model[queue_at(model, dimension, params.window) :]
     while queue[LENGTH] > 0.0 and queue[HEADER + int(queue[FIRST]) * (FEATURES + dimension) + STEP] <= until:
         forget_first(model, dimension, params)
 
@@ -57,7 +57,7 @@ def forget(model: np.ndarray, dimension: int, until: int, params: Params) -> Non
 @kernel
 def forget_first(model: np.ndarray, dimension: int, params: Params) -> None:
     """Remove the first reward of the queue from a model."""
-    queue, size = queue_of(model, dimension, params.window), FEATURES + dimension
+    queue, size = model[queue_at(model, dimension, params.window) :], FEATURES + dimension
     place = HEADER + int(queue[FIRST]) * size
     change(model, queue[place + FEATURES : place + size], queue[place + VALUE], -1.0)
     queue[FIRST] = (queue[FIRST] + 1.0) % params.window
@@ -69,7 +69,7 @@ def forget_first(model: np.ndarray, dimension: int, params: Params) -> None:
 @kernel
 def rebuild(model: np.ndarray, dimension: int, params: Params) -> None:
     """Compute a model anew from its queue, so that rounding errors do not add up."""
-    queue, size = queue_of(model, dimension, params.window), FEATURES + dimension
+    queue, size = model[queue_at(model, dimension, params.window) :], FEATURES + dimension
     linear_model.reset(model, dimension, params.prior)
     for i in range(int(queue[LENGTH])):
         place = HEADER + (int(queue[FIRST]) + i) % params.window * size
@@ -91,11 +91,11 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 @kernel
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     x = reward.features
-    d, model, until = x.size, model_of(state, arm), reward.arrived_at - params.window
+    d, model, until = x.size, state.models[row_of(state.models, arm)], reward.arrived_at - params.window
     if reward.decided_at <= until:
         return  # the decision is not in the window any more
     forget(model, d, until, params)
-    queue, size = queue_of(model, d, params.window), FEATURES + d
+    queue, size = model[queue_at(model, d, params.window) :], FEATURES + d
     if queue[LENGTH] == params.window:  # late rewards that left the window wait for earlier ones of later decisions
         forget_first(model, d, params)
     place = HEADER + (int(queue[FIRST]) + int(queue[LENGTH])) % params.window * size

@@ -17,7 +17,7 @@ from dynabandit.estimators import settling_age
 
 # The rows of a queue; the columns of the first three are places, those of the last two are steps of arrival, modulo the
 # capacity. With a window a decision has a second place, for the arrival of a positive reward.
-# Further rows are the features of the decision, if the policy has a context.
+# From `ROWS` on, the rows are the features of the decision, if the policy has a context.
 ARM, VALUE, NEXT, FIRST, LAST = range(5)
 ROWS = 5
 NOTHING = -1  # instead of a place, and of an arm if nothing is learned
@@ -94,12 +94,6 @@ def keep_features(flight: InFlight, features: np.ndarray, number: int) -> None:
     for place in range(number % size, queue.shape[1], size):
         for i in range(features.size):
             queue[ROWS + i, place] = features[i]
-
-
-@kernel
-def kept_features(flight: InFlight, place: int) -> np.ndarray:
-    """Return the features of the decision in a place."""
-    return flight.queue[ROWS:, place]
 
 
 @kernel

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dynabandit.core.context import Context
 from dynabandit.core.streams import stream
 from dynabandit.policies import Policy, Reward
 from dynabandit.policies.base import new_state
@@ -25,10 +26,10 @@ class StepByStep:
     [1.0, 0.0]
     """
 
-    def __init__(self, policy: Policy, arms: int, horizon: int, seed: int = 1) -> None:
+    def __init__(self, policy: Policy, arms: int, horizon: int, seed: int = 1, context: Context | None = None) -> None:
         self.policy, self.arms, self.random = policy, arms, stream(seed)
         self.params = policy.params(arms)
-        self.state = new_state(policy, arms, self.params)
+        self.state = new_state(policy, arms, self.params, context)
         self.space = new_workspace(policy.functions, arms, horizon)
         self.scores = self.space.scratch[0]
         self._choose, self._learn = make_choose(policy.functions), make_learn(policy.functions)
@@ -37,6 +38,10 @@ class StepByStep:
         """Reveal the true means."""
         for arm in range(self.arms):
             self.policy.functions.reveal(self.state, arm, means[arm])
+
+    def show(self, features: np.ndarray) -> None:
+        """Show the features of the next step, an array (rows, dimension)."""
+        self.space = self.space._replace(features=features)
 
     def decide(self, number: int) -> int:
         """Return the arm of a step: that of the burn-in, or the policy's choice."""
@@ -49,4 +54,6 @@ class StepByStep:
 
     def learn(self, arm: int, number: int, value: float) -> None:
         """Play an arm at a step and learn its reward."""
-        self._learn(self.state, arm, Reward(value, number, number), self.params)
+        rows = self.space.features
+        features = rows[arm if len(rows) > 1 else 0] if self.policy.functions.contextual else None
+        self._learn(self.state, arm, Reward(value, number, number, features), self.params)

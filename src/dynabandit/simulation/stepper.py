@@ -13,7 +13,7 @@ from dynabandit.core.streams import Stream, shifted
 from dynabandit.environments.delays import DelayParams
 from dynabandit.environments.reward_laws import Bernoulli, RewardFunctions, RewardStep
 from dynabandit.policies.argmax_tree import make_fill_tree, make_update_tree
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, features_of
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, row_of
 from dynabandit.policies.choose_arm import Workspace, make_choose, make_score_row
 from dynabandit.policies.pending_plays import begin_play, end_play
 from dynabandit.simulation import in_flight
@@ -180,7 +180,7 @@ def make_observe(functions: PolicyFunctions, update: Callable[..., None], *, del
     def observe(
         state: PolicyState, arm: int, value: float, step: Step, params: Any, flight: InFlight, stored: np.ndarray
     ) -> None:
-        features = features_of(step, arm) if contextual else None
+        features = step.features[row_of(step.features, arm)] if contextual else None
         learn_now(state, arm, Reward(value, step.number, step.number, features), params)
         if static:
             update(stored, state, arm, step, params)
@@ -195,7 +195,7 @@ def make_observe(functions: PolicyFunctions, update: Callable[..., None], *, del
             update(stored, state, arm, step, params)
         in_flight.send(flight, arm, value, number, step.random)
         if contextual:
-            in_flight.keep_features(flight, features_of(step, arm), number)
+            in_flight.keep_features(flight, step.features[row_of(step.features, arm)], number)
         place = in_flight.take(flight, number)
         while place >= 0:
             rewarded = int(flight.queue[in_flight.ARM, place])
@@ -203,7 +203,7 @@ def make_observe(functions: PolicyFunctions, update: Callable[..., None], *, del
                 decided = in_flight.decided_at(flight, place, number)
                 if in_flight.is_decision(flight, place):
                     end_play(state, rewarded, decided)
-                features = in_flight.kept_features(flight, place) if contextual else None
+                features = flight.queue[in_flight.ROWS :, place] if contextual else None
                 learn(state, rewarded, Reward(flight.queue[in_flight.VALUE, place], decided, number, features), params)
                 if static:
                     update(stored, state, rewarded, step, params)

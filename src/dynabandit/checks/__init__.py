@@ -4,7 +4,6 @@
 `AssertionError` whose message says what is violated.
 """
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from typing import Any
@@ -12,12 +11,21 @@ from typing import Any
 import numpy as np
 
 from dynabandit.bandit import Bandit
+from dynabandit.checks.estimators import (
+    constant_rewards,
+    rejects_invalid_rewards,
+    require,
+    starts_empty,
+    stays_in_range,
+)
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import stream
 from dynabandit.environments import Bernoulli, Counts, Environment, Normal, Revenue, RewardLaw
 from dynabandit.environments.base import make_write_paths
+from dynabandit.environments.drifting_models import LinDrift
 from dynabandit.environments.scheduled import Fixed, Piecewise
 from dynabandit.estimators import Estimator
+from dynabandit.features import FeatureEncoder
 from dynabandit.policies import Policy
 from dynabandit.policies.base import PolicyState
 from dynabandit.simulation import Simulation, compare, simulate
@@ -28,6 +36,7 @@ __all__ = ["check_environment", "check_estimator", "check_policy", "yield_checks
 ARMS = 12  # more than `choose_arm.FEW_ARMS`, so that Thompson sampling policies prune draws
 MEANS = tuple(0.2 + 0.05 * arm for arm in range(ARMS))
 STEPS = 120
+DIMENSION = 3  # of the features that contextual policies see
 SEED = 5
 # The reward laws that policies are checked with: the first one whose rewards they can learn from
 LAWS = (Normal(low=-10.0, high=10.0, deviation=5.0), Revenue(conversion=0.5), Counts(), Bernoulli())
@@ -74,7 +83,7 @@ def check_estimator(make: Callable[[], Estimator]) -> None:
     >>> import dynabandit as db
     >>> db.checks.check_estimator(lambda: db.estimators.SlidingWindow(window=10))
     """
-    _require(callable(make), f"make must make a new estimator, such as the class itself or a lambda, got {make!r}")
+    require(callable(make), f"make must make a new estimator, such as the class itself or a lambda, got {make!r}")
     _run_checks(make)
 
 
@@ -87,7 +96,7 @@ def check_policy(policy: Policy) -> None:
     >>> db.checks.check_policy(db.policy("aff-ucb1", burn_in=2))
     """
     derived = is_dataclass(policy) and isinstance(policy, Policy)
-    _require(derived, "a policy must be a dataclass derived from Policy")
+    require(derived, "a policy must be a dataclass derived from Policy")
     _run_checks(policy)
 
 
@@ -100,7 +109,7 @@ def check_environment(environment: Environment) -> None:
     >>> db.checks.check_environment(db.environment("case-4", arms=3))
     """
     derived = is_dataclass(environment) and isinstance(environment, Environment)
-    _require(derived, "an environment must be a dataclass derived from Environment")
+    require(derived, "an environment must be a dataclass derived from Environment")
     _run_checks(environment)
 
 
@@ -109,69 +118,9 @@ def _run_checks(subject: Any) -> None:
         check(subject)
 
 
-def _require(condition: object, message: str) -> None:
-    if not condition:
-        raise AssertionError(message)
-
-
 def _require_docstring(kind: type) -> None:
     for part in ("Parameters", "Examples", "References"):
-        _require(part in (kind.__doc__ or ""), f"the docstring of {kind.__name__} must have a section {part}")
-
-
-# Estimators
-
-
-def starts_empty(make: Callable[[], Estimator]) -> None:
-    """A new estimator has no mean and no weight."""
-    new = make()
-    _require(math.isnan(new.mean), "mean must be NaN before the first reward")
-    _require(new.weight == 0.0, "weight must be 0 before the first reward")
-
-
-def constant_rewards(make: Callable[[], Estimator]) -> None:
-    """Equal rewards have that mean and no variance."""
-    for constant in (0.0, 1.0):
-        estimate = make()
-        for _ in range(50):
-            estimate.update(constant)
-        _require(abs(estimate.mean - constant) < 1e-9, f"mean of rewards that are all {constant} must be {constant}")
-        _require(abs(estimate.variance) < 1e-9, f"variance of rewards that are all {constant} must be 0")
-
-
-def _rewards() -> np.ndarray:
-    return (np.arange(200) * 7919 % 5 < 2).astype(float)
-
-
-def stays_in_range(make: Callable[[], Estimator]) -> None:
-    """Every number stays in its range, and equal rewards give equal beliefs."""
-    first, second = make(), make()
-    for n, reward in enumerate(_rewards(), start=1):
-        _require(first.update(reward) is first, "update must return the estimator")
-        second.update(reward)
-        _require(0.0 <= first.mean <= 1.0, f"mean must stay in [0, 1], got {first.mean} after {n} rewards")
-        _require(0.0 <= first.forgetting <= 1.0, f"forgetting must stay in [0, 1], got {first.forgetting}")
-        _require(first.variance >= 0.0, f"variance must not be negative, got {first.variance}")
-        _require(0.0 < first.weight <= n + 1e-9, f"weight must be in (0, {n}] after {n} rewards, got {first.weight}")
-        size = first.effective_size
-        _require(1.0 - 1e-9 <= size <= n + 1e-9, f"effective_size must be in [1, {n}], got {size}")
-    _require(first.belief == second.belief, "two estimators with the same rewards must agree")
-
-
-def rejects_invalid_rewards(make: Callable[[], Estimator]) -> None:
-    """An invalid reward raises an error and changes nothing."""
-    estimate = make()
-    for reward in _rewards():
-        estimate.update(reward)
-    before = estimate.belief
-    domain = estimate.rewards
-    for invalid in (math.nan, 1.1 * domain.low - 0.1, 1.1 * domain.high):
-        try:
-            estimate.update(invalid)
-        except (TypeError, ValueError):
-            _require(estimate.belief == before, f"a rejected reward {invalid} must change nothing")
-        else:
-            _require(False, f"update must reject the reward {invalid}")
+        require(part in (kind.__doc__ or ""), f"the docstring of {kind.__name__} must have a section {part}")
 
 
 # Policies
@@ -180,19 +129,19 @@ def rejects_invalid_rewards(make: Callable[[], Estimator]) -> None:
 def declares_its_parts(policy: Policy) -> None:
     """The class has a name, slots, a docstring, and parameters that make an equal policy."""
     kind = type(policy)
-    _require(isinstance(getattr(kind, "name", None), str) and kind.name, "the class must have a name")
-    _require(len(set(kind.slots)) == len(kind.slots) > 0, "slots must be different names")
-    _require(kind(**policy.parameters) == policy, "the parameters must make an equal policy")
+    require(isinstance(getattr(kind, "name", None), str) and kind.name, "the class must have a name")
+    require(len(set(kind.slots)) == len(kind.slots) > 0, "slots must be different names")
+    require(kind(**policy.parameters) == policy, "the parameters must make an equal policy")
     _require_docstring(kind)
     tuned = policy.tuned(1, 100)
-    _require(not tuned.needs_tuning and not tuned.needs_horizon, "a tuned policy must need no more tuning")
-    _require(tuned.memory_size() >= len(kind.slots), "memory_size must be at least the number of slots")
+    require(not tuned.needs_tuning and not tuned.needs_horizon, "a tuned policy must need no more tuning")
+    require(tuned.memory_size() >= len(kind.slots), "memory_size must be at least the number of slots")
     params, functions = tuned.params(ARMS), kind.functions
-    _require(type(params) is functions.params, f"params must be a {functions.params}, got {params!r}")
-    _require(np.isfinite(to_row(params)).all(), f"params must be finite numbers, got {params!r}")
+    require(type(params) is functions.params, f"params must be a {functions.params}, got {params!r}")
+    require(np.isfinite(to_row(params)).all(), f"params must be finite numbers, got {params!r}")
     _law(policy)
     drawn = functions.posterior is not None
-    _require(not (functions.static_index and drawn), "scores drawn from a posterior are not a static index")
+    require(not (functions.static_index and drawn), "scores drawn from a posterior are not a static index")
 
 
 def starts_all_arms_alike(policy: Policy) -> None:
@@ -206,11 +155,11 @@ def starts_all_arms_alike(policy: Policy) -> None:
     for arm in range(1, ARMS):
         policy.functions.start(state, arm, params)
         alike = np.array_equal(memory[:, arm], memory[:, 0], equal_nan=True)
-        _require(
+        require(
             alike,
             f"start must write the same for every arm, but wrote {memory[:, arm]} for arm {arm}, not {memory[:, 0]}",
         )
-    _require(np.array_equal(shared, first, equal_nan=True), f"start must not add up in shared: {first} became {shared}")
+    require(np.array_equal(shared, first, equal_nan=True), f"start must not add up in shared: {first} became {shared}")
 
 
 def scores_change_only_with_plays(policy: Policy) -> None:
@@ -223,7 +172,7 @@ def scores_change_only_with_plays(policy: Policy) -> None:
         run.choose(number)
         moved = np.flatnonzero((run.scores != before) & (run.state.last_played != number - 1) & (number > 1))
         problem = f"at step {number} the scores of {moved} changed"
-        _require(not len(moved), f"static_index means that only a play changes a score, but {problem}")
+        require(not len(moved), f"static_index means that only a play changes a score, but {problem}")
         played = int(generator.integers(ARMS) ** 2 / ARMS)  # some arms often, some rarely
         run.learn(played, number, float(generator.random() < 0.5))
 
@@ -231,11 +180,13 @@ def scores_change_only_with_plays(policy: Policy) -> None:
 def _law(policy: Policy) -> RewardLaw:
     accepted = policy.live_rewards or policy.rewards
     fitting = [law for law in LAWS if law.domain.is_within(accepted)]
-    _require(fitting, f"rewards must include 0 and 1 or all rewards of another reward law, got {accepted}")
+    require(fitting, f"rewards must include 0 and 1 or all rewards of another reward law, got {accepted}")
     return fitting[0]
 
 
 def _environment(policy: Policy) -> Environment:
+    if policy.functions.contextual:
+        return LinDrift(arms=ARMS, dimension=DIMENSION, period=60, rewards=_law(policy))
     return Piecewise(starts=(1, 60), means=(MEANS, MEANS[::-1]), rewards=_law(policy))
 
 
@@ -254,11 +205,11 @@ def plays_valid_arms(policy: Policy) -> None:
     """Chosen arms exist, the burn-in plays them in turn, and the regret does not decrease."""
     run = _simulate(policy, _environment(policy))
     assert run.arms is not None
-    _require(((run.arms >= 0) & (run.arms < ARMS)).all(), "every chosen arm must exist")
+    require(((run.arms >= 0) & (run.arms < ARMS)).all(), "every chosen arm must exist")
     burn_in = run.arms[:, : policy.burn_in * ARMS]
     round_robin = np.arange(policy.burn_in * ARMS) % ARMS
-    _require((burn_in == round_robin).all(), "the burn-in must play the arms in turn")
-    _require((np.diff(run.regret) >= 0.0).all(), "regret must not decrease")
+    require((burn_in == round_robin).all(), "the burn-in must play the arms in turn")
+    require((np.diff(run.regret) >= 0.0).all(), "regret must not decrease")
 
 
 def reproduces_its_choices(policy: Policy) -> None:
@@ -266,20 +217,21 @@ def reproduces_its_choices(policy: Policy) -> None:
     environment = _environment(policy)
     run, again = _simulate(policy, environment), _simulate(policy, environment, threads=2, block=7)
     assert run.arms is not None
-    _require((run.arms == np.asarray(again.arms)).all(), "choices must not depend on threads or the size of a block")
+    require((run.arms == np.asarray(again.arms)).all(), "choices must not depend on threads or the size of a block")
     together = {"a": "uniform", "b": policy}
     others = compare(together, environment, horizon=_horizon(policy), replications=3, seed=SEED, keep=("arms",))
-    _require((run.arms == np.asarray(others["b"].arms)).all(), "choices must not depend on which other policies run")
+    require((run.arms == np.asarray(others["b"].arms)).all(), "choices must not depend on which other policies run")
 
 
 def reaches_every_arm(policy: Policy) -> None:
-    """With equal arms, each one is chosen at some step after the burn-in."""
-    equal = Fixed(means=(0.5,) * ARMS, rewards=_law(policy))
+    """With equal arms, or features, each one is chosen at some step after the burn-in."""
+    contextual = policy.functions.contextual
+    equal = _environment(policy) if contextual else Fixed(means=(0.5,) * ARMS, rewards=_law(policy))
     start = policy.burn_in * ARMS
     run = simulate(policy, equal, horizon=start + STEPS, replications=100, seed=9, keep=("arms",))
     assert run.arms is not None
     counts = np.bincount(run.arms[:, start:].ravel(), minlength=ARMS)
-    _require((counts > 0).all(), f"every one of {ARMS} equal arms must be chosen at times, but the counts are {counts}")
+    require((counts > 0).all(), f"every one of {ARMS} equal arms must be chosen at times, but the counts are {counts}")
 
 
 def decides_alike_interpreted(policy: Policy) -> None:
@@ -289,48 +241,66 @@ def decides_alike_interpreted(policy: Policy) -> None:
     assert simulation.arms is not None
     assert simulation.rewards is not None
     means = environment.rewards.expected(environment.path(simulation.horizon, seed=SEED))
+    features = None if environment.context is None else environment.features(simulation.horizon, SEED)
     switches = int((np.diff(means.argmax(axis=1)) != 0).sum())
-    run = StepByStep(policy.tuned(switches, simulation.horizon), ARMS, simulation.horizon, SEED)
+    run = StepByStep(policy.tuned(switches, simulation.horizon), ARMS, simulation.horizon, SEED, environment.context)
     for number in range(1, simulation.horizon + 1):
         run.reveal(means[number - 1])
+        if features is not None:
+            run.show(features[number - 1])
         expected = int(simulation.arms[0, number - 1])
         if number > policy.burn_in * ARMS:
             arm = run.choose(number)
-            _require(arm == expected, f"interpreted, step {number} chooses arm {arm}; compiled, arm {expected}")
-            _require(not np.isnan(run.scores).any(), f"a score is NaN at step {number}: {run.scores}")
+            require(arm == expected, f"interpreted, step {number} chooses arm {arm}; compiled, arm {expected}")
+            require(not np.isnan(run.scores).any(), f"a score is NaN at step {number}: {run.scores}")
         run.learn(expected, number, float(simulation.rewards[0, number - 1]))
 
 
 def decides_alike_in_a_bandit(policy: Policy) -> None:
     """A `Bandit` makes the choices of the simulator, also after a round trip through JSON."""
     policy = policy.tuned(1, _horizon(policy))
-    run = _simulate(policy, Fixed(means=MEANS, rewards=_law(policy)))
+    world = _environment(policy) if policy.functions.contextual else Fixed(means=MEANS, rewards=_law(policy))
+    run = _simulate(policy, world)
     assert run.arms is not None
     assert run.rewards is not None
-    bandit = Bandit(policy, arms=[str(arm) for arm in range(ARMS)], seed=SEED, rewards=_law(policy))
+    bandit, contexts = _bandit(policy, rewards=_law(policy)), _contexts(policy, world)
     for step in range(run.horizon):
-        name = bandit.choose()
-        _require(int(name) == run.arms[0, step], f"a Bandit must choose as the simulator does (step {step + 1})")
+        name = bandit.choose(contexts[step])
+        require(int(name) == run.arms[0, step], f"a Bandit must choose as the simulator does (step {step + 1})")
         bandit.reward(name, float(run.rewards[0, step]))
         if step == run.horizon // 2:
             bandit = Bandit.from_json(bandit.to_json(), policy=policy)
     for name, arm in bandit.arms.items():
-        unknown = arm.plays == 0 or arm.effective_size == 0.0
+        unknown = arm.plays == 0 or arm.effective_size == 0.0 or policy.functions.contextual
         low, high = policy.rewards.low, policy.rewards.high
         inside = f"belief must give arm {name} a mean in [{low:g}, {high:g}], got {arm}"
-        _require(low <= arm.mean <= high or unknown, inside)
+        require(low <= arm.mean <= high or unknown, inside)
 
 
 def allows_changing_arms(policy: Policy) -> None:
     """In a `Bandit`, arms can be removed and added."""
     policy = policy.tuned(1, _horizon(policy))
-    bandit = Bandit(policy, arms=[str(arm) for arm in range(ARMS)], seed=SEED)
+    bandit, contexts = _bandit(policy), _contexts(policy, _environment(policy))
     for step in range(2 * ARMS):
-        bandit.reward(bandit.choose(), float(step % 2))
+        bandit.reward(bandit.choose(contexts[step]), float(step % 2))
     bandit.remove_arm("0")
     bandit.add_arm("new")
-    names = [bandit.choose() for _ in range(_horizon(policy))]
-    _require("0" not in names, "a removed arm must not be chosen")
+    names = [bandit.choose(context) for context in contexts]
+    require("0" not in names, "a removed arm must not be chosen")
+
+
+def _bandit(policy: Policy, rewards: RewardLaw | None = None) -> Bandit:
+    """Return a bandit whose contexts, if the policy needs them, are vectors that are used as they are."""
+    vector = {"x": {"kind": "vector", "size": DIMENSION, "required": True}}
+    features = FeatureEncoder(vector, constant=False) if policy.functions.contextual else None
+    return Bandit(policy, [str(arm) for arm in range(ARMS)], SEED, rewards, features=features)
+
+
+def _contexts(policy: Policy, environment: Environment) -> list[dict[str, Any] | None]:
+    """Return the context of each step; None for a policy without context."""
+    if not policy.functions.contextual:
+        return [None] * _horizon(policy)
+    return [{"x": features[0]} for features in environment.features(_horizon(policy), SEED)]
 
 
 # Environments
@@ -339,10 +309,10 @@ def allows_changing_arms(policy: Policy) -> None:
 def declares_its_environment(environment: Environment) -> None:
     """The class has a name and a docstring, and parameters that make an equal environment."""
     kind = type(environment)
-    _require(isinstance(getattr(kind, "name", None), str) and kind.name, "the class must have a name")
+    require(isinstance(getattr(kind, "name", None), str) and kind.name, "the class must have a name")
     _require_docstring(kind)
     path, again = _path(environment), _path(kind(**environment.parameters))
-    _require((path == again).all(), "the parameters must make an equal environment")
+    require((path == again).all(), "the parameters must make an equal environment")
 
 
 def _path(environment: Environment, replication: int = 0) -> np.ndarray:
@@ -353,16 +323,16 @@ def makes_valid_paths(environment: Environment) -> None:
     """Means are in [0, 1] and do not depend on the horizon or on compilation."""
     path = _path(environment)
     horizon, arms = min(STEPS, environment.longest), environment.arms
-    _require(path.shape == (horizon, arms), f"a path must have shape {(horizon, arms)}, got {path.shape}")
-    _require(((path >= 0.0) & (path <= 1.0)).all(), "every mean must be in [0, 1]")
+    require(path.shape == (horizon, arms), f"a path must have shape {(horizon, arms)}, got {path.shape}")
+    require(((path >= 0.0) & (path <= 1.0)).all(), "every mean must be in [0, 1]")
     short = max(1, horizon // 2)
     same = path[:short] == environment.path(short, seed=SEED)
-    _require(same.all(), "a shorter path must be the same from the start")
+    require(same.all(), "a shorter path must be the same from the start")
     paths, state = environment.empty_paths(1, horizon), np.zeros((1, environment.state_size(), arms))
     params, table = np.array(environment.params()), environment.table()
     write = make_write_paths(environment.functions)
     write(state, params, table, paths, 1, horizon, stream(SEED))
-    _require((paths.means[0] == path).all(), "the path must be the same without compilation")
+    require((paths.means[0] == path).all(), "the path must be the same without compilation")
 
 
 def keeps_means_constant(environment: Environment) -> None:
@@ -370,8 +340,8 @@ def keeps_means_constant(environment: Environment) -> None:
     path = _path(environment)
     for step in range(1, len(path) + 1):
         until = environment.constant_until(step)
-        _require(until >= step, f"constant_until({step}) must not be before that step, got {until}")
-        _require(
+        require(until >= step, f"constant_until({step}) must not be before that step, got {until}")
+        require(
             (path[step - 1 : until] == path[step - 1]).all(),
             f"constant_until({step}) is {until}, but the means change in between",
         )
@@ -382,9 +352,9 @@ def changes_means_in_one_direction(environment: Environment) -> None:
     law, params, values = environment.reward_functions, environment.params(), _path(environment)[0]
     for arm, value in enumerate(values):
         means = np.array([law.mean(value, plays, arm, params) for plays in range(STEPS)])
-        _require(((means >= 0.0) & (means <= 1.0)).all(), "the means after all numbers of plays must be in [0, 1]")
+        require(((means >= 0.0) & (means <= 1.0)).all(), "the means after all numbers of plays must be in [0, 1]")
         steps = np.diff(means) if law.rising else -np.diff(means)
-        _require((steps >= 0.0).all(), f"with rising={law.rising}, no mean may {'fall' if law.rising else 'rise'}")
+        require((steps >= 0.0).all(), f"with rising={law.rising}, no mean may {'fall' if law.rising else 'rise'}")
 
 
 def gives_the_simulator_its_path(environment: Environment) -> None:
@@ -397,4 +367,4 @@ def gives_the_simulator_its_path(environment: Environment) -> None:
     for replication in range(2):
         path = _path(environment, replication)
         played = path[np.arange(horizon), run.arms[replication]]
-        _require((played == path.max(axis=1)).all(), "the simulator must use the path that environment.path returns")
+        require((played == path.max(axis=1)).all(), "the simulator must use the path that environment.path returns")
