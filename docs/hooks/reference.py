@@ -35,7 +35,7 @@ INTRODUCTIONS = {
     "docstring of the class.",
 }
 SECTION = re.compile(r"^(\w+)\n-{3,}\n", re.MULTILINE)
-MATH = re.compile(r"^\.\. math:: (.+(?:\n    .+)*)", re.MULTILINE)
+MATH = re.compile(r"^\.\. math::(?: |\n\n    )(.+(?:\n    .+)*)", re.MULTILINE)
 INLINE_MATH = re.compile(r":math:`([^`]+)`")
 COST = re.compile(r"^Cost per step: (.+(?:\n.+)*)", re.MULTILINE)
 
