@@ -65,6 +65,29 @@ def test_the_episodes_of_a_seed_are_the_replications_of_a_simulation(name: str) 
         env.reset()
 
 
+@pytest.mark.parametrize(("models", "shape"), [("separate", (3,)), ("shared", (4, 3))])
+def test_features_are_the_observations(models: str, shape: tuple[int, ...]) -> None:
+    with interpreted():
+        world = db.environment("lin-drift", arms=4, dimension=3, models=models)
+        run = db.simulate("uniform", world, horizon=20, replications=2, seed=7, keep=("arms", "rewards"))
+    assert run.arms is not None
+    assert run.rewards is not None
+    env = gymnasium.make("dynabandit/LinDrift-v0", arms=4, dimension=3, models=models, horizon=20).unwrapped
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the features have no bounds
+        check_env(env, skip_render_check=True)
+    for replication in range(2):
+        observation, _ = env.reset(seed=7 if replication == 0 else None)
+        features = world.features(20, 7, replication)
+        expected = features[:, 0] if models == "separate" else features
+        for step, arm in enumerate(run.arms[replication]):
+            assert observation.shape == shape
+            assert np.array_equal(observation, expected[step])
+            observation, reward, *_ = env.step(arm)
+            assert reward == run.rewards[replication, step]
+        assert np.array_equal(observation, expected[-1])
+
+
 def test_a_copy_continues_independently() -> None:
     env = gymnasium.make("dynabandit/Case3-v0", horizon=20)
     env.reset(seed=1)

@@ -222,7 +222,10 @@ class Bandit(DecisionMaking, RewardLearning):
         vector = None if other._contexts is None else np.zeros(other._contexts.encoder.dimension)
         if len(other._columns) > 0:
             other._choose_among(other._columns, self._step + 1, vector)
-        other._learn_vector(0, 0.0, 0, vector)
+        if other._models is None:
+            other.reward_column(0, 0.0, 0)
+        else:
+            other._learn_vector(0, 0.0, 0, vector, other._arms.played)
 
     def add_arm(self, name: str, features: Mapping[str, Any] | None = None) -> None:
         """Add an arm without rewards; the name of a removed arm can be used again.

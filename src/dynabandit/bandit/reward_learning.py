@@ -89,15 +89,16 @@ class RewardLearning:
             vector = self._vector_of_decision(column, decided, context)
             if ends_play:
                 self._forget_context(column, decided)
-        self._learn_vector(column, value, decided, vector, ends_play=ends_play)
-
-    def _learn_vector(
-        self, column: int, value: float, decided: int, vector: np.ndarray | None, *, ends_play: bool = True
-    ) -> None:
         played = self._arms.played if ends_play else self._arms.played.copy()
         if self._models is None:
             self._learn(self._memory, self._shared, played, column, value, decided, self._step, self._params)
-            return
+        else:
+            self._learn_vector(column, value, decided, vector, played)
+
+    def _learn_vector(
+        self, column: int, value: float, decided: int, vector: np.ndarray | None, played: np.ndarray
+    ) -> None:
+        """Learn a reward with the vector of its context."""
         assert self._contexts is not None
         assert vector is not None
         state = PolicyState(self._memory, self._shared, played[0], played[1], self._models)

@@ -86,6 +86,8 @@ def compiled_for_cuda(function: Callable[..., Any], **options: Any) -> Any:
 
 def is_cached(function: Callable[..., Any]) -> bool:
     """Whether machine code of a function that `compiled` returned is on disk, from this process or another."""
+    if numba.config.DISABLE_JIT:  # there is nothing to compile
+        return True
     folder = cast(Any, function).stats.cache_path
     return folder is not None and any(Path(folder).glob("*.nbc"))
 

@@ -38,7 +38,8 @@ def initial(dimension: int, prior: float) -> np.ndarray:
     Examples
     --------
     >>> model = initial(2, prior=4.0)
-    >>> mean_and_variance(model, np.array([1.0, 2.0]), 1.0, 4.0)
+    >>> mean, variance = mean_and_variance(model, np.array([1.0, 2.0]), 1.0, 4.0)
+    >>> float(mean), float(variance)
     (0.0, 1.25)
     """
     model = np.zeros(size(dimension))

@@ -5,7 +5,13 @@ from typing import Any
 import numpy as np
 
 from dynabandit.core.streams import stream
-from dynabandit.environments import ENVIRONMENTS, Environment, RewardStep, environment as make_environment
+from dynabandit.environments import (
+    CONTEXTUAL_ENVIRONMENTS,
+    ENVIRONMENTS,
+    Environment,
+    RewardStep,
+    environment as make_environment,
+)
 from dynabandit.extras import import_extra
 from dynabandit.simulation.rested import make_best_policy
 
@@ -17,8 +23,11 @@ __all__ = ["BanditEnv", "register"]
 DEFAULT_HORIZON = 10_000
 
 
-class BanditEnv(gymnasium.Env[np.int64, np.int64]):
+class BanditEnv(gymnasium.Env[Any, np.int64]):
     """An environment as a `gymnasium.Env`: an action is an arm, and the observation is always 0.
+
+    In an environment with features, the observation is an array with those of the next step: a vector, or a row for
+    each arm. After the last step it is the same as before.
 
     The episodes after ``reset(seed=7)`` are the replications of ``simulate(..., seed=7)``, with the same means and, for
     the same choices, the same rewards. `info` holds the mean of the chosen arm and its regret.
@@ -57,14 +66,16 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
         self.horizon = self.environment.check_horizon(reach)
         self.render_mode = render_mode
         self.action_space = gymnasium.spaces.Discrete(self.environment.arms)
-        self.observation_space = gymnasium.spaces.Discrete(1)
+        context = self.environment.context
+        self.observation_space: gymnasium.Space[Any] = gymnasium.spaces.Discrete(1)
+        if context is not None:
+            shape = (self.environment.arms, context.dimension) if context.per_arm else (context.dimension,)
+            self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float64)
         self._seed: int | None = None
         self._replication = -1
         self._step = self.horizon
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.int64, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start the next episode, or with a seed the first episode of that seed."""
         super().reset(seed=seed)
         if seed is not None or self._seed is None:
@@ -73,11 +84,20 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
         self._replication += 1
         self._source = stream(self._seed, self._replication)
         self._means = self.environment.path(self.horizon, self._seed, self._replication)
+        if self.environment.context is not None:
+            self._features = self.environment.features(self.horizon, self._seed, self._replication)
         self._step, self._plays = 0, [0] * self.environment.arms
         self._optimal = np.zeros(self.environment.arms)  # the state of the best policy in hindsight, for rested arms
-        return np.int64(0), {}
+        return self._observation(), {}
 
-    def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
+    def _observation(self) -> Any:
+        context = self.environment.context
+        if context is None:
+            return np.int64(0)
+        features = self._features[min(self._step, self.horizon - 1)]
+        return features if context.per_arm else features[0]
+
+    def step(self, action: np.int64) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Play an arm."""
         if self._step >= self.horizon:
             raise gymnasium.error.ResetNeeded(f"the episode of {self.horizon} steps is over: call reset")
@@ -95,7 +115,7 @@ class BanditEnv(gymnasium.Env[np.int64, np.int64]):
             best_reward, _ = make_best_policy(law)
             best = float(best_reward(means, self._optimal, self._step, np.array(arm_params), params))
         info = {"mean": mean, "regret": best - mean}
-        return np.int64(0), reward, False, self._step == self.horizon, info
+        return self._observation(), reward, False, self._step == self.horizon, info
 
 
 def register() -> None:
@@ -107,7 +127,7 @@ def register() -> None:
     >>> "dynabandit/Fixed-v0" in gymnasium.registry
     True
     """
-    for name, kind in ENVIRONMENTS.items():
+    for name, kind in {**ENVIRONMENTS, **CONTEXTUAL_ENVIRONMENTS}.items():
         identifier = f"dynabandit/{kind.__name__}-v0"
         if identifier not in gymnasium.registry:
             gymnasium.register(

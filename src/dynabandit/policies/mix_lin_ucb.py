@@ -155,8 +155,8 @@ class MixLinUCB(Policy):
     --------
     >>> import dynabandit as db
     >>> environment = db.environment("lin-abrupt", arms=5)
-    >>> runs = db.compare(["lin-ucb", "mix-lin-ucb"], environment, horizon=3000, replications=4, seed=1)
-    >>> runs["mix-lin-ucb"].total_regret.mean() < 0.5 * runs["lin-ucb"].total_regret.mean()
+    >>> runs = db.compare(["lin-ucb", "mix-lin-ucb"], environment, horizon=3000, replications=2, seed=1)
+    >>> bool(runs["mix-lin-ucb"].total_regret.mean() < 0.5 * runs["lin-ucb"].total_regret.mean())
     True
 
     Notes
