@@ -4,7 +4,7 @@ from dynabandit.estimators.adaptive_forgetting import AdaptiveForgetting, UnitFr
 from dynabandit.estimators.base import Belief, Estimator, EstimatorFunctions
 from dynabandit.estimators.catoni_mean import CatoniMean
 from dynabandit.estimators.fixed_forgetting import FixedForgetting
-from dynabandit.estimators.regressions import LeastSquares, LogisticRegression, PoissonRegression, Prediction
+from dynabandit.estimators.regression_estimators import LeastSquares, LogisticRegression, PoissonRegression, Prediction
 from dynabandit.estimators.sample_mean import SampleMean
 from dynabandit.estimators.sliding_window import SlidingWindow
 

@@ -14,7 +14,7 @@ the prior. All changes of P, S and Q are of rank one or two, so that an update t
 
 References
 ----------
-Haykin (2002), Adaptive filter theory, section 14.3, has the recursions of Q and psi for least squares without a prior.
+Haykin (2002), Adaptive filter theory, chapter 14, has the recursions of Q and psi for least squares without a prior.
 """
 
 import math
