@@ -181,7 +181,7 @@ def agrees_with_oracle(policy: Any, arms: int, dimension: int, steps: int, *, pe
 @pytest.mark.parametrize(("name", "model", "given"), CASES)
 def test_every_score_and_choice_is_that_of_the_oracle(name: str, model: str, given: dict[str, Any]) -> None:
     policy = db.policy(name, model=model, **given)
-    agrees_with_oracle(policy, arms=3, dimension=2, steps=40, per_arm=model != "separate")
+    agrees_with_oracle(policy, arms=3, dimension=2, steps=30, per_arm=model != "separate")
 
 
 @pytest.mark.parametrize("name", ["lin-ts", "d-lin-ucb", "aff-lin-ucb", "sw-lin-ucb"])

@@ -45,9 +45,14 @@ class Kind(NamedTuple):
     squared: bool = False  # S: data are discounted
     adaptive: bool = False  # S and Q: the forgetting factor follows the data
 
+    @property
+    def matrices(self) -> int:
+        """How many there are."""
+        return 2 if self.adaptive else int(self.squared)
+
     def size(self, dimension: int) -> int:
         """Return the length of a model."""
-        return matrix_at(2 if self.adaptive else int(self.squared), dimension)
+        return matrix_at(self.matrices, dimension)
 
 
 class RegressionParams(NamedTuple):
@@ -123,7 +128,7 @@ def power(forgetting: float, steps: float) -> float:
     return forgetting if steps == 1.0 else forgetting**steps
 
 
-@inlined_kernel
+@kernel
 def multiply(model: np.ndarray, number: int, x: np.ndarray) -> float:
     """Write the product of S or Q and x into the vector `PRODUCT`, and return its product with x."""
     d = x.size
@@ -138,7 +143,7 @@ def multiply(model: np.ndarray, number: int, x: np.ndarray) -> float:
     return dot(product, 0, x)
 
 
-@inlined_kernel
+@kernel
 def transform(model: np.ndarray, number: int, dimension: int, weight: float, factor: float) -> None:
     """Replace S or Q by its sum with -weight (g s' + s g') + factor g g', where g is the gain and s the product."""
     d = dimension
@@ -184,10 +189,12 @@ def add_slope(model: np.ndarray, dimension: int, factor: float, product: float) 
         model[psi + j] += factor * model[gain + j] + product * model[s + j]
 
 
+# Each large function has one place in the code from which it is called, in a loop if need be: compilers insert a copy
+# at every place, and a policy would take twice as long to compile.
 def make_restore(kind: Kind) -> Callable[..., None]:
     """Return restore(model, dimension, i, prior): give the coefficient i its prior weight back."""
-    has_s, adaptive = kind.squared or kind.adaptive, kind.adaptive
-    if not has_s:
+    adaptive, matrices = kind.adaptive, kind.matrices
+    if matrices == 0:
         return linear_model.restore
 
     @kernel
@@ -201,6 +208,7 @@ def make_restore(kind: Kind) -> Callable[..., None]:
     def restore(model: np.ndarray, dimension: int, i: int, prior: float) -> None:
         d = dimension
         left, theta = model[left_at(d) + i], model[theta_at(d) + i]
+        slope, psi = model[vector_at(LEFT_SLOPE, d) + i], model[vector_at(PSI, d) + i]
         missing = prior - left
         if missing <= 0.0:
             return
@@ -208,12 +216,11 @@ def make_restore(kind: Kind) -> Callable[..., None]:
         total = 1.0 + missing * model[space_at(d) + i]
         for j in range(d):
             model[vector_at(GAIN, d) + j] = model[space_at(d) + j] / total
-        own = take_row(model, S, d, i)
-        transform(model, S, d, missing, missing * missing * own + prior - left * left / prior)
+        for number in range(matrices):
+            own = take_row(model, number, d, i)
+            further = prior - left * left / prior if number == S else slope
+            transform(model, number, d, missing, missing * missing * own + further)
         if adaptive:
-            slope, psi = model[vector_at(LEFT_SLOPE, d) + i], model[vector_at(PSI, d) + i]
-            own = take_row(model, Q, d, i)
-            transform(model, Q, d, missing, missing * missing * own + slope)
             take_row(model, Q, d, i)
             add_slope(model, d, slope * theta - missing * psi, -missing * theta)
             model[vector_at(LEFT_SLOPE, d) + i] = 0.0
@@ -236,8 +243,8 @@ def adapt(model: np.ndarray, dimension: int, gradient: float, step_size: float) 
 
 def make_regression(link: Callable[..., Any], kind: Kind) -> Regression:
     """Return the kernels of a regression with a link of `estimators.links`."""
-    has_s, adaptive, restore = kind.squared or kind.adaptive, kind.adaptive, make_restore(kind)
-    forget = reset if has_s else linear_model.reset
+    adaptive, matrices, restore = kind.adaptive, kind.matrices, make_restore(kind)
+    forget = reset if matrices > 0 else linear_model.reset
 
     @kernel
     def fade_prior(model: np.ndarray, dimension: int, kept: float, change: float, prior: float) -> None:
@@ -248,11 +255,12 @@ def make_regression(link: Callable[..., Any], kind: Kind) -> Regression:
                 model[slope + j] = kept * model[slope + j] + change * model[left + j]
         for j in range(d):
             model[left + j] *= kept
-        if kept < linear_model.RESTORE_ALL:
-            for i in range(d):
-                restore(model, d, i, prior)
-        else:
-            restore(model, d, linear_model.next_turn(model, d), prior)
+        first, last = 0, d
+        if kept >= linear_model.RESTORE_ALL:
+            first = linear_model.next_turn(model, d)
+            last = first + 1
+        for i in range(first, last):
+            restore(model, d, i, prior)
         if adaptive and (model[linear_model.TURN] == 0.0 or kept < OFTEN_MIRRORED):
             mirror(model, d)
 
@@ -274,19 +282,16 @@ def make_regression(link: Callable[..., Any], kind: Kind) -> Regression:
         if adaptive:
             z = dot(model, vector_at(PSI, d), x)
             z = z if abs(z) > NO_SLOPE * abs(eta) else 0.0
-        own = multiply(model, S, x) if has_s else 0.0
         total = kept + weight * linear_model.add_product(model, x, weight, kept)
         for j in range(d):
             model[vector_at(GAIN, d) + j] = model[space_at(d) + j] / total
             model[theta_at(d) + j] += error * model[vector_at(GAIN, d) + j]
-        if has_s:
-            transform(model, S, d, weight, weight * weight * own + late * weight)
-        change = 0.0
+        change = steps * kept / forgetting
+        for number in range(matrices):
+            own = multiply(model, number, x)
+            further = late * weight if number == S else weight * change - kept * late * v_slope * z
+            transform(model, number, d, weight, weight * weight * own + further)
         if adaptive:
-            change = steps * kept / forgetting
-            own = multiply(model, Q, x)
-            factor = weight * (weight * own + change) - kept * late * v_slope * z
-            transform(model, Q, d, weight, factor)
             add_change_of_inverse(model, d, change, kept)
             multiply(model, Q, x)
             add_slope(model, d, -late * p_slope * z, error)
@@ -297,6 +302,6 @@ def make_regression(link: Callable[..., Any], kind: Kind) -> Regression:
 
     @inlined_kernel
     def variance(model: np.ndarray, x: np.ndarray) -> float:
-        return quadratic(model, matrix_at(S, x.size) if has_s else inverse_at(x.size), x)
+        return quadratic(model, matrix_at(S, x.size) if matrices > 0 else inverse_at(x.size), x)
 
     return Regression(kind, link, learn, variance)

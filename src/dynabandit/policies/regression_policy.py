@@ -79,11 +79,11 @@ def make_prediction(kernels: Regression) -> Callable[..., tuple[float, float]]:
 
     @inlined_kernel
     def prediction(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
-        x = step.features[row_of(step.features, arm)]
-        mean, variance = of_model(state.models[row_of(state.models, arm)], x, step.number - 1, params.prior)
-        if is_hybrid(state):
-            shared_mean, shared_variance = of_model(state.models[step.arms], x, step.number - 1, params.prior)
-            return mean + shared_mean, variance + shared_variance
+        x, mean, variance = step.features[row_of(step.features, arm)], 0.0, 0.0
+        for turn in range(2 if is_hybrid(state) else 1):
+            row = row_of(state.models, arm) if turn == 0 else step.arms
+            own_mean, own_variance = of_model(state.models[row], x, step.number - 1, params.prior)
+            mean, variance = mean + own_mean, variance + own_variance
         return mean, variance
 
     return prediction
@@ -96,12 +96,13 @@ def make_learn(kernels: Regression) -> Callable[..., None]:
     @kernel
     def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
         x, times, offset = reward.features, (reward.decided_at, reward.arrived_at), 0.0
-        if is_hybrid(state):
-            common = state.models[state.last_played.size]
-            offset = dot(common, theta_at(x.size), x)
-            learn_one(common, x, reward.value, 0.0, times, params)
+        turns = 2 if is_hybrid(state) else 1
+        for turn in range(turns):  # the shared model of a hybrid, then the arm's own
+            row = row_of(state.models, arm) if turn == turns - 1 else state.last_played.size
+            before = dot(state.models[row], theta_at(x.size), x)
+            learn_one(state.models[row], x, reward.value, offset, times, params)
+            offset = before
         model = state.models[row_of(state.models, arm)]
-        learn_one(model, x, reward.value, offset, times, params)
         if adaptive:  # for `belief`
             if state.models.shape[0] > 1:
                 state.memory[0, arm] = model[number_at(FORGETTING, x.size)]
