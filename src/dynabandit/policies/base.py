@@ -194,7 +194,7 @@ class PolicyFunctions(NamedTuple):
     contextual: bool = False
     """Whether the functions read features: `step.features`, `reward.features` and `state.models`."""
     prepare: Prepare = no_preparation
-    """prepare(state, step, params): called once per step before the scores; it may write to `shared` and `models`,
+    """prepare(state, step, params): called once per step before the scores; it may write to the state,
     such as the parameters that Thompson sampling draws once for a model of all arms."""
 
 

@@ -15,8 +15,8 @@ from dynabandit.validation import number, set_fields
 
 REGRESSION = make_regression(links.identity, Kind())
 PREDICTION = make_prediction(REGRESSION)
-LEADER, BEST, OTHERS = 0, 1, 2  # entries of `shared`: the arm with the largest prediction, it, the others' probability
-SHARED_SIZE = 3
+LEADER, OTHERS = 0, 1  # entries of `shared`: the arm with the largest prediction, the probability of all others
+SHARED_SIZE = 2
 SMALLEST = 1e-37  # of a probability; also a float32
 
 
@@ -35,27 +35,27 @@ def probability(gap: float, step: Step, params: Params) -> float:
 
 @kernel
 def prepare(state: PolicyState, step: Step, params: Params) -> None:
-    leader, best = 0, -math.inf
+    leader, predictions = 0, state.memory[0]
     for arm in range(step.arms):
         mean, _ = PREDICTION(state, arm, step, params)
-        if mean > best:
-            leader, best = arm, mean
+        predictions[arm] = mean
+        if mean > predictions[leader]:
+            leader = arm
     others = 0.0
     for arm in range(step.arms):
         if arm != leader:
-            mean, _ = PREDICTION(state, arm, step, params)
-            others += probability(best - mean, step, params)
-    state.shared[LEADER], state.shared[BEST], state.shared[OTHERS] = leader, best, others
+            others += probability(predictions[leader] - predictions[arm], step, params)
+    state.shared[LEADER], state.shared[OTHERS] = leader, others
 
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     """Return log p plus a Gumbel number: the largest sum is that of an arm with probability p."""
-    if arm == state.shared[LEADER]:
+    leader, predictions = int(state.shared[LEADER]), state.memory[0]
+    if arm == leader:
         p = max(1.0 - state.shared[OTHERS], SMALLEST)
     else:
-        mean, _ = PREDICTION(state, arm, step, params)
-        p = probability(state.shared[BEST] - mean, step, params)
+        p = probability(predictions[leader] - predictions[arm], step, params)
     return math.log(p) - math.log(-math.log(uniform(step.random, SCORE, step.number, arm)))
 
 
@@ -104,6 +104,7 @@ class SquareCB(RegressionPolicy):
     """
 
     name = "square-cb"
+    slots = ("prediction",)  # of the arm at the latest decision
     kernels = REGRESSION
     functions = PolicyFunctions(
         start=regression_policy.start,
