@@ -14,6 +14,7 @@ from dynabandit.environments.reward_laws import Normal, RewardLaw
 from dynabandit.validation import integer, set_fields
 
 LARGEST_DIMENSION = 256
+TWO_30 = 2.0**30
 
 
 class Params(NamedTuple):
@@ -36,7 +37,11 @@ def normal_vector(target: np.ndarray, role: int, step: int, arm: int, random: St
 
 @kernel
 def vector_in_ball(target: np.ndarray, step: int, arm: int, random: Stream) -> None:
-    """Write a uniform point of the cube [-1, 1]^d; one outside of the unit ball is moved to its surface."""
+    """Write a uniform point of the cube [-1, 1]^d; one outside of the unit ball is moved to its surface.
+
+    Its numbers are multiples of 2^-30. Vectors on the surface then differ in length by more than rounding errors, so
+    that a CPU and a GPU agree about which of them is longest.
+    """
     square = 0.0
     for pair in range((target.size + 1) // 2):
         first, second = uniform_pair(words(random, FEATURES, step, arm, pair))
@@ -45,10 +50,9 @@ def vector_in_ball(target: np.ndarray, step: int, arm: int, random: Stream) -> N
         if 2 * pair + 1 < target.size:
             target[2 * pair + 1] = 2.0 * second - 1.0
             square += target[2 * pair + 1] * target[2 * pair + 1]
-    if square > 1.0:
-        scale = 1.0 / math.sqrt(square)
-        for place in range(target.size):
-            target[place] *= scale
+    scale = 1.0 / math.sqrt(max(square, 1.0))
+    for place in range(target.size):
+        target[place] = math.floor(target[place] * scale * TWO_30 + 0.5) / TWO_30
 
 
 @kernel
