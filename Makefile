@@ -132,6 +132,7 @@ bench: $(READY)
 bench-peers: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python benchmarks/peers.py $(WRITE)
+	$(BIN)/python benchmarks/contextual_peers.py speed $(WRITE)
 	$(BIN)/python benchmarks/scaling.py $(WRITE)
 
 # Fails on any warning, and if a notebook prints something new; the site loads nothing from other hosts

@@ -15,13 +15,16 @@ from typing import Any
 import numpy as np
 
 import dynabandit as db
+from dynabandit import validation
 from dynabandit.core.lanes import SINGLE_LANE
 from dynabandit.core.streams import stream
+from dynabandit.environments import RewardStep
 from dynabandit.environments.base import PathArrays, make_write_path
+from dynabandit.simulation.step_by_step import StepByStep
 
 __all__ = [
     "ARMS", "CONTEXTUAL", "HERE", "HORIZON", "PART_OF_PAPER", "SHORT_HORIZON",
-    "bandit_policies", "bandit_text", "context_hash", "decision_hash",
+    "bandit_policies", "bandit_text", "context_hash", "contextual_hash", "decision_hash",
     "environment_cases", "make_environment", "next_choices", "paper_hashes", "path_hash", "policy_names",
     "restored_store", "short_cases", "simulate_case",
 ]  # fmt: skip
@@ -30,6 +33,8 @@ HERE = Path(__file__).parent
 ARMS = (2, 10, 50)
 HORIZON = 150  # longer than the burn-in of 50 arms
 SHORT_HORIZON = 25
+CONTEXTUAL_STEPS = 300
+CONTEXTUAL_PARAMETERS = {"sw-lin-ucb": {"window": 30}, "restart-lin-ucb": {"period": 40}}  # so that they forget
 SEED = 11
 PART_OF_PAPER = ("memory", "sample-paths")  # `make golden` takes all figures
 NEEDED: dict[str, dict[str, Any]] = {
@@ -135,6 +140,36 @@ def context_hash(name: str) -> str:
     write(state, np.array(world.params()), world.table(), path, 1, HORIZON, stream(SEED, 2))
     content = [np.ascontiguousarray(part, dtype="<f8").tobytes() for part in (path.features, path.means)]
     return hashlib.sha256(b"".join(content)).hexdigest()[:12]
+
+
+def contextual_hash(name: str) -> str:
+    """Return a short hash of the choices of a contextual policy, with a model for each arm and with one for all.
+
+    It plays without compilation, so that nothing is compiled for it.
+    """
+    digest, domain = hashlib.sha256(), db.policies.CONTEXTUAL_POLICIES[name].rewards
+    law = {"name": "counts", "scale": 3.0} if domain is validation.COUNTS else {"name": "bernoulli"}
+    for models in ("separate", "shared"):
+        world = db.environment("lin-drift", arms=3, dimension=4, period=20, models=models, rewards=law)
+        path = PathArrays(*(part[0] for part in world.empty_paths(1, CONTEXTUAL_STEPS)))
+        write = make_write_path(world.functions, SINGLE_LANE)
+        state = np.zeros((world.state_size(), world.arms))
+        write(state, np.array(world.params()), world.table(), path, 1, CONTEXTUAL_STEPS, stream(SEED))
+        digest.update(bytes(chosen_arms(db.policy(name, **CONTEXTUAL_PARAMETERS.get(name, {})), world, path)))
+    return digest.hexdigest()[:12]
+
+
+def chosen_arms(policy: "db.Policy", world: "db.Environment", path: PathArrays) -> list[int]:
+    """Return the choices of a policy on a path with features."""
+    run = StepByStep(policy, world.arms, CONTEXTUAL_STEPS, SEED, world.context)
+    law, chosen = world.rewards, []
+    for number, (features, means) in enumerate(zip(path.features, path.means, strict=True), start=1):
+        run.show(features)
+        arm = run.decide(number)
+        value = float(law.functions.draw(means[arm], arm, RewardStep(number, stream(SEED)), law.params()))
+        run.learn(arm, number, value)
+        chosen.append(arm)
+    return chosen
 
 
 def short_cases() -> dict[str, list[str]]:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script
+import dynabandit as db
 from dynabandit import Client
 from golden.cases import (
     CONTEXTUAL,
@@ -28,6 +29,7 @@ from golden.cases import (
     bandit_policies,
     bandit_text,
     context_hash,
+    contextual_hash,
     environment_cases,
     next_choices,
     paper_hashes,
@@ -75,6 +77,10 @@ def paths() -> None:
 
 def contexts() -> None:
     write("contexts.json", {name: context_hash(name) for name in CONTEXTUAL})
+    known = db.policies.CONTEXTUAL_POLICIES
+    write(
+        "contextual-decisions.json", {name: contextual_hash(name) for name in known} | read("contextual-decisions.json")
+    )
 
 
 def bandits() -> None:
