@@ -10,7 +10,7 @@ import pytest
 
 import dynabandit as db
 from dynabandit import Bandit
-from dynabandit.bandit import contexts
+from dynabandit.bandit import contexts, live_policies
 from dynabandit.bandit.serialization import checksum
 from dynabandit.core.context import Context
 from dynabandit.core.streams import stream
@@ -267,6 +267,37 @@ def test_features_and_policies_must_fit() -> None:
         Bandit("ucb", arms=ARMS, features={**vector, "returning": "boolean"})
 
 
+def test_the_size_of_the_models_is_checked_with_each_new_arm(monkeypatch: pytest.MonkeyPatch) -> None:
+    bandits = {model: make(model=model) for model in ("separate", "hybrid")} | {"shared": make(arm_features=PRICES)}
+    for model, bandit in bandits.items():
+        assert bandit._models is not None
+        monkeypatch.setattr(live_policies, "LARGEST_STATE", bandit._models.size)
+        bandit._reset()
+        before = bandit.state_hash()
+        if model == "shared":
+            bandit.add_arm("new", {"price": 3})
+            continue
+        with pytest.raises(ValueError, match=r"would keep .* numbers for 4 arms"):
+            bandit.add_arm("new")
+        assert bandit.state_hash() == before
+
+
+def test_ready_features_of_arms_are_those_of_the_named_arms() -> None:
+    other_order = make(arm_features=ArmFeatures.of(["blue", "red", "green"], PRICES))
+    assert other_order._contexts is not None
+    assert other_order._contexts.arms is not None
+    assert np.allclose(other_order._contexts.arms.vectors, ArmFeatures.of(ARMS, PRICES).vectors)
+    with pytest.raises(ValueError, match="arm_features must have features of the arms 'red', 'green', 'blue', got"):
+        make(arm_features=ArmFeatures.of(ARMS[:2], {name: PRICES[name] for name in ARMS[:2]}))
+    encoder = FeatureEncoder({"returning": "boolean"}, constant=False)
+    ready: list[Any] = [ArmFeatures.of(ARMS, PRICES), PRICES]
+    bandits = [Bandit("lin-ucb", ARMS, seed=1, features=encoder, arm_features=one) for one in ready]
+    assert bandits[0].state_hash() == bandits[1].state_hash()
+    assert bandits[0]._models is not None
+    assert bandits[1]._models is not None
+    assert bandits[0]._models.shape == bandits[1]._models.shape
+
+
 def test_a_policy_without_context_ignores_features() -> None:
     with_features, without = make("ucb"), Bandit("ucb", arms=ARMS, seed=7)
     for step in range(30):
@@ -293,7 +324,9 @@ def test_arms_are_added_removed_paused_and_limited(arm_features: Any, name: str)
     before, models = bandit.state_hash(), bandit._models
     if arm_features is not None:
         for wrong in (None, {"prize": 3}, {"price": "3"}):
-            with pytest.raises((TypeError, ValueError), match=r"arm 'new': (context|unknown feature 'prize'|feature)"):
+            with pytest.raises(
+                (TypeError, ValueError), match=r"arm 'new'(: unknown feature 'prize'|: feature| must be a mapping)"
+            ):
                 bandit.add_arm("new", features=wrong)
         with pytest.raises(ValueError, match="got 'red' twice"):
             bandit.add_arm("red", features={"price": 3})

@@ -239,6 +239,7 @@ class Bandit(DecisionMaking, RewardLearning):
         contexts = None if self._contexts is None else self._contexts.with_arm(name, features)
         if contexts is None and features is not None:
             raise TypeError(f"features must be None: the bandit was made without arm_features=..., got {features!r}")
+        check_size(self._policy, len(self._arms) + 1, None if contexts is None else contexts.shape)
         self._arms.add(name, self._step)
         self._contexts = contexts
         if self._limits is not None:
