@@ -23,3 +23,16 @@ def test_the_inverse_stays_symmetric_and_exact_over_many_updates(kept: float) ->
     inverse = model[linear_model.inverse_at(DIMENSION) :].reshape(DIMENSION, DIMENSION)
     assert (inverse == inverse.T).all()
     assert inverse == pytest.approx(np.linalg.inv(precision), rel=1e-9)
+
+
+@pytest.mark.parametrize(("dimension", "kept"), [(60, 0.9), (40, 0.82), (30, 0.6)])
+def test_features_that_never_vary_keep_most_of_their_prior(dimension: int, kept: float) -> None:
+    """Coordinates without data would have the variance kept^-dimension if they had their turn one by one."""
+    random = np.random.default_rng(1)
+    model, x = linear_model.initial(dimension, 1.0), np.zeros(dimension)
+    for _ in range(2 * dimension):
+        x[:2] = random.normal(size=2)
+        linear_model.update(model, x, float(random.normal()), 1.0, kept, 1.0)
+    inverse = model[linear_model.inverse_at(dimension) :].reshape(dimension, dimension)
+    assert np.linalg.eigvalsh(inverse)[0] > 0.0
+    assert inverse.diagonal().max() < np.exp(3.0) / kept

@@ -139,7 +139,7 @@ def test_the_first_context_decides_the_kinds_of_names() -> None:
     [
         ({"hours": 1}, ValueError, "unknown feature 'hours'. Did you mean 'hour'?"),
         ({7: 1}, ValueError, "unknown feature 7."),
-        ({"hour": None}, ValueError, "feature 'hour' is required, but the context does not have it."),
+        ({"hour": None}, ValueError, "feature 'hour' is required, but it is missing."),
         ({"hour": "18"}, TypeError, "feature 'hour' must be a finite number, got '18'."),
         ({"hour": True}, TypeError, "feature 'hour' must be a finite number, got True."),
         ({"hour": [1.0]}, TypeError, "feature 'hour' must be a finite number, got [1.0]."),

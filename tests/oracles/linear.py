@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from oracles.prior_turns import turns
+
 
 class Play(NamedTuple):
     model: int
@@ -59,17 +61,18 @@ def since_restart(plays: Sequence[Play], model: int, period: int) -> list[float]
 
 
 def prior_left(plays: Sequence[Play], model: int, discount: float, dimension: int, ridge: float) -> np.ndarray:
-    """Our rule: the prior fades with the data, but one coordinate per reward, in turn, gets it back.
+    """Our rule: the prior fades with the data, but one or a few coordinates per reward, in turn, get it back.
 
-    All coordinates get it back if less than half of the data are kept. The papers keep the whole prior.
+    The papers keep the whole prior.
     """
     left, last, turn = np.full(dimension, ridge), 0, 0
     for step, play in enumerate(plays, start=1):
         if play.model == model:
             kept, last = discount ** (step - last), step
             left *= kept
-            left[slice(None) if kept < 0.5 else turn] = ridge
-            turn = turn if kept < 0.5 or discount == 1.0 else (turn + 1) % dimension
+            for _ in range(turns(dimension, kept)):
+                left[turn] = ridge
+                turn = (turn + 1) % dimension
     return left
 
 

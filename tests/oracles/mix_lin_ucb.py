@@ -2,8 +2,8 @@
 
 Transcribed from the docstrings of the policy and of `estimators.linear_model`. What they leave open is decided here:
 the step after a decision has no idle time; a model without rewards is idle from the first step on; a late reward whose
-decision is older than the latest one known had no idle time; a reward after which all coordinates get their prior back
-is not a turn; the mean and the variance of the prediction are 0 if all features are 0.
+decision is older than the latest one known had no idle time; the mean and the variance of the prediction are 0 if all
+features are 0.
 """
 
 import math
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynabandit.core.context import Context
+from oracles.prior_turns import turns
 
 RATES = (*(0.1 * 0.003 ** (i / 5) for i in range(6)), 0.0)
 
@@ -38,13 +39,10 @@ class Memory:
         self.precision = kept * self.precision + np.outer(x, x)
         self.b = kept * self.b + reward * x
         self.prior_left = kept * self.prior_left
-        coordinates = range(len(x))
-        if kept >= 0.5:
-            coordinates = range(self.turn, self.turn + 1)
+        for _ in range(turns(len(x), kept) if kept < 1 else 0):
+            self.precision[self.turn, self.turn] += self.prior - self.prior_left[self.turn]
+            self.prior_left[self.turn] = self.prior
             self.turn = (self.turn + 1) % len(x)
-        for i in coordinates:
-            self.precision[i, i] += self.prior - self.prior_left[i]
-            self.prior_left[i] = self.prior
 
 
 class Model:

@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oracles.prior_turns import turns
+
 
 class Link(NamedTuple):
     """An inverse link and its derivative, functions of eta; the weight and its derivative, also of the reward."""
@@ -84,11 +86,11 @@ class Regression:
         return float(x @ self.covariance() @ x)
 
     def restore(self, kept: float) -> None:
-        """Give one coordinate its prior back, or all."""
+        """Give the coordinates whose turn it is their prior back."""
         if kept < 1.0:
-            restored = slice(None) if kept < 0.5 else self.turn
-            self.left[restored], self.left1[restored] = self.ridge, 0.0
-            self.turn = self.turn if kept < 0.5 else (self.turn + 1) % self.left.size
+            for _ in range(turns(self.left.size, kept)):
+                self.left[self.turn], self.left1[self.turn] = self.ridge, 0.0
+                self.turn = (self.turn + 1) % self.left.size
 
     def learn(self, x: np.ndarray, reward: float, steps: int = 1, offset: Any = 0.0) -> Any:
         """Learn a reward and return the gradient of its log-likelihood with respect to the forgetting factor."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from dynabandit.bandit.arms import ArmColumns
 from dynabandit.bandit.contexts import Contexts
+from dynabandit.bandit.live_policies import check_size
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_STEP, SHARE, shifted, stream, uniform
@@ -87,13 +88,12 @@ class DecisionMaking:
         encoder = contexts.encoder
         contexts.encoder = encoder.fixed(context)
         try:
-            self._reset()
+            check_size(self._policy, len(self._arms), contexts.shape)
+            if self._models is not None:
+                self._models = self._policy.initial_models(len(self._arms), contexts.shape)
         except ValueError:
             contexts.encoder = encoder
             raise
-
-    def _reset(self) -> None:
-        raise NotImplementedError
 
     def _next_step(self) -> int:
         step = self._step + 1

@@ -8,8 +8,9 @@ were discounted by the factor `kept`, gives
     \theta \leftarrow P (\mathrm{kept} \cdot b + w r x)
 
 where c are the weights of the prior that are left on the diagonal, and coordinate i gets its prior weight
-:math:`\alpha` back. The coordinates take turns, so that an update is a sum of two matrices of rank one and takes
-O(d^2). If `kept` is below 1/2, all coordinates get it back at once, and the turn stays where it is.
+:math:`\alpha` back. The coordinates take turns, one or a few per reward, so that an update is a sum of a few matrices
+of rank one and takes O(d^2). So many have their turn, :math:`1 + \lfloor d (1 - \mathrm{kept}) / (3 \, \mathrm{kept})
+\rfloor`, that a coordinate without data keeps at least about e^-3 of its prior; if `kept` is below 1/2, all of them.
 """
 
 import numpy as np
@@ -17,7 +18,8 @@ import numpy as np
 from dynabandit.core.compilation import inlined_kernel, kernel
 
 CLOCK, TURN, HEADER = 0, 1, 2  # the step up to which data are discounted; whose turn it is; where the arrays begin
-RESTORE_ALL = 0.5
+RESTORE_ALL = 0.5  # if less is kept, all coordinates get their prior back
+LONGEST_FADE = 3.0  # the prior of a coordinate fades by at most about e^-3 until its turn comes
 NOTHING_LEFT = 1e-12  # data that faded by this factor are forgotten
 
 
@@ -173,6 +175,14 @@ def add_product(model: np.ndarray, x: np.ndarray, weight: float, kept: float) ->
 
 
 @kernel
+def turns(dimension: int, kept: float) -> int:
+    """Return how many coordinates get their prior back with a reward; see above."""
+    if kept < RESTORE_ALL:
+        return dimension
+    return min(1 + int(dimension * (1.0 - kept) / (LONGEST_FADE * kept)), dimension)
+
+
+@kernel
 def next_turn(model: np.ndarray, dimension: int) -> int:
     """Return the coordinate whose turn it is to get its prior back, and pass the turn on."""
     turn = int(model[TURN])
@@ -201,10 +211,7 @@ def update(
     if kept < 1.0:
         for j in range(d):
             model[left_at(d) + j] *= kept
-        if kept < RESTORE_ALL:
-            for i in range(d):
-                restore(model, d, i, prior)
-        else:
+        for _ in range(turns(d, kept)):
             restore(model, d, next_turn(model, d), prior)
     return mean, variance
 

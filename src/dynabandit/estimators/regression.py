@@ -255,13 +255,10 @@ def make_regression(link: Callable[..., Any], kind: Kind) -> Regression:
                 model[slope + j] = kept * model[slope + j] + change * model[left + j]
         for j in range(d):
             model[left + j] *= kept
-        first, last = 0, d
-        if kept >= linear_model.RESTORE_ALL:
-            first = linear_model.next_turn(model, d)
-            last = first + 1
-        for i in range(first, last):
-            restore(model, d, i, prior)
-        if adaptive and (model[linear_model.TURN] == 0.0 or kept < OFTEN_MIRRORED):
+        before = model[linear_model.TURN]
+        for _ in range(linear_model.turns(d, kept)):
+            restore(model, d, linear_model.next_turn(model, d), prior)
+        if adaptive and (model[linear_model.TURN] <= before or kept < OFTEN_MIRRORED):  # once all had their turn
             mirror(model, d)
 
     @kernel

@@ -45,9 +45,14 @@ class Moments:
         self.mean += error / self.weight
         self.squares = forgetting * self.squares + error * (value - self.mean)
 
+    @property
+    def has_variance(self) -> bool:
+        """Whether the values differ by more than rounding errors."""
+        return self.squares > ROUNDING * self.weight * self.mean * self.mean
+
     def standardised(self, value: float) -> float:
         """Return how many standard deviations a value is above the mean, at most 5; 0 without a variance."""
-        if self.squares <= ROUNDING * self.weight * self.mean * self.mean:
+        if not self.has_variance:
             return 0.0
         scaled = (value - self.mean) / math.sqrt(self.squares / self.weight)
         return min(max(scaled, -FURTHEST), FURTHEST)

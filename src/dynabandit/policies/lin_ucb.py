@@ -40,7 +40,7 @@ class LinUCB(DiscountedPolicy):
 
     .. math:: x' \theta + w \sqrt{ x' \Lambda^{-1} x }, \quad \theta = \Lambda^{-1} b
 
-    The prior returns to one coefficient per update in turn, and an idle arm fades in the direction of x
+    The prior returns to one or a few coefficients per update in turn, and an idle arm fades in the direction of x
     (`estimators.linear_model`). In a hybrid the shared model learns all rewards as if it were alone, the model of an
     arm learns what the shared one leaves unexplained, and both predictions and variances are added: simpler than
     algorithm 2 of the paper, which solves for both models at once.

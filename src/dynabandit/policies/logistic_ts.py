@@ -44,8 +44,8 @@ class LogisticTS(DiscountedPolicy):
         \theta \leftarrow \theta + (r - p) \Lambda^{-1} x
 
     The score of an arm is :math:`x' \tilde\theta` with a draw from :math:`N(\theta, w^2 \Lambda^{-1})`, once per step
-    for a shared model, independently for separate ones. The prior returns to one coefficient per reward in turn, and
-    pulls its coefficient towards 0 (`estimators.regression`).
+    for a shared model, independently for separate ones. The prior returns to one or a few coefficients per reward in
+    turn, and pulls them towards 0 (`estimators.regression`).
 
     Cost per step: O(K d^2), and O(d^3) more for a shared model.
 

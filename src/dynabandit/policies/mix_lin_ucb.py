@@ -216,6 +216,7 @@ class MixLinUCB(Policy):
 
     name = "mix-lin-ucb"
     slots = ("unused",)
+    needs_double = True
     rewards = NORMAL
     functions = PolicyFunctions(start=start, learn=learn, score=score, params=Params, contextual=True)
 
