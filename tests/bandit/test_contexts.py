@@ -10,7 +10,7 @@ import pytest
 
 import dynabandit as db
 from dynabandit import Bandit
-from dynabandit.bandit import contexts
+from dynabandit.bandit import contexts, live_policies
 from dynabandit.bandit.serialization import checksum
 from dynabandit.core.context import Context
 from dynabandit.core.streams import stream
@@ -155,10 +155,25 @@ def test_a_reward_is_learned_with_the_context_of_its_decision() -> None:
     given = make()
     arm = given.choose(context(1))
     latest = given.copy()
-    given.reward(arm, 1, context=context(2))
+    given.reward(arm, 1, step=1, context=context(2))
     latest.reward(arm, 1)
     assert given.state_hash() != latest.state_hash()
     assert given.arms[arm].pending == latest.arms[arm].pending == 0
+
+
+@pytest.mark.parametrize("name", ["d-lin-ucb", "ucb"])
+def test_a_context_without_a_step_is_of_a_decision_elsewhere_now(name: str) -> None:
+    bandit = make(name)
+    arm = bandit.choose(context(1))
+    never = next(one for one in ARMS if one != arm)
+    expected = bandit.copy()
+    for one in (arm, never):
+        bandit.reward(one, 1, context=context(2))
+        assert bandit.arms[one].pending == (one == arm)
+        expected.reward_column(ARMS.index(one), 1.0, 1, ends_play=False, context=context(2))
+    assert bandit.state_hash() == expected.state_hash()
+    bandit.reward(arm, 0, step=1)  # of the bandit's own decision
+    assert bandit.arms[arm].pending == 0
 
 
 def test_the_context_of_a_decision_is_forgotten_with_its_reward_when_closed_and_if_too_many_are_kept(
@@ -252,6 +267,37 @@ def test_features_and_policies_must_fit() -> None:
         Bandit("ucb", arms=ARMS, features={**vector, "returning": "boolean"})
 
 
+def test_the_size_of_the_models_is_checked_with_each_new_arm(monkeypatch: pytest.MonkeyPatch) -> None:
+    bandits = {model: make(model=model) for model in ("separate", "hybrid")} | {"shared": make(arm_features=PRICES)}
+    for model, bandit in bandits.items():
+        assert bandit._models is not None
+        monkeypatch.setattr(live_policies, "LARGEST_STATE", bandit._models.size)
+        bandit._reset()
+        before = bandit.state_hash()
+        if model == "shared":
+            bandit.add_arm("new", {"price": 3})
+            continue
+        with pytest.raises(ValueError, match=r"would keep .* numbers for 4 arms"):
+            bandit.add_arm("new")
+        assert bandit.state_hash() == before
+
+
+def test_ready_features_of_arms_are_those_of_the_named_arms() -> None:
+    other_order = make(arm_features=ArmFeatures.of(["blue", "red", "green"], PRICES))
+    assert other_order._contexts is not None
+    assert other_order._contexts.arms is not None
+    assert np.allclose(other_order._contexts.arms.vectors, ArmFeatures.of(ARMS, PRICES).vectors)
+    with pytest.raises(ValueError, match="arm_features must have features of the arms 'red', 'green', 'blue', got"):
+        make(arm_features=ArmFeatures.of(ARMS[:2], {name: PRICES[name] for name in ARMS[:2]}))
+    encoder = FeatureEncoder({"returning": "boolean"}, constant=False)
+    ready: list[Any] = [ArmFeatures.of(ARMS, PRICES), PRICES]
+    bandits = [Bandit("lin-ucb", ARMS, seed=1, features=encoder, arm_features=one) for one in ready]
+    assert bandits[0].state_hash() == bandits[1].state_hash()
+    assert bandits[0]._models is not None
+    assert bandits[1]._models is not None
+    assert bandits[0]._models.shape == bandits[1]._models.shape
+
+
 def test_a_policy_without_context_ignores_features() -> None:
     with_features, without = make("ucb"), Bandit("ucb", arms=ARMS, seed=7)
     for step in range(30):
@@ -278,7 +324,9 @@ def test_arms_are_added_removed_paused_and_limited(arm_features: Any, name: str)
     before, models = bandit.state_hash(), bandit._models
     if arm_features is not None:
         for wrong in (None, {"prize": 3}, {"price": "3"}):
-            with pytest.raises((TypeError, ValueError), match=r"arm 'new': (context|unknown feature 'prize'|feature)"):
+            with pytest.raises(
+                (TypeError, ValueError), match=r"arm 'new'(: unknown feature 'prize'|: feature| must be a mapping)"
+            ):
                 bandit.add_arm("new", features=wrong)
         with pytest.raises(ValueError, match="got 'red' twice"):
             bandit.add_arm("red", features={"price": 3})
@@ -351,6 +399,7 @@ def test_a_change_of_policy_learns_the_contexts_of_earlier_rewards() -> None:
     swapped = bandit.swapped("lin-ucb", iter(rewards))
     one_by_one = bandit.swapped("lin-ucb", [])
     for column, value, step, given in rewards:
+        one_by_one._step = step
         one_by_one.reward_column(column, value, step, ends_play=False, context=given)
     assert swapped.state_hash() == one_by_one.state_hash()
     swapped.reward(waiting, 1)  # the decision before the change is still known
@@ -359,6 +408,39 @@ def test_a_change_of_policy_learns_the_contexts_of_earlier_rewards() -> None:
     assert adopted.state_hash() == one_by_one.state_hash()
     back = swapped.swapped("ucb", [one[:3] for one in rewards])
     assert back.choose(context(32)) in ARMS
+
+
+@pytest.mark.parametrize("name", ["aff-lin-ucb", "d-lin-ucb", "restart-lin-ucb"] if INTERPRETED else ["lin-ucb"])
+def test_a_change_of_policy_learns_rewards_as_they_arrived(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynabandit.bandit.bandit.MANY_REWARDS", 7)
+    bandit = Bandit(name, arms=ARMS, features={"returning": "boolean"}, seed=7)
+    rewards: list[Any] = []
+    late: list[Any] = []
+    for step in range(1, 61):
+        given = {"returning": step % 3 == 0}
+        late.append((ARMS.index(bandit.choose(given)), float(given["returning"] == (step > 30)), step, given))
+        for column, value, decided_at, _ in late[::-1] if step % 3 == 0 else []:  # the latest of three comes first
+            bandit.reward(ARMS[column], value, step=decided_at)
+        if step % 3 == 0:
+            rewards += late[::-1]
+            late.clear()
+    swapped = bandit.swapped(name, rewards)
+    assert bandit._models is not None
+    assert swapped._models is not None
+    assert np.array_equal(swapped._models, bandit._models)
+
+
+def test_the_first_context_keeps_what_was_learned_before_it() -> None:
+    for policy in ("ucb", "lin-ucb"):
+        bandit = Bandit(policy, arms=ARMS, features=["hour"], seed=7)
+        swapped = bandit.swapped("lin-ucb", [])
+        if policy == "ucb":
+            bandit.reward("red", 1)
+        memory = bandit._memory.copy()
+        bandit.choose({"hour": 1})
+        assert np.array_equal(bandit._memory, memory)
+        assert bandit.adopting(swapped) is None  # its models have no columns of the features
+        assert bandit.adopting(bandit.swapped("lin-ucb", [])) is not None
 
 
 def test_compilation_ahead_changes_nothing() -> None:

@@ -222,6 +222,8 @@ INVALID: list[tuple[str, dict[str, Any], str]] = [
     ("flights", {"window": 20_000}, "window must be a whole number of at least 1 and at most 17520, got 20000"),
 ]  # fmt: skip
 WRONG_ROWS: list[tuple[dict[str, Any], str]] = [
+    ({"stride": 0.5}, "window must be below .* rows, 4, if stride is positive, got window=None and stride=0.5"),
+    ({"stride": 0.5, "window": 4}, "if stride is positive, got window=4 and stride=0.5"),
     ({"contexts": CONTEXTS[:3]}, "contexts must have as many rows as means, 4, got 3"),
     ({"contexts": [1.0, 2.0]}, r"contexts must have rows of 1 to 256 features, got an array of shape \(2,\)"),
     ({"contexts": [[1.0, math.nan], *CONTEXTS[1:]]}, r"contexts\[0\]\[1\] must be a finite number, got nan"),

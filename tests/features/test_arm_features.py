@@ -1,4 +1,5 @@
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from dynabandit.features import ArmFeatures
 
 ARMS = {"red": {"price": 1.0, "brand": "x"}, "green": {"price": 3.0, "brand": "y"}}
 KINDS = {
-    "price": {"kind": "number", "required": True, "forgetting": 1},
+    "price": {"kind": "number", "required": True},
     "brand": {"kind": "category", "values": ["x"], "required": True},
 }
 CONTEXT = np.array([1.0, 0.5, 2.0])
@@ -29,6 +30,31 @@ def test_products_are_optional_and_include_the_first_column_unless_it_is_constan
     assert plain.dimension(3) == 6
     without = ArmFeatures.of(["red", "green"], ARMS, KINDS, constant=False)
     assert without.combined(CONTEXT, np.array([0])).shape == (1, without.dimension(3)) == (1, 15)
+
+
+def test_a_number_that_is_equal_for_the_first_arms_tells_later_arms_apart() -> None:
+    arms = ArmFeatures.of(["red", "green"], {"red": {"price": 7.0}, "green": {"price": 7.0}})
+    for price in (7.0, 9.0, 4.5, 100.0):
+        arms.add(str(price), {"price": price})
+    assert arms.vectors[:, 0].tolist() == [0.0, 0.0, 0.0, 2.0, -2.5, 5.0]
+    missing = ArmFeatures.of(["red", "green"], {"red": {}, "green": {}}, {"price": "number"})
+    missing.add("blue", {"price": 2.0})
+    assert missing.vectors.tolist() == [[0.0, 1.0], [0.0, 1.0], [2.0, 0.0]]
+
+
+def test_ready_features_are_taken_by_the_names_of_arms() -> None:
+    both = ArmFeatures.of(["red", "green"], ARMS, KINDS)
+    swapped = both.for_arms(["green", "red"], constant=False)
+    assert np.array_equal(swapped.vectors, both.vectors[::-1])
+    assert (both.dimension(3), swapped.dimension(3)) == (12, 15)
+    for wrong in (["red"], ["red", "blue"], ["red", "green", "blue"]):
+        with pytest.raises(
+            ValueError, match=r"arm_features must have features of the arms 'red'.*, got 'red', 'green'"
+        ):
+            both.for_arms(wrong, constant=True)
+    restored = ArmFeatures.from_json(both.to_json())
+    with pytest.raises(ValueError, match="arm_features must have features of 3 arms, got 2"):
+        restored.for_arms(["red", "green", "blue"], constant=True)
 
 
 def test_a_new_arm_uses_the_statistics_of_the_first_arms_and_json_keeps_them() -> None:
@@ -63,6 +89,19 @@ def test_bad_features_name_the_arm(arms: Any, kind: type[Exception], message: st
     with pytest.raises(ValueError, match="arm 'blue': feature 'price' is required"):
         both.add("blue", {})
     assert len(both.vectors) == 2
+
+
+@pytest.mark.parametrize(
+    ("price", "kind", "message"),
+    [
+        (None, ValueError, "arm_features of arm 'red' must have a value of feature 'price', because the first arm"),
+        (math.nan, ValueError, "arm 'red': feature 'price' must be a finite number, got nan"),
+    ],
+)
+def test_bad_features_of_the_first_arm_name_it(price: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind) as caught:
+        ArmFeatures.of(["red", "green"], {**ARMS, "red": {"price": price, "brand": "x"}})
+    assert message in str(caught.value)
 
 
 def test_interactions_must_be_a_boolean() -> None:

@@ -117,7 +117,9 @@ def test_with_a_context_it_chooses_as_a_bandit_does() -> None:
         assert str(arm) == bare.choose(context)
         reward = float((step * 7 + int(arm)) % 3 == 0)
         ours.update(arm, None if step % 2 else context, reward)
-        bare.reward(str(arm), reward, context=None if step % 2 else context)
+        assert ours._adapter is not None
+        assert ours._adapter.bandit.pending(int(arm)) == 0
+        bare.reward(str(arm), reward, step=step + 1, context=None if step % 2 else context)
     clone = ours.clone()
     assert (clone.policy, clone.features, clone.seed, clone._n) == ("lin-ucb", features, 3, 0)
 

@@ -13,7 +13,7 @@ import pytest
 import dynabandit as db
 from dynabandit.core.context import Context
 from dynabandit.core.streams import EXPLORE, EXPLORED_ARM, SCORE, SECOND, Stream, normal_pair, stream, uniform, words
-from dynabandit.estimators.linear_model import theta_at
+from dynabandit.estimators.linear_model import inverse_at, theta_at
 from dynabandit.estimators.regression import LONGEST_MEMORY, SHORTEST_MEMORY
 from dynabandit.policies import CONTEXTUAL_POLICIES
 from dynabandit.policies.base import Policy, Reward, new_state
@@ -246,6 +246,22 @@ def test_a_window_is_computed_anew_once_per_window_so_that_errors_do_not_add_up(
             state.models[0, theta_at(2)] += 1.0
     expected = linear.fit(plays[-4:], [1.0] * 4, np.ones(2), 1.0)
     np.testing.assert_allclose(state.models[0, theta_at(2) :][:2], expected.theta, rtol=1e-9)
+
+
+def test_a_reward_with_large_features_leaves_the_window_without_cancellation() -> None:
+    # The only reward with a category leaves: 1 - x' P x is then about 1e-11, with a rounding error of about 1e-5
+    policy, drawn = db.policy("sw-lin-ucb", window=5), np.random.default_rng(0)
+    params = policy.params(1)
+    state = new_state(policy, 1, params, Context(3, per_arm=False))
+    assert state.models is not None
+    plays = []
+    for step in range(1, 31):
+        plays.append(Play(0, 3e5 * np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])[drawn.integers(2)], drawn.normal()))
+        policy.functions.learn(state, 0, Reward(plays[-1].reward, step, step, plays[-1].x), params)
+        latest = plays[-5:]
+        expected = linear.fit(latest, [1.0] * len(latest), np.ones(3), 1.0)
+        inverse = state.models[0, inverse_at(3) :][:9].reshape(3, 3)
+        np.testing.assert_allclose(inverse, np.linalg.inv(expected.precision), rtol=1e-3)
 
 
 def test_a_full_window_of_late_rewards_drops_the_first_one() -> None:

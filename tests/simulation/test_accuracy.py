@@ -62,6 +62,12 @@ def test_each_replication_has_its_own_path_of_an_environment(monkeypatch: pytest
     np.testing.assert_allclose(result.errors, expected, atol=1e-12)
 
 
+def test_a_task_has_fewer_replications_if_steps_have_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accuracy, "PATH_CELLS", 2 * (3 + 4) * 30)
+    environment = db.environment("logistic-drift", arms=3, dimension=4)
+    assert accuracy._of_environment(environment, 30, 0, None).per_task == 2
+
+
 @pytest.mark.usefixtures("_interpreted")
 def test_errors_are_measured_in_the_units_of_the_rewards_and_of_their_law() -> None:
     law = db.reward_law("bounded", concentration=5)

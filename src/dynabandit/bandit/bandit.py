@@ -107,6 +107,7 @@ class Bandit(DecisionMaking, RewardLearning):
         check_size(self._policy, columns, context)
         state = new_state(self._policy, columns, self._policy.params(self._open_arms()), context)
         self._memory, self._shared, self._models = state.memory, state.shared, state.models
+        self._latest_learned = 0
         self._prepare()
 
     def _prepare(self) -> None:
@@ -205,11 +206,14 @@ class Bandit(DecisionMaking, RewardLearning):
     def adopting(self, other: "Bandit") -> "Bandit | None":
         """Return a bandit that continues from this step with the policy of another bandit and what it has learned.
 
-        Returns None if the other bandit learned about other arms; `swapped` is then the only way.
+        Returns None if the other bandit learned about other arms or features; `swapped` is then the only way.
         """
         params = to_row(other._policy.params(self._open_arms()))
         if len(self._arms) != len(other._arms) or not np.array_equal(params, other._params):
             return None
+        shapes = [None if one._contexts is None else one._contexts.shape for one in (self, other)]
+        if other._models is not None and shapes[0] != shapes[1]:
+            return None  # the kinds of the features were decided meanwhile
         taken = self.copy()
         taken._policy, taken._memory, taken._shared = other._policy, other._memory.copy(), other._shared.copy()
         taken._models, taken._law = copy_of(other._models), other._law
@@ -235,6 +239,7 @@ class Bandit(DecisionMaking, RewardLearning):
         contexts = None if self._contexts is None else self._contexts.with_arm(name, features)
         if contexts is None and features is not None:
             raise TypeError(f"features must be None: the bandit was made without arm_features=..., got {features!r}")
+        check_size(self._policy, len(self._arms) + 1, None if contexts is None else contexts.shape)
         self._arms.add(name, self._step)
         self._contexts = contexts
         if self._limits is not None:

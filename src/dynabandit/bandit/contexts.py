@@ -131,5 +131,5 @@ def make_contexts(
             raise ValueError("features must be at least one feature, got none")
         return Contexts(encoder.copy())
     if not isinstance(arm_features, ArmFeatures):
-        arm_features = ArmFeatures.of(arms, arm_features, constant=encoder.constant)
-    return Contexts(encoder.copy(), arm_features.copy())
+        arm_features = ArmFeatures.of(arms, arm_features)
+    return Contexts(encoder.copy(), arm_features.for_arms(arms, constant=encoder.constant))

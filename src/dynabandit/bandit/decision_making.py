@@ -8,6 +8,7 @@ import numpy as np
 
 from dynabandit.bandit.arms import ArmColumns
 from dynabandit.bandit.contexts import Contexts
+from dynabandit.bandit.live_policies import check_size
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_STEP, SHARE, shifted, stream, uniform
@@ -87,13 +88,12 @@ class DecisionMaking:
         encoder = contexts.encoder
         contexts.encoder = encoder.fixed(context)
         try:
-            self._reset()
+            check_size(self._policy, len(self._arms), contexts.shape)
+            if self._models is not None:
+                self._models = self._policy.initial_models(len(self._arms), contexts.shape)
         except ValueError:
             contexts.encoder = encoder
             raise
-
-    def _reset(self) -> None:
-        raise NotImplementedError
 
     def _next_step(self) -> int:
         step = self._step + 1
@@ -173,7 +173,7 @@ class DecisionMaking:
 
     def propensities(
         self,
-        context: ContextValues | int | None = None,
+        context: ContextValues | int | np.integer[Any] | None = None,
         draws: int = 200,
         count_pending: bool = True,
         between: Callable[[], None] = lambda: None,
@@ -184,9 +184,10 @@ class DecisionMaking:
         `count_pending` the policy decides as if no reward were in flight, as release 0.1.0 did. `between` is called
         between parts of the draws, and may end the work by an error.
         """
-        if isinstance(context, int):
-            draws = context  # it was the first argument in release 0.1.0
-            context = None
+        if isinstance(context, int | np.integer):  # release 0.1.0 had (draws, count_pending)
+            if isinstance(draws, bool):
+                count_pending = draws
+            draws, context = integer("draws", context, 1, LARGEST_STEP), None
         draws = integer("draws", draws, 1, LARGEST_STEP)
         if len(self._columns) == 0:
             return {}

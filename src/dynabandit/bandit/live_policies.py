@@ -51,7 +51,8 @@ def check_size(policy: Policy, arms: int, context: Context | None = None) -> Non
             "hash categories into fewer columns, or leave out products with the features of arms"
         )
     if policy.functions.contextual and context is not None:
-        models = arms * policy.initial_models(1, context).size
+        (rows, size), (rows_of_two, _) = (policy.initial_models(count, context).shape for count in (1, 2))
+        models = (rows + (arms - 1) * (rows_of_two - rows)) * size  # a model of all arms is counted once
         if models > LARGEST_STATE:
             raise ValueError(
                 f"{policy.label} would keep {models} numbers for {arms} arms with {context.dimension} columns of "

@@ -25,6 +25,7 @@ class RewardLearning:
     _models: np.ndarray | None
     _params: np.ndarray
     _step: int
+    _latest_learned: int  # the step of the latest decision whose reward `reward_columns` has learned
     _learn: Callable[..., None]
 
     def _open_arms(self) -> int:
@@ -47,7 +48,8 @@ class RewardLearning:
             default the latest decision for this arm.
         context
             The context of the decision, if the bandit has features; by default the one that it was made in, which is
-            kept for the latest 10,000 decisions without a reward.
+            kept for the latest 10,000 decisions without a reward. A context without `step` is that of a decision that
+            another system has just made: no decision of the bandit ends.
 
         Examples
         --------
@@ -60,7 +62,10 @@ class RewardLearning:
         [0, 1]
         """
         column, checked, decided_at = self._arms.of(arm), self._rewards.check(value), self._checked_step(step)
-        self.reward_column(column, checked, decided_at, context=context)
+        if context is not None and decided_at is None:
+            self.reward_column(column, checked, self._step, ends_play=False, context=context)
+        else:
+            self.reward_column(column, checked, decided_at, context=context)
 
     def close(self, arm: str, step: int | None = None) -> None:
         """Record that a decision for an arm will have no reward: it is no longer pending."""
@@ -129,7 +134,9 @@ class RewardLearning:
     def reward_columns(self, rewards: Sequence[tuple[Any, ...]]) -> None:
         """Learn many (column, reward, decided_at) triples in order, as `reward_column` would, but much faster.
 
-        A bandit with features may be given the context too, as the fourth element of each.
+        A bandit with features may be given the context too, as the fourth element of each. A contextual policy learns
+        each reward as of the latest decision before it in this order, and not as of now: by then, nearly all would be
+        old.
         """
         columns = np.array([one[0] for one in rewards], dtype=np.int64)
         values = np.array([one[1] for one in rewards], dtype=np.float64)
@@ -147,5 +154,9 @@ class RewardLearning:
         state = PolicyState(self._memory, self._shared, self._arms.last_played, self._arms.pending, self._models)
         learn_many = compiled.learn_many(self._policy.functions)
         arrived_at = np.full(len(columns), self._step)
+        if self._models is not None and len(columns) > 0:
+            known = [self._known_step(one[0], one[2]) for one in rewards]
+            arrived_at = np.maximum.accumulate([self._latest_learned, *known])[1:]
+            self._latest_learned = int(arrived_at[-1])
         params = self._policy.params(self._open_arms())
         learn_many(state, columns, values, decided_at, arrived_at, features, params)

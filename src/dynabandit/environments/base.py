@@ -219,6 +219,12 @@ class Environment:
         return PathArrays(means, best, empty_features(self.context, self.arms, replications, steps))
 
 
+def cells_per_step(environment: Environment) -> int:
+    """Return how many numbers a step of a path has: means and features."""
+    context = environment.context
+    return environment.arms + (0 if context is None else context.rows(environment.arms) * context.dimension)
+
+
 @functools.cache
 def compiled_write_paths(functions: EnvironmentFunctions) -> Callable[..., None]:
     """Return the compiled `make_write_paths` of an environment."""

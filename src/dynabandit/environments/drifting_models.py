@@ -150,7 +150,8 @@ class LinDrift(Environment):
         The length of a coefficient vector; with features of variance 1 it is the standard deviation of the mean
         rewards. For a walk it is the length on average.
     travel
-        How far the mean of each feature moves, like a sine with the period; 0 if it stays at 0.
+        How far the mean of each feature moves, like a sine with the period; 0 if it stays at 0. The first feature does
+        not move: it is the constant 1 with separate models, and has the mean 0 with a shared one.
     rewards
         The reward law; by default normal with mean :math:`\theta_t' x` and standard deviation 0.5.
 
@@ -229,7 +230,8 @@ class MovingContexts(LinDrift):
     period
         After how many steps the features return, and the period of changes.
     travel
-        How far the mean of each feature moves, like a sine; the features have a standard deviation of 1.
+        How far the mean of each feature except the first one moves, like a sine; the features have a standard deviation
+        of 1.
     rewards
         The reward law; by default normal with mean :math:`\theta' x` and standard deviation 0.5.
 

@@ -61,7 +61,8 @@ class RecordedContexts(Environment):
     window
         The number of successive rows from which a step draws; None for all rows.
     stride
-        By how many rows the window moves on at each step, for rows that are sorted by time.
+        By how many rows the window moves on at each step, for rows that are sorted by time. It needs a window
+        of fewer rows than there are.
 
     Examples
     --------
@@ -104,6 +105,11 @@ class RecordedContexts(Environment):
             window=None if self.window is None else integer("window", self.window, 1, len(means)),
             stride=number("stride", self.stride, 0.0, float(len(means))),
         )
+        if self.stride > 0.0 and self.window in (None, len(means)):
+            raise ValueError(
+                f"window must be below the number of rows, {len(means)}, if stride is positive, "
+                f"got window={self.window} and stride={self.stride:g}"
+            )
         super().__post_init__()
 
     @property

@@ -9,7 +9,7 @@ import math
 from dynabandit.core.compilation import kernel
 
 LARGEST_LOG_MEAN = 50.0
-CLOSE = 1e-4  # logarithms of mean and reward that differ by less: their logarithmic mean is the usual one
+CLOSE = 1e-4  # if log(reward) and log(mean) differ by less, the arithmetic mean replaces the logarithmic mean: 0 / 0
 
 Four = tuple[float, float, float, float]
 

@@ -96,7 +96,7 @@ class FeatureEncoder:
                     found += 1
                     feature.write(vector, first, value, moments)
                 elif feature.required:
-                    raise ValueError(f"feature {feature.name!r} is required, but the context does not have it")
+                    raise ValueError(f"feature {feature.name!r} is required, but it is missing")
                 else:
                     found += feature.name in context
                     vector[first + feature.width] = 1.0
@@ -113,6 +113,12 @@ class FeatureEncoder:
                 value = context.get(feature.name)
                 if value is not None:
                     moments.observe(float(value), feature.forgetting)  # type: ignore[attr-defined]
+
+    def use_unit_scale(self) -> None:
+        """Standardise numbers that have not varied so far by the variance 1, so that later values differ from them."""
+        for moments in self._moments:
+            if moments is not None and not moments.has_variance:
+                moments.weight = moments.squares = max(moments.weight, 1.0)
 
     @property
     def columns(self) -> list[str]:

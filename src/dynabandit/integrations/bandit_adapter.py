@@ -103,8 +103,8 @@ class BanditAdapter:
         self._offered = arms
 
     def reward(self, arm: Hashable, value: float, context: Context = None) -> None:
-        """Learn from the reward of a chosen arm."""
-        self.bandit.reward(str(self.column(arm)), value, context=context)
+        """Learn from the reward of the latest decision for an arm; `context` replaces the one of the decision."""
+        self.bandit.reward_column(self.column(arm), self.bandit.rewards.check(value), context=context)
 
     def record(self, arm: Hashable, context: Context = None) -> None:
         """Count a step at which this arm was chosen elsewhere."""

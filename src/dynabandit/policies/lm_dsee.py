@@ -98,7 +98,8 @@ class LMDSEE(SampleMeanPolicy):
 
     Exploration plays the arms in turn. The order of exploration and exploitation does not depend on rewards, and an
     epoch uses only the rewards of its own exploration. Arms with equal means are played in random order. Late
-    rewards count if their epoch is not over.
+    rewards count if their epoch is not over. `Bandit.arms` shows the means of the exploration of the current epoch: NaN
+    for an arm without rewards in it.
 
     Parameters
     ----------

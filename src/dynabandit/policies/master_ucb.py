@@ -183,7 +183,7 @@ class MasterUCB(HorizonTuned, SampleMeanPolicy):
     The score is mean + sqrt(2 log(T) / N) of the active instance. The constants of rho and of the score are those of
     the usual analysis of UCB1; we could not compare them with the appendix of the paper. Time is counted in rewards.
     Which instances are started is drawn with a hash of the rewards so far, because learning has no random numbers of
-    its own. `Bandit.arms` shows the means of the current block.
+    its own. `Bandit.arms` shows the means of the current block: NaN for an arm without rewards in it.
 
     Cost per step: O(K + log T); memory: O(K log T), here 67 numbers per arm.
 

@@ -21,6 +21,9 @@ PREDICTION = make_prediction(REGRESSION)
 LARGEST_WINDOW = 100_000
 # A model is followed by a queue of the rewards in the window: its first place and length, then the places
 FIRST, LENGTH, HEADER = 0, 1, 2
+# Rounding errors of 1 - x' P x are about 1e-16 x' x / prior. If it is below this multiple of x' x / prior, it has fewer
+# than four correct digits: the model is then computed anew, instead of divided by it
+DIGITS = 1e-12
 STEP, VALUE, FEATURES = 0, 1, 2  # the numbers of a place; the features follow
 
 
@@ -38,12 +41,19 @@ def queue_at(model: np.ndarray, dimension: int, window: int) -> int:
 
 
 @kernel
-def change(model: np.ndarray, x: np.ndarray, value: float, weight: float) -> None:
-    """Add a reward to a model (weight 1) or remove it (weight -1)."""
+def change(model: np.ndarray, x: np.ndarray, value: float, weight: float, smallest: float) -> bool:
+    """Add a reward to a model (weight 1) or remove it (weight -1), unless 1 + weight x' P x is below `smallest`.
+
+    Returns whether the model was changed.
+    """
+    total = 1.0 + weight * linear_model.multiply(model, x)
+    if total < smallest:
+        return False
     error = weight * (value - dot(model, theta_at(x.size), x))
-    total = 1.0 + weight * linear_model.add_product(model, x, weight, 1.0)
+    linear_model.subtract_product(model, x.size, weight / total, 1.0)
     for j in range(x.size):
         model[theta_at(x.size) + j] += error / total * model[space_at(x.size) + j]
+    return True
 
 
 @kernel
@@ -59,10 +69,11 @@ def forget_first(model: np.ndarray, dimension: int, params: Params) -> None:
     """Remove the first reward of the queue from a model."""
     queue, size = model[queue_at(model, dimension, params.window) :], FEATURES + dimension
     place = HEADER + int(queue[FIRST]) * size
-    change(model, queue[place + FEATURES : place + size], queue[place + VALUE], -1.0)
+    x = queue[place + FEATURES : place + size]
+    is_removed = change(model, x, queue[place + VALUE], -1.0, DIGITS * linear_model.square(x) / params.prior)
     queue[FIRST] = (queue[FIRST] + 1.0) % params.window
     queue[LENGTH] -= 1.0
-    if queue[FIRST] == 0.0:
+    if queue[FIRST] == 0.0 or not is_removed:
         rebuild(model, dimension, params)
 
 
@@ -73,7 +84,7 @@ def rebuild(model: np.ndarray, dimension: int, params: Params) -> None:
     linear_model.reset(model, dimension, params.prior)
     for i in range(int(queue[LENGTH])):
         place = HEADER + (int(queue[FIRST]) + i) % params.window * size
-        change(model, queue[place + FEATURES : place + size], queue[place + VALUE], 1.0)
+        change(model, queue[place + FEATURES : place + size], queue[place + VALUE], 1.0, 0.0)
 
 
 @kernel
@@ -103,7 +114,7 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     for j in range(d):
         queue[place + FEATURES + j] = x[j]
     queue[LENGTH] += 1.0
-    change(model, queue[place + FEATURES : place + size], reward.value, 1.0)
+    change(model, queue[place + FEATURES : place + size], reward.value, 1.0, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +148,8 @@ class SWLinUCB(RegressionPolicy):
     .. math:: x' \theta + w \sqrt{ x' \Lambda^{-1} x }, \quad \Lambda = \alpha I + \sum_s x_s x_s', \quad
         \theta = \Lambda^{-1} \sum_s r_s x_s
 
-    A reward that leaves the window is subtracted, and each model is computed anew once per window. A late reward whose
+    A reward that leaves the window is subtracted, and each model is computed anew once per window, and whenever the
+    difference would be inaccurate, which takes features of 1000 and more (for a prior of 1). A late reward whose
     decision has left the window is ignored; another one leaves it in the order of arrival. The paper has one shared
     model, and a window that follows from the horizon and the variation of the coefficients.
 

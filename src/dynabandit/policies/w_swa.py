@@ -82,7 +82,8 @@ class WSWA(SampleMeanPolicy):
     was the first policy for rested arms whose means fall. Starting from scratch is expensive if the arms have dropped
     by then: RAW-UCB and FEWA need no horizon.
 
-    While rewards are pending, they count as plays.
+    While rewards are pending, they count as plays. `Bandit.arms` shows the means of the current run: NaN for an arm
+    without rewards in it.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from dynabandit.environments import (
     environment as make_environment,
     reward_law,
 )
-from dynabandit.environments.base import compiled_write_paths
+from dynabandit.environments.base import cells_per_step, compiled_write_paths
 from dynabandit.estimators import Estimator, EstimatorFunctions
 from dynabandit.extras import import_extra
 from dynabandit.simulation.api import DEFAULT_HORIZON, recorded_times
@@ -29,7 +29,7 @@ from dynabandit.validation import BOUNDED, integer
 if TYPE_CHECKING:
     import pandas
 
-PATH_CELLS = 1 << 20  # means per task: 8 MB
+PATH_CELLS = 1 << 20  # means and features per task: 8 MB
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -273,7 +273,7 @@ def _of_environment(
         compiled_write_paths(environment.functions)(state, params, table, paths, 1, steps, random)
         return np.ascontiguousarray(paths.means[:, :, arm])
 
-    per_task = max(1, PATH_CELLS // (steps * environment.arms))
+    per_task = max(1, PATH_CELLS // (steps * cells_per_step(environment)))
     return ArmPaths(steps, environment.rewards, environment.reward_functions, params, per_task, write)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import Stream, shifted
-from dynabandit.environments.base import Environment, compiled_write_paths
+from dynabandit.environments.base import cells_per_step, compiled_write_paths
 from dynabandit.environments.delays import NO_DELAY
 from dynabandit.policies.argmax_tree import new_trees
 from dynabandit.policies.choose_arm import new_workspace
@@ -71,12 +71,6 @@ def run(request: Request, records: dict[str, Record], replications: int, threads
         except BaseException:
             stop.set()
             raise
-
-
-def cells_per_step(environment: Environment) -> int:
-    """Return how many numbers a step of a path has: means and features."""
-    context = environment.context
-    return environment.arms + (0 if context is None else context.rows(environment.arms) * context.dimension)
 
 
 def run_task(

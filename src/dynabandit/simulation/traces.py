@@ -29,7 +29,8 @@ class Trace(NamedTuple):
     mean: np.ndarray
     """The policy's estimates of them, as `Policy.belief` defines them; without rewards the prior mean or NaN.
 
-    A policy that decides by features has no estimate of an arm without them: its beliefs are NaN."""
+    A policy that decides by features has no estimate of an arm without them: `mean`, `variance` and `effective_size`
+    are NaN."""
     variance: np.ndarray
     forgetting: np.ndarray
     effective_size: np.ndarray

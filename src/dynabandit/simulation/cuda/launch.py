@@ -10,12 +10,12 @@ import numpy as np
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import Stream, shifted
 from dynabandit.environments import Environment
+from dynabandit.environments.base import cells_per_step
 from dynabandit.environments.delays import NO_DELAY
 from dynabandit.extras import import_extra
 from dynabandit.policies import Policy
 from dynabandit.policies.choose_arm import SCRATCH_ROWS
 from dynabandit.simulation.backends import in_single
-from dynabandit.simulation.cpu import cells_per_step
 from dynabandit.simulation.in_flight import empty_queue
 from dynabandit.simulation.request import Progress, Request, distinct_states
 from dynabandit.simulation.stepper import Record, part_of
