@@ -42,6 +42,7 @@ $(READY): pyproject.toml
 # would take longer than running them. The other tests compile the functions of every policy once, and whole simulations
 # of one policy of each shape (tests/ready.py)
 INTERPRETED := tests/estimators tests/policies tests/environments tests/simulation/test_traces.py src \
+  tests/simulation/test_context.py tests/bandit/test_contexts.py \
   tests/service/domain tests/service/stores tests/service/http/test_openapi.py \
   docs/baselines-forgetting.md docs/baselines-ucb.md docs/delayed-rewards.md docs/rested-arms.md
 
@@ -84,7 +85,7 @@ test-order: $(READY) browser
 
 # The unit tests of the algorithms without compiled code
 interpreted: $(READY)
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal --durations=10 $(INTERPRETED) \
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest --durations=10 $(INTERPRETED) \
 	  tests/offline/test_replay_oracle.py tests/bandit tests/golden/test_paths.py tests/golden/test_saved_bandits.py
 
 # All golden decisions (see CONTRIBUTING.md): compiled, interpreted and on the CUDA simulator; the tables of the paper

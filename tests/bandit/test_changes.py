@@ -163,6 +163,21 @@ def test_a_late_reward_leaves_the_idle_time_counting_from_the_choice() -> None:
     assert bandit.arms[arm].idle == idle
 
 
+def test_propensities_can_be_called_as_in_release_0_1_0() -> None:
+    bandit = db.Bandit("ucb", arms=["a", "b"], seed=1)
+    bandit.reward(bandit.choose(), 1)
+    bandit.reward(bandit.choose(), 0.9)
+    for _ in range(3):
+        bandit.choose()  # rewards in flight
+    counted = bandit.propensities(draws=1, count_pending=True)
+    not_counted = bandit.propensities(draws=1, count_pending=False)
+    assert counted != not_counted
+    assert bandit.propensities(1, False) == bandit.propensities(np.int64(1), count_pending=False) == not_counted
+    assert bandit.propensities(np.int64(1)) == bandit.propensities(1, True) == counted
+    with pytest.raises(TypeError, match="draws must be a whole number"):
+        bandit.propensities(True)
+
+
 def test_propensities_agree_with_how_often_arms_are_chosen() -> None:
     """Many bandits in one state that differ in their seeds alone choose an arm as often as its propensity says."""
     bandit = played("ts", steps=20)

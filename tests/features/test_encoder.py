@@ -1,5 +1,7 @@
 import json
 import math
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -91,6 +93,12 @@ def test_what_is_left_of_a_forgotten_variance_is_no_variance() -> None:
     assert [encoder.encode({"x": value})[1] for value in (0.1, 0.2)] == [0.0, 0.0]
 
 
+@pytest.mark.parametrize("value", [7, 7.0, np.float32(7), np.int8(7), Decimal(7), Fraction(7)])
+def test_every_type_of_real_numbers_is_a_number(value: Any) -> None:
+    encoder = FeatureEncoder({"x": {"kind": "number", "standardise": False}, "v": {"kind": "vector", "size": 1}})
+    assert columns(encoder, {"x": value, "v": [value]}) == {"1": 1.0, "x": 7.0, "v": 7.0}
+
+
 def test_a_number_can_be_used_as_it_is() -> None:
     encoder = FeatureEncoder({"x": {"kind": "number", "standardise": False, "required": True}}, constant=False)
     encoder.learn({"x": 100})
@@ -145,6 +153,16 @@ def test_the_first_context_decides_the_kinds_of_names() -> None:
         ({"hour": [1.0]}, TypeError, "feature 'hour' must be a finite number, got [1.0]."),
         ({"hour": np.ones(1)}, TypeError, "feature 'hour' must be a finite number, got array([1.])."),
         ({"hour": math.nan}, ValueError, "feature 'hour' must be a finite number, got nan."),
+        (
+            {"hour": np.datetime64("2026-01-01")},
+            TypeError,
+            "feature 'hour' must be a finite number, got np.datetime64(",
+        ),
+        ({"hour": np.complex128(1)}, TypeError, "feature 'hour' must be a finite number, got np.complex128(1+0j)."),
+        ({"hour": 1j}, TypeError, "feature 'hour' must be a finite number, got 1j."),
+        ({"hour": Decimal("sNaN")}, TypeError, "feature 'hour' must be a finite number, got Decimal('sNaN')."),
+        ({"embedding": [1, np.complex128(1)]}, TypeError, "must be a list of 2 finite numbers, got [1, np.complex"),
+        ({"embedding": [1, np.datetime64("2026-01-01")]}, TypeError, "must be a list of 2 finite numbers, got [1, np."),
         ({"hour": -math.inf}, ValueError, "feature 'hour' must be a finite number, got -inf."),
         ({"hour": 10**400}, ValueError, "feature 'hour' must be a finite number, got 1000"),
         ({"hour": 1e101}, ValueError, "feature 'hour' must be between -1e+100 and 1e+100, got 1e+101; rescale it."),

@@ -103,7 +103,9 @@ def test_the_first_row_decides_the_kinds_of_names(tmp_path: Path) -> None:
         (18.0, "category", 18), (1.5, "category", 1.5), (18.0, "number", 18.0), ("True", "boolean", True),
         ("0", "boolean", False), (1, "boolean", True), (0.0, "boolean", False), (2, "boolean", 2),
         ("1", None, 1.0), ("FALSE", None, False), ("[1, 2.5]", "vector", [1, 2.5]), ("", "category", ""),
-        (math.nan, "number", None), (None, None, None),
+        (math.nan, "number", None), (None, None, None), ("nan", None, None), (" NaN ", "number", None),
+        ("nan", "boolean", None), ("nan", "vector", None), ("nan", "category", "nan"),
+        (np.float32("nan"), "number", None), (np.float32(18), "category", 18),
     ],
 )  # fmt: skip
 def test_values_of_files_are_read_by_their_kind(value: Any, kind: str | None, expected: Any) -> None:

@@ -4,5 +4,5 @@ import math
 
 
 def turns(dimension: int, kept: float) -> int:
-    """All of them if less than half of the data are kept; else so many that each comes before e^-3 of it is left."""
-    return dimension if kept < 0.5 else min(dimension, 1 + math.floor(dimension * (1 - kept) / (3 * kept)))
+    """All of them if less than half of the data are kept; else so many that each keeps about e^-6 of its own."""
+    return dimension if kept < 0.5 else min(dimension, 1 + math.floor(dimension * (1 - kept) / (6 * kept)))

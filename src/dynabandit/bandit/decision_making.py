@@ -173,7 +173,7 @@ class DecisionMaking:
 
     def propensities(
         self,
-        context: ContextValues | int | None = None,
+        context: ContextValues | int | np.integer[Any] | None = None,
         draws: int = 200,
         count_pending: bool = True,
         between: Callable[[], None] = lambda: None,
@@ -184,9 +184,10 @@ class DecisionMaking:
         `count_pending` the policy decides as if no reward were in flight, as release 0.1.0 did. `between` is called
         between parts of the draws, and may end the work by an error.
         """
-        if isinstance(context, int):
-            draws = context  # it was the first argument in release 0.1.0
-            context = None
+        if isinstance(context, int | np.integer):  # release 0.1.0 had (draws, count_pending)
+            if isinstance(draws, bool):
+                count_pending = draws
+            draws, context = integer("draws", context, 1, LARGEST_STEP), None
         draws = integer("draws", draws, 1, LARGEST_STEP)
         if len(self._columns) == 0:
             return {}

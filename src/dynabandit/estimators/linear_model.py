@@ -9,8 +9,8 @@ were discounted by the factor `kept`, gives
 
 where c are the weights of the prior that are left on the diagonal, and coordinate i gets its prior weight
 :math:`\alpha` back. The coordinates take turns, one or a few per reward, so that an update is a sum of a few matrices
-of rank one and takes O(d^2). So many have their turn, :math:`1 + \lfloor d (1 - \mathrm{kept}) / (3 \, \mathrm{kept})
-\rfloor`, that a coordinate without data keeps at least about e^-3 of its prior; if `kept` is below 1/2, all of them.
+of rank one and takes O(d^2). So many have their turn, :math:`1 + \lfloor d (1 - \mathrm{kept}) / (6 \, \mathrm{kept})
+\rfloor`, that a coordinate without data keeps at least about e^-6 of its prior; if `kept` is below 1/2, all of them.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ from dynabandit.core.compilation import inlined_kernel, kernel
 
 CLOCK, TURN, HEADER = 0, 1, 2  # the step up to which data are discounted; whose turn it is; where the arrays begin
 RESTORE_ALL = 0.5  # if less is kept, all coordinates get their prior back
-LONGEST_FADE = 3.0  # the prior of a coordinate fades by at most about e^-3 until its turn comes
+LONGEST_FADE = 6.0  # the prior of a coordinate fades by at most about e^-6 until its turn comes
 NOTHING_LEFT = 1e-12  # data that faded by this factor are forgotten
 
 

@@ -1,7 +1,9 @@
 """The kinds of features: how each checks a value and writes it into columns of numbers."""
 
+import decimal
 import functools
 import math
+import numbers
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -121,12 +123,14 @@ class Number(Feature):
 
     def checked(self, value: Any) -> float:
         """Return a valid value as a float."""
-        if type(value) is not float and type(value) is not int and not _is_number(value):
+        if not _is_number(value):
             raise self.bad_type(value)
         try:
             result = float(value)
         except OverflowError:
             result = math.inf
+        except (TypeError, ValueError):
+            raise self.bad_type(value) from None
         largest = LARGEST_NUMBER if self.standardise else LARGEST_AS_IS
         if not -largest <= result <= largest:
             if math.isfinite(result):
@@ -291,8 +295,9 @@ def inferred(name: str, value: Any) -> Feature:
 
 
 def _is_number(value: Any) -> bool:
-    is_other = isinstance(value, bool | np.bool_ | str) or np.ndim(value) > 0
-    return not is_other and hasattr(value, "__float__")
+    if type(value) is float or type(value) is int:  # much faster than the check for all types
+        return True
+    return isinstance(value, numbers.Real | decimal.Decimal) and not isinstance(value, bool)
 
 
 def _as_vector(value: Any) -> np.ndarray | None:
@@ -300,7 +305,7 @@ def _as_vector(value: Any) -> np.ndarray | None:
     if isinstance(value, np.ndarray):
         is_vector = value.ndim == 1 and value.dtype.kind in "iuf"
         return value.astype(np.float64, copy=False) if is_vector else None
-    if not isinstance(value, list | tuple) or any(isinstance(one, str | bool | list | tuple) for one in value):
+    if not isinstance(value, list | tuple) or not all(_is_number(one) for one in value):
         return None
     try:
         array = np.array(value, dtype=np.float64)

@@ -16,7 +16,8 @@ TRUE_AND_FALSE = {"true": True, "false": False, "1": True, "0": False}
 def read_value(value: Any, kind: str | None) -> Any:
     """Return a value of a log as a feature of this kind has it; None if it is missing.
 
-    Without a kind, text may be a boolean, a number, a list of numbers in JSON or anything else, a category.
+    Without a kind, text may be a boolean, a number, a list of numbers in JSON or anything else, a category. NaN is a
+    missing value, as text too unless it is a category.
 
     Examples
     --------
@@ -25,13 +26,13 @@ def read_value(value: Any, kind: str | None) -> Any:
     >>> read_value("[0.5, 1]", None), read_value("18", None), read_value("NO", None), read_value(math.nan, None)
     ([0.5, 1], 18.0, 'NO', None)
     """
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
         return None
     if isinstance(value, str):
         return _read_text(value, kind)
     if kind == "boolean" and value in (0, 1):
         return bool(value)
-    if kind == "category" and isinstance(value, float) and value.is_integer():
+    if kind == "category" and isinstance(value, float | np.floating) and value.is_integer():
         return int(value)  # data frames store whole numbers with gaps as floats
     return value
 
@@ -40,6 +41,8 @@ def _read_text(text: str, kind: str | None) -> Any:
     if kind == "category":
         return text
     plain = text.strip().lower()
+    if plain == "nan":  # as in a data frame
+        return None
     if kind == "boolean" or (kind is None and plain in ("true", "false")):
         return TRUE_AND_FALSE.get(plain, text)
     try:
