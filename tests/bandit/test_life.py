@@ -21,8 +21,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 BAYESIAN = {name for name, policy in POLICIES.items() if policy.functions.posterior is not None}
 # These tell a prior mean before the first reward, too
 BAYESIAN |= {"f-dsw-ts", "changepoint-ts", "aff-poisson-ts", "mix-poisson-ts", "kalman-ts", "predictive-sampling"}
-# These have no mean if the rewards of an arm left a window that all arms share, or were forgotten at the end of a run or
-# a block; LM-DSEE learns only the rewards of its exploration
+# These have no mean if the rewards of an arm left a window that all arms share, or were forgotten at the end of a run
+# or a block; LM-DSEE learns only the rewards of its exploration
 MAY_KNOW_NOTHING = {"sw-ucb", "sw-kl-ucb", "sw-ucb-sharp", "borl", "lm-dsee", "master-ucb", "w-swa"}
 
 
