@@ -21,8 +21,6 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 BAYESIAN = {name for name, policy in POLICIES.items() if policy.functions.posterior is not None}
 # These tell a prior mean before the first reward, too
 BAYESIAN |= {"f-dsw-ts", "changepoint-ts", "aff-poisson-ts", "mix-poisson-ts", "kalman-ts", "predictive-sampling"}
-# These have no mean after a reward that ends a run or a block, or, LM-DSEE, that is not one of its exploration
-MAY_KNOW_NOTHING = {"lm-dsee", "master-ucb", "w-swa"}
 
 
 class Life(RuleBasedStateMachine):
@@ -102,8 +100,8 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def a_mean_lies_between_zero_and_one_once_there_is_a_reward(self) -> None:
         for name, arm in self.bandit.arms.items():
-            if self.rewards[name] and math.isnan(arm.mean):
-                assert self.bandit.policy.name in MAY_KNOW_NOTHING
+            if self.rewards[name] and math.isnan(arm.mean):  # a restart, or a window of all arms, forgot its rewards
+                assert arm.effective_size == 0.0
             elif self.rewards[name]:
                 assert 0.0 <= arm.mean <= (1.0 if self.bandit.rewards.high == 1.0 else math.inf)
                 assert arm.variance >= 0.0

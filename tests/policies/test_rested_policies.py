@@ -208,3 +208,10 @@ def test_the_belief_of_w_swa_is_its_window_in_this_run() -> None:
     driver.shared[w_swa.WINDOW] = 2.0
     driver.feed(1, 1.0, 0.5, 0.0)
     assert policy.belief(driver.memory[:, 1], driver.shared) == pytest.approx((0.25, 0.125, 1.0, 2.0))
+
+
+def test_rounding_errors_do_not_move_the_mean_of_r_ed_ucb_out_of_its_range() -> None:
+    policy = db.policy("r-ed-ucb")
+    column = np.zeros(policy.memory_size())
+    column[:4] = [1.0, 8.0, 2.0, -1e-17]  # total, plays, h and the sum of the latest h rewards
+    assert policy.belief(column, np.zeros(0))[:2] == (0.0, 0.0)

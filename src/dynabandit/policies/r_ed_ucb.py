@@ -159,4 +159,5 @@ class REdUCB(Policy):
         if plays == 0.0:
             return Belief(math.nan, 0.0, 1.0, 0.0)
         mean, size = (recent / h, h) if h > 0.0 else (total / plays, plays)
+        mean = min(max(mean, 0.0), 1.0)  # rewards that leave the window leave rounding errors
         return Belief(mean, mean * (1.0 - mean), 1.0, size)
