@@ -16,8 +16,9 @@ from dynabandit.core.streams import EXPLORE, EXPLORED_ARM, SCORE, SECOND, Stream
 from dynabandit.estimators.linear_model import inverse_at, theta_at
 from dynabandit.estimators.regression import LONGEST_MEMORY, SHORTEST_MEMORY
 from dynabandit.policies import CONTEXTUAL_POLICIES
-from dynabandit.policies.base import Policy, Reward, new_state
+from dynabandit.policies.base import Policy, Reward, Step, new_state
 from dynabandit.policies.choose_arm import make_choose, new_workspace
+from dynabandit.policies.regression_policy import deviation_at, draw_deviation
 from oracles import linear
 from oracles.linear import Play
 from oracles.regression import AdaptiveRegression, Regression
@@ -291,3 +292,14 @@ def test_a_shared_model_needs_features_of_each_arm() -> None:
         db.policy("sw-lin-ucb", model="hybrid")
     with pytest.raises(ValueError, match="model must be one of 'auto', 'separate', 'shared', 'hybrid', got 'both'"):
         db.policy("lin-ts", model="both")
+
+
+def test_a_draw_from_a_singular_covariance_stays_in_its_range() -> None:
+    """Pivots that are rounding errors would multiply the rest of their row by a huge factor."""
+    d = 8
+    v = np.random.default_rng(1).normal(size=d)
+    model = np.concatenate([np.outer(v, v).ravel(), np.zeros(d * (d + 1))])
+    draw_deviation(model, 0, d, Step(5, 2, 0.0, np.zeros((2, d)), np.zeros(0), stream(3)), 2.0)
+    drawn = model[deviation_at(model, d) :][:d]
+    assert drawn / v == pytest.approx(np.full(d, drawn[0] / v[0]), rel=1e-6)
+    assert drawn[0] != 0.0

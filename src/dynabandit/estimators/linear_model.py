@@ -40,9 +40,8 @@ def initial(dimension: int, prior: float) -> np.ndarray:
     Examples
     --------
     >>> model = initial(2, prior=4.0)
-    >>> mean, variance = mean_and_variance(model, np.array([1.0, 2.0]), 1.0, 4.0)
-    >>> float(mean), float(variance)
-    (0.0, 1.25)
+    >>> float(quadratic(model, inverse_at(2), np.array([1.0, 2.0])))
+    1.25
     """
     model = np.zeros(size(dimension))
     reset(model, dimension, prior)
@@ -236,10 +235,3 @@ def faded(mean: float, variance: float, kept: float, prior_precision: float) -> 
         return mean, max(variance, 0.0)  # rounding may make it negative
     later = 1.0 / (kept / variance + (1.0 - kept) * prior_precision)
     return mean * kept * later / variance, later
-
-
-@inlined_kernel
-def mean_and_variance(model: np.ndarray, x: np.ndarray, kept: float, prior: float) -> tuple[float, float]:
-    """Return the prediction x' theta and x' P x after the data faded by the factor `kept`."""
-    variance = quadratic(model, inverse_at(x.size), x)
-    return faded(dot(model, theta_at(x.size), x), variance, kept, prior / square(x) if variance > 0.0 else 0.0)

@@ -17,6 +17,7 @@ References
 Haykin (2002), Adaptive filter theory, chapter 14, has the recursions of Q and psi for least squares without a prior.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -241,6 +242,7 @@ def adapt(model: np.ndarray, dimension: int, gradient: float, step_size: float) 
         model[number_at(FORGETTING, dimension)] = 1.0 - math.exp(-moved)
 
 
+@functools.cache  # so that policies with the same model share its kernels
 def make_regression(link: Callable[..., Any], kind: Kind) -> Regression:
     """Return the kernels of a regression with a link of `estimators.links`."""
     adaptive, matrices, restore = kind.adaptive, kind.matrices, make_restore(kind)

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import EXPLORE, uniform
 from dynabandit.estimators import links
-from dynabandit.estimators.regression import Kind, RegressionParams, make_regression
+from dynabandit.estimators.regression import Kind, make_regression
 from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
-from dynabandit.policies.regression_policy import RegressionPolicy, make_learn, make_prediction
+from dynabandit.policies.regression_policy import DiscountedPolicy, make_learn, make_prediction
 from dynabandit.validation import number, set_fields
 
 REGRESSION = make_regression(links.identity, Kind())
@@ -34,7 +34,7 @@ def explore(state: PolicyState, leader: int, step: Step, params: Params) -> bool
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinEpsGreedy(RegressionPolicy):
+class LinEpsGreedy(DiscountedPolicy):
     r"""The largest prediction of a ridge regression, or, with probability epsilon, a random arm.
 
     Parameters
@@ -84,18 +84,13 @@ class LinEpsGreedy(RegressionPolicy):
     )
 
     epsilon: float = 0.1
-    discount: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         set_fields(
             self,
             epsilon=number("epsilon", self.epsilon, 0.0, 1.0),
-            discount=number("discount", self.discount, 0.0, 1.0, open_low=True),
         )
 
     def params(self, arms: int) -> Any:
         return Params(self.prior, 0.0, self.epsilon)
-
-    def _estimator(self) -> RegressionParams:
-        return RegressionParams(self.prior, self.discount, 0.0)

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from dynabandit.estimators import links
 from dynabandit.estimators.regression import Kind, make_regression
-from dynabandit.policies.regression_policy import DiscountedPolicy, thompson_functions
+from dynabandit.policies.regression_policy import DiscountedPolicyWithWidth, thompson_functions
 
 REGRESSION = make_regression(links.identity, Kind())
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinTS(DiscountedPolicy):
+class LinTS(DiscountedPolicyWithWidth):
     r"""Thompson sampling from a Bayesian linear regression, which may discount its data.
 
     Parameters

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from dynabandit.estimators import links
 from dynabandit.estimators.regression import Kind, make_regression
-from dynabandit.policies.regression_policy import DiscountedPolicy, upper_bound_functions
+from dynabandit.policies.regression_policy import DiscountedPolicyWithWidth, upper_bound_functions
 
 REGRESSION = make_regression(links.identity, Kind())
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinUCB(DiscountedPolicy):
+class LinUCB(DiscountedPolicyWithWidth):
     r"""The largest upper confidence bound of a ridge regression, which may discount its data.
 
     Parameters

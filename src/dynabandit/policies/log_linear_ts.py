@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dynabandit.estimators import links
 from dynabandit.estimators.regression import Kind, make_regression
-from dynabandit.policies.regression_policy import AdaptivePolicy, DiscountedPolicy, thompson_functions
+from dynabandit.policies.regression_policy import AdaptivePolicy, DiscountedPolicyWithWidth, thompson_functions
 from dynabandit.validation import COUNTS
 
 REGRESSION = make_regression(links.log, Kind())
@@ -12,7 +12,7 @@ ADAPTIVE = make_regression(links.log, Kind(adaptive=True))
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogLinearTS(DiscountedPolicy):
+class LogLinearTS(DiscountedPolicyWithWidth):
     r"""Thompson sampling from a Bayesian Poisson regression of counts, which may discount its data.
 
     Parameters

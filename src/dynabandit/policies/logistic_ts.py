@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dynabandit.estimators import links
 from dynabandit.estimators.regression import Kind, make_regression
-from dynabandit.policies.regression_policy import AdaptivePolicy, DiscountedPolicy, thompson_functions
+from dynabandit.policies.regression_policy import AdaptivePolicy, DiscountedPolicyWithWidth, thompson_functions
 from dynabandit.validation import BOUNDED
 
 REGRESSION = make_regression(links.logistic, Kind())
@@ -12,7 +12,7 @@ ADAPTIVE = make_regression(links.logistic, Kind(adaptive=True))
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogisticTS(DiscountedPolicy):
+class LogisticTS(DiscountedPolicyWithWidth):
     r"""Thompson sampling from a Bayesian logistic regression of rewards in [0, 1], which may discount its data.
 
     Parameters

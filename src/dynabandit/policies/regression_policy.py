@@ -31,7 +31,7 @@ from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Rewar
 from dynabandit.validation import NORMAL, listed, number, set_fields
 
 LARGEST = 1e12
-SMALLEST_VARIANCE = 1e-37  # also a float32
+SMALLEST_PIVOT = 1e-14  # of a Cholesky factor, relative to the variance; a smaller one is a rounding error
 MODELS = ("auto", "separate", "shared", "hybrid")
 
 
@@ -55,8 +55,8 @@ def is_hybrid(state: PolicyState) -> bool:
 
 
 @inlined_kernel
-def is_shared(state: PolicyState) -> bool:
-    """Whether the last row is a model of all arms."""
+def has_shared_row(state: PolicyState) -> bool:
+    """Whether the last row is a model of all arms: the only one, or that of a hybrid."""
     return state.models.shape[0] != state.last_played.size
 
 
@@ -131,7 +131,7 @@ def thompson_functions(kernels: Regression) -> PolicyFunctions:
 
     @kernel
     def prepare(state: PolicyState, step: Step, params: Any) -> None:
-        if is_shared(state):
+        if has_shared_row(state):
             model, d = state.models[state.models.shape[0] - 1], step.features.shape[1]
             draw_deviation(model, matrix_at(S, d) if squared else inverse_at(d), d, step, params.width)
 
@@ -149,9 +149,9 @@ def thompson_functions(kernels: Regression) -> PolicyFunctions:
     def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
         x = step.features[row_of(step.features, arm)]
         total = 0.0
-        if is_shared(state):
+        if has_shared_row(state):
             total = shared_draw(state.models[state.models.shape[0] - 1], x, step.number - 1, params.prior)
-        if is_hybrid(state) or not is_shared(state):
+        if is_hybrid(state) or not has_shared_row(state):
             mean, variance = of_model(state.models[row_of(state.models, arm)], x, step.number - 1, params.prior)
             normal, _ = normal_pair(words(step.random, SCORE, step.number, arm, 0))
             total += mean + normal * params.width * math.sqrt(variance)
@@ -162,7 +162,8 @@ def thompson_functions(kernels: Regression) -> PolicyFunctions:
     )
 
 
-# A model of which Thompson sampling draws the coefficients has at its end their deviation from theta, and a matrix
+# If Thompson sampling draws the coefficients of a model, its vector ends with the difference between the draw and
+# theta, and with the Cholesky factor
 @inlined_kernel
 def deviation_at(model: np.ndarray, dimension: int) -> int:
     """Return where the deviation of the drawn coefficients begins."""
@@ -182,7 +183,8 @@ def draw_deviation(model: np.ndarray, covariance: int, dimension: int, step: Ste
         pivot = factor + k * d
         normals = normal_pair(words(step.random, SECOND, step.number, k // 2, 0))
         normal = scale * (normals[0] if k % 2 == 0 else normals[1])
-        root = 1.0 / math.sqrt(max(model[pivot + k], SMALLEST_VARIANCE))
+        least = SMALLEST_PIVOT * model[covariance + k * d + k]
+        root = 1.0 / math.sqrt(model[pivot + k]) if model[pivot + k] > least else 0.0
         for j in range(k, d):
             model[pivot + j] *= root
             model[deviation + j] += normal * model[pivot + j]
@@ -237,24 +239,30 @@ class RegressionPolicy(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class DiscountedPolicy(RegressionPolicy):
-    """A policy with a fixed discount and a width of its bounds or draws."""
+    """A policy with a fixed discount."""
 
     discount: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(self, discount=number("discount", self.discount, 0.0, 1.0, open_low=True))
+
+    def _estimator(self) -> RegressionParams:
+        return RegressionParams(self.prior, self.discount, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscountedPolicyWithWidth(DiscountedPolicy):
+    """A policy with a fixed discount and a width of its bounds or draws."""
+
     width: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            discount=number("discount", self.discount, 0.0, 1.0, open_low=True),
-            width=number("width", self.width, 0.0, LARGEST),
-        )
+        set_fields(self, width=number("width", self.width, 0.0, LARGEST))
 
     def params(self, arms: int) -> Any:
         return Params(self.prior, 0.0, self.width)
-
-    def _estimator(self) -> RegressionParams:
-        return RegressionParams(self.prior, self.discount, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)

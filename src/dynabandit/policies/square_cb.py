@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import SCORE, uniform
 from dynabandit.estimators import links
-from dynabandit.estimators.regression import Kind, RegressionParams, make_regression
+from dynabandit.estimators.regression import Kind, make_regression
 from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
-from dynabandit.policies.regression_policy import LARGEST, RegressionPolicy, make_learn, make_prediction
+from dynabandit.policies.regression_policy import LARGEST, DiscountedPolicy, make_learn, make_prediction
 from dynabandit.validation import number, set_fields
 
 REGRESSION = make_regression(links.identity, Kind())
@@ -60,7 +60,7 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SquareCB(RegressionPolicy):
+class SquareCB(DiscountedPolicy):
     r"""Arms with probabilities that fall with the gap to the best prediction of a ridge regression.
 
     Parameters
@@ -117,7 +117,6 @@ class SquareCB(RegressionPolicy):
 
     scale: float = 10.0
     exponent: float = 0.5
-    discount: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,7 +124,6 @@ class SquareCB(RegressionPolicy):
             self,
             scale=number("scale", self.scale, 0.0, LARGEST),
             exponent=number("exponent", self.exponent, 0.0, 1.0),
-            discount=number("discount", self.discount, 0.0, 1.0, open_low=True),
         )
 
     def params(self, arms: int) -> Any:
@@ -133,6 +131,3 @@ class SquareCB(RegressionPolicy):
 
     def shared_size(self) -> int:
         return SHARED_SIZE
-
-    def _estimator(self) -> RegressionParams:
-        return RegressionParams(self.prior, self.discount, 0.0)

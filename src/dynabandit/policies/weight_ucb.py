@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators import links
-from dynabandit.estimators.regression import Kind, RegressionParams, make_regression
+from dynabandit.estimators.regression import Kind, make_regression
 from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
-from dynabandit.policies.regression_policy import LARGEST, RegressionPolicy, make_learn, make_prediction
+from dynabandit.policies.regression_policy import LARGEST, DiscountedPolicy, make_learn, make_prediction
 from dynabandit.validation import number, set_fields
 
 REGRESSION = make_regression(links.identity, Kind())
@@ -41,7 +41,7 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightUCB(RegressionPolicy):
+class WeightUCB(DiscountedPolicy):
     r"""LinUCB with discounted data, a single covariance matrix, and the confidence radius of its paper.
 
     Parameters
@@ -82,9 +82,8 @@ class WeightUCB(RegressionPolicy):
 
     References
     ----------
-    Wang, Zhao & Zhou (2023), Revisiting weighted strategy for non-stationary parametric bandits. UAI. The radius is
-    written from the published analysis of weighted least squares (Russac et al., 2019, proposition 3), not from code,
-    which is not public.
+    Wang, Zhao & Zhou (2023), Revisiting weighted strategy for non-stationary parametric bandits. UAI. The radius
+    follows the analysis of weighted least squares; it was not compared with the authors' code.
     """
 
     name = "weight-ucb"
@@ -102,7 +101,6 @@ class WeightUCB(RegressionPolicy):
         super().__post_init__()
         set_fields(
             self,
-            discount=number("discount", self.discount, 0.0, 1.0, open_low=True),
             noise=number("noise", self.noise, 0.0, LARGEST),
             bound=number("bound", self.bound, 0.0, LARGEST),
             confidence=number("confidence", self.confidence, 0.0, 1.0, open_low=True),
@@ -110,6 +108,3 @@ class WeightUCB(RegressionPolicy):
 
     def params(self, arms: int) -> Any:
         return Params(self.prior, 0.0, self.discount, self.noise, self.bound, self.confidence)
-
-    def _estimator(self) -> RegressionParams:
-        return RegressionParams(self.prior, self.discount, 0.0)
