@@ -196,6 +196,7 @@ class Bandit(DecisionMaking, RewardLearning):
         policy: Policy | str,
         rewards: Iterable[tuple[Any, ...]],
         encoder: FeatureEncoder | None = None,
+        /,
         **parameters: Any,
     ) -> "Bandit":
         """Return a bandit that continues with a policy that has learned (column, reward, decided_at) triples.
