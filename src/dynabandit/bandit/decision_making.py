@@ -60,6 +60,11 @@ class DecisionMaking:
         self._record_play(column, step, vector, context)
         return column
 
+    def available_columns(self, among: Sequence[int] | None = None) -> list[int]:
+        """Return the columns whose arms are neither paused nor removed; with `among`, those of these columns."""
+        columns = self._columns.tolist()
+        return columns if among is None else [column for column in columns if column in among]
+
     def _candidates(self, among: Sequence[int] | None) -> np.ndarray:
         """Return the columns that a decision may choose: not paused, of the asked ones, below their maximum share."""
         columns = self._columns if among is None else np.intersect1d(self._columns, np.asarray(among, dtype=np.int64))
