@@ -25,6 +25,27 @@ def test_the_terms_are_unbiased_whatever_happened_before() -> None:
         assert change == pytest.approx(expected)
 
 
+def test_the_sums_are_those_of_the_formulas() -> None:
+    rng = np.random.default_rng(3)
+    in_holdout, rewards, share = rng.random(60) < 0.3, rng.random(60), 0.3
+    terms, differences, holdout_errors = [], [], []
+    for step in range(60):
+        overall = rewards[:step].sum() / (step + 1)
+        means = [
+            (rewards[:step][group].sum() + overall) / (group.sum() + 1)
+            for group in (~in_holdout[:step], in_holdout[:step])
+        ]
+        error = 0.0 if in_holdout[step] else (rewards[step] - means[0]) / (1 - share)
+        held_out_error = (rewards[step] - means[1]) / share if in_holdout[step] else 0.0
+        terms.append((means[0] + error, means[1] + held_out_error))
+        differences.append(error - held_out_error)
+        holdout_errors.append(held_out_error)
+    sums = sums_after(rewards, in_holdout, share)
+    assert (sums.policy_terms, sums.holdout_terms) == pytest.approx(np.sum(terms, axis=0))
+    assert sums.difference_errors == pytest.approx(np.square(differences).sum())
+    assert sums.holdout_errors == pytest.approx(np.square(holdout_errors).sum())
+
+
 @pytest.mark.parametrize("values", [(-1.0, 1.0), (-1.0, 0.25), (-0.2, 5.0)])
 def test_the_evidence_of_bounded_terms_is_at_most_1_on_average(values: tuple[float, float]) -> None:
     low, high = values

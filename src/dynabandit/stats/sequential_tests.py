@@ -13,7 +13,7 @@ from dynabandit.core.compilation import kernel
 COUNT, TOTAL, SQUARES, EVIDENCE = 0, 1, 2, 3
 BETS = (0.5, 0.2, 0.08, 0.032, 0.0128, 0.005, 0.002)
 SIZE = EVIDENCE + len(BETS)
-FIRST_TESTED = 200  # observations that estimate the variance, if the values have no known range
+FIRST_TESTED = 300  # observations that estimate the variance, if the values have no known range
 LARGEST = 1e100  # of the evidence, so that it stays finite
 FALSE_ALARM = 0.05  # probability of any false alarm, for all arms and metrics of a bandit together
 SAMPLE_RATIO_PRIOR = 100.0  # observations that the prior of the sample-ratio test is worth
@@ -30,7 +30,7 @@ def add_excess(state: MutableSequence[float], excess: float, room: float) -> flo
     bound. A new one begins at every observation t with the weight 1 / (t (t + 1)), so that a violation that begins late
     is found, too: after t observations below the bound it needs 2 log(t) more log evidence.
 
-    Without a range, the first 200 values estimate the variance, and the test is valid asymptotically: the factors are
+    Without a range, the first 300 values estimate the variance, and the test is valid asymptotically: the factors are
     those of Delyon (2009), which hold for every distribution with that variance.
 
     Examples
