@@ -249,7 +249,7 @@ class Vector(Feature):
 
 @dataclass(frozen=True, kw_only=True)
 class Hashed(Feature):
-    """A mapping from any names to numbers, booleans and strings, hashed into `columns` columns (Weinberger et al., 2009).
+    """A mapping from any names to numbers, booleans and strings, hashed into columns (Weinberger et al., 2009).
 
     The hash of the name, or of the name and the string, decides the column and a sign, so that the sum of names in the
     same column is 0 on average. A number x above 1 is written as 1 + log x, and one below -1 likewise: values that are
