@@ -1,7 +1,7 @@
 """The part of a bandit that decides: burn-in, reserved traffic or the policy's choice, with or without context."""
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,21 +47,30 @@ class DecisionMaking:
         """Return the arm to play now; a bandit with features needs a context, a mapping from features to values."""
         return self._arms.names[self.choose_column(context)]
 
-    def choose_column(self, context: ContextValues | None = None) -> int:
-        """Return the column of the arm to play now, its place in `names`."""
+    def choose_column(self, context: ContextValues | None = None, among: Sequence[int] | None = None) -> int:
+        """Return the column of the arm to play now, its place in `names`; with `among`, one of these columns."""
         step = self._next_step()
         if len(self._columns) == 0:
             raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
         vector = None if self._contexts is None and context is None else self._encoded(context)
-        if self._limits is None:
+        if self._limits is None and among is None:
             column = self._pick(step, vector)
         else:
-            column = self._pick_within(self._limits, step, vector)
+            column = self._pick_within(self._candidates(among), step, vector)
         self._record_play(column, step, vector, context)
         return column
 
-    def play_column(self, column: int, context: ContextValues | None = None) -> None:
+    def _candidates(self, among: Sequence[int] | None) -> np.ndarray:
+        """Return the columns that a decision may choose: not paused, of the asked ones, below their maximum share."""
+        columns = self._columns if among is None else np.intersect1d(self._columns, np.asarray(among, dtype=np.int64))
+        if len(columns) == 0 and among is not None:
+            raise ValueError("no arm can be chosen: every arm of among is paused or was removed")
+        return columns if self._limits is None else self._limits.allowed(columns)
+
+    def play_column(self, column: int, context: ContextValues | None = None, *, counts_for_shares: bool = True) -> None:
         """Record a decision for a column that was made elsewhere, as if `choose_column` had returned it.
+
+        Unless it `counts_for_shares`, the shares of arms are those of the other decisions.
 
         Examples
         --------
@@ -72,7 +81,7 @@ class DecisionMaking:
         (1, 1)
         """
         step, column = self._next_step(), integer("column", column, 0, len(self._arms) - 1)
-        self._record_play(column, step, self._encoded(context), context)
+        self._record_play(column, step, self._encoded(context), context, counts_for_shares)
 
     def _encoded(self, context: ContextValues | None) -> np.ndarray | None:
         """Return the vector of a context; the first one decides the kinds of features of which only names are known."""
@@ -99,10 +108,17 @@ class DecisionMaking:
         step = self._step + 1
         return step if step <= LARGEST_LIVE_STEP else integer("step", step, 1, LARGEST_LIVE_STEP)
 
-    def _record_play(self, column: int, step: int, vector: np.ndarray | None, context: ContextValues | None) -> None:
+    def _record_play(
+        self,
+        column: int,
+        step: int,
+        vector: np.ndarray | None,
+        context: ContextValues | None,
+        counts_for_shares: bool = True,
+    ) -> None:
         self._step = step
         self._arms.play(column, step)
-        if self._limits is not None:
+        if self._limits is not None and counts_for_shares:
             self._limits.plays[column] += 1
         if self._contexts is not None and vector is not None:
             self._contexts.record(step, column, vector, context)
@@ -119,9 +135,10 @@ class DecisionMaking:
             self._choose(memory, shared, played, space.scratch, step, self._params, space.table, self._signed_seed)
         )
 
-    def _pick_within(self, limits: TrafficLimits, step: int, vector: np.ndarray | None) -> int:
-        columns = limits.allowed(self._columns)
-        place = limits.reserved(columns, uniform(stream(self._seed), SHARE, step, 0))
+    def _pick_within(self, columns: np.ndarray, step: int, vector: np.ndarray | None) -> int:
+        """Return the column that is chosen among some, by its minimum share or else by the policy."""
+        limits = self._limits
+        place = -1 if limits is None else limits.reserved(columns, uniform(stream(self._seed), SHARE, step, 0))
         column = int(columns[place]) if place >= 0 else self._burn_in_column(columns)
         if column < 0:
             column = self._choose_among(columns, step, vector)
@@ -177,12 +194,13 @@ class DecisionMaking:
         draws: int = 200,
         count_pending: bool = True,
         between: Callable[[], None] = lambda: None,
+        among: Sequence[int] | None = None,
     ) -> dict[str, float]:
         """Return the probability that the next `choose` takes each arm, estimated from `draws` independent draws.
 
         If the policy decides without randomness the result is exact; so is the part of a minimum share. Without
         `count_pending` the policy decides as if no reward were in flight, as release 0.1.0 did. `between` is called
-        between parts of the draws, and may end the work by an error.
+        between parts of the draws, and may end the work by an error. With `among`, one of these columns is chosen.
         """
         if isinstance(context, int | np.integer):  # release 0.1.0 had (draws, count_pending)
             if isinstance(draws, bool):
@@ -195,9 +213,9 @@ class DecisionMaking:
             fixed = copy.copy(self)
             fixed._contexts = self._contexts.copy()
             fixed._encoded(context)
-            return fixed.propensities(context, draws, count_pending, between)
+            return fixed.propensities(context, draws, count_pending, between, among)
         vector = self._encoded(context)
-        columns = self._columns if self._limits is None else self._limits.allowed(self._columns)
+        columns = self._candidates(among)
         counts = np.zeros(len(columns), dtype=np.int64)
         burning = self._burn_in_column(columns)
         if burning >= 0:
