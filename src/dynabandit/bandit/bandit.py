@@ -186,12 +186,27 @@ class Bandit(DecisionMaking, RewardLearning):
         """The names of the arms that were not removed."""
         return self._arms.index.keys()
 
-    def swapped(self, policy: Policy | str, rewards: Iterable[tuple[Any, ...]], **parameters: Any) -> "Bandit":
+    def keep_no_contexts(self) -> None:
+        """Forget the contexts of decisions at once: every reward is then given with its context, encoded as of now."""
+        if self._contexts is not None:
+            self._contexts.kept = 0
+
+    def swapped(
+        self,
+        policy: Policy | str,
+        rewards: Iterable[tuple[Any, ...]],
+        encoder: FeatureEncoder | None = None,
+        /,
+        **parameters: Any,
+    ) -> "Bandit":
         """Return a bandit that continues with a policy that has learned (column, reward, decided_at) triples.
 
-        If the bandit has features, the fourth element of each is the context.
+        If the bandit has features, the fourth element of each is the context; it is encoded by `encoder`, by default
+        with the means and variances so far.
         """
         other = self.copy()
+        if encoder is not None and other._contexts is not None:
+            other._contexts.encoder = encoder.copy()
         chosen = resolved(policy, self._rewards, contextual=self._contexts is not None)
         other._policy = live_policy(make_policy(chosen, **parameters))
         other._law = self._law or law_after_change(self._rewards, other._policy)
