@@ -1,0 +1,135 @@
+"""Personalizer's calls: an action is an arm, an event a decision, and the id of the event its idempotency key."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from dynabandit.service import api_types
+from dynabandit.service.domain import changes, decisions, rewards
+from dynabandit.service.domain.bandit_state import LoggedState
+from dynabandit.service.domain.decision_details import Context, read_details
+from dynabandit.service.domain.events import EventRow
+from dynabandit.service.domain.names import clean_name
+from dynabandit.service.domain.personalizer_features import ACTION, arm_features, flat_features
+from dynabandit.service.domain.unit_of_work import UnitOfWork
+from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError
+from dynabandit.service.personalizer_types import RankableAction, RankedAction, RankRequest, RankResponse
+
+REWARD_WAIT_SECONDS = 600.0  # as in Personalizer, and so is the default reward
+CONTEXT = "context"  # the feature of a context
+CONTEXT_COLUMNS = 12
+
+
+def check(asked: RankRequest) -> None:
+    """Raise an error if a request is not valid for any bandit; the ids of actions are brought to their normal form."""
+    for place, action in enumerate(asked.actions):
+        try:
+            action.id = clean_name(action.id, f"actions[{place}].id")
+        except ValueError as error:
+            raise InvalidValueError(str(error)) from None
+    twice = [one for one, times in Counter(action.id for action in asked.actions).items() if times > 1]
+    if twice:
+        raise InvalidValueError(f"actions must have different ids, got {twice[0]!r} twice")
+    if not _ranked(asked):
+        raise InvalidValueError(f"excludedActions must leave one of the {len(asked.actions)} actions, got all of them")
+
+
+def _ranked(asked: RankRequest) -> list[RankableAction]:
+    """Return the actions that can be chosen."""
+    excluded = set(asked.excluded_actions or ())
+    return [action for action in asked.actions if action.id not in excluded]
+
+
+def new_bandit(asked: RankRequest) -> api_types.Create:
+    """Return the bandit that the first request of a client creates."""
+    if len(asked.actions) < 2:
+        raise InvalidValueError(f"actions must be at least 2 in the first call of a bandit, got {len(asked.actions)}")
+    return api_types.Create(
+        arms=[action.id for action in asked.actions],
+        features={CONTEXT: {"kind": "hashed", "columns": CONTEXT_COLUMNS, "required": True}},
+        arm_features={
+            action.id: arm_features(f"actions[{place}].features", action.features)
+            for place, action in enumerate(asked.actions)
+        },
+        reward_window=REWARD_WAIT_SECONDS,
+        default_reward=0.0,
+    )
+
+
+def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> RankResponse:
+    """Choose one of the actions, or return what the event got before; actions that are new become arms."""
+    state = work.named(name)
+    made = work.find_keyed(state.number, event_id)
+    if not made:
+        actions = _ranked(asked)
+        context = _context(state, asked)
+        _add_arms(work, state, name, actions)
+        among = [action.id for action in actions]
+        made = decisions.make(
+            work, state, api_types.Decide(context=context, among=among), event_id, deferred=asked.defer_activation
+        )
+    return _response(state, asked, event_id, made[0])
+
+
+def _context(state: LoggedState, asked: RankRequest) -> Context | None:
+    """Return the context as the features of the bandit: all in one that is hashed, or those with their names."""
+    declared = state.bandit.features
+    if declared is None:
+        return None
+    flat = flat_features("contextFeatures", asked.context_features)
+    context: Context = {CONTEXT: flat} if _is_open(state) else {name: flat.get(name) for name in declared.names}
+    try:
+        declared.encode(context)
+    except (TypeError, ValueError) as error:
+        raise InvalidValueError(f"contextFeatures: {error}") from None
+    return context
+
+
+def _is_open(state: LoggedState) -> bool:
+    """Whether a bandit was made for Personalizer: it takes contexts with any features, and any actions."""
+    declared = state.bandit.features
+    return declared is not None and [(one.name, one.kind) for one in declared.features] == [(CONTEXT, "hashed")]
+
+
+def _add_arms(work: UnitOfWork, state: LoggedState, name: str, actions: Sequence[RankableAction]) -> None:
+    bandit = state.bandit
+    new = [action for action in actions if action.id not in bandit.active]
+    if new and not _is_open(state):
+        raise InvalidValueError(f"actions must be arms of bandit {name!r}, got {new[0].id!r}")
+    if len(bandit.names) + len(new) > api_types.MAX_ARMS:
+        raise ConflictError(f"a bandit must have at most {api_types.MAX_ARMS} arms, with retired ones, got more")
+    features = [arm_features(f"features of action {action.id!r}", action.features) for action in new]
+    for action, own in zip(new, features, strict=True):
+        changes.add_arm(work, name, action.id, own)
+
+
+def _response(state: LoggedState, asked: RankRequest, event_id: str, event: EventRow) -> RankResponse:
+    """Return the actions of an event: the chosen one, the others by probability, and excluded ones in their places."""
+    names, details = state.bandit.names, read_details(event.body)
+    chosen, among = names[event.arm or 0], details.among or []
+    probabilities = dict(zip((names[column] for column in among), details.propensities or [], strict=False))
+    others = sorted((one for one in probabilities if one != chosen), key=lambda one: -probabilities[one])
+    ranking = [RankedAction(one, probabilities.get(one, 0.0)) for one in (chosen, *others)]
+    for place, action in enumerate(asked.actions):
+        if action.id not in probabilities:
+            ranking.insert(place, RankedAction(action.id, 0.0))
+    return RankResponse(ranking, event_id, chosen)
+
+
+def reward(work: UnitOfWork, name: str, event_id: str, value: float) -> None:
+    """Count the reward of an event."""
+    state, step = _find_event(work, name, event_id)
+    rewards.reward(work, state.number, step, value)
+
+
+def activate(work: UnitOfWork, name: str, event_id: str) -> None:
+    """Let a decision whose activation was deferred get the default reward if no other one comes."""
+    state, step = _find_event(work, name, event_id)
+    decisions.activate(work, state, step)
+
+
+def _find_event(work: UnitOfWork, name: str, event_id: str) -> tuple[LoggedState, int]:
+    state = work.named(name)
+    found = work.find_keyed(state.number, event_id)
+    if not found:
+        raise NotFoundError(f"there is no event {event_id!r}")
+    return state, found[0].step or 0
