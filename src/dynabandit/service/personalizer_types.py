@@ -33,10 +33,10 @@ class RankRequest(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class RankedAction(Struct):
-    """An action and the probability with which it is chosen."""
+    """An action and the probability with which it is chosen, null if it is not known."""
 
     id: str
-    probability: float
+    probability: float | None
 
 
 class RankResponse(Struct, rename="camel"):

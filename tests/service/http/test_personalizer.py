@@ -94,7 +94,7 @@ def test_any_bandit_can_be_used_with_its_own_arms_and_features(
         for loop in personalizer(f"{server.url}/v1/bandits/{name}"):
             response = rank(loop, "pasta", "curry", time="noon")
             assert sum(one.probability for one in response.ranking) == pytest.approx(1.0)
-            with pytest.raises(ErrorResponseException, match="actions must be arms of bandit .* got 'ice cream'"):
+            with pytest.raises(ErrorResponseException, match=r"actions must be arms of bandit .* got 'ice cream'"):
                 rank(loop)
             event = next(client.events(name, kind="decision"))
             assert (event.arm, event.context) == (response.reward_action_id, context)
@@ -184,9 +184,7 @@ def test_a_deferred_event_gets_the_default_reward_only_if_it_is_activated(
     )
     for loop in personalizer(f"{server.url}/v1/bandits/menu"):
         names = ("seen", "never", "rewarded", "late")
-        arms = [
-            rank(loop, "pasta", "curry", event_id=one, defer_activation=True).reward_action_id for one in names
-        ]
+        arms = [rank(loop, "pasta", "curry", event_id=one, defer_activation=True).reward_action_id for one in names]
         for _ in range(2):
             loop.events.activate("seen")
         loop.events.reward("rewarded", 1.0)

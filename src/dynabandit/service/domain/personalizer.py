@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dynabandit.service import api_types
 from dynabandit.service.domain import changes, decisions, rewards
 from dynabandit.service.domain.bandit_state import LoggedState
-from dynabandit.service.domain.decision_details import Context, read_details
+from dynabandit.service.domain.choices import propensities
+from dynabandit.service.domain.decision_details import Context, DecisionDetails, read_details
 from dynabandit.service.domain.events import EventRow
 from dynabandit.service.domain.names import clean_name
-from dynabandit.service.domain.personalizer_features import ACTION, arm_features, flat_features
+from dynabandit.service.domain.personalizer_features import arm_features, flat_features
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError
 from dynabandit.service.personalizer_types import RankableAction, RankedAction, RankRequest, RankResponse
@@ -55,19 +56,29 @@ def new_bandit(asked: RankRequest) -> api_types.Create:
     )
 
 
-def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> RankResponse:
-    """Choose one of the actions, or return what the event got before; actions that are new become arms."""
-    state = work.named(name)
+def create(work: UnitOfWork, name: str, asked: api_types.Create) -> None:
+    """Create a bandit, unless another request did so meanwhile."""
+    if work.find(name) is None:
+        changes.create(work, name, asked)
+
+
+def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> tuple[RankResponse, bool]:
+    """Choose one of the actions, or return what the event got before; also return whether new arms were added."""
+    state, added = work.named(name), False
     made = work.find_keyed(state.number, event_id)
     if not made:
-        actions = _ranked(asked)
-        context = _context(state, asked)
-        _add_arms(work, state, name, actions)
-        among = [action.id for action in actions]
-        made = decisions.make(
-            work, state, api_types.Decide(context=context, among=among), event_id, deferred=asked.defer_activation
+        actions, context = _ranked(asked), _context(state, asked)
+        added = _add_arms(work, state, name, actions)
+        among = [state.bandit.column(action.id) for action in actions]
+        found = propensities(state.bandit, context, among)
+        details = DecisionDetails(
+            context=context,
+            among=among,
+            propensities=None if found is None else [found.get(action.id, 0.0) for action in actions],
+            deferred=asked.defer_activation and state.settings.reward_window is not None,
         )
-    return _response(state, asked, event_id, made[0])
+        made = decisions.make_decisions(work, state, details, event_id)
+    return _response(state, asked, event_id, made[0]), added
 
 
 def _context(state: LoggedState, asked: RankRequest) -> Context | None:
@@ -90,7 +101,8 @@ def _is_open(state: LoggedState) -> bool:
     return declared is not None and [(one.name, one.kind) for one in declared.features] == [(CONTEXT, "hashed")]
 
 
-def _add_arms(work: UnitOfWork, state: LoggedState, name: str, actions: Sequence[RankableAction]) -> None:
+def _add_arms(work: UnitOfWork, state: LoggedState, name: str, actions: Sequence[RankableAction]) -> bool:
+    """Add arms for the actions that are new, and return whether there are some."""
     bandit = state.bandit
     new = [action for action in actions if action.id not in bandit.active]
     if new and not _is_open(state):
@@ -100,19 +112,21 @@ def _add_arms(work: UnitOfWork, state: LoggedState, name: str, actions: Sequence
     features = [arm_features(f"features of action {action.id!r}", action.features) for action in new]
     for action, own in zip(new, features, strict=True):
         changes.add_arm(work, name, action.id, own)
+    return bool(new)
 
 
 def _response(state: LoggedState, asked: RankRequest, event_id: str, event: EventRow) -> RankResponse:
     """Return the actions of an event: the chosen one, the others by probability, and excluded ones in their places."""
     names, details = state.bandit.names, read_details(event.body)
-    chosen, among = names[event.arm or 0], details.among or []
-    probabilities = dict(zip((names[column] for column in among), details.propensities or [], strict=False))
-    others = sorted((one for one in probabilities if one != chosen), key=lambda one: -probabilities[one])
-    ranking = [RankedAction(one, probabilities.get(one, 0.0)) for one in (chosen, *others)]
+    chosen, among = event.arm or 0, details.among or [event.arm or 0]
+    propensity = dict(zip(among, details.propensities or [None] * len(among), strict=True))
+    others = sorted((one for one in among if one != chosen), key=lambda one: -(propensity[one] or 0.0))
+    ranking = [RankedAction(names[one], propensity[one]) for one in (chosen, *others)]
+    ranked = {action.id for action in ranking}
     for place, action in enumerate(asked.actions):
-        if action.id not in probabilities:
+        if action.id not in ranked:
             ranking.insert(place, RankedAction(action.id, 0.0))
-    return RankResponse(ranking, event_id, chosen)
+    return RankResponse(ranking, event_id, names[chosen])
 
 
 def reward(work: UnitOfWork, name: str, event_id: str, value: float) -> None:

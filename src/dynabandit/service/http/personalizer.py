@@ -1,5 +1,6 @@
 """Personalizer's API, version 1.0: its clients use a bandit after a change of their endpoint (docs/personalizer.md)."""
 
+import contextlib
 import http
 import secrets
 
@@ -7,11 +8,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dynabandit.service import api_types, personalizer_types as types
-from dynabandit.service.domain import personalizer
+from dynabandit.service import api_types, personalizer_types as types, policy_change
+from dynabandit.service.domain import changes, personalizer
 from dynabandit.service.domain.names import in_namespace
 from dynabandit.service.errors import ConflictError, InvalidValueError, LateRewardError, NotFoundError
-from dynabandit.service.http.handlers import Result, create_bandit
+from dynabandit.service.http.handlers import Result
 from dynabandit.service.http.openapi import Endpoint
 from dynabandit.service.http.requests import authorise, bandit_name, namespace_of, path_text
 from dynabandit.service.http.responses import HEADERS, json_response
@@ -29,26 +30,28 @@ async def rank(service: Service, request: Request, body: types.RankRequest) -> R
         return await _rank(service, name, body, event_id)
     except NotFoundError:
         authorise(service, request, "admin")
-        await create_bandit(service, name, personalizer.new_bandit(body))
-        return await _rank(service, name, body, event_id)
+    asked = personalizer.new_bandit(body)
+    await policy_change.compile_before_use(service, changes.recommended_for(asked), asked.parameters, len(asked.arms))
+    await service.writer.submit(
+        lambda work: personalizer.create(work, name, asked), name=name, alone=True, priority=True
+    )
+    return (await _rank(service, name, body, event_id))._replace(changed=True)
 
 
 async def _rank(service: Service, name: str, body: types.RankRequest, event_id: str) -> Result:
-    ranked = await service.writer.submit(
-        lambda work: personalizer.rank(work, name, body, event_id), name=name, events=1, key=event_id
+    ranked, changed = await service.writer.submit(
+        lambda work: personalizer.rank(work, name, body, event_id), name=name, key=event_id
     )
-    return Result(ranked, 201)
+    return Result(ranked, 201, changed)
 
 
 async def reward(service: Service, request: Request, body: types.RewardRequest) -> Response:
     """POST /personalizer/v1.0/events/{id}/reward: a second reward and a late one change nothing."""
     name, event_id = _bandit_name(request), _event_id(request)
-    try:
+    with contextlib.suppress(ConflictError, LateRewardError):
         await service.writer.submit(
             lambda work: personalizer.reward(work, name, event_id, body.value), name=name, key=event_id
         )
-    except (ConflictError, LateRewardError):
-        pass
     return Response(status_code=204)
 
 
