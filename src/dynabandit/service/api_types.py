@@ -29,16 +29,15 @@ Parameters = Annotated[dict[Key, Value], Meta(max_length=64)]
 FeatureName = Annotated[str, Meta(min_length=1, max_length=100)]
 FeatureOption = bool | int | float | None | Name | Annotated[list[Name | float], Meta(max_length=1000)]
 Features = Annotated[
-    dict[FeatureName, Literal["number", "boolean", "category", "vector"] | dict[Key, FeatureOption]],
+    dict[FeatureName, Literal["number", "boolean", "category", "vector", "hashed"] | dict[Key, FeatureOption]],
     Meta(min_length=1, max_length=256),
 ]
+FeatureText = Annotated[str, Meta(max_length=1000)]
+SingleValue = bool | Annotated[int, Meta(ge=-(2**53), le=2**53)] | float | FeatureText | None
 FeatureValue = (
-    bool
-    | Annotated[int, Meta(ge=-(2**53), le=2**53)]
-    | float
-    | Annotated[str, Meta(max_length=1000)]
+    SingleValue
     | Annotated[list[float], Meta(max_length=1024)]
-    | None
+    | Annotated[dict[FeatureText, SingleValue], Meta(max_length=1000)]
 )
 Context = Annotated[
     dict[FeatureName, FeatureValue], Meta(max_length=256, description="The value of each feature; null if missing.")
@@ -196,9 +195,9 @@ class PreviewArm(Struct):
 
     arm: str
     mean: float | None
-    variance: float
+    variance: float | None
     forgetting: float
-    effective_size: float
+    effective_size: float | None
     propensity: float
     current_propensity: float
     paused: bool
@@ -232,14 +231,15 @@ class Ready(Struct):
 class ArmState(Struct):
     """What a bandit has learned about an arm; `mean` is null before the first reward.
 
+    What the policy does not know of a single arm, such as its mean in any context, is null.
     `pending` is the number of its decisions whose rewards are in flight, as the policy counts them.
     """
 
     arm: str
     mean: float | None
-    variance: float
+    variance: float | None
     forgetting: float
-    effective_size: float
+    effective_size: float | None
     idle: int
     plays: int
     share: float

@@ -12,7 +12,7 @@ MAX_EVENT_ID = 256
 FeatureObjects = Annotated[
     list[dict[str, Any]], Meta(max_length=1000, description="Objects with features, which may be nested.")
 ]
-EventId = Annotated[str, Meta(min_length=1, max_length=MAX_EVENT_ID, pattern="^[ -~]+$")]
+EventId = Annotated[str, Meta(min_length=1, max_length=MAX_EVENT_ID, extra_json_schema={"pattern": "^[ -~]+$"})]
 
 
 class RankableAction(Struct, forbid_unknown_fields=True):

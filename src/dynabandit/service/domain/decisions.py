@@ -1,6 +1,7 @@
 """Decisions: the idempotency keys and the units for which they are given again, or a new choice of the policy."""
 
 import json
+from collections.abc import Sequence
 
 import msgspec
 
@@ -157,7 +158,7 @@ def _api_decision(work: UnitOfWork, state: LoggedState, event: EventRow) -> api_
 def _api_ranking(state: LoggedState, details: DecisionDetails) -> list[api_types.RankedArm] | None:
     if details.ranking is None:
         return None
-    propensities = details.propensities or [None] * len(details.ranking)
+    propensities: Sequence[float | None] = details.propensities or [None] * len(details.ranking)
     pairs = zip(details.ranking, propensities, strict=True)
     return [api_types.RankedArm(state.bandit.names[column], propensity) for column, propensity in pairs]
 

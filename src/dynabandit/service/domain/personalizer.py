@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from dynabandit.features import FeatureEncoder
 from dynabandit.service import api_types
 from dynabandit.service.domain import changes, decisions, rewards
 from dynabandit.service.domain.bandit_state import LoggedState
@@ -13,11 +14,17 @@ from dynabandit.service.domain.names import clean_name
 from dynabandit.service.domain.personalizer_features import arm_features, flat_features
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError
-from dynabandit.service.personalizer_types import RankableAction, RankedAction, RankRequest, RankResponse
+from dynabandit.service.personalizer_types import (
+    MAX_EVENT_ID,
+    RankableAction,
+    RankedAction,
+    RankRequest,
+    RankResponse,
+)
 
 REWARD_WAIT_SECONDS = 600.0  # as in Personalizer, and so is the default reward
 CONTEXT = "context"  # the feature of a context
-CONTEXT_COLUMNS = 12
+FEATURES: api_types.Features = {CONTEXT: {"kind": "hashed", "columns": 12, "required": True}}
 
 
 def check(asked: RankRequest) -> None:
@@ -30,8 +37,17 @@ def check(asked: RankRequest) -> None:
     twice = [one for one, times in Counter(action.id for action in asked.actions).items() if times > 1]
     if twice:
         raise InvalidValueError(f"actions must have different ids, got {twice[0]!r} twice")
+    if asked.event_id is not None:
+        check_event_id("eventId", asked.event_id)
     if not _ranked(asked):
         raise InvalidValueError(f"excludedActions must leave one of the {len(asked.actions)} actions, got all of them")
+
+
+def check_event_id(what: str, event_id: str) -> None:
+    """Raise an error if the id of an event is not valid."""
+    if not (1 <= len(event_id) <= MAX_EVENT_ID and event_id.isascii() and event_id.isprintable()):
+        valid = f"1 to {MAX_EVENT_ID} printable ASCII characters"
+        raise InvalidValueError(f"{what} must have {valid}, got {event_id[:100]!r}")
 
 
 def _ranked(asked: RankRequest) -> list[RankableAction]:
@@ -44,9 +60,10 @@ def new_bandit(asked: RankRequest) -> api_types.Create:
     """Return the bandit that the first request of a client creates."""
     if len(asked.actions) < 2:
         raise InvalidValueError(f"actions must be at least 2 in the first call of a bandit, got {len(asked.actions)}")
+    _checked_context(FeatureEncoder(FEATURES), asked)
     return api_types.Create(
         arms=[action.id for action in asked.actions],
-        features={CONTEXT: {"kind": "hashed", "columns": CONTEXT_COLUMNS, "required": True}},
+        features=FEATURES,
         arm_features={
             action.id: arm_features(f"actions[{place}].features", action.features)
             for place, action in enumerate(asked.actions)
@@ -82,12 +99,14 @@ def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> tupl
 
 
 def _context(state: LoggedState, asked: RankRequest) -> Context | None:
-    """Return the context as the features of the bandit: all in one that is hashed, or those with their names."""
     declared = state.bandit.features
-    if declared is None:
-        return None
+    return None if declared is None else _checked_context(declared, asked)
+
+
+def _checked_context(declared: FeatureEncoder, asked: RankRequest) -> Context:
+    """Return the context as the features of a bandit: all in the hashed one, or those with their names."""
     flat = flat_features("contextFeatures", asked.context_features)
-    context: Context = {CONTEXT: flat} if _is_open(state) else {name: flat.get(name) for name in declared.names}
+    context: Context = {CONTEXT: flat} if _is_hashed(declared) else {name: flat.get(name) for name in declared.names}
     try:
         declared.encode(context)
     except (TypeError, ValueError) as error:
@@ -95,9 +114,8 @@ def _context(state: LoggedState, asked: RankRequest) -> Context | None:
     return context
 
 
-def _is_open(state: LoggedState) -> bool:
+def _is_hashed(declared: FeatureEncoder | None) -> bool:
     """Whether a bandit was made for Personalizer: it takes contexts with any features, and any actions."""
-    declared = state.bandit.features
     return declared is not None and [(one.name, one.kind) for one in declared.features] == [(CONTEXT, "hashed")]
 
 
@@ -105,7 +123,7 @@ def _add_arms(work: UnitOfWork, state: LoggedState, name: str, actions: Sequence
     """Add arms for the actions that are new, and return whether there are some."""
     bandit = state.bandit
     new = [action for action in actions if action.id not in bandit.active]
-    if new and not _is_open(state):
+    if new and not _is_hashed(bandit.features):
         raise InvalidValueError(f"actions must be arms of bandit {name!r}, got {new[0].id!r}")
     if len(bandit.names) + len(new) > api_types.MAX_ARMS:
         raise ConflictError(f"a bandit must have at most {api_types.MAX_ARMS} arms, with retired ones, got more")
@@ -119,7 +137,8 @@ def _response(state: LoggedState, asked: RankRequest, event_id: str, event: Even
     """Return the actions of an event: the chosen one, the others by probability, and excluded ones in their places."""
     names, details = state.bandit.names, read_details(event.body)
     chosen, among = event.arm or 0, details.among or [event.arm or 0]
-    propensity = dict(zip(among, details.propensities or [None] * len(among), strict=True))
+    known: Sequence[float | None] = details.propensities or [None] * len(among)
+    propensity = dict(zip(among, known, strict=True))
     others = sorted((one for one in among if one != chosen), key=lambda one: -(propensity[one] or 0.0))
     ranking = [RankedAction(names[one], propensity[one]) for one in (chosen, *others)]
     ranked = {action.id for action in ranking}

@@ -6,9 +6,13 @@ from typing import Any
 import numpy as np
 
 from dynabandit.features.kinds import Hashed
+from dynabandit.service.domain.decision_details import Context
 from dynabandit.service.errors import InvalidValueError
 
 MAX_FEATURES = 1000  # of a context or an action
+MAX_TEXT = 1000  # characters
+LARGEST_INTEGER = 2**53
+LARGEST = 10**300
 ACTION_COLUMNS = 6
 ACTION = "action"  # the feature of an arm
 _hashed_action = Hashed(name=ACTION, columns=ACTION_COLUMNS, required=True)
@@ -46,12 +50,15 @@ def _add(found: Flat, name: str, value: Any, where: str) -> None:
                 else:
                     _add(found, f"{name}/{place}", part, where)
         case _:
-            found[name] = value
+            if len(name) > MAX_TEXT or (isinstance(value, str) and len(value) > MAX_TEXT):
+                raise InvalidValueError(f"{where} must have names and texts of at most {MAX_TEXT} characters, got more")
+            is_large = type(value) is int and abs(value) > LARGEST_INTEGER  # the log has numbers of a usual size
+            found[name] = float(min(max(value, -LARGEST), LARGEST)) if is_large else value
             if len(found) > MAX_FEATURES:
                 raise InvalidValueError(f"{where} must have at most {MAX_FEATURES} features, got more")
 
 
-def arm_features(where: str, objects: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
+def arm_features(where: str, objects: Iterable[Mapping[str, Any]]) -> Context:
     """Return the features of an action as those of an arm: a vector of hashed columns."""
     vector = np.zeros(ACTION_COLUMNS)
     try:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from dynabandit.service import api_types, personalizer_types as types, policy_change
 from dynabandit.service.domain import changes, personalizer
 from dynabandit.service.domain.names import in_namespace
-from dynabandit.service.errors import ConflictError, InvalidValueError, LateRewardError, NotFoundError
+from dynabandit.service.errors import ConflictError, LateRewardError, NotFoundError
 from dynabandit.service.http.handlers import Result
 from dynabandit.service.http.openapi import Endpoint
 from dynabandit.service.http.requests import authorise, bandit_name, namespace_of, path_text
@@ -96,7 +96,5 @@ def _bandit_name(request: Request) -> str:
 def _event_id(request: Request) -> str:
     """Return the id of an event in the path."""
     event_id = path_text(request, "id")
-    if not (1 <= len(event_id) <= types.MAX_EVENT_ID and event_id.isascii() and event_id.isprintable()):
-        valid = f"1 to {types.MAX_EVENT_ID} printable ASCII characters"
-        raise InvalidValueError(f"the id of an event must have {valid}, got {event_id[:100]!r}")
+    personalizer.check_event_id("the id of an event", event_id)
     return event_id
