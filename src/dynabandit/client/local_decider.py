@@ -15,32 +15,40 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dynabandit.bandit import Bandit
-from dynabandit.client.base import Call, ServiceError, bandit_path
-from dynabandit.client.local_log import LocalLog, sync_folder
+from dynabandit.bandit.serialization import plain
+from dynabandit.client.base import RETRY_STATUSES, Call, ServiceError, bandit_path
+from dynabandit.client.local_log import LocalLog
 from dynabandit.client.sync_client import Client
 from dynabandit.service import api_types
 from dynabandit.service.api_types import LocalBatch, LocalDecision, LocalReward, LocalState
 from dynabandit.service.domain.bandit_state import RULES
-from dynabandit.service.domain.local_bandit import LocalBandit
+from dynabandit.service.domain.holdout import Holdout
+from dynabandit.service.domain.local_bandit import LocalBandit, local_id
+from dynabandit.service.domain.names import read_public_id
 from dynabandit.validation import integer, number
 
 MAX_UNWRITTEN = 1_000_000  # decisions and rewards that wait in memory while the local file cannot be written
 
 
 class Decision(NamedTuple):
-    """A local decision: the arm to play, and the id under which `LocalDecider.reward` takes its reward."""
+    """A local decision: the arm to play, and the id under which `LocalDecider.reward` takes its reward.
+
+    A decision that is `repeated` was made before for the same unit. If `holdout` is true, the unit is in the holdout.
+    """
 
     decision: str
     arm: str
     step: int  # among the decisions of this decider
+    repeated: bool = False
+    holdout: bool = False
 
 
 class LocalDecider:
     """Decides for a bandit of the service inside this process, also while the service cannot be reached.
 
-    It follows the state of the bandit and decides from the latest one with a random stream of its own. Decisions and
-    rewards are written to a file in `folder`, and sent to the service in batches, each exactly once. The policy learns
-    in the service; the next state brings what it has learned. Safe for threads; after a fork, make a new one.
+    It follows the state of the bandit and decides from the latest one, with a random stream of its own. Decisions and
+    rewards are written to a file in `folder` and sent to the service in batches, each exactly once. The policy learns
+    in the service, and the next state brings what it has learned. Safe for threads; after a fork, make a new one.
 
     Parameters
     ----------
@@ -54,12 +62,12 @@ class LocalDecider:
     key
         An API key with the role `decide`, if the service needs one.
     refresh_seconds
-        How often the state is asked for and batches are sent: a change, such as a paused arm, takes effect after at
-        most so many seconds and the time of two requests.
+        How often the state is asked for and batches are sent: while the service answers, a change, such as a paused
+        arm, takes effect after at most so many seconds and the time of some requests.
     flush_seconds
         How often decisions and rewards are written to the file.
     max_staleness
-        The age of the state in seconds beyond which `decide` raises an error; by default there is none.
+        The age of the state in seconds beyond which `decide` raises `ServiceError`; by default there is none.
     timeout
         Seconds to wait for a response of the service.
 
@@ -87,7 +95,7 @@ class LocalDecider:
     ) -> None:
         self.name, self.id = bandit, secrets.token_hex(8)
         self._refresh_seconds = number("refresh_seconds", refresh_seconds, 0.0, threading.TIMEOUT_MAX, open_low=True)
-        self._flush_seconds = number("flush_seconds", flush_seconds, 0.0, threading.TIMEOUT_MAX, open_low=True)
+        flush_seconds = number("flush_seconds", flush_seconds, 0.0, threading.TIMEOUT_MAX, open_low=True)
         self._max_staleness = max_staleness
         if max_staleness != math.inf:
             self._max_staleness = number("max_staleness", max_staleness, 0.0, math.inf, open_low=True)
@@ -101,75 +109,98 @@ class LocalDecider:
         self._talking = threading.Lock()  # one thread talks to the service at a time
         self._closing = threading.Event()
         self._step, self._unwritten = 0, list[LocalBatch]()
+        self._units: dict[str, tuple[float, int, Decision]] = {}  # until when, column; the oldest first
         self._current_at = -math.inf  # when the state was known to be current
         self._adopt(self._first_state())
         self._local.bandit.compile()
-        self._others = list(LocalLog.adopt(self._folder, f"{self._bandit_id}-"))
-        self._log = LocalLog.create(self._folder, f"{self._bandit_id}-{self.id}")
+        self._others = list(LocalLog.adopt(self._folder, f"{self._state.id}-"))
+        self._log = LocalLog.create(self._folder, f"{self._state.id}-{self.id}")
+        repeated = (("file", self._write, flush_seconds), ("service", self._exchange, self._refresh_seconds))
         self._threads = [
             threading.Thread(target=self._repeat, args=arguments, name=f"dynabandit {bandit}", daemon=True)
-            for arguments in (
-                ("file", self._write, self._flush_seconds),
-                ("service", self._exchange, self._refresh_seconds),
-            )
+            for arguments in repeated
         ]
         for thread in self._threads:
             thread.start()
 
     # Decisions and rewards
 
-    def decide(self, context: Mapping[str, Any] | None = None) -> Decision:
-        """Return a decision; `flush` makes it durable, or the next flush does."""
+    def decide(self, context: Mapping[str, Any] | None = None, unit: str | None = None) -> Decision:
+        """Return a decision. It is durable after `flush`, which also happens every `flush_seconds`."""
+        given = None if context is None else checked("context", plain(context), api_types.Context)
+        if unit is not None:
+            checked("unit", unit, api_types.Unit)
         with self._lock:
             self._check_usable()
-            try:
-                column = self._local.decide(context)
-            except ValueError as error:
-                if context is None:  # every arm is paused
-                    raise ServiceError(409, str(error)) from None
-                raise
-            self._open_batch().decisions.append(LocalDecision(column, None if context is None else dict(context)))
-            self._step += 1
-            return Decision(f"{self.id}-{self._step}", self._names[column], self._step)
+            kept = None if unit is None else self._kept(unit)
+            if kept is not None:
+                return kept
+            batch, step = self._open_batch(), self._step + 1
+            column, holdout = self._choose(step, given, unit)
+            self._step = step
+            batch.decisions.append(LocalDecision(column, given, unit, holdout))
+            decision = Decision(local_id(self.id, step), self._names[column], step, holdout=holdout)
+            if unit is not None and self._state.sticky_for is not None:
+                self._units[unit] = time.monotonic() + self._state.sticky_for, column, decision
+            return decision
 
     def decide_many(self, count: int) -> list[Decision]:
         """Return several decisions."""
         return [self.decide() for _ in range(integer("count", count, 1))]
 
+    def _choose(self, step: int, context: dict[str, Any] | None, unit: str | None) -> tuple[int, bool]:
+        try:
+            return self._local.decide(step, context, unit)
+        except ValueError as error:
+            if not self._local.bandit.available_columns():  # every arm is paused
+                raise ServiceError(409, str(error)) from None
+            raise
+
+    def _kept(self, unit: str) -> Decision | None:
+        """Return the decision that a unit keeps, and forget units whose time is over."""
+        now = time.monotonic()
+        while self._units and next(iter(self._units.values()))[0] <= now:
+            del self._units[next(iter(self._units))]
+        if unit not in self._units:
+            return None
+        _, column, decision = self._units[unit]
+        if column in self._local.bandit.available_columns():
+            return decision._replace(repeated=True)
+        del self._units[unit]  # its arm was paused or retired
+        return None
+
     def reward(self, decision: str, reward: float) -> None:
         """Take the reward of a decision of this or another local decider of the same bandit."""
         decider, _, step = decision.partition("-")
-        try:
-            given = LocalReward(decider, int(step), self._local.bandit.rewards.check(reward))
-            msgspec.convert(msgspec.to_builtins(given), LocalReward)
-        except ValueError as error:
-            raise ValueError(f"decision must be the id of a local decision, got {decision!r} ({error})") from None
+        value = self._local.bandit.rewards.check(reward)
+        if not step.isdecimal():
+            raise ValueError(f"decision must be the id of a local decision, got {decision!r}")
+        given = {"decider": decider, "step": int(step), "reward": value}
+        item = checked("decision", given, LocalReward)
         with self._lock:
-            self._check_usable()
-            self._open_batch().rewards.append(given)
+            if self._closing.is_set():
+                raise ServiceError(0, "this LocalDecider is closed")
+            self._open_batch().rewards.append(item)
 
     def _check_usable(self) -> None:
         if self._closing.is_set():
             raise ServiceError(0, "this LocalDecider is closed")
         if self._max_staleness < math.inf and self.staleness > self._max_staleness:
-            problem = f"the state of bandit {self.name!r} is {self.staleness:.1f} seconds old"
-            raise ServiceError(0, f"{problem}, and max_staleness is {self._max_staleness:g}: {self.problem}")
+            age = f"the state of bandit {self.name!r} is {self.staleness:.1f} seconds old"
+            raise ServiceError(0, f"{age}, and max_staleness is {self._max_staleness:g}: {self.problem}")
 
     def _open_batch(self) -> LocalBatch:
         """Return the batch to which the next decision and the next reward belong."""
         batch = self._unwritten[-1] if self._unwritten else None
-        if batch is not None and batch.base == self._local.base and is_open(batch):
+        if batch is not None and batch.base == self._local.base and has_room(batch):
             return batch
         if len(self._unwritten) * api_types.MAX_DECISIONS >= MAX_UNWRITTEN:
             raise OSError(f"the local file {self._log.path} cannot be written: {self.problem}")
-        batch = LocalBatch(id=self._bandit_id, decider=self.id, first=self._step + 1, base=self._local.base)
+        batch = LocalBatch(id=self._state.id, decider=self.id, first=self._step + 1, base=self._local.base)
         self._unwritten.append(batch)
         return batch
 
-    @property
-    def problem(self) -> str | None:
-        """Why the file could not be written or the service not be reached the last time; None if all is well."""
-        return "; ".join(self._problems.values()) or None
+    # What callers can see
 
     @property
     def staleness(self) -> float:
@@ -183,11 +214,21 @@ class LocalDecider:
             unwritten = sum(len(batch.decisions) + len(batch.rewards) for batch in self._unwritten)
         return unwritten + sum(log.waiting for log in (*self._others, self._log))
 
+    @property
+    def problem(self) -> str | None:
+        """Why the file could not be written, or the service did not answer, the last time; None if all is well."""
+        return "; ".join(self._problems.values()) or None
+
     # The local file and the service
 
     def flush(self) -> None:
         """Return when all decisions and rewards so far are durable in the local file."""
         self._write()
+
+    def sync(self) -> None:
+        """Return when the service has stored all decisions and rewards so far, and the state is current."""
+        self._write()
+        self._exchange(math.inf)
 
     def _write(self) -> bool:
         with self._writing:
@@ -201,11 +242,6 @@ class LocalDecider:
                     self._unwritten = batches + self._unwritten
                 raise
             return False
-
-    def sync(self) -> None:
-        """Return when the service has stored all decisions and rewards so far, and the state is current."""
-        self.flush()
-        self._exchange(math.inf)
 
     def _exchange(self, seconds: float | None = None) -> bool:
         """Send batches, for some seconds, and ask for the state; return whether more batches wait."""
@@ -234,8 +270,8 @@ class LocalDecider:
 
     def _refresh(self) -> None:
         asked_at = time.monotonic()
-        state = self._ask_for_state(self._local.base)
-        if state.id != self._bandit_id:
+        state = self._ask_for_state(self._state.sequence)
+        if state.id != self._state.id:
             raise ServiceError(409, f"bandit {self.name!r} was deleted, and another one has its name now")
         if state.bandit is not None:
             self._adopt(state)
@@ -250,29 +286,31 @@ class LocalDecider:
 
     def _first_state(self) -> LocalState:
         """Return the state of the service, or that of an earlier run if the service does not answer."""
+        asked_at = time.monotonic()
         try:
-            asked_at = time.monotonic()
             state = self._ask_for_state(0)
             self._current_at = asked_at
+            return state
         except ServiceError as error:
             with contextlib.suppress(OSError, msgspec.DecodeError):
                 saved = msgspec.json.decode((self._folder / "state.json").read_bytes(), type=LocalState)
-                if error.status in (0, 429, 502, 503, 504) and saved.name == self.name and saved.rules == RULES:
+                if error.status in (0, *RETRY_STATUSES) and saved.name == self.name and saved.rules == RULES:
                     self._problems["service"] = str(error)
                     return saved
             raise
-        return state
 
     def _adopt(self, state: LocalState) -> None:
-        """Decide from another state from now on."""
+        """Decide from another state from now on, and keep it for a start without the service."""
         assert state.bandit is not None
-        bandit = Bandit.from_json(state.bandit)
-        local, names = LocalBandit(bandit, self.id, state.sequence), list(bandit.names)
-        new = self._folder / f"state-{self.id}.new"
+        bandit, found, holdout = Bandit.from_json(state.bandit), read_public_id(state.id), state.holdout
+        assert found is not None
+        held = None if holdout is None else Holdout(holdout.share, holdout.control)
+        local, names = LocalBandit(bandit, found, held, self.id, state.sequence), list(bandit.names)
+        new = self._folder / f"{self.id}.new"
         new.write_bytes(msgspec.json.encode(state))
         os.replace(new, self._folder / "state.json")
         with self._lock:
-            self._local, self._names, self._bandit_id = local, names, state.id
+            self._state, self._local, self._names = state, local, names
 
     def _repeat(self, place: str, work: Callable[[], bool], seconds: float) -> None:
         has_more = False
@@ -285,17 +323,17 @@ class LocalDecider:
 
     def close(self) -> None:
         """Write what is left, try once to send it, and end; a later decider of this folder sends the rest."""
-        if self._closing.is_set():
-            return
-        self._closing.set()
+        with self._lock:
+            if self._closing.is_set():
+                return
+            self._closing.set()
         for thread in self._threads:
             thread.join()
-        self.flush()
+        self._write()
         with contextlib.suppress(ServiceError):
-            self._exchange()
+            self._exchange(math.inf)
         for log in (*self._others, self._log):
             log.close()
-        sync_folder(self._folder)
         self._client.close()
 
     def __enter__(self) -> "LocalDecider":
@@ -305,9 +343,17 @@ class LocalDecider:
         self.close()
 
 
-def is_open(batch: LocalBatch) -> bool:
-    """Whether a batch has room for another decision and another reward."""
-    return len(batch.decisions) < api_types.MAX_DECISIONS and len(batch.rewards) < api_types.MAX_DECISIONS
+def has_room(batch: LocalBatch) -> bool:
+    """Whether another decision and another reward fit into a batch."""
+    return max(len(batch.decisions), len(batch.rewards)) < api_types.MAX_DECISIONS
+
+
+def checked(argument: str, value: Any, kind: Any) -> Any:
+    """Return a value that the service accepts, or raise an error."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{argument} is not valid: {error}, got {value!r:.200}") from None
 
 
 def default_folder(url: str, bandit: str) -> Path:
