@@ -28,9 +28,9 @@ __all__ = [
 _MODULES = {
     "AsyncClient": "client", "Bandit": "bandit", "Client": "client", "Delay": "environments",
     "Environment": "environments", "Estimation": "simulation", "LocalDecider": "client.local_decider",
-    "Policy": "policies", "Results": "results", "Run": "results", "ServiceError": "client", "Simulation": "simulation", "compare": "simulation",
-    "delay": "environments", "environment": "environments", "estimation": "simulation", "policy": "policies",
-    "reward_law": "environments", "simulate": "simulation",
+    "Policy": "policies", "Results": "results", "Run": "results", "ServiceError": "client",
+    "Simulation": "simulation", "compare": "simulation", "delay": "environments", "environment": "environments",
+    "estimation": "simulation", "policy": "policies", "reward_law": "environments", "simulate": "simulation",
 }  # fmt: skip
 
 

@@ -23,8 +23,8 @@ def contents(folder: Path) -> list[LocalBatch]:
     [log] = LocalLog.adopt(folder, "b-")
     found = []
     while (one := log.first()) is not None:
-        found.append(one)
-        log.acknowledge(one)
+        found.append(msgspec.json.decode(one, type=LocalBatch))
+        log.acknowledge()
     log.close()
     return found
 
@@ -59,7 +59,7 @@ def test_an_incomplete_record_is_cut_off(tmp_path: Path, damage: str) -> None:
         else:
             path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
         [again] = LocalLog.adopt(tmp_path, "b-")
-        assert again.first() == batch(1)
+        assert again.first() == msgspec.json.encode(batch(1))
         assert len(again) == 1
         again.append([batch(3)])  # it continues after the last complete record
         assert crash(again) == content
@@ -68,9 +68,9 @@ def test_an_incomplete_record_is_cut_off(tmp_path: Path, damage: str) -> None:
 def test_an_acknowledged_file_is_emptied_and_used_again(tmp_path: Path) -> None:
     log = LocalLog.create(tmp_path, "b-1")
     log.append([batch(1), batch(3)])
-    log.acknowledge(batch(1))
+    log.acknowledge()
     assert log.path.stat().st_size > 0, "one batch still waits"
-    log.acknowledge(batch(3))
+    log.acknowledge()
     assert (log.path.stat().st_size, log.waiting, log.first()) == (0, 0, None)
     log.append([batch(5)])
     crash(log)

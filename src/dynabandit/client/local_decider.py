@@ -24,9 +24,10 @@ from dynabandit.service.api_types import LocalBatch, LocalDecision, LocalReward,
 from dynabandit.service.domain.bandit_state import RULES
 from dynabandit.service.domain.holdout import Holdout
 from dynabandit.service.domain.local_bandit import LocalBandit, local_id
-from dynabandit.service.domain.names import read_public_id
+from dynabandit.service.domain.names import clean_name, read_public_id
 from dynabandit.validation import integer, number
 
+ADOPT_SECONDS = 60.0  # between two searches for the files of deciders that were killed
 MAX_UNWRITTEN = 1_000_000  # decisions and rewards that wait in memory while the local file cannot be written
 
 
@@ -109,12 +110,13 @@ class LocalDecider:
         self._talking = threading.Lock()  # one thread talks to the service at a time
         self._closing = threading.Event()
         self._step, self._unwritten = 0, list[LocalBatch]()
+        self._others: list[LocalLog] = []  # of deciders that were killed: their batches are sent first
         self._units: dict[str, tuple[float, int, Decision]] = {}  # until when, column; the oldest first
         self._current_at = -math.inf  # when the state was known to be current
         self._adopt(self._first_state())
         self._local.bandit.compile()
-        self._others = list(LocalLog.adopt(self._folder, f"{self._state.id}-"))
         self._log = LocalLog.create(self._folder, f"{self._state.id}-{self.id}")
+        self._adopt_files()
         repeated = (("file", self._write, flush_seconds), ("service", self._exchange, self._refresh_seconds))
         self._threads = [
             threading.Thread(target=self._repeat, args=arguments, name=f"dynabandit {bandit}", daemon=True)
@@ -128,8 +130,7 @@ class LocalDecider:
     def decide(self, context: Mapping[str, Any] | None = None, unit: str | None = None) -> Decision:
         """Return a decision. It is durable after `flush`, which also happens every `flush_seconds`."""
         given = None if context is None else checked("context", plain(context), api_types.Context)
-        if unit is not None:
-            checked("unit", unit, api_types.Unit)
+        unit = None if unit is None else clean_name(unit, "unit")
         with self._lock:
             self._check_usable()
             kept = None if unit is None else self._kept(unit)
@@ -248,14 +249,22 @@ class LocalDecider:
         until = time.monotonic() + (self._refresh_seconds if seconds is None else seconds)
         with self._talking:
             try:
-                for log in (*self._others, self._log):
+                if time.monotonic() >= self._next_adoption:
+                    self._adopt_files()
+                for log in list(self._others):
                     self._send(log, until)
-                for log in [log for log in self._others if not log.waiting]:
-                    self._others.remove(log)
-                    log.close()
+                    if not log.waiting:
+                        self._others.remove(log)
+                        log.close()
+                self._send(self._log, until)
             finally:
                 self._refresh()
             return bool(self._others) or self._log.waiting > 0
+
+    def _adopt_files(self) -> None:
+        """Take over the files of deciders that do not run any more."""
+        self._others += LocalLog.adopt(self._folder, f"{self._state.id}-")
+        self._next_adoption = time.monotonic() + ADOPT_SECONDS
 
     def _send(self, log: LocalLog, until: float) -> None:
         """Send the batches that a file has now."""
@@ -264,21 +273,21 @@ class LocalDecider:
             batch = log.first()
             if batch is None or time.monotonic() > until:
                 return
-            answer = self._client._send(Call("POST", path, api_types.LocalBatchResult, batch))
+            answer = self._client._send(Call("POST", path, api_types.LocalBatchResult, msgspec.Raw(batch)))
             self.rejected += sum(one.status != 200 for one in answer.results)
-            log.acknowledge(batch)
+            log.acknowledge()
 
     def _refresh(self) -> None:
         asked_at = time.monotonic()
-        state = self._ask_for_state(self._state.sequence)
+        state = self._ask_for_state(self._state.sequence, self.waiting)
         if state.id != self._state.id:
             raise ServiceError(409, f"bandit {self.name!r} was deleted, and another one has its name now")
         if state.bandit is not None:
             self._adopt(state)
         self._current_at = asked_at
 
-    def _ask_for_state(self, after: int) -> LocalState:
-        query = {"after": str(after), "decider": self.id}
+    def _ask_for_state(self, after: int, waiting: int) -> LocalState:
+        query = {"after": str(after), "decider": self.id, "waiting": str(waiting)}
         state = self._client._send(Call("GET", bandit_path(self.name, "local-state"), LocalState, query=query))
         if state.rules != RULES:
             raise ServiceError(409, f"the service decides by rules {state.rules}, this release by rules {RULES}")
@@ -288,7 +297,7 @@ class LocalDecider:
         """Return the state of the service, or that of an earlier run if the service does not answer."""
         asked_at = time.monotonic()
         try:
-            state = self._ask_for_state(0)
+            state = self._ask_for_state(0, 0)
             self._current_at = asked_at
             return state
         except ServiceError as error:
@@ -322,7 +331,7 @@ class LocalDecider:
                 has_more, self._problems[place] = False, str(error)
 
     def close(self) -> None:
-        """Write what is left, try once to send it, and end; a later decider of this folder sends the rest."""
+        """Write what is left, send for `refresh_seconds`, and end; a later decider of this folder sends the rest."""
         with self._lock:
             if self._closing.is_set():
                 return
@@ -331,7 +340,7 @@ class LocalDecider:
             thread.join()
         self._write()
         with contextlib.suppress(ServiceError):
-            self._exchange(math.inf)
+            self._exchange()
         for log in (*self._others, self._log):
             log.close()
         self._client.close()

@@ -14,6 +14,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,6 +22,14 @@ from dynabandit.service.api_types import LocalBatch
 
 HEADER = struct.Struct("<II")  # length and CRC-32 of the content
 SUFFIX = ".batches"
+
+
+class StoredBatch(NamedTuple):
+    """Where a batch is in the file, and how many decisions and rewards it has."""
+
+    place: int
+    length: int
+    size: int
 
 
 class LocalLog:
@@ -33,11 +42,11 @@ class LocalLog:
         self.path = path
         self._file = descriptor
         self._lock = threading.Lock()
-        self._batches: deque[tuple[int, int]] = deque()  # place and length of each that is not acknowledged
+        self._batches: deque[StoredBatch] = deque()  # that are not acknowledged
         self.waiting = 0  # decisions and rewards that are not acknowledged
         self._size = 0
         for content in self._read_all():
-            self._note(content, msgspec.json.decode(content, type=LocalBatch))
+            self._note(content, size_of(msgspec.json.decode(content, type=LocalBatch)))
         os.ftruncate(self._file, self._size)
 
     @classmethod
@@ -76,10 +85,10 @@ class LocalLog:
                     return
                 yield content
 
-    def _note(self, content: bytes, batch: LocalBatch) -> None:
-        self._batches.append((self._size + HEADER.size, len(content)))
+    def _note(self, content: bytes, size: int) -> None:
+        self._batches.append(StoredBatch(self._size + HEADER.size, len(content), size))
         self._size += HEADER.size + len(content)
-        self.waiting += size_of(batch)
+        self.waiting += size
 
     def append(self, batches: Sequence[LocalBatch]) -> None:
         """Write batches, and return when they are durable; after an error none of them is in the file."""
@@ -96,25 +105,24 @@ class LocalLog:
                     os.ftruncate(self._file, self._size)
                 raise
             for content, batch in zip(contents, batches, strict=True):
-                self._note(content, batch)
+                self._note(content, size_of(batch))
 
     def __len__(self) -> int:
         """Return how many batches are not acknowledged."""
         return len(self._batches)
 
-    def first(self) -> LocalBatch | None:
-        """Return the first batch that is not acknowledged."""
+    def first(self) -> bytes | None:
+        """Return the first batch that is not acknowledged, as JSON."""
         with self._lock:
             if not self._batches:
                 return None
-            place, length = self._batches[0]
-            return msgspec.json.decode(os.pread(self._file, length, place), type=LocalBatch)
+            one = self._batches[0]
+            return os.pread(self._file, one.length, one.place)
 
-    def acknowledge(self, batch: LocalBatch) -> None:
+    def acknowledge(self) -> None:
         """Note that the service has stored the first batch."""
         with self._lock:
-            self._batches.popleft()
-            self.waiting -= size_of(batch)
+            self.waiting -= self._batches.popleft().size
             if not self._batches:
                 os.ftruncate(self._file, 0)
                 self._size = 0

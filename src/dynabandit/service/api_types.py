@@ -145,8 +145,8 @@ class LocalDecision(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A decision that a local decider has made; `arm` is the place of the arm in the bandit's state."""
 
     arm: Annotated[int, Meta(ge=0, lt=MAX_ARMS)]
-    context: dict[str, Any] | None = None
-    unit: Annotated[str, Meta(max_length=200)] | None = None
+    context: Context | None = None
+    unit: Unit | None = None
     holdout: bool = False
 
 
@@ -190,6 +190,8 @@ class LocalState(Struct):
     id: str
     sequence: int
     rules: int
+    sticky_for: float | None = None
+    holdout: HoldoutSettings | None = None
     bandit: str | None = None
 
 
@@ -328,7 +330,11 @@ class BanditList(Struct):
 
 
 class Event(Struct, omit_defaults=True):
-    """An event of a bandit; events are ordered by `sequence`, not by their times."""
+    """An event of a bandit; events are ordered by `sequence`, not by their times.
+
+    A decision of a local decider has the `decider`, its number there (`local_step`) and the sequence number of the
+    state from which it was made (`base`).
+    """
 
     sequence: int
     kind: Literal["create", "decision", "reward", "close", "learn", "arm", "policy", "delete"]
@@ -344,6 +350,9 @@ class Event(Struct, omit_defaults=True):
     context: Context | None = None
     unit: str | None = None
     holdout: bool = False
+    decider: str | None = None
+    local_step: int = 0
+    base: int = 0
 
 
 class Events(Struct):

@@ -14,6 +14,7 @@ from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
 from dynabandit.features import FeatureEncoder
 from dynabandit.policies import CONTEXTUAL_POLICIES
+from dynabandit.service.domain.deciders import Deciders
 from dynabandit.service.domain.decision_details import (
     NO_DETAILS,
     Context,
@@ -147,6 +148,7 @@ class LoggedState:
         self.taken: Counter[int] = Counter()  # decisions that older rules made: they are taken from the log
         self.learner = Learner()
         self.settling = SettlingAge()
+        self.deciders = Deciders()
         self._log = log
         self._bandit: Bandit | None = None
 
@@ -176,6 +178,13 @@ class LoggedState:
             write_details(details),
         )
         self._advance(event)
+        return event
+
+    def take(self, column: int, now: float, wall: float, key: str, details: DecisionDetails) -> EventRow:
+        """Add the decision of a local decider and return its event."""
+        step, body = self.bandit.step + 1, write_details(details)
+        event = EventRow(self.number, self.sequence + 1, DECISION, step, None, column, None, now, wall, key, body)
+        self._apply(event)
         return event
 
     def _choose(self, asked: DecisionDetails, with_propensity: bool = False) -> tuple[int, bool, float | None]:
@@ -289,6 +298,11 @@ class LoggedState:
             self.taken[self.rules] += 1
             return
         details = read_details(event.body)
+        if details.decider is not None:  # `LocalReplay` makes it again
+            column = -1 if event.arm is None else event.arm
+            bandit.play_column(column, details.context, counts_for_shares=not details.holdout)
+            self.deciders.note(details, event.time)
+            return
         column, held, _ = self._choose(details)
         if held != details.holdout:
             raise self._mismatch(event, f"the log has holdout {details.holdout}, the replay {held}")
@@ -334,13 +348,15 @@ class LoggedState:
         learner = self.learner
         held = [] if learner.rule == AT_ONCE else [learner.rule, learner.learned_to]
         rest = [self.bandit.state_hash(), *self.settings.hashed(), self.sequence, self.deleted, *held]
+        if self.deciders:
+            rest.append(self.deciders.to_json())
         return hashlib.sha256(json.dumps(rest).encode()).hexdigest()
 
     def copy(self) -> "LoggedState":
         """Return a copy that later events do not change, without the open decisions."""
         other = copy.copy(self)
         other._bandit, other.learner = self.bandit.copy(), copy.copy(self.learner)
-        other.open = {}
+        other.open, other.deciders = {}, Deciders(self.deciders)
         return other
 
     def to_json(self) -> str:
@@ -357,6 +373,8 @@ class LoggedState:
             "settling": vars(self.settling),
             "bandit": self.bandit.to_json(),
         }
+        if self.deciders:
+            content["deciders"] = self.deciders.to_json()
         return json.dumps(content)
 
     @classmethod
@@ -371,5 +389,6 @@ class LoggedState:
         state.settings = Settings.of_new_bandit(content["settings"])
         vars(state.learner).update(content["learner"])
         vars(state.settling).update(content["settling"])
+        state.deciders = Deciders.from_json(content.get("deciders", []))
         state._bandit = Bandit.from_json(content["bandit"])
         return state

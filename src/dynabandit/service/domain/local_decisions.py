@@ -24,11 +24,8 @@ def store_batch(
         _take(work, state, batch, step)
     given = [(one.decider, one.step) for one in batch.rewards]
     steps = _service_steps(work, state, given)
-    known = [
-        (None if steps[local] is None else (state.number, steps[local]), one.reward)
-        for local, one in zip(given, batch.rewards, strict=True)
-    ]
-    errors = rewards.reward_many(work, known, None)
+    found = [None if (step := steps.get(local)) is None else (state.number, step) for local in given]
+    errors = rewards.reward_many(work, [(one, r.reward) for one, r in zip(found, batch.rewards, strict=True)], None)
     progress = state.deciders.get(batch.decider)
     return 0 if progress is None else progress.step, errors
 
@@ -39,7 +36,9 @@ def _check(state: LoggedState, batch: api_types.LocalBatch) -> None:
     for place, decision in enumerate(batch.decisions):
         if decision.arm >= len(bandit.names):
             text = f"a whole number from 0 to {len(bandit.names) - 1}, the place of an arm of bandit"
-            raise InvalidValueError(f"decisions[{place}].arm must be {text} {state.settings.name!r}, got {decision.arm}")
+            raise InvalidValueError(
+                f"decisions[{place}].arm must be {text} {state.settings.name!r}, got {decision.arm}"
+            )
         try:
             bandit.check_context(decision.context)
         except (TypeError, ValueError) as error:
@@ -57,17 +56,15 @@ def _new_steps(work: UnitOfWork, state: LoggedState, batch: api_types.LocalBatch
     if progress is not None:
         return [step for step in steps if step > progress.step]
     stored = _service_steps(work, state, [(batch.decider, step) for step in steps])
-    return [step for step in steps if stored[batch.decider, step] is None]
+    return [step for step in steps if (batch.decider, step) not in stored]
 
 
-def _service_steps(
-    work: UnitOfWork, state: LoggedState, local: list[tuple[str, int]]
-) -> dict[tuple[str, int], int | None]:
-    """Return the step of each local decision in the log, or None; local decisions are (decider, number there)."""
-    keys = {one: local_key(*one) for one in local}
-    made = {key: found[0].step for key in keys.values() if (found := work.keyed.get((state.number, key)))}
-    stored = steps_of(work.store, state.number, [key for key in keys.values() if key not in made])
-    return {one: made.get(key, stored.get(key)) for one, key in keys.items()}
+def _service_steps(work: UnitOfWork, state: LoggedState, local: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """Return the steps in the log of those local decisions, as (decider, number there), that are stored."""
+    keys = {local_key(*one): one for one in local}
+    made = {key: found[0].step or 0 for key in keys if (found := work.keyed.get((state.number, key)))}
+    made |= steps_of(work.store, state.number, [key for key in keys if key not in made])
+    return {keys[key]: step for key, step in made.items()}
 
 
 def _take(work: UnitOfWork, state: LoggedState, batch: api_types.LocalBatch, step: int) -> None:

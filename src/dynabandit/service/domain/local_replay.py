@@ -61,15 +61,22 @@ class LocalReplay:
         if local is None:
             self.taken += 1
         else:
-            column, held = local.decide(details.local_step, details.context, details.unit)
-            if (column, held) != (event.arm, details.holdout):
-                names = state.bandit.names
-                problem = f"decider {details.decider} would choose arm {names[column]!r}" + ", in the holdout" * held
-                raise ReplayMismatchError(state.settings.name, event.sequence, problem)
-            self.made += 1
+            self._make(local, state, event, details)
         self._left[details.decider, details.base] -= 1
         if not self._left[details.decider, details.base]:
             self._deciding.pop(details.decider, None)
+
+    def _make(self, local: LocalBandit, state: LoggedState, event: EventRow, details: DecisionDetails) -> None:
+        try:
+            column, held = local.decide(details.local_step, details.context, details.unit)
+        except (TypeError, ValueError) as error:
+            problem = f"decider {details.decider} could not decide: {str(error)[:200]}"
+            raise ReplayMismatchError(state.settings.name, event.sequence, problem) from error
+        if (column, held) != (event.arm, details.holdout):
+            chosen = f"arm {state.bandit.names[column]!r}{' of the holdout' if held else ''}"
+            problem = f"the log has another choice of decider {details.decider} than the replay, {chosen}"
+            raise ReplayMismatchError(state.settings.name, event.sequence, problem)
+        self.made += 1
 
 
 def local_details(body: str | None) -> DecisionDetails | None:
