@@ -43,6 +43,7 @@ def local_events(client: Client) -> list[Event]:
 def kill(decider: db.LocalDecider) -> None:
     """Let a decider end as a killed process does: nothing more is written or sent."""
     decider._closing.set()
+    decider._client.close()
     os.close(decider._log._file)
 
 
@@ -92,6 +93,20 @@ def test_a_batch_that_is_sent_again_changes_nothing(client: Client, http: httpx.
     assert answers[0].json() == answers[1].json()
     decider.sync()
     assert (client.state("b").sequence, client.state("b").step) == (9, 4)
+
+
+@pytest.mark.promise(180)
+def test_the_state_is_returned_if_it_is_new(client: Client, http: httpx.Client) -> None:
+    state = client.create("b", ARMS, "ucb", seed=3)
+    first = http.get("/v1/bandits/b/local-state").json()
+    assert (first["id"], first["sequence"], first["name"]) == (state.id, 1, "b")
+    assert db.Bandit.from_json(first["bandit"]).names == ARMS
+    assert http.get("/v1/bandits/b/local-state?after=1").json()["bandit"] is None
+    client.decide("b")
+    for after in (1, 3):  # 3: a decider that knows a state that was lost with the store
+        second = http.get(f"/v1/bandits/b/local-state?after={after}").json()
+        assert db.Bandit.from_json(second["bandit"]).step == 1
+    assert http.get("/v1/bandits/b/local-state?after=2").json()["bandit"] is None
 
 
 def test_steps_that_are_known_and_new_ones_in_one_batch(client: Client, http: httpx.Client) -> None:
@@ -279,7 +294,7 @@ def test_deciders_share_a_folder_and_send_what_killed_ones_left(client: Client, 
 
 
 @pytest.mark.promise(188)
-def test_units_and_the_holdout(client: Client, make: Make, server: Running) -> None:
+def test_units_and_the_holdout(client: Client, http: httpx.Client, make: Make, server: Running) -> None:
     client.create("b", ARMS, "ucb", seed=3, sticky_for=60.0, holdout={"share": 0.5, "control": "red"})
     decider = make()
     units = [f"user-{number}" for number in range(40)]
@@ -293,8 +308,9 @@ def test_units_and_the_holdout(client: Client, make: Make, server: Running) -> N
     assert [other.decide(unit=unit).holdout for unit in units] == held, "the same units in every process"
     decider.decide_many(10)  # without a unit, by a hash of the id
     decider.sync()
-    served = [client.decide("b", unit=unit) for unit in units]
-    assert [(one.arm, one.repeated, one.holdout) for one in served] == [(one.arm, True, one.holdout) for one in first]
+    for unit, before in zip(units, first, strict=True):
+        [served] = http.post("/v1/bandits/b/decisions", json={"unit": unit}).json()["decisions"]
+        assert (served["arm"], served["repeated"], served["holdout"]) == (before.arm, True, before.holdout)
     other.sync()
     client.change_arm("b", first[0].arm, paused=True)
     decider.sync()
@@ -303,8 +319,10 @@ def test_units_and_the_holdout(client: Client, make: Make, server: Running) -> N
     assert_replay_agrees(server.store.url)
 
 
-def test_contexts(client: Client, make: Make, server: Running) -> None:
-    client.create("b", ARMS, "lin-ucb", seed=3, features={"hour": "number", "new": "boolean"})
+def test_contexts(client: Client, http: httpx.Client, make: Make, server: Running) -> None:
+    features = {"hour": "number", "new": "boolean"}
+    asked = {"arms": ARMS, "policy": "lin-ucb", "seed": 3, "features": features}
+    assert http.put("/v1/bandits/b", json=asked).status_code == 201
     decider = make()
     for turn in range(60):
         one = decider.decide({"hour": turn % 24, "new": turn % 3 == 0})
@@ -323,8 +341,8 @@ def test_contexts(client: Client, make: Make, server: Running) -> None:
 
 
 @pytest.mark.promise(182)
-def test_after_compaction_decisions_from_removed_states_are_taken(sqlite_url: str, make: Make) -> None:
-    with running(open_store(sqlite_url)) as server, Client(server.url) as client:
+def test_after_compaction_decisions_from_removed_states_are_taken(store_url: str, make: Make) -> None:
+    with running(open_store(store_url)) as server, Client(server.url) as client:
         client.create("b", ARMS, "ts", seed=3)
         decider = make(server.url)
         early = decider.decide_many(10)
@@ -335,7 +353,7 @@ def test_after_compaction_decisions_from_removed_states_are_taken(sqlite_url: st
         for _ in range(2):
             client.decide("b")
         wall = list(client.events("b"))[-1].wall
-        with contextlib.closing(open_store(sqlite_url)) as store:
+        with contextlib.closing(open_store(store_url)) as store:
             [done] = compact(store, before=wall, now=wall)
         assert done.problem is None
         for one in early[5:] + late:
@@ -345,5 +363,5 @@ def test_after_compaction_decisions_from_removed_states_are_taken(sqlite_url: st
         decider.decide_many(10)
         decider.sync()
         decider.close()
-    found = verified(sqlite_url)
+    found = verified(store_url)
     assert (found.problem, found.local, found.local_taken) == (None, 10, 10)

@@ -24,8 +24,9 @@ def store_batch(
         _take(work, state, batch, step)
     given = [(one.decider, one.step) for one in batch.rewards]
     steps = _service_steps(work, state, given)
-    found = [None if (step := steps.get(local)) is None else (state.number, step) for local in given]
-    errors = rewards.reward_many(work, [(one, r.reward) for one, r in zip(found, batch.rewards, strict=True)], None)
+    found = [(state.number, steps[local]) if local in steps else None for local in given]
+    values = [one.reward for one in batch.rewards]
+    errors = rewards.reward_many(work, list(zip(found, values, strict=True)), None)
     progress = state.deciders.get(batch.decider)
     return 0 if progress is None else progress.step, errors
 
