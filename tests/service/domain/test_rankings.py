@@ -109,9 +109,9 @@ def test_a_reward_for_an_arm_that_is_not_in_the_ranking_changes_nothing(make_sho
         reward_arm(shop, ranked, 1.0, second)
         shop.work.clear()
     assert shop.state.sequence == 4, "the same reward again is not counted again"
-    for value, arm in ((1.0, first), (1.0, None), (0.5, second)):
+    for value, taken in ((1.0, first), (1.0, None), (0.5, second)):
         with pytest.raises(ConflictError, match=r"has the reward 1( for arm '.*')? already, got"):
-            reward_arm(shop, ranked, value, arm)
+            reward_arm(shop, ranked, value, taken)
     reward_arm(shop, single, 1.0, single.arm)
 
 

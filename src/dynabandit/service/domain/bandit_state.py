@@ -14,6 +14,7 @@ from dynabandit.bandit.serialization import plain
 from dynabandit.features import FeatureEncoder
 from dynabandit.policies import CONTEXTUAL_POLICIES
 from dynabandit.service.domain.choices import place_propensities, ranked_columns
+from dynabandit.service.domain.deciders import Deciders
 from dynabandit.service.domain.decision_details import NO_DETAILS, DecisionDetails, read_details, write_details
 from dynabandit.service.domain.events import (
     ACTIVATE,
@@ -162,6 +163,7 @@ class LoggedState:
         self.taken: Counter[int] = Counter()  # decisions that older rules made: they are taken from the log
         self.learner = Learner()
         self.settling = SettlingAge()
+        self.deciders = Deciders()
         self._log = log
         self._bandit: Bandit | None = None
 
@@ -202,6 +204,13 @@ class LoggedState:
             write_details(details),
         )
         self._advance(event)
+        return event
+
+    def take(self, column: int, now: float, wall: float, key: str, details: DecisionDetails) -> EventRow:
+        """Add the decision of a local decider and return its event."""
+        step, body = self.bandit.step + 1, write_details(details)
+        event = EventRow(self.number, self.sequence + 1, DECISION, step, None, column, None, now, wall, key, body)
+        self._apply(event)
         return event
 
     def adopt_rules(self, now: float, wall: float) -> EventRow:
@@ -297,6 +306,11 @@ class LoggedState:
             self.taken[self.rules] += 1
             return
         details = read_details(event.body)
+        if details.decider is not None:  # `LocalReplay` makes it again
+            column = -1 if event.arm is None else event.arm
+            bandit.play_column(column, details.context, counts_for_shares=not details.holdout)
+            self.deciders.note(details, event.time)
+            return
         logged = [-1 if event.arm is None else event.arm] if details.ranking is None else details.ranking
         columns, held = ranked_columns(bandit, self.number, self.settings.holdout, details, len(logged))
         if held != details.holdout:
@@ -347,15 +361,18 @@ class LoggedState:
         """Return a hash of the state and of how far the log was read."""
         learner = self.learner
         held = [] if learner.rule == AT_ONCE else [learner.rule, learner.learned_to]
-        deferred = [sorted(self.deferred)] if self.deferred else []
-        rest = [self.bandit.state_hash(), *self.settings.hashed(), self.sequence, self.deleted, *held, *deferred]
+        rest = [self.bandit.state_hash(), *self.settings.hashed(), self.sequence, self.deleted, *held]
+        if self.deciders:
+            rest.append(self.deciders.to_json())
+        if self.deferred:
+            rest.append({"deferred": sorted(self.deferred)})
         return hashlib.sha256(json.dumps(rest).encode()).hexdigest()
 
     def copy(self) -> "LoggedState":
         """Return a copy that later events do not change, without the open decisions."""
         other = copy.copy(self)
         other._bandit, other.learner = self.bandit.copy(), copy.copy(self.learner)
-        other.open, other.deferred = {}, self.deferred.copy()
+        other.open, other.deciders, other.deferred = {}, Deciders(self.deciders), self.deferred.copy()
         return other
 
     def to_json(self) -> str:
@@ -371,8 +388,11 @@ class LoggedState:
             "learner": vars(self.learner),
             "settling": vars(self.settling),
             "bandit": self.bandit.to_json(),
-            **({"deferred": sorted(self.deferred)} if self.deferred else {}),
         }
+        if self.deciders:
+            content["deciders"] = self.deciders.to_json()
+        if self.deferred:
+            content["deferred"] = sorted(self.deferred)
         return json.dumps(content)
 
     @classmethod
@@ -387,5 +407,7 @@ class LoggedState:
         state.settings = Settings.of_new_bandit(content["settings"])
         vars(state.learner).update(content["learner"])
         vars(state.settling).update(content["settling"])
-        state._bandit, state.deferred = Bandit.from_json(content["bandit"]), set(content.get("deferred", ()))
+        state.deciders = Deciders.from_json(content.get("deciders", []))
+        state.deferred = set(content.get("deferred", ()))
+        state._bandit = Bandit.from_json(content["bandit"])
         return state

@@ -32,7 +32,7 @@ def decide(work: UnitOfWork, name: str, asked: api_types.Decide, key: str | None
         raise InvalidValueError(f"count must be 1 with a unit, got {asked.count}")
     events = make_decisions(work, state, details, key, asked.count, asked.rank)
     if asked.unit is not None:
-        _assign(work, state, asked.unit, events[0])
+        assign(work, state, asked.unit, events[0])
     return [_api_decision(work, state, event) for event in events]
 
 
@@ -75,7 +75,8 @@ def _assignment(work: UnitOfWork, state: LoggedState, asked: DecisionDetails) ->
     return latest if latest.arm in state.bandit.available_columns(asked.among) else None
 
 
-def _assign(work: UnitOfWork, state: LoggedState, unit: str, event: EventRow) -> None:
+def assign(work: UnitOfWork, state: LoggedState, unit: str, event: EventRow) -> None:
+    """Let a unit keep the arm of a decision, if the bandit has consistent assignment."""
     if state.settings.sticky_for is not None:
         holdout = read_details(event.body).holdout
         row = UnitRow(event.step or 0, event.arm or 0, event.time, event.value, holdout)
@@ -108,7 +109,7 @@ def make_decisions(
     except (TypeError, ValueError) as error:  # nothing has changed yet
         if not bandit.available_columns(details.among):
             raise ConflictError(str(error)) from None
-        raise InvalidValueError(_about_context(str(error))) from None
+        raise InvalidValueError(about_context(str(error))) from None
     events += [state.decide(now, wall, None, details, places) for _ in range(count - 1)]
     if key is not None:
         work.keyed[state.number, key] = events
@@ -123,7 +124,7 @@ def activate(work: UnitOfWork, state: LoggedState, step: int) -> None:
         work.events.append(state.append(ACTIVATE, work.now(state), work.clock.wall(), body=body))
 
 
-def _about_context(problem: str) -> str:
+def about_context(problem: str) -> str:
     """Return what is wrong with a context, naming the field."""
     return problem if problem.startswith("context ") else f"context: {problem}"
 

@@ -118,7 +118,10 @@ def api_event(row: EventRow, names: Sequence[str], ids: DecisionIds | None = Non
         holdout=details.holdout,
         among=_names(details.among, names),
         ranking=_names(details.ranking, names),
-        key=row.key,
+        decider=details.decider,
+        local_step=details.local_step,
+        base=details.base,
+        key=row.key if details.decider is None else None,
         change=change,
     )
 
