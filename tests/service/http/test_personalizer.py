@@ -128,7 +128,7 @@ def test_excluded_and_paused_actions_keep_their_places_and_are_not_chosen(
     client.change_arm("personalizer", "curry", paused=True)
     for _ in range(3):
         response = rank(loop, "pasta", "curry", "ice cream", excluded_actions=["pasta", "unknown"])
-        assert [one.id for one in response.ranking][0] == "pasta"
+        assert response.ranking[0].id == "pasta"
         assert response.ranking[0].probability == 0.0
         assert response.reward_action_id == "ice cream"
     for excluded, problem in ((list(FOOD), "excludedActions must leave one of the 3 actions"), (["curry"], None)):
