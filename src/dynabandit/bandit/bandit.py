@@ -15,6 +15,7 @@ from dynabandit.bandit.decision_making import DecisionMaking
 from dynabandit.bandit.live_policies import accepted_rewards, check_context, check_size, law_after_change, live_policy
 from dynabandit.bandit.reward_learning import RewardLearning
 from dynabandit.bandit.traffic_limits import TrafficLimits
+from dynabandit.core.context import Context
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED
 from dynabandit.environments import RewardLaw, reward_law
@@ -138,6 +139,11 @@ class Bandit(DecisionMaking, RewardLearning):
     def features(self) -> FeatureEncoder | None:
         """The features of a context, with the means and variances so far; None without features."""
         return None if self._contexts is None else self._contexts.encoder.copy()
+
+    @property
+    def context(self) -> Context | None:
+        """The shape of the features that a policy sees; None without features."""
+        return None if self._contexts is None else self._contexts.shape
 
     @property
     def seed(self) -> int:

@@ -76,6 +76,11 @@ class DecisionMaking:
             return self._pick(step, vector), vector
         return self._pick_within(self._allowed(self._candidates(among)), step, vector), vector
 
+    def available_columns(self, among: Sequence[int] | None = None) -> list[int]:
+        """Return the columns whose arms are neither paused nor removed; with `among`, those of these columns."""
+        columns = self._columns.tolist()
+        return columns if among is None else [column for column in columns if column in among]
+
     def _candidates(self, among: SomeArms | None) -> np.ndarray:
         """Return the columns that a decision may choose: not paused, and of the asked ones."""
         if among is None:
