@@ -53,7 +53,7 @@ def _assignment(work: UnitOfWork, state: LoggedState, unit: str) -> UnitRow | No
 
 
 def _assign(work: UnitOfWork, state: LoggedState, unit: str, event: EventRow) -> None:
-    if state.settings.sticky_for is not None:
+    if state.settings.sticky_for is not None or state.settings.holdout is not None:
         holdout = read_details(event.body).holdout
         row = UnitRow(event.step or 0, event.arm or 0, event.time, event.value, holdout)
         work.units[state.number, unit_hash(unit)] = row
@@ -69,7 +69,9 @@ def _make_decisions(work: UnitOfWork, state: LoggedState, asked: api_types.Decid
     now, wall = work.now(state), work.clock.wall()
     if state.rules < RULES and bandit.available_columns():
         work.events.append(state.adopt_rules(now, wall))
-    details = DecisionDetails(context=asked.context, unit=asked.unit)
+    has_holdout = state.settings.holdout is not None
+    uncounted = has_holdout and asked.unit is not None and work.find_unit(state.number, asked.unit) is not None
+    details = DecisionDetails(context=asked.context, unit=asked.unit, uncounted=uncounted)
     first = DecisionDetails(count, asked.context, asked.unit) if count > 1 and key is not None else details
     try:
         events = [state.decide(now, wall, key, first)]
@@ -99,7 +101,10 @@ def _api_decision(work: UnitOfWork, state: LoggedState, event: EventRow) -> api_
 
 
 def remove_expired_units(work: UnitOfWork) -> None:
-    """Remove the units that keep their arm no longer, up to a number per bandit."""
+    """Remove the units that keep their arm no longer, up to a number per bandit.
+
+    With a holdout they stay: the lift counts each of them once.
+    """
     for number, state in work.states.items():
-        if state.settings.sticky_for is not None:
+        if state.settings.sticky_for is not None and state.settings.holdout is None:
             work.store.remove_units(number, work.now(state) - state.settings.sticky_for, REMOVED_UNITS)

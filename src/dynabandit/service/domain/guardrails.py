@@ -89,7 +89,7 @@ class Guardrails:
         """Return what `to_list` was called on."""
         rules, arms, tests, violations = content
         guardrails = cls(read_guardrails(rules), arms)
-        guardrails.tests = {metric: {column: test for column, test in found} for metric, found in tests.items()}
+        guardrails.tests = {metric: dict(found) for metric, found in tests.items()}
         guardrails.violations = {(metric, column) for metric, column in violations}
         return guardrails
 

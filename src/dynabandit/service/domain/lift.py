@@ -34,8 +34,10 @@ class HoldoutLift:
         """Add rewards that the policy learns; `bodies` has those of their decisions."""
         self.is_bounded &= is_bounded
         for observation in observations:
+            if observation.value is None or observation.is_late:
+                continue
             details = read_details(bodies[observation.step])
-            if observation.value is not None and not observation.is_late and not details.repeated:
+            if not details.uncounted:
                 value = float(observation.value)
                 self.sums = add_reward(self.sums, self.share, self.is_bounded, value, details.holdout)
 
@@ -50,6 +52,12 @@ class HoldoutLift:
         sums = self.sums
         return sample_ratio_evidence(sums.holdout_count, sums.policy_count, self.share) >= MISMATCH_EVIDENCE
 
+    def mean(self, in_holdout: bool) -> float | None:
+        """Return the mean of these rewards."""
+        sums = self.sums
+        total = sums.holdout_total if in_holdout else sums.policy_total
+        return total / self.rewards(in_holdout) if self.rewards(in_holdout) else None
+
     def estimate(self) -> Lift:
         """Return the lift."""
         return estimate_lift(self.sums, self.share, self.is_bounded)
@@ -63,7 +71,12 @@ class HoldoutLift:
         """Return what `to_list` was called on."""
         share, decisions, is_bounded, is_reported, sums = content
         lift = cls(share)
-        lift.decisions, lift.is_bounded, lift.is_reported, lift.sums = decisions, is_bounded, is_reported, LiftSums(*sums)
+        lift.decisions, lift.is_bounded, lift.is_reported, lift.sums = (
+            decisions,
+            is_bounded,
+            is_reported,
+            LiftSums(*sums),
+        )
         return lift
 
 
