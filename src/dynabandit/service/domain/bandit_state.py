@@ -14,6 +14,7 @@ from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
 from dynabandit.features import FeatureEncoder
 from dynabandit.policies import CONTEXTUAL_POLICIES
+from dynabandit.service.domain.deciders import Deciders
 from dynabandit.service.domain.decision_details import (
     NO_DETAILS,
     Context,
@@ -149,6 +150,7 @@ class LoggedState:
         self.learner = Learner()
         self.settling = SettlingAge()
         self.monitoring = Monitoring()
+        self.deciders = Deciders()
         self._log = log
         self._bandit: Bandit | None = None
 
@@ -162,24 +164,18 @@ class LoggedState:
 
     def decide(self, now: float, wall: float, key: str | None = None, asked: DecisionDetails = NO_DETAILS) -> EventRow:
         """Make the next decision and return its event."""
-        holdout = self.settings.holdout
-        uncounted = asked.uncounted or (holdout is not None and not holdout.is_possible(self.bandit, asked.among))
         column, held, propensity = self._choose(asked, with_propensity=True)
-        details = msgspec.structs.replace(asked, holdout=held, uncounted=uncounted) if held or uncounted else asked
-        event = EventRow(
-            self.number,
-            self.sequence + 1,
-            DECISION,
-            self.bandit.step,
-            None,
-            column,
-            propensity,
-            now,
-            wall,
-            key,
-            write_details(details),
-        )
+        body = write_details(msgspec.structs.replace(asked, holdout=True) if held else asked)
+        number, step = self.sequence + 1, self.bandit.step
+        event = EventRow(self.number, number, DECISION, step, None, column, propensity, now, wall, key, body)
         self._advance(event)
+        return event
+
+    def take(self, column: int, now: float, wall: float, key: str, details: DecisionDetails) -> EventRow:
+        """Add the decision of a local decider and return its event."""
+        step, body = self.bandit.step + 1, write_details(details)
+        event = EventRow(self.number, self.sequence + 1, DECISION, step, None, column, None, now, wall, key, body)
+        self._apply(event)
         return event
 
     def _choose(self, asked: DecisionDetails, with_propensity: bool = False) -> tuple[int, bool, float | None]:
@@ -295,6 +291,11 @@ class LoggedState:
             self.taken[self.rules] += 1
             return
         details = read_details(event.body)
+        if details.decider is not None:  # `LocalReplay` makes it again
+            column = -1 if event.arm is None else event.arm
+            bandit.play_column(column, details.context, counts_for_shares=not details.holdout)
+            self.deciders.note(details, event.time)
+            return
         column, held, _ = self._choose(details)
         if held != details.holdout:
             raise self._mismatch(event, f"the log has holdout {details.holdout}, the replay {held}")
@@ -344,13 +345,15 @@ class LoggedState:
         held = [] if learner.rule == AT_ONCE else [learner.rule, learner.learned_to]
         rest = [self.bandit.state_hash(), *self.settings.hashed(), self.sequence, self.deleted, *held]
         rest += self.monitoring.to_list()
+        if self.deciders:
+            rest.append(self.deciders.to_json())
         return hashlib.sha256(json.dumps(rest).encode()).hexdigest()
 
     def copy(self) -> "LoggedState":
         """Return a copy that later events do not change, without the open decisions."""
         other = copy.copy(self)
         other._bandit, other.learner = self.bandit.copy(), copy.copy(self.learner)
-        other.open, other.monitoring = {}, self.monitoring.copy()
+        other.open, other.deciders, other.monitoring = {}, Deciders(self.deciders), self.monitoring.copy()
         return other
 
     def to_json(self) -> str:
@@ -368,6 +371,8 @@ class LoggedState:
             "bandit": self.bandit.to_json(),
             "monitoring": self.monitoring.to_list(),
         }
+        if self.deciders:
+            content["deciders"] = self.deciders.to_json()
         return json.dumps(content)
 
     @classmethod
@@ -382,6 +387,7 @@ class LoggedState:
         state.settings = Settings.of_new_bandit(content["settings"])
         vars(state.learner).update(content["learner"])
         vars(state.settling).update(content["settling"])
+        state.deciders = Deciders.from_json(content.get("deciders", []))
         state._bandit = Bandit.from_json(content["bandit"])
         state.monitoring = Monitoring.from_list(content.get("monitoring", []))
         return state
