@@ -13,7 +13,7 @@ from dynabandit.service.compaction import compact
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.rewards import reward, settle_due
 from dynabandit.service.errors import ConflictError, InvalidValueError
-from service.domain.test_decision_details import FEATURES, Shop, make_shop  # noqa: F401  # a fixture
+from service.domain.shop import FEATURES, Shop
 from service.harness import ARMS, Running
 
 
@@ -43,7 +43,7 @@ def learn_rankings(shop: Shop, steps: int, features: bool) -> None:
 @pytest.mark.promise(203)
 @pytest.mark.parametrize("learn", ["at-once", "settled"])
 @pytest.mark.parametrize("policy", ["lin-ucb", "ts"])
-def test_rankings_replay_exactly(make_shop: Any, policy: str, learn: str) -> None:  # noqa: F811
+def test_rankings_replay_exactly(make_shop: Any, policy: str, learn: str) -> None:
     features = {"features": FEATURES} if policy == "lin-ucb" else {}
     holdout = api_types.HoldoutSettings(0.2)
     shop = make_shop(policy=policy, reward_window=20, default_reward=0, learn=learn, holdout=holdout, **features)
@@ -65,7 +65,7 @@ def test_rankings_replay_exactly(make_shop: Any, policy: str, learn: str) -> Non
 
 
 @pytest.mark.promise(200, 201, 202)
-def test_a_ranking_and_its_reward_are_those_of_the_library(make_shop: Any) -> None:  # noqa: F811
+def test_a_ranking_and_its_reward_are_those_of_the_library(make_shop: Any) -> None:
     shop, bandit = make_shop(policy="ts"), Bandit("ts", ARMS, seed=11)
     for step in range(40):
         among = ["blue", "green"] if step % 3 == 0 else None
@@ -80,7 +80,7 @@ def test_a_ranking_and_its_reward_are_those_of_the_library(make_shop: Any) -> No
 
 
 @pytest.mark.promise(202)
-def test_held_decisions_are_learned_with_the_arm_that_was_taken(make_shop: Any) -> None:  # noqa: F811
+def test_held_decisions_are_learned_with_the_arm_that_was_taken(make_shop: Any) -> None:
     shop = make_shop(policy="ucb", reward_window=10, default_reward=0)
     made = [shop.decide(rank=3) for _ in range(2)]
     first, second = (one.arm for one in made[0].ranking[:2])
@@ -95,7 +95,7 @@ def test_held_decisions_are_learned_with_the_arm_that_was_taken(make_shop: Any) 
 
 
 @pytest.mark.promise(202)
-def test_a_reward_for_an_arm_that_is_not_in_the_ranking_changes_nothing(make_shop: Any) -> None:  # noqa: F811
+def test_a_reward_for_an_arm_that_is_not_in_the_ranking_changes_nothing(make_shop: Any) -> None:
     shop = make_shop(policy="ucb")
     ranked, single = shop.decide(rank=2), shop.decide()
     other = next(arm for arm in ARMS if arm not in [one.arm for one in ranked.ranking])
@@ -116,7 +116,7 @@ def test_a_reward_for_an_arm_that_is_not_in_the_ranking_changes_nothing(make_sho
 
 
 @pytest.mark.promise(200, 201)
-def test_a_key_and_a_unit_get_the_same_ranking_again(make_shop: Any) -> None:  # noqa: F811
+def test_a_key_and_a_unit_get_the_same_ranking_again(make_shop: Any) -> None:
     shop = make_shop(policy="ts", sticky_for=100)
     first = shop.decide(key="k", among=["red", "blue"], rank=5)
     assert len(first.ranking) == 2
@@ -173,7 +173,7 @@ def test_rankings_over_http_are_in_the_log_and_in_the_export(client: Client, htt
     assert (second.reward, second.taken, second.position) == (1.0, None, None)
 
 
-def test_parquet_has_rankings(make_shop: Any) -> None:  # noqa: F811
+def test_parquet_has_rankings(make_shop: Any) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     shop = make_shop(policy="ucb")
     made = shop.decide(rank=2)

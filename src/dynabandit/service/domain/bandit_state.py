@@ -35,10 +35,11 @@ from dynabandit.service.domain.learning import (
     Learner,
     Log,
     SettlingAge,
+    bodies_of,
     chosen_column,
-    contexts_of,
     teach,
 )
+from dynabandit.service.domain.monitoring import Monitoring
 from dynabandit.service.errors import ReplayMismatchError
 
 # What reading a damaged event or snapshot may raise; none of them is an error of the store
@@ -163,6 +164,7 @@ class LoggedState:
         self.taken: Counter[int] = Counter()  # decisions that older rules made: they are taken from the log
         self.learner = Learner()
         self.settling = SettlingAge()
+        self.monitoring = Monitoring()
         self.deciders = Deciders()
         self._log = log
         self._bandit: Bandit | None = None
@@ -190,19 +192,9 @@ class LoggedState:
         details = msgspec.structs.replace(asked, holdout=True) if held else asked
         if places is not None:
             details = msgspec.structs.replace(details, ranking=columns, propensities=propensities)
-        event = EventRow(
-            self.number,
-            self.sequence + 1,
-            DECISION,
-            self.bandit.step,
-            None,
-            columns[0],
-            None if propensities is None else propensities[0],
-            now,
-            wall,
-            key,
-            write_details(details),
-        )
+        number, step, body = self.sequence + 1, self.bandit.step, write_details(details)
+        value = None if propensities is None else propensities[0]
+        event = EventRow(self.number, number, DECISION, step, None, columns[0], value, now, wall, key, body)
         self._advance(event)
         return event
 
@@ -278,6 +270,7 @@ class LoggedState:
         if event.kind == CREATE:
             self.settings = Settings.of_new_bandit(body)
             self.learner = Learner.of_new_bandit(body)
+        self.monitoring.change(event, body, self.bandit)
         self.deleted = event.kind == DELETE
 
     def _advance(self, event: EventRow) -> None:
@@ -286,6 +279,7 @@ class LoggedState:
             if len(self.open) >= MAX_OPEN:
                 del self.open[next(iter(self.open))]
             self.open[event.step or 0] = OpenDecision(event.arm or 0, event.time, event.body)
+            self.monitoring.count(event)
             if self.learner.age is not None:
                 self.due_at = min(self.due_at, event.time + self.learner.age)
             if event.body is not None and '"deferred"' in event.body and read_details(event.body).deferred:
@@ -331,7 +325,10 @@ class LoggedState:
         learned = self.learner.observations(event, self._log)
         if event.kind == LEARN and not len(learned) == self.learner.learned_to - before > 0:
             raise self._mismatch(event, f"it learns the decisions after step {before}, but some are missing")
-        teach(self.bandit, learned, contexts_of(self.bandit, self.number, learned, self._log, known))
+        if self.monitoring.lift is not None or self.bandit.policy.functions.contextual:
+            known = bodies_of(self.number, learned, self._log, known)
+        teach(self.bandit, learned, known)
+        self.monitoring.learn(learned, known, self.bandit)
         if event.kind == REWARD and self.learner.rule == SETTLED:
             self.due_at = 0.0  # the settling age may be shorter now
 
@@ -362,6 +359,7 @@ class LoggedState:
         learner = self.learner
         held = [] if learner.rule == AT_ONCE else [learner.rule, learner.learned_to]
         rest = [self.bandit.state_hash(), *self.settings.hashed(), self.sequence, self.deleted, *held]
+        rest += self.monitoring.to_list()
         if self.deciders:
             rest.append(self.deciders.to_json())
         if self.deferred:
@@ -372,7 +370,8 @@ class LoggedState:
         """Return a copy that later events do not change, without the open decisions."""
         other = copy.copy(self)
         other._bandit, other.learner = self.bandit.copy(), copy.copy(self.learner)
-        other.open, other.deciders, other.deferred = {}, Deciders(self.deciders), self.deferred.copy()
+        other.open, other.deciders, other.monitoring = {}, Deciders(self.deciders), self.monitoring.copy()
+        other.deferred = self.deferred.copy()
         return other
 
     def to_json(self) -> str:
@@ -388,6 +387,7 @@ class LoggedState:
             "learner": vars(self.learner),
             "settling": vars(self.settling),
             "bandit": self.bandit.to_json(),
+            "monitoring": self.monitoring.to_list(),
         }
         if self.deciders:
             content["deciders"] = self.deciders.to_json()
@@ -410,4 +410,5 @@ class LoggedState:
         state.deciders = Deciders.from_json(content.get("deciders", []))
         state.deferred = set(content.get("deferred", ()))
         state._bandit = Bandit.from_json(content["bandit"])
+        state.monitoring = Monitoring.from_list(content.get("monitoring", []))
         return state

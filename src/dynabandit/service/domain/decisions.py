@@ -75,9 +75,21 @@ def _assignment(work: UnitOfWork, state: LoggedState, asked: DecisionDetails) ->
     return latest if latest.arm in state.bandit.available_columns(asked.among) else None
 
 
+def is_uncounted(work: UnitOfWork, state: LoggedState, unit: str | None, among: Sequence[int] | None = None) -> bool:
+    """Return whether a new decision does not count for the lift.
+
+    The unit had a decision before, or nobody could be in the holdout, because its arm cannot be chosen.
+    """
+    holdout = state.settings.holdout
+    if holdout is None:
+        return False
+    returns = unit is not None and work.find_unit(state.number, unit) is not None
+    return returns or not holdout.is_possible(state.bandit, among)
+
+
 def assign(work: UnitOfWork, state: LoggedState, unit: str, event: EventRow) -> None:
-    """Let a unit keep the arm of a decision, if the bandit has consistent assignment."""
-    if state.settings.sticky_for is not None:
+    """Note the latest decision for a unit, if the bandit has consistent assignment, or a lift that counts units."""
+    if state.settings.sticky_for is not None or state.settings.holdout is not None:
         holdout = read_details(event.body).holdout
         row = UnitRow(event.step or 0, event.arm or 0, event.time, event.value, holdout)
         work.units[state.number, unit_hash(unit)] = row
@@ -102,6 +114,7 @@ def make_decisions(
     now, wall = work.now(state), work.clock.wall()
     if state.rules < RULES and bandit.available_columns():
         work.events.append(state.adopt_rules(now, wall))
+    details = msgspec.structs.replace(details, uncounted=is_uncounted(work, state, details.unit, details.among))
     first = msgspec.structs.replace(details, count=count) if count > 1 and key is not None else details
     places = None if places is None else min(places, arms)
     try:
@@ -165,7 +178,10 @@ def _api_ranking(state: LoggedState, details: DecisionDetails) -> list[api_types
 
 
 def remove_expired_units(work: UnitOfWork) -> None:
-    """Remove the units that keep their arm no longer, up to a number per bandit."""
+    """Remove the units that keep their arm no longer, up to a number per bandit.
+
+    With a holdout they stay: the lift counts each of them once.
+    """
     for number, state in work.states.items():
-        if state.settings.sticky_for is not None:
+        if state.settings.sticky_for is not None and state.settings.holdout is None:
             work.store.remove_units(number, work.now(state) - state.settings.sticky_for, REMOVED_UNITS)

@@ -17,13 +17,17 @@ LEARN = "learn"  # decisions that were held, up to a step, are learned
 ACTIVATE = "activate"  # a decision whose activation was deferred gets the default reward, if no other one comes
 ARM = "arm"
 POLICY = "policy"
+GUARDRAILS = "guardrails"
+METRIC = "metric"  # the value of a metric of a guardrail for one decision
+ALERT = "alert"
 DELETE = "delete"
 START = "start"  # event 0 of a compacted log; callers do not see it
 # The kinds that callers may filter by, and the kinds of events that each includes
 KINDS: dict[str, tuple[str, ...]] = {
     "decision": (DECISION, ACTIVATE),
     "reward": (REWARD, CLOSE, LEARN),
-    "change": (CREATE, ARM, POLICY, DELETE),
+    "metric": (METRIC,),
+    "change": (CREATE, ARM, POLICY, GUARDRAILS, ALERT, DELETE),
 }
 
 
