@@ -4,6 +4,7 @@ import { call, follow, url } from "./api.js";
 import { showCharts, timeOfStep } from "./bandit-charts.js";
 import { OTHERS } from "./charts.js";
 import { showConnection } from "./connection.js";
+import { followDeciders } from "./deciders.js";
 import { byId, clock, count, decimal, duration, formatLimits, h, meanReward, percent } from "./dom.js";
 import { colourDot, describe, showTimeline } from "./interventions.js";
 
@@ -180,6 +181,7 @@ document.documentElement.addEventListener("theme", () => {
   shownArms = "";
   if (data) show(data);
 });
+followDeciders(name);
 setUpActions(name, () => data).then((isAdmin) => {
   admin = isAdmin;
   if (data) showArms();
