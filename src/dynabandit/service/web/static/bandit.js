@@ -163,6 +163,7 @@ function show(newData) {
     setText("missing", "This bandit was deleted.");
     return;
   }
+  if (data === null) followDeciders(name);
   data = newData;
   showTiles();
   showSummary();
@@ -181,7 +182,6 @@ document.documentElement.addEventListener("theme", () => {
   shownArms = "";
   if (data) show(data);
 });
-followDeciders(name);
 setUpActions(name, () => data).then((isAdmin) => {
   admin = isAdmin;
   if (data) showArms();

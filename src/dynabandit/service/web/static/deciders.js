@@ -5,12 +5,14 @@ import { byId, count, duration, h } from "./dom.js";
 const ASK_MS = 3000;
 const SILENT_SECONDS = 10; // a decider asks for the state once per second, unless it was set otherwise
 
+const behind = (events) => (events <= 0 ? "current" : `${count(events)} event${events === 1 ? "" : "s"} behind`);
+
 function row({ id, step, base, seen, waiting }, sequence) {
   const silent = seen === null || seen > SILENT_SECONDS;
   return h("tr", {},
     h("th", { scope: "row" }, h("code", {}, id)),
     h("td", { class: "number" }, count(step)),
-    h("td", { class: "number" }, sequence <= base ? "current" : `${count(sequence - base)} events behind`),
+    h("td", { class: "number" }, behind(sequence - base)),
     h("td", { class: "number" }, seen === null ? "over 10 minutes ago" : seen < 2 ? "now" : `${duration(seen)} ago`, " ",
       silent && h("span", { class: "badge warm" }, "silent")),
     h("td", { class: "number" }, waiting === null ? "–" : count(waiting)));
@@ -22,8 +24,12 @@ async function show(name) {
   byId("deciders").replaceChildren(...deciders.map((one) => row(one, sequence)));
 }
 
-/** Show the deciders of a bandit now and every few seconds; while the service does not answer, the table stays. */
+/** Show the deciders of a bandit now and every few seconds, as long as it exists; without an answer the table stays. */
 export async function followDeciders(name) {
-  await show(name).catch(() => {});
+  try {
+    await show(name);
+  } catch (error) {
+    if (error.status === 404) return;
+  }
   setTimeout(() => followDeciders(name), ASK_MS);
 }
