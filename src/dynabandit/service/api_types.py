@@ -303,6 +303,33 @@ class DeciderState(Struct):
     waiting: int | None = None
 
 
+class GroupState(Struct):
+    """The policy or the holdout: its decisions, and those of its rewards that count for the lift."""
+
+    decisions: int
+    rewards: int
+    mean: float | None
+
+
+class HoldoutState(Struct):
+    """The holdout, and the lift: what a decision of the policy earns more than one of the holdout.
+
+    The intervals, `low` to `high` and `relative_low` to `relative_high`, hold at all times together with a probability
+    of 95 %. A number is null while it is not known.
+    """
+
+    share: float
+    control: str | None
+    policy: GroupState
+    holdout: GroupState
+    lift: float | None
+    low: float | None
+    high: float | None
+    relative_lift: float | None
+    relative_low: float | None
+    relative_high: float | None
+
+
 class BanditState(Struct):
     """The state of a bandit after event `sequence`.
 
@@ -326,7 +353,7 @@ class BanditState(Struct):
     held: int = 0
     features: Features | None = None
     sticky_for: float | None = None
-    holdout: HoldoutSettings | None = None
+    holdout: HoldoutState | None = None
     deciders: list[DeciderState] = []
 
 

@@ -24,7 +24,8 @@ from dynabandit.service.domain.decision_details import (
 )
 from dynabandit.service.domain.events import ARM, CREATE, DECISION, DELETE, KINDS, LEARN, POLICY, REWARD, EventRow
 from dynabandit.service.domain.holdout import Holdout, unit_of_step
-from dynabandit.service.domain.learning import AT_ONCE, SETTLED, Learner, Log, SettlingAge, contexts_of, teach
+from dynabandit.service.domain.learning import AT_ONCE, SETTLED, Learner, Log, SettlingAge, bodies_of, teach
+from dynabandit.service.domain.monitoring import Monitoring
 from dynabandit.service.errors import ReplayMismatchError
 
 # What reading a damaged event or snapshot may raise; none of them is an error of the store
@@ -148,6 +149,7 @@ class LoggedState:
         self.taken: Counter[int] = Counter()  # decisions that older rules made: they are taken from the log
         self.learner = Learner()
         self.settling = SettlingAge()
+        self.monitoring = Monitoring()
         self.deciders = Deciders()
         self._log = log
         self._bandit: Bandit | None = None
@@ -163,20 +165,9 @@ class LoggedState:
     def decide(self, now: float, wall: float, key: str | None = None, asked: DecisionDetails = NO_DETAILS) -> EventRow:
         """Make the next decision and return its event."""
         column, held, propensity = self._choose(asked, with_propensity=True)
-        details = msgspec.structs.replace(asked, holdout=True) if held else asked
-        event = EventRow(
-            self.number,
-            self.sequence + 1,
-            DECISION,
-            self.bandit.step,
-            None,
-            column,
-            propensity,
-            now,
-            wall,
-            key,
-            write_details(details),
-        )
+        body = write_details(msgspec.structs.replace(asked, holdout=True) if held else asked)
+        number, step = self.sequence + 1, self.bandit.step
+        event = EventRow(self.number, number, DECISION, step, None, column, propensity, now, wall, key, body)
         self._advance(event)
         return event
 
@@ -272,6 +263,7 @@ class LoggedState:
         if event.kind == CREATE:
             self.settings = Settings.of_new_bandit(body)
             self.learner = Learner.of_new_bandit(body)
+        self.monitoring.change(event, body, self.bandit)
         self.deleted = event.kind == DELETE
 
     def _advance(self, event: EventRow) -> None:
@@ -280,6 +272,7 @@ class LoggedState:
             if len(self.open) >= MAX_OPEN:
                 del self.open[next(iter(self.open))]
             self.open[event.step or 0] = OpenDecision(event.arm or 0, event.time, event.body)
+            self.monitoring.count(event)
             if self.learner.age is not None:
                 self.due_at = min(self.due_at, event.time + self.learner.age)
         self.sequence = event.sequence
@@ -318,7 +311,10 @@ class LoggedState:
         learned = self.learner.observations(event, self._log)
         if event.kind == LEARN and not len(learned) == self.learner.learned_to - before > 0:
             raise self._mismatch(event, f"it learns the decisions after step {before}, but some are missing")
-        teach(self.bandit, learned, contexts_of(self.bandit, self.number, learned, self._log, known))
+        if self.monitoring.lift is not None or self.bandit.policy.functions.contextual:
+            known = bodies_of(self.number, learned, self._log, known)
+        teach(self.bandit, learned, known)
+        self.monitoring.learn(learned, known, self.bandit)
         if event.kind == REWARD and self.learner.rule == SETTLED:
             self.due_at = 0.0  # the settling age may be shorter now
 
@@ -348,6 +344,7 @@ class LoggedState:
         learner = self.learner
         held = [] if learner.rule == AT_ONCE else [learner.rule, learner.learned_to]
         rest = [self.bandit.state_hash(), *self.settings.hashed(), self.sequence, self.deleted, *held]
+        rest += self.monitoring.to_list()
         if self.deciders:
             rest.append(self.deciders.to_json())
         return hashlib.sha256(json.dumps(rest).encode()).hexdigest()
@@ -356,7 +353,7 @@ class LoggedState:
         """Return a copy that later events do not change, without the open decisions."""
         other = copy.copy(self)
         other._bandit, other.learner = self.bandit.copy(), copy.copy(self.learner)
-        other.open, other.deciders = {}, Deciders(self.deciders)
+        other.open, other.deciders, other.monitoring = {}, Deciders(self.deciders), self.monitoring.copy()
         return other
 
     def to_json(self) -> str:
@@ -372,6 +369,7 @@ class LoggedState:
             "learner": vars(self.learner),
             "settling": vars(self.settling),
             "bandit": self.bandit.to_json(),
+            "monitoring": self.monitoring.to_list(),
         }
         if self.deciders:
             content["deciders"] = self.deciders.to_json()
@@ -391,4 +389,5 @@ class LoggedState:
         vars(state.settling).update(content["settling"])
         state.deciders = Deciders.from_json(content.get("deciders", []))
         state._bandit = Bandit.from_json(content["bandit"])
+        state.monitoring = Monitoring.from_list(content.get("monitoring", []))
         return state
