@@ -307,6 +307,21 @@ class ArmState(Struct):
     pending: int = 0
 
 
+class DeciderState(Struct):
+    """A local decider: its latest stored decision, and what it said when it last asked this replica for the state.
+
+    `step` is the number of that decision, and `base` the latest state that the decider has used or asked about. `seen`
+    is the number of seconds since it asked, and `waiting` the number of decisions and rewards that it had to send; both
+    are null if it has not asked for ten minutes.
+    """
+
+    id: str
+    step: int
+    base: int
+    seen: float | None = None
+    waiting: int | None = None
+
+
 class GroupState(Struct):
     """The policy or the holdout: its decisions, and those of its rewards that count for the lift."""
 
@@ -358,6 +373,7 @@ class BanditState(Struct):
     features: Features | None = None
     sticky_for: float | None = None
     holdout: HoldoutState | None = None
+    deciders: list[DeciderState] = []
 
 
 class BanditSummary(Struct):

@@ -139,7 +139,7 @@ async def create(service: Service, request: Request, body: api_types.Create) -> 
 
     def run(work: UnitOfWork) -> tuple[Callable[[], api_types.BanditState], bool]:
         state, created = changes.create(work, name, body)
-        return bandit_view(state), created
+        return bandit_view(state, service.decider_contacts), created
 
     view, created = await service.writer.submit(run, name=name, alone=True, priority=True)
     content = view() if len(body.arms) < MANY_ARMS else await asyncio.to_thread(view)
@@ -148,17 +148,17 @@ async def create(service: Service, request: Request, body: api_types.Create) -> 
 
 async def get_bandit(service: Service, request: Request, _: None) -> Result:
     """GET /v1/bandits/{name}."""
-    name = bandit_name(request)
+    name, contacts = bandit_name(request), service.decider_contacts
 
     def run(work: UnitOfWork) -> Callable[[], api_types.BanditState] | None:
         state = work.named(name)
-        return bandit_view(state) if len(state.bandit.names) < MANY_ARMS else None
+        return bandit_view(state, contacts) if len(state.bandit.names) < MANY_ARMS else None
 
     view = await service.writer.submit(run, name=name)
     if view is not None:
         return Result(view())
     with service.large_states.reserve():  # before a copy is made
-        view = await service.writer.submit(lambda work: bandit_view(work.named(name)), name=name)
+        view = await service.writer.submit(lambda work: bandit_view(work.named(name), contacts), name=name)
         return Result(await service.large_states.run(lambda store, check: view()))
 
 
