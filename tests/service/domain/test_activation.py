@@ -57,13 +57,10 @@ def test_the_default_reward_is_learned_once_and_only_after_an_activation(make_sh
 def test_a_snapshot_and_a_compacted_log_know_what_was_not_activated(make_shop: Any, learn: str) -> None:
     shop = make_shop(policy="ucb", reward_window=10, default_reward=0, learn=learn)
     first, second = decide(shop), decide(shop)
-    without = shop.state.state_hash()
     shop.run(lambda: activate(shop.work, shop.state, first))
-    shop.state.deferred.add(first)
-    shop.state.sequence -= 1
-    assert shop.state.state_hash() == without, "an activation changes nothing else"
-    shop.work.states.clear()
-    assert shop.state.state_hash() != without
+    state = shop.state.copy()
+    state.deferred.clear()
+    assert state.state_hash() != shop.state.state_hash()
     [compacted] = compact(shop.store, before=2e12, now=0.0)
     assert compacted.problem is None
     shop.store.save_snapshot(shop.number, shop.work.snapshot(shop.number))
