@@ -2,7 +2,6 @@
 
 import copy
 import hashlib
-import itertools
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -12,8 +11,7 @@ import msgspec
 
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
-from dynabandit.features import FeatureEncoder
-from dynabandit.policies import CONTEXTUAL_POLICIES
+from dynabandit.service.domain.applied_changes import apply_change
 from dynabandit.service.domain.decision_details import (
     NO_DETAILS,
     Context,
@@ -21,9 +19,10 @@ from dynabandit.service.domain.decision_details import (
     read_details,
     write_details,
 )
-from dynabandit.service.domain.events import ARM, CREATE, DECISION, DELETE, KINDS, LEARN, POLICY, REWARD, EventRow
+from dynabandit.service.domain.events import CREATE, DECISION, DELETE, KINDS, LEARN, POLICY, REWARD, SHADOW, EventRow
 from dynabandit.service.domain.holdout import Holdout, unit_of_step
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED, Learner, Log, SettlingAge, contexts_of, teach
+from dynabandit.service.domain.shadow import Shadow
 from dynabandit.service.errors import ReplayMismatchError
 
 # What reading a damaged event or snapshot may raise; none of them is an error of the store
@@ -69,62 +68,10 @@ class OpenDecision(NamedTuple):
     body: str | None
 
 
-def apply_change(bandit: Bandit | None, event: EventRow, learner: Learner, log: Log) -> Bandit:
-    """Return the library's bandit after a change, changed in place where that is possible.
-
-    New events, except policy changes, use this function, and so do replays and the history behind the pages.
-    """
-    body = json.loads(event.body or "{}")
-    if event.kind == CREATE:
-        return new_bandit(body)
-    assert bandit is not None
-    if event.kind == ARM:
-        change_arm(bandit, body)
-    elif event.kind == POLICY and "continues" not in body:
-        after, learned_to = body.get("log_start", (0, 0))  # of a compacted log
-        contextual = body["policy"] in CONTEXTUAL_POLICIES
-        pages = learner.at_start(learned_to).learned_pages(log, event.bandit, after, event.sequence, contextual)
-        encoder = FeatureEncoder.from_json(body["encoder"]) if "encoder" in body else None
-        return bandit.swapped(body["policy"], itertools.chain.from_iterable(pages), encoder, **body["parameters"])
-    return bandit
-
-
 def rules_of(body: dict[str, Any]) -> int:
     """Return the rules by which decisions are made after the event with this body."""
     rules: int = body.get("rules", 1)
     return rules
-
-
-def new_bandit(body: dict[str, Any]) -> Bandit:
-    """Return the bandit that the body of a create event describes.
-
-    It keeps no contexts: those of decisions that are learned later are in the log.
-    """
-    bandit = Bandit(
-        body["policy"],
-        body["arms"],
-        seed=body["seed"],
-        rewards=body.get("rewards"),
-        features=body.get("features"),
-        arm_features=body.get("arm_features"),
-        **body["parameters"],
-    )
-    bandit.keep_no_contexts()
-    return bandit
-
-
-def change_arm(bandit: Bandit, body: dict[str, Any]) -> None:
-    """Change an arm as the body of an event says."""
-    name = body["arm"]
-    if body.get("add"):
-        bandit.add_arm(name, body.get("features"))
-    if "min_share" in body or "max_share" in body:
-        min_share, max_share = bandit.shares(name)
-        bandit.limit_arm(name, body.get("min_share", min_share), body.get("max_share", max_share))
-    if "paused" in body:
-        (bandit.pause_arm if body["paused"] else bandit.resume_arm)(name)
-    if body.get("retired"):
-        bandit.remove_arm(name)
 
 
 class LoggedState:
@@ -147,6 +94,7 @@ class LoggedState:
         self.taken: Counter[int] = Counter()  # decisions that older rules made: they are taken from the log
         self.learner = Learner()
         self.settling = SettlingAge()
+        self.shadow: Shadow | None = None
         self._log = log
         self._bandit: Bandit | None = None
 
@@ -160,8 +108,11 @@ class LoggedState:
 
     def decide(self, now: float, wall: float, key: str | None = None, asked: DecisionDetails = NO_DETAILS) -> EventRow:
         """Make the next decision and return its event."""
-        column, held, propensity = self._choose(asked, with_propensity=True)
+        probabilities = self._propensities(asked.context, asked.among)
+        column, held, propensity = self._choose(asked, probabilities)
         details = msgspec.structs.replace(asked, holdout=True) if held else asked
+        if self.shadow is not None and not held:
+            details = msgspec.structs.replace(details, shadow=self.shadow.choose(asked, probabilities))
         event = EventRow(
             self.number,
             self.sequence + 1,
@@ -178,10 +129,11 @@ class LoggedState:
         self._advance(event)
         return event
 
-    def _choose(self, asked: DecisionDetails, with_propensity: bool = False) -> tuple[int, bool, float | None]:
+    def _choose(
+        self, asked: DecisionDetails, probabilities: dict[str, float] | None = None
+    ) -> tuple[int, bool, float | None]:
         """Make the next decision; return its column, whether the unit is in the holdout, and the propensity."""
         bandit, holdout, context, among = self.bandit, self.settings.holdout, asked.context, asked.among
-        probabilities = self._propensities(context, among) if with_propensity else None
         held = None
         if holdout is not None:
             unit = unit_of_step(bandit.step + 1) if asked.unit is None else asked.unit
@@ -210,6 +162,13 @@ class LoggedState:
         """Continue with a bandit whose new policy has learned all rewards so far, and return the event."""
         event = EventRow(self.number, self.sequence + 1, POLICY, None, None, None, None, now, wall, None, body)
         self._bandit, self.rules = bandit, RULES
+        self._advance(event)
+        return event
+
+    def start_shadow(self, now: float, wall: float, body: str, bandit: Bandit) -> EventRow:
+        """Let a bandit whose policy has learned all rewards so far be the shadow, and return the event."""
+        event = EventRow(self.number, self.sequence + 1, SHADOW, None, None, None, None, now, wall, None, body)
+        self.shadow = Shadow(bandit, self.bandit.step)
         self._advance(event)
         return event
 
@@ -256,7 +215,7 @@ class LoggedState:
         """Apply a change of the bandit."""
         if event.kind not in KINDS["change"]:
             raise self._mismatch(event, f"unknown kind {event.kind!r}")
-        self._bandit = apply_change(self._bandit, event, self.learner, self._log)
+        self._bandit, self.shadow = apply_change(self._bandit, self.shadow, event, self.learner, self._log)
         body = json.loads(event.body or "{}")
         if event.kind in (CREATE, POLICY):
             self.rules = rules_of(body)
@@ -271,6 +230,8 @@ class LoggedState:
             if len(self.open) >= MAX_OPEN:
                 del self.open[next(iter(self.open))]
             self.open[event.step or 0] = OpenDecision(event.arm or 0, event.time, event.body)
+            if self.shadow is not None:
+                self.shadow.see(event.arm or 0, read_details(event.body))
             if self.learner.age is not None:
                 self.due_at = min(self.due_at, event.time + self.learner.age)
         self.sequence = event.sequence
@@ -296,6 +257,16 @@ class LoggedState:
             names, logged = bandit.names, event.arm if event.arm is not None else -1
             there = names[logged] if 0 <= logged < len(names) else f"number {logged}"
             raise self._mismatch(event, f"the log chose arm {there!r}, the replay {names[column]!r}")
+        if self.shadow is not None and not held:
+            self._replay_shadow(event, details)
+
+    def _replay_shadow(self, event: EventRow, details: DecisionDetails) -> None:
+        """Let the shadow choose again and compare."""
+        assert self.shadow is not None
+        logged, again = details.shadow, self.shadow.choose(details, None).column
+        if logged is None or logged.column != again:
+            there = "none" if logged is None else logged.column
+            raise self._mismatch(event, f"the log has column {there} as the shadow's choice, the replay {again}")
 
     def _learn(self, event: EventRow) -> None:
         """Let the bandit learn what an event of the kinds reward, close and learn tells."""
@@ -305,6 +276,8 @@ class LoggedState:
         if event.kind == LEARN and not len(learned) == self.learner.learned_to - before > 0:
             raise self._mismatch(event, f"it learns the decisions after step {before}, but some are missing")
         teach(self.bandit, learned, contexts_of(self.bandit, self.number, learned, self._log, known))
+        if self.shadow is not None:
+            self.shadow.learn(self.number, learned, self._log, known)
         if event.kind == REWARD and self.learner.rule == SETTLED:
             self.due_at = 0.0  # the settling age may be shorter now
 
@@ -334,13 +307,15 @@ class LoggedState:
         learner = self.learner
         held = [] if learner.rule == AT_ONCE else [learner.rule, learner.learned_to]
         rest = [self.bandit.state_hash(), *self.settings.hashed(), self.sequence, self.deleted, *held]
+        if self.shadow is not None:
+            rest.append({"shadow": self.shadow.hashed()})
         return hashlib.sha256(json.dumps(rest).encode()).hexdigest()
 
     def copy(self) -> "LoggedState":
         """Return a copy that later events do not change, without the open decisions."""
         other = copy.copy(self)
         other._bandit, other.learner = self.bandit.copy(), copy.copy(self.learner)
-        other.open = {}
+        other.open, other.shadow = {}, None if self.shadow is None else self.shadow.copy()
         return other
 
     def to_json(self) -> str:
@@ -357,6 +332,8 @@ class LoggedState:
             "settling": vars(self.settling),
             "bandit": self.bandit.to_json(),
         }
+        if self.shadow is not None:
+            content["shadow"] = self.shadow.to_json()
         return json.dumps(content)
 
     @classmethod
@@ -372,4 +349,5 @@ class LoggedState:
         vars(state.learner).update(content["learner"])
         vars(state.settling).update(content["settling"])
         state._bandit = Bandit.from_json(content["bandit"])
+        state.shadow = Shadow.from_json(content["shadow"]) if "shadow" in content else None
         return state

@@ -9,7 +9,8 @@ import msgspec
 from dynabandit.bandit.contexts import make_contexts
 from dynabandit.policies import AUTO, resolved
 from dynabandit.service import api_types
-from dynabandit.service.domain.bandit_state import RULES, LoggedState, change_arm as change_arm_of, new_bandit
+from dynabandit.service.domain.applied_changes import change_arm as change_arm_of, new_bandit
+from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.events import ARM, CREATE, DELETE
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.log_start import LogStart, read_start

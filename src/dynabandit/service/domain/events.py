@@ -16,13 +16,14 @@ CLOSE = "close"  # the reward window of a decision ended without a reward
 LEARN = "learn"  # decisions that were held, up to a step, are learned
 ARM = "arm"
 POLICY = "policy"
+SHADOW = "shadow"  # a shadow policy begins or ends
 DELETE = "delete"
 START = "start"  # event 0 of a compacted log; callers do not see it
 # The kinds that callers may filter by, and the kinds of events that each includes
 KINDS: dict[str, tuple[str, ...]] = {
     "decision": (DECISION,),
     "reward": (REWARD, CLOSE, LEARN),
-    "change": (CREATE, ARM, POLICY, DELETE),
+    "change": (CREATE, ARM, POLICY, SHADOW, DELETE),
 }
 
 

@@ -1,0 +1,126 @@
+"""The shadow policy of a bandit: it sees the same decisions and learns the same rewards, but never decides."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dynabandit.bandit import Bandit
+from dynabandit.service.domain.decision_details import DecisionDetails, ShadowChoice, read_details
+from dynabandit.service.domain.learning import Log, Observation, contexts_of, teach
+from dynabandit.stats.policy_comparison import Comparison, ComparisonSums, add_reward, compare_policies, is_covered
+from dynabandit.validation import BOUNDED
+
+
+class Shadow:
+    """A second policy of a bandit, and its comparison with the one that decides, since step `since`.
+
+    Before each decision of the policy the shadow chooses, too, with random numbers of its own. Its choice is logged
+    with the decision, and then it is told the decision that was made.
+    """
+
+    def __init__(self, bandit: Bandit, since: int) -> None:
+        self.bandit = bandit
+        self.since = since
+        columns = len(bandit.names)
+        self.decided = [0] * columns  # how often the policy chose each column, without the holdout
+        self.chosen = [0] * columns  # and how often the shadow would have chosen it
+        self.agreed = 0
+        self.sums = ComparisonSums()
+
+    def choose(self, asked: DecisionDetails, propensities: Mapping[str, float] | None) -> ShadowChoice:
+        """Return what the shadow would choose now, and the probability with which the policy chooses that."""
+        [column] = self.bandit.ranked_columns(1, asked.context, asked.among)
+        known = None if propensities is None else propensities.get(self.bandit.names[column], 0.0)
+        return ShadowChoice(column, known)
+
+    def see(self, column: int, details: DecisionDetails) -> None:
+        """Note a decision that was made."""
+        self.bandit.play_column(column, details.context, counts_for_shares=not details.holdout)
+        if details.shadow is not None:
+            missing = len(self.bandit.names) - len(self.chosen)
+            self.decided += [0] * missing
+            self.chosen += [0] * missing
+            self.decided[column] += 1
+            self.chosen[details.shadow.column] += 1
+            self.agreed += details.shadow.column == column
+
+    def learn(
+        self, number: int, observations: Iterable[Observation], log: Log, known: Mapping[int, str | None]
+    ) -> None:
+        """Learn the rewards that the policy learns; bodies of decisions that are not `known` are read from the log."""
+        observations = list(observations)
+        teach(self.bandit, observations, contexts_of(self.bandit, number, observations, log, known))
+        compared = [one for one in observations if self._is_compared(one)]
+        missing = [one.step for one in compared if one.step not in known]
+        bodies = {**known, **log.decision_bodies(number, missing)}
+        for one in compared:
+            choice = read_details(bodies[one.step]).shadow
+            if choice is not None and one.value is not None:
+                self.sums = add_reward(self.sums, choice.propensity, choice.column == one.column, float(one.value))
+
+    def _is_compared(self, observation: Observation) -> bool:
+        """Whether a reward may count: the first one of a decision that was made while there was a shadow."""
+        return observation.value is not None and not observation.is_late and observation.step > self.since
+
+    @property
+    def decisions(self) -> int:
+        """How many decisions of the policy were compared."""
+        return sum(self.decided)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether all rewards are in [0, 1]."""
+        return self.bandit.rewards.is_within(BOUNDED)
+
+    @property
+    def problem(self) -> str | None:
+        """Why there is no estimate, or None."""
+        sums = self.sums
+        if sums.rewards + sums.uncovered + sums.unknown == 0:
+            return "no decision that was made since the shadow policy began has a reward yet"
+        if sums.unknown > sums.rewards + sums.uncovered:
+            return "the propensities of most decisions are not known"
+        if not is_covered(sums):
+            return "the policy would rarely or never choose what the shadow policy chooses where the two differ"
+        return None
+
+    def comparison(self) -> Comparison | None:
+        """Return the estimate of what the shadow would have earned, unless there is a `problem`."""
+        return None if self.problem else compare_policies(self.sums, self.is_bounded)
+
+    def copy(self) -> "Shadow":
+        """Return a copy that later events do not change."""
+        other = Shadow(self.bandit.copy(), self.since)
+        other.decided, other.chosen, other.agreed = list(self.decided), list(self.chosen), self.agreed
+        other.sums = self.sums
+        return other
+
+    def _counts(self) -> list[Any]:
+        return [self.since, self.decided, self.chosen, self.agreed, list(self.sums)]
+
+    def hashed(self) -> list[Any]:
+        """Return what the hash of a state depends on."""
+        return [self.bandit.state_hash(), *self._counts()]
+
+    def to_json(self) -> list[Any]:
+        """Return everything as plain values, which `from_json` reads."""
+        return [self.bandit.to_json(), *self._counts()]
+
+    @classmethod
+    def from_json(cls, content: list[Any]) -> "Shadow":
+        """Return what `to_json` wrote."""
+        bandit, since, decided, chosen, agreed, sums = content
+        shadow = cls(Bandit.from_json(bandit), since)
+        shadow.decided, shadow.chosen, shadow.agreed, shadow.sums = decided, chosen, agreed, ComparisonSums(*sums)
+        return shadow
+
+
+def shadow_seed(seed: int, sequence: int) -> int:
+    """Return the seed of a shadow that event `sequence` starts, given the seed of its bandit.
+
+    Examples
+    --------
+    >>> shadow_seed(7, 12) == shadow_seed(7, 12), shadow_seed(7, 12) == shadow_seed(7, 13), shadow_seed(7, 12) < 2**63
+    (True, False, True)
+    """
+    return int.from_bytes(hashlib.blake2b(f"shadow {seed} {sequence}".encode(), digest_size=8).digest(), "big") >> 1
