@@ -12,6 +12,7 @@ import msgspec
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
 from dynabandit.service.domain.applied_changes import apply_change
+from dynabandit.service.domain.deciders import Deciders
 from dynabandit.service.domain.decision_details import (
     NO_DETAILS,
     Context,
@@ -94,6 +95,7 @@ class LoggedState:
         self.taken: Counter[int] = Counter()  # decisions that older rules made: they are taken from the log
         self.learner = Learner()
         self.settling = SettlingAge()
+        self.deciders = Deciders()
         self.shadow: Shadow | None = None
         self._log = log
         self._bandit: Bandit | None = None
@@ -111,8 +113,8 @@ class LoggedState:
         probabilities = self._propensities(asked.context, asked.among)
         column, held, propensity = self._choose(asked, probabilities)
         details = msgspec.structs.replace(asked, holdout=True) if held else asked
-        if self.shadow is not None and not held:
-            details = msgspec.structs.replace(details, shadow=self.shadow.choose(asked, probabilities))
+        if self.shadow is not None:
+            details = msgspec.structs.replace(details, shadow=self.shadow.choose(details, probabilities))
         event = EventRow(
             self.number,
             self.sequence + 1,
@@ -127,6 +129,15 @@ class LoggedState:
             write_details(details),
         )
         self._advance(event)
+        return event
+
+    def take(self, column: int, now: float, wall: float, key: str, details: DecisionDetails) -> EventRow:
+        """Add the decision of a local decider and return its event."""
+        if self.shadow is not None:
+            details = msgspec.structs.replace(details, shadow=self.shadow.choose(details))
+        step, body = self.bandit.step + 1, write_details(details)
+        event = EventRow(self.number, self.sequence + 1, DECISION, step, None, column, None, now, wall, key, body)
+        self._apply(event)
         return event
 
     def _choose(
@@ -205,6 +216,7 @@ class LoggedState:
             raise self._mismatch(event, f"no {kind!r} can come here")
         if kind == DECISION:
             self._replay_decision(event)
+            self._replay_shadow(event)
         elif kind in KINDS["reward"]:
             self._learn(event)
         else:
@@ -250,6 +262,11 @@ class LoggedState:
             self.taken[self.rules] += 1
             return
         details = read_details(event.body)
+        if details.decider is not None:  # `LocalReplay` makes it again
+            column = -1 if event.arm is None else event.arm
+            bandit.play_column(column, details.context, counts_for_shares=not details.holdout)
+            self.deciders.note(details, event.time)
+            return
         column, held, _ = self._choose(details)
         if held != details.holdout:
             raise self._mismatch(event, f"the log has holdout {details.holdout}, the replay {held}")
@@ -257,16 +274,15 @@ class LoggedState:
             names, logged = bandit.names, event.arm if event.arm is not None else -1
             there = names[logged] if 0 <= logged < len(names) else f"number {logged}"
             raise self._mismatch(event, f"the log chose arm {there!r}, the replay {names[column]!r}")
-        if self.shadow is not None and not held:
-            self._replay_shadow(event, details)
 
-    def _replay_shadow(self, event: EventRow, details: DecisionDetails) -> None:
+    def _replay_shadow(self, event: EventRow) -> None:
         """Let the shadow choose again and compare."""
-        assert self.shadow is not None
-        logged, again = details.shadow, self.shadow.choose(details, None).column
-        if logged is None or logged.column != again:
-            there = "none" if logged is None else logged.column
-            raise self._mismatch(event, f"the log has column {there} as the shadow's choice, the replay {again}")
+        if self.shadow is None:
+            return
+        details = read_details(event.body)
+        logged, again = (None if one is None else one.column for one in (details.shadow, self.shadow.choose(details)))
+        if logged != again:
+            raise self._mismatch(event, f"the log has column {logged} as the shadow's choice, the replay {again}")
 
     def _learn(self, event: EventRow) -> None:
         """Let the bandit learn what an event of the kinds reward, close and learn tells."""
@@ -307,6 +323,8 @@ class LoggedState:
         learner = self.learner
         held = [] if learner.rule == AT_ONCE else [learner.rule, learner.learned_to]
         rest = [self.bandit.state_hash(), *self.settings.hashed(), self.sequence, self.deleted, *held]
+        if self.deciders:
+            rest.append(self.deciders.to_json())
         if self.shadow is not None:
             rest.append({"shadow": self.shadow.hashed()})
         return hashlib.sha256(json.dumps(rest).encode()).hexdigest()
@@ -315,7 +333,8 @@ class LoggedState:
         """Return a copy that later events do not change, without the open decisions."""
         other = copy.copy(self)
         other._bandit, other.learner = self.bandit.copy(), copy.copy(self.learner)
-        other.open, other.shadow = {}, None if self.shadow is None else self.shadow.copy()
+        other.open, other.deciders = {}, Deciders(self.deciders)
+        other.shadow = None if self.shadow is None else self.shadow.copy()
         return other
 
     def to_json(self) -> str:
@@ -332,6 +351,8 @@ class LoggedState:
             "settling": vars(self.settling),
             "bandit": self.bandit.to_json(),
         }
+        if self.deciders:
+            content["deciders"] = self.deciders.to_json()
         if self.shadow is not None:
             content["shadow"] = self.shadow.to_json()
         return json.dumps(content)
@@ -348,6 +369,7 @@ class LoggedState:
         state.settings = Settings.of_new_bandit(content["settings"])
         vars(state.learner).update(content["learner"])
         vars(state.settling).update(content["settling"])
+        state.deciders = Deciders.from_json(content.get("deciders", []))
         state._bandit = Bandit.from_json(content["bandit"])
         state.shadow = Shadow.from_json(content["shadow"]) if "shadow" in content else None
         return state

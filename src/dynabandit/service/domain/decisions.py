@@ -26,7 +26,7 @@ def decide(work: UnitOfWork, name: str, asked: api_types.Decide, key: str | None
     if key is not None:
         work.keyed[state.number, key] = events
     if asked.unit is not None:
-        _assign(work, state, asked.unit, events[0])
+        assign(work, state, asked.unit, events[0])
     work.events += events
     return [_api_decision(work, state, event) for event in events]
 
@@ -52,7 +52,8 @@ def _assignment(work: UnitOfWork, state: LoggedState, unit: str) -> UnitRow | No
     return latest if latest.arm in state.bandit.available_columns() else None
 
 
-def _assign(work: UnitOfWork, state: LoggedState, unit: str, event: EventRow) -> None:
+def assign(work: UnitOfWork, state: LoggedState, unit: str, event: EventRow) -> None:
+    """Let a unit keep the arm of a decision, if the bandit has consistent assignment."""
     if state.settings.sticky_for is not None:
         holdout = read_details(event.body).holdout
         row = UnitRow(event.step or 0, event.arm or 0, event.time, event.value, holdout)
@@ -76,11 +77,11 @@ def _make_decisions(work: UnitOfWork, state: LoggedState, asked: api_types.Decid
     except (TypeError, ValueError) as error:  # nothing has changed yet
         if not bandit.available_columns():
             raise ConflictError(str(error)) from None
-        raise InvalidValueError(_about_context(str(error))) from None
+        raise InvalidValueError(about_context(str(error))) from None
     return events + [state.decide(now, wall, None, details) for _ in range(count - 1)]
 
 
-def _about_context(problem: str) -> str:
+def about_context(problem: str) -> str:
     """Return what is wrong with a context, naming the field."""
     return problem if problem.startswith("context ") else f"context: {problem}"
 

@@ -109,6 +109,9 @@ def api_event(row: EventRow, names: Sequence[str], ids: DecisionIds | None = Non
         context=details.context,
         unit=details.unit,
         holdout=details.holdout,
-        key=row.key,
+        decider=details.decider,
+        local_step=details.local_step,
+        base=details.base,
+        key=row.key if details.decider is None else None,
         change=change,
     )

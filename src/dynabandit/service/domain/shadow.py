@@ -27,9 +27,16 @@ class Shadow:
         self.agreed = 0
         self.sums = ComparisonSums()
 
-    def choose(self, asked: DecisionDetails, propensities: Mapping[str, float] | None) -> ShadowChoice:
-        """Return what the shadow would choose now, and the probability with which the policy chooses that."""
-        [column] = self.bandit.ranked_columns(1, asked.context, asked.among)
+    def choose(
+        self, decided: DecisionDetails, propensities: Mapping[str, float] | None = None
+    ) -> ShadowChoice | None:
+        """Return what the shadow would choose now, and the probability with which the policy chooses that.
+
+        Returns None for the holdout, and for the decision of a local decider when no arm can be chosen any more.
+        """
+        if decided.holdout or not self.bandit.available_columns(decided.among):
+            return None
+        [column] = self.bandit.ranked_columns(1, decided.context, decided.among)
         known = None if propensities is None else propensities.get(self.bandit.names[column], 0.0)
         return ShadowChoice(column, known)
 
