@@ -218,6 +218,12 @@ class SetPolicy(Struct, forbid_unknown_fields=True):
     parameters: Parameters = {}
 
 
+class PromoteShadow(Struct, forbid_unknown_fields=True):
+    """The promotion of the shadow policy; with `keep` the policy so far becomes the shadow policy."""
+
+    keep: bool = False
+
+
 class PreviewPolicy(Struct, forbid_unknown_fields=True):
     """A policy to preview."""
 
@@ -288,6 +294,47 @@ class ArmState(Struct):
     pending: int = 0
 
 
+class Interval(Struct):
+    """An estimate with an interval that holds at all times with a probability of 95 %; its ends are null if unknown."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+class ShadowArm(Struct):
+    """How often the policy chose an arm since the shadow policy began, and how often the latter would have."""
+
+    arm: str
+    decided: int
+    chosen: int
+
+
+class ShadowState(Struct):
+    """The shadow policy of a bandit, and its comparison with the policy since step `since`.
+
+    `rewards` is the number of rewards from which both are estimated; `uncovered` rewards belong to decisions at which
+    the policy would rarely or never choose what the shadow policy chose, and `unknown` ones to decisions without a
+    known propensity. `policy_mean` is the mean reward of the policy, `mean` that of the shadow policy, and `difference`
+    the second minus the first; they are null if there is a `problem`.
+    """
+
+    policy: str
+    parameters: dict[str, Any]
+    seed: int
+    since: int
+    decisions: int
+    agreed: int
+    rewards: int
+    uncovered: int
+    unknown: int
+    arms: list[ShadowArm]
+    problem: str | None = None
+    policy_mean: float | None = None
+    mean: Interval | None = None
+    difference: Interval | None = None
+
+
 class BanditState(Struct):
     """The state of a bandit after event `sequence`.
 
@@ -312,6 +359,7 @@ class BanditState(Struct):
     features: Features | None = None
     sticky_for: float | None = None
     holdout: HoldoutSettings | None = None
+    shadow: ShadowState | None = None
 
 
 class BanditSummary(Struct):
@@ -337,7 +385,7 @@ class Event(Struct, omit_defaults=True):
     """
 
     sequence: int
-    kind: Literal["create", "decision", "reward", "close", "learn", "arm", "policy", "delete"]
+    kind: Literal["create", "decision", "reward", "close", "learn", "arm", "policy", "shadow", "delete"]
     time: float
     wall: float
     decision: str | None = None

@@ -12,7 +12,7 @@ import structlog
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.decisions import remove_expired_units
-from dynabandit.service.domain.events import POLICY, EventRow
+from dynabandit.service.domain.events import POLICY, SHADOW, EventRow
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
 from dynabandit.service.errors import (
     DomainError,
@@ -163,7 +163,7 @@ class Writer:
             except (DomainError, ReplayMismatchError) as error:
                 request.result, request.error = None, error
         events = work.events
-        new_policy = {event.bandit for event in events if event.kind == POLICY}
+        new_policy = {event.bandit for event in events if event.kind in (POLICY, SHADOW)}
         if self._store.shared:  # in the same transaction: other processes need not learn all rewards again
             for number in new_policy:
                 self._store.save_snapshot(number, work.snapshot(number))

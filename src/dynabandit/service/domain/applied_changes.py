@@ -9,7 +9,7 @@ from dynabandit.features import FeatureEncoder
 from dynabandit.policies import CONTEXTUAL_POLICIES
 from dynabandit.service.domain.events import ARM, CREATE, POLICY, SHADOW, EventRow
 from dynabandit.service.domain.learning import Learner, Log
-from dynabandit.service.domain.shadow import Shadow
+from dynabandit.service.domain.shadow import Shadow, restarted
 
 
 def apply_change(
@@ -31,12 +31,12 @@ def apply_change(
     elif event.kind == POLICY and "promoted" in body:
         return promote(bandit, shadow, body["kept"])
     elif event.kind == POLICY and "continues" not in body:
-        return _with_learned_policy(bandit, event, body, learner, log), shadow
+        return _with_learned_policy(bandit, event, body, learner, log), restarted(shadow)
     elif event.kind == SHADOW and "ended" in body:
         return bandit, None
     elif event.kind == SHADOW:
         other = _with_learned_policy(bandit, event, body, learner, log).reseeded(body["seed"])
-        return bandit, Shadow(other, bandit.step)
+        return bandit, Shadow(other)
     return bandit, shadow
 
 
@@ -58,7 +58,7 @@ def promote(bandit: Bandit, shadow: Shadow | None, keep: bool) -> tuple[Bandit, 
     """Return the shadow's bandit and, if it is to be kept, the bandit so far as the new shadow."""
     if shadow is None:
         raise ValueError("there is no shadow policy to promote")
-    return shadow.bandit, Shadow(bandit, bandit.step) if keep else None
+    return shadow.bandit, Shadow(bandit) if keep else None
 
 
 def new_bandit(body: dict[str, Any]) -> Bandit:

@@ -23,7 +23,7 @@ from dynabandit.service.domain.decision_details import (
 from dynabandit.service.domain.events import CREATE, DECISION, DELETE, KINDS, LEARN, POLICY, REWARD, SHADOW, EventRow
 from dynabandit.service.domain.holdout import Holdout, unit_of_step
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED, Learner, Log, SettlingAge, contexts_of, teach
-from dynabandit.service.domain.shadow import Shadow
+from dynabandit.service.domain.shadow import Shadow, restarted
 from dynabandit.service.errors import ReplayMismatchError
 
 # What reading a damaged event or snapshot may raise; none of them is an error of the store
@@ -106,6 +106,11 @@ class LoggedState:
         assert self._bandit is not None, "a log begins with the event that creates the bandit"
         return self._bandit
 
+    @property
+    def bandits(self) -> list[Bandit]:
+        """The library's bandit and, if there is one, that of the shadow policy."""
+        return [self.bandit] if self.shadow is None else [self.bandit, self.shadow.bandit]
+
     # New events
 
     def decide(self, now: float, wall: float, key: str | None = None, asked: DecisionDetails = NO_DETAILS) -> EventRow:
@@ -173,13 +178,14 @@ class LoggedState:
         """Continue with a bandit whose new policy has learned all rewards so far, and return the event."""
         event = EventRow(self.number, self.sequence + 1, POLICY, None, None, None, None, now, wall, None, body)
         self._bandit, self.rules = bandit, RULES
+        self.shadow = restarted(self.shadow)
         self._advance(event)
         return event
 
     def start_shadow(self, now: float, wall: float, body: str, bandit: Bandit) -> EventRow:
         """Let a bandit whose policy has learned all rewards so far be the shadow, and return the event."""
         event = EventRow(self.number, self.sequence + 1, SHADOW, None, None, None, None, now, wall, None, body)
-        self.shadow = Shadow(bandit, self.bandit.step)
+        self.shadow = Shadow(bandit)
         self._advance(event)
         return event
 

@@ -18,18 +18,16 @@ class Shadow:
     with the decision, and then it is told the decision that was made.
     """
 
-    def __init__(self, bandit: Bandit, since: int) -> None:
+    def __init__(self, bandit: Bandit) -> None:
         self.bandit = bandit
-        self.since = since
+        self.since = bandit.step
         columns = len(bandit.names)
         self.decided = [0] * columns  # how often the policy chose each column, without the holdout
         self.chosen = [0] * columns  # and how often the shadow would have chosen it
         self.agreed = 0
         self.sums = ComparisonSums()
 
-    def choose(
-        self, decided: DecisionDetails, propensities: Mapping[str, float] | None = None
-    ) -> ShadowChoice | None:
+    def choose(self, decided: DecisionDetails, propensities: Mapping[str, float] | None = None) -> ShadowChoice | None:
         """Return what the shadow would choose now, and the probability with which the policy chooses that.
 
         Returns None for the holdout, and for the decision of a local decider when no arm can be chosen any more.
@@ -97,7 +95,8 @@ class Shadow:
 
     def copy(self) -> "Shadow":
         """Return a copy that later events do not change."""
-        other = Shadow(self.bandit.copy(), self.since)
+        other = Shadow(self.bandit.copy())
+        other.since = self.since
         other.decided, other.chosen, other.agreed = list(self.decided), list(self.chosen), self.agreed
         other.sums = self.sums
         return other
@@ -117,9 +116,20 @@ class Shadow:
     def from_json(cls, content: list[Any]) -> "Shadow":
         """Return what `to_json` wrote."""
         bandit, since, decided, chosen, agreed, sums = content
-        shadow = cls(Bandit.from_json(bandit), since)
-        shadow.decided, shadow.chosen, shadow.agreed, shadow.sums = decided, chosen, agreed, ComparisonSums(*sums)
+        shadow = cls(Bandit.from_json(bandit))
+        shadow.since, shadow.decided, shadow.chosen, shadow.agreed, shadow.sums = (
+            since,
+            decided,
+            chosen,
+            agreed,
+            ComparisonSums(*sums),
+        )
         return shadow
+
+
+def restarted(shadow: Shadow | None) -> Shadow | None:
+    """Return the shadow of a bandit whose policy has just changed: the comparison starts again."""
+    return None if shadow is None else Shadow(shadow.bandit)
 
 
 def shadow_seed(seed: int, sequence: int) -> int:

@@ -10,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.names import public_id
+from dynabandit.service.domain.shadow_state import shadow_state
 from dynabandit.service.thread_pool import ConcurrencyLimit
 
 JSON = "application/json"
@@ -84,6 +85,7 @@ def bandit_view(state: LoggedState) -> Callable[[], api_types.BanditState]:
             features=None if declared is None else declared.to_json()["features"],
             sticky_for=settings.sticky_for,
             holdout=None if settings.holdout is None else api_types.HoldoutSettings(*settings.holdout),
+            shadow=None if state.shadow is None else shadow_state(state.shadow),
         )
 
     return view
