@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from dynabandit.service.shadow_types import ShadowState
 from dynabandit.validation import LARGEST_REWARD
 
 MAX_ARMS = 100_000
@@ -294,45 +295,31 @@ class ArmState(Struct):
     pending: int = 0
 
 
-class Interval(Struct):
-    """An estimate with an interval that holds at all times with a probability of 95 %; its ends are null if unknown."""
+class GroupState(Struct):
+    """The policy or the holdout: its decisions, and those of its rewards that count for the lift."""
 
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-
-class ShadowArm(Struct):
-    """How often the policy chose an arm since the shadow policy began, and how often the latter would have."""
-
-    arm: str
-    decided: int
-    chosen: int
+    decisions: int
+    rewards: int
+    mean: float | None
 
 
-class ShadowState(Struct):
-    """The shadow policy of a bandit, and its comparison with the policy since step `since`.
+class HoldoutState(Struct):
+    """The holdout, and the lift: what a decision of the policy earns more than one of the holdout.
 
-    `rewards` is the number of rewards from which both are estimated; `uncovered` rewards belong to decisions at which
-    the policy would rarely or never choose what the shadow policy chose, and `unknown` ones to decisions without a
-    known propensity. `policy_mean` is the mean reward of the policy, `mean` that of the shadow policy, and `difference`
-    the second minus the first; they are null if there is a `problem`.
+    The intervals, `low` to `high` and `relative_low` to `relative_high`, hold at all times together with a probability
+    of 95 %. A number is null while it is not known.
     """
 
-    policy: str
-    parameters: dict[str, Any]
-    seed: int
-    since: int
-    decisions: int
-    agreed: int
-    rewards: int
-    uncovered: int
-    unknown: int
-    arms: list[ShadowArm]
-    problem: str | None = None
-    policy_mean: float | None = None
-    mean: Interval | None = None
-    difference: Interval | None = None
+    share: float
+    control: str | None
+    policy: GroupState
+    holdout: GroupState
+    lift: float | None
+    low: float | None
+    high: float | None
+    relative_lift: float | None
+    relative_low: float | None
+    relative_high: float | None
 
 
 class BanditState(Struct):
@@ -358,7 +345,7 @@ class BanditState(Struct):
     held: int = 0
     features: Features | None = None
     sticky_for: float | None = None
-    holdout: HoldoutSettings | None = None
+    holdout: HoldoutState | None = None
     shadow: ShadowState | None = None
 
 

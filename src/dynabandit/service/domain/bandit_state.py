@@ -22,7 +22,8 @@ from dynabandit.service.domain.decision_details import (
 )
 from dynabandit.service.domain.events import CREATE, DECISION, DELETE, KINDS, LEARN, POLICY, REWARD, SHADOW, EventRow
 from dynabandit.service.domain.holdout import Holdout, unit_of_step
-from dynabandit.service.domain.learning import AT_ONCE, SETTLED, Learner, Log, SettlingAge, contexts_of, teach
+from dynabandit.service.domain.learning import AT_ONCE, SETTLED, Learner, Log, SettlingAge, bodies_of, teach
+from dynabandit.service.domain.monitoring import Monitoring
 from dynabandit.service.domain.shadow import Shadow, restarted
 from dynabandit.service.errors import ReplayMismatchError
 
@@ -95,6 +96,7 @@ class LoggedState:
         self.taken: Counter[int] = Counter()  # decisions that older rules made: they are taken from the log
         self.learner = Learner()
         self.settling = SettlingAge()
+        self.monitoring = Monitoring()
         self.deciders = Deciders()
         self.shadow: Shadow | None = None
         self._log = log
@@ -120,19 +122,8 @@ class LoggedState:
         details = msgspec.structs.replace(asked, holdout=True) if held else asked
         if self.shadow is not None:
             details = msgspec.structs.replace(details, shadow=self.shadow.choose(details, probabilities))
-        event = EventRow(
-            self.number,
-            self.sequence + 1,
-            DECISION,
-            self.bandit.step,
-            None,
-            column,
-            propensity,
-            now,
-            wall,
-            key,
-            write_details(details),
-        )
+        number, step, body = self.sequence + 1, self.bandit.step, write_details(details)
+        event = EventRow(self.number, number, DECISION, step, None, column, propensity, now, wall, key, body)
         self._advance(event)
         return event
 
@@ -240,6 +231,7 @@ class LoggedState:
         if event.kind == CREATE:
             self.settings = Settings.of_new_bandit(body)
             self.learner = Learner.of_new_bandit(body)
+        self.monitoring.change(event, body, self.bandit)
         self.deleted = event.kind == DELETE
 
     def _advance(self, event: EventRow) -> None:
@@ -248,6 +240,7 @@ class LoggedState:
             if len(self.open) >= MAX_OPEN:
                 del self.open[next(iter(self.open))]
             self.open[event.step or 0] = OpenDecision(event.arm or 0, event.time, event.body)
+            self.monitoring.count(event)
             if self.shadow is not None:
                 self.shadow.see(event.arm or 0, read_details(event.body))
             if self.learner.age is not None:
@@ -297,9 +290,13 @@ class LoggedState:
         learned = self.learner.observations(event, self._log)
         if event.kind == LEARN and not len(learned) == self.learner.learned_to - before > 0:
             raise self._mismatch(event, f"it learns the decisions after step {before}, but some are missing")
-        teach(self.bandit, learned, contexts_of(self.bandit, self.number, learned, self._log, known))
+        contextual = self.bandit.policy.functions.contextual
+        if contextual or self.monitoring.lift is not None or self.shadow is not None:
+            known = bodies_of(self.number, learned, self._log, known)
+        teach(self.bandit, learned, known)
+        self.monitoring.learn(learned, known, self.bandit)
         if self.shadow is not None:
-            self.shadow.learn(self.number, learned, self._log, known)
+            self.shadow.learn(learned, known)
         if event.kind == REWARD and self.learner.rule == SETTLED:
             self.due_at = 0.0  # the settling age may be shorter now
 
@@ -329,6 +326,7 @@ class LoggedState:
         learner = self.learner
         held = [] if learner.rule == AT_ONCE else [learner.rule, learner.learned_to]
         rest = [self.bandit.state_hash(), *self.settings.hashed(), self.sequence, self.deleted, *held]
+        rest += self.monitoring.to_list()
         if self.deciders:
             rest.append(self.deciders.to_json())
         if self.shadow is not None:
@@ -339,7 +337,7 @@ class LoggedState:
         """Return a copy that later events do not change, without the open decisions."""
         other = copy.copy(self)
         other._bandit, other.learner = self.bandit.copy(), copy.copy(self.learner)
-        other.open, other.deciders = {}, Deciders(self.deciders)
+        other.open, other.deciders, other.monitoring = {}, Deciders(self.deciders), self.monitoring.copy()
         other.shadow = None if self.shadow is None else self.shadow.copy()
         return other
 
@@ -356,6 +354,7 @@ class LoggedState:
             "learner": vars(self.learner),
             "settling": vars(self.settling),
             "bandit": self.bandit.to_json(),
+            "monitoring": self.monitoring.to_list(),
         }
         if self.deciders:
             content["deciders"] = self.deciders.to_json()
@@ -377,5 +376,6 @@ class LoggedState:
         vars(state.settling).update(content["settling"])
         state.deciders = Deciders.from_json(content.get("deciders", []))
         state._bandit = Bandit.from_json(content["bandit"])
+        state.monitoring = Monitoring.from_list(content.get("monitoring", []))
         state.shadow = Shadow.from_json(content["shadow"]) if "shadow" in content else None
         return state

@@ -17,13 +17,17 @@ LEARN = "learn"  # decisions that were held, up to a step, are learned
 ARM = "arm"
 POLICY = "policy"
 SHADOW = "shadow"  # a shadow policy begins or ends
+GUARDRAILS = "guardrails"
+METRIC = "metric"  # the value of a metric of a guardrail for one decision
+ALERT = "alert"
 DELETE = "delete"
 START = "start"  # event 0 of a compacted log; callers do not see it
 # The kinds that callers may filter by, and the kinds of events that each includes
 KINDS: dict[str, tuple[str, ...]] = {
     "decision": (DECISION,),
     "reward": (REWARD, CLOSE, LEARN),
-    "change": (CREATE, ARM, POLICY, SHADOW, DELETE),
+    "metric": (METRIC,),
+    "change": (CREATE, ARM, POLICY, SHADOW, GUARDRAILS, ALERT, DELETE),
 }
 
 

@@ -5,7 +5,7 @@ from dynabandit.service.domain import rewards
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.deciders import local_key
 from dynabandit.service.domain.decision_details import DecisionDetails
-from dynabandit.service.domain.decisions import about_context, assign
+from dynabandit.service.domain.decisions import about_context, assign, is_uncounted
 from dynabandit.service.domain.names import public_id
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError
@@ -76,6 +76,7 @@ def _take(work: UnitOfWork, state: LoggedState, batch: api_types.LocalBatch, ste
         context=decision.context,
         unit=decision.unit,
         holdout=decision.holdout,
+        uncounted=is_uncounted(work, state, decision.unit),
         decider=batch.decider,
         local_step=step,
         base=batch.base if batch.base <= state.sequence else 0,  # the store may have been restored from a backup

@@ -1,12 +1,12 @@
 """The shadow policy of a bandit: it sees the same decisions and learns the same rewards, but never decides."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dynabandit.bandit import Bandit
 from dynabandit.service.domain.decision_details import DecisionDetails, ShadowChoice, read_details
-from dynabandit.service.domain.learning import Log, Observation, contexts_of, teach
+from dynabandit.service.domain.learning import Observation, teach
 from dynabandit.stats.policy_comparison import Comparison, ComparisonSums, add_reward, compare_policies, is_covered
 from dynabandit.validation import BOUNDED
 
@@ -49,23 +49,16 @@ class Shadow:
             self.chosen[details.shadow.column] += 1
             self.agreed += details.shadow.column == column
 
-    def learn(
-        self, number: int, observations: Iterable[Observation], log: Log, known: Mapping[int, str | None]
-    ) -> None:
-        """Learn the rewards that the policy learns; bodies of decisions that are not `known` are read from the log."""
-        observations = list(observations)
-        teach(self.bandit, observations, contexts_of(self.bandit, number, observations, log, known))
-        compared = [one for one in observations if self._is_compared(one)]
-        missing = [one.step for one in compared if one.step not in known]
-        bodies = {**known, **log.decision_bodies(number, missing)}
-        for one in compared:
+    def learn(self, observations: Sequence[Observation], bodies: Mapping[int, str | None]) -> None:
+        """Learn and compare the rewards that the policy learns; `bodies` has those of their decisions."""
+        teach(self.bandit, observations, bodies)
+        for one in observations:
+            # The first reward of a decision that was made while there was a shadow
+            if one.value is None or one.is_late or one.step <= self.since:
+                continue
             choice = read_details(bodies[one.step]).shadow
-            if choice is not None and one.value is not None:
+            if choice is not None:
                 self.sums = add_reward(self.sums, choice.propensity, choice.column == one.column, float(one.value))
-
-    def _is_compared(self, observation: Observation) -> bool:
-        """Whether a reward may count: the first one of a decision that was made while there was a shadow."""
-        return observation.value is not None and not observation.is_late and observation.step > self.since
 
     @property
     def decisions(self) -> int:

@@ -2,16 +2,16 @@
 
 import math
 
-from dynabandit.service import api_types
 from dynabandit.service.domain.shadow import Shadow
+from dynabandit.service.shadow_types import Interval, ShadowArm, ShadowState
 from dynabandit.stats.intervals import Estimate
 
 
-def shadow_state(shadow: Shadow) -> api_types.ShadowState:
+def shadow_state(shadow: Shadow) -> ShadowState:
     """Return a shadow as the API shows it."""
     bandit, sums, compared = shadow.bandit, shadow.sums, shadow.comparison()
     columns = {name: column for column, name in enumerate(bandit.names) if name in bandit.active}
-    found = api_types.ShadowState(
+    found = ShadowState(
         policy=bandit.policy.name,
         parameters=bandit.policy.parameters,
         seed=bandit.seed,
@@ -22,8 +22,7 @@ def shadow_state(shadow: Shadow) -> api_types.ShadowState:
         uncovered=sums.uncovered,
         unknown=sums.unknown,
         arms=[
-            api_types.ShadowArm(name, _at(shadow.decided, column), _at(shadow.chosen, column))
-            for name, column in columns.items()
+            ShadowArm(name, _at(shadow.decided, column), _at(shadow.chosen, column)) for name, column in columns.items()
         ],
         problem=shadow.problem,
     )
@@ -37,6 +36,6 @@ def _at(counts: list[int], column: int) -> int:
     return counts[column] if column < len(counts) else 0  # an arm that was added since the latest decision
 
 
-def _interval(estimate: Estimate) -> api_types.Interval:
+def _interval(estimate: Estimate) -> Interval:
     low, high = (None if math.isnan(end) else end for end in (estimate.low, estimate.high))
-    return api_types.Interval(estimate.value, low, high)
+    return Interval(estimate.value, low, high)

@@ -14,7 +14,7 @@ from dynabandit.bandit import Bandit
 from dynabandit.service.domain.applied_changes import apply_change
 from dynabandit.service.domain.decision_details import DecisionDetails, read_details
 from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, KINDS, LEARN, POLICY, SHADOW, EventRow
-from dynabandit.service.domain.learning import Learner, Log, contexts_of, teach
+from dynabandit.service.domain.learning import Learner, Log, bodies_of, teach
 from dynabandit.service.domain.log_start import state_at_start
 from dynabandit.service.domain.shadow import Shadow
 from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints, Series
@@ -142,13 +142,14 @@ class BanditHistory:
         self.settled += event.kind != LEARN
         self.closed += event.kind == CLOSE
         learned = self.learner.observations(event, self._log)
-        contexts = contexts_of(self.bandit, self.number, learned, self._log)
+        needs_bodies = self.bandit.policy.functions.contextual or self.shadow is not None
+        bodies = bodies_of(self.number, learned, self._log) if needs_bodies else {}
         for observation in learned:
-            teach(self.bandit, (observation,), contexts)
+            teach(self.bandit, (observation,), bodies)
             if observation.value is not None:
                 self._add_reward(observation.column, observation.value)
         if self.shadow is not None:
-            self.shadow.learn(self.number, learned, self._log, {})
+            self.shadow.learn(learned, bodies)
 
     def _add_reward(self, column: int, value: float) -> None:
         """Count a reward that the policy has learned."""
