@@ -2,8 +2,8 @@
 
 The other policy chooses at the same time, with random numbers of its own. A reward tells something about it if both
 choices are the same. If q is the probability with which the policy chooses what the other one chose, the weight of a
-reward is 1 / q then, and 0 otherwise: weighted rewards are unbiased for the reward of the other policy. Predictions, the
-mean reward so far, reduce the variance (augmented inverse propensity weighting).
+reward is 1 / q then, and 0 otherwise: weighted rewards are unbiased for the reward of the other policy. Predictions,
+the mean reward so far, reduce the variance (augmented inverse propensity weighting).
 
 Where q is small, nothing can be said: these decisions are left out, for both policies. Whether a decision is left out
 does not depend on the choice of the policy, so this causes no bias for the decisions that are compared.

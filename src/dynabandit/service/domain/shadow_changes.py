@@ -33,7 +33,7 @@ def set_shadow(
     if warm.narrows:
         accepted, learned = state.bandit.rewards.description, warm.bandit.rewards.description
         raise InvalidValueError(
-            f"policy must learn all rewards that the bandit accepts, {accepted}; {asked.policy!r} learns {learned}"
+            f"policy must learn every reward that the bandit accepts, {accepted}, but {asked.policy!r} learns {learned}"
         )
     now, wall = work.now(state), work.clock.wall()
     if state.rules < RULES:
