@@ -220,9 +220,13 @@ class SetPolicy(Struct, forbid_unknown_fields=True):
 
 
 class PromoteShadow(Struct, forbid_unknown_fields=True):
-    """The promotion of the shadow policy; with `keep` the policy so far becomes the shadow policy."""
+    """The promotion of the shadow policy; with `keep` the policy so far becomes the shadow policy.
+
+    With the `seed` of the shadow policy the request can be repeated: if it was promoted already, nothing changes.
+    """
 
     keep: bool = False
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
 
 
 class PreviewPolicy(Struct, forbid_unknown_fields=True):
@@ -385,6 +389,7 @@ class Event(Struct, omit_defaults=True):
     context: Context | None = None
     unit: str | None = None
     holdout: bool = False
+    shadow: str | None = None
     decider: str | None = None
     local_step: int = 0
     base: int = 0

@@ -227,6 +227,8 @@ class Writer:
         for number, events in by_bandit.items():
             state = work.states[number]
             self._metrics.count_arms(state.settings.name, state.bandit.names, events)
+            if state.shadow is not None:
+                self._metrics.count_shadow(state.settings.name, events)
         self._eraser.add(work.erasing)
         for number in (*work.deleted, *work.erased, *work.erasing):
             self._loader.remove(number)

@@ -23,8 +23,11 @@ def set_shadow(shop: Shop, policy: str, **parameters: Any) -> tuple[int, bool]:
     return changed
 
 
-def promote(shop: Shop, keep: bool = False) -> None:
-    shop.run(lambda: shadow_changes.promote_shadow(shop.work, "b", keep))
+def promote(shop: Shop, keep: bool = False, seed: int | None = None) -> tuple[int, bool]:
+    changed: tuple[int, bool] = shop.run(
+        lambda: shadow_changes.promote_shadow(shop.work, "b", api_types.PromoteShadow(keep, seed))
+    )
+    return changed
 
 
 def change_arm(shop: Shop, arm: str, **change: Any) -> None:
@@ -103,9 +106,11 @@ def test_a_promoted_shadow_decides_with_exactly_the_state_that_it_had(make_shop:
     set_shadow(shop, "lin-ucb")
     shop.learn(30)
     policy, shadow = (one.state_hash() for one in shop.state.bandits)
-    before = shop.state.sequence
-    promote(shop, keep)
-    assert shop.state.sequence == before + 1
+    before, seed = shop.state.sequence, shop.state.shadow.bandit.seed
+    with pytest.raises(ConflictError, match=f"seed must be {seed}, that of the shadow policy, got 5"):
+        promote(shop, keep, seed=5)
+    assert promote(shop, keep, seed) == (before + 1, True)
+    assert promote(shop, keep, seed) == (before + 1, False), "the same request again"
     assert [one.state_hash() for one in shop.state.bandits] == [shadow, *([policy] if keep else [])]
     [event] = shop.store.events(shop.number, before)
     assert (event.kind, json.loads(event.body)["policy"]) == ("policy", "lin-ucb")
@@ -155,7 +160,7 @@ def test_the_comparison_estimates_what_the_shadow_would_have_earned(
     for step in range(1500):
         made = shop.decide()
         shop.reward(made, float(step % 10 < {"red": 2, "green": 4, "blue": 8}[made.arm]))
-    found = shadow_state(shop.state.shadow)
+    found: Any = shadow_state(shop.state.shadow)
     assert (found.decisions, found.rewards, found.uncovered, found.unknown) == (1500, 1500, 0, 0)
     share = {one.arm: one.chosen / 1500 for one in found.arms}
     truth = 0.2 * share["red"] + 0.4 * share["green"] + 0.8 * share["blue"]
@@ -176,7 +181,7 @@ def test_without_propensities_or_overlap_there_is_a_reason_and_no_estimate(
     shop = make_shop(policy="ucb", features=FEATURES)
     set_shadow(shop, "ts")
     shop.learn(20)
-    found = shadow_state(shop.state.shadow)
+    found: Any = shadow_state(shop.state.shadow)
     assert found.problem == "the propensities of most decisions are not known"
     assert (found.rewards, found.unknown, found.mean, found.difference) == (0, 15, None, None)
     monkeypatch.setattr(
@@ -184,7 +189,7 @@ def test_without_propensities_or_overlap_there_is_a_reason_and_no_estimate(
         lambda state, context, among: {ARMS[state.bandit.copy().choose_column(context, among)]: 1.0},
     )
     shop.learn(100)
-    found = shadow_state(shop.state.shadow)
+    found: Any = shadow_state(shop.state.shadow)
     assert found.uncovered > 0
     assert found.problem is not None
     assert "rarely or never" in found.problem
@@ -199,7 +204,7 @@ def test_the_holdout_is_not_compared(make_shop: Any) -> None:
         shop.reward(one, 1.0)
     ours = sum(not one.holdout for one in made)
     assert 0 < ours < 40
-    found = shadow_state(shop.state.shadow)
+    found: Any = shadow_state(shop.state.shadow)
     assert (found.decisions, found.unknown) == (ours, ours)
     assert shop.state.shadow.bandit.step == 40
     shop.assert_replays()
@@ -225,7 +230,10 @@ def test_a_shadow_that_is_not_valid_changes_nothing(make_shop: Any) -> None:
     shop = make_shop(policy="lin-ucb", features=FEATURES)
     shop.learn(3)
     before = shop.state.state_hash()
-    for policy, problem in (("nonsense", "nonsense"), ("ts", r"every reward that the bandit accepts, a number in \[-1e")):
+    for policy, problem in (
+        ("nonsense", "nonsense"),
+        ("ts", r"every reward that the bandit accepts, a number in \[-1e"),
+    ):
         with pytest.raises(InvalidValueError, match=problem):
             set_shadow(shop, policy)
         shop.store.rollback()

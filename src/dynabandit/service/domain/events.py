@@ -113,6 +113,7 @@ def api_event(row: EventRow, names: Sequence[str], ids: DecisionIds | None = Non
         context=details.context,
         unit=details.unit,
         holdout=details.holdout,
+        shadow=None if details.shadow is None else names[details.shadow.column],
         decider=details.decider,
         local_step=details.local_step,
         base=details.base,

@@ -54,11 +54,15 @@ def end_shadow(work: UnitOfWork, name: str) -> tuple[int, bool]:
     return state.sequence, True
 
 
-def promote_shadow(work: UnitOfWork, name: str, keep: bool) -> tuple[int, bool]:
+def promote_shadow(work: UnitOfWork, name: str, asked: api_types.PromoteShadow) -> tuple[int, bool]:
     """Let the shadow policy decide from now on, with what it has learned; the policy becomes the shadow, or ends."""
-    state = work.named(name)
+    state, keep = work.named(name), asked.keep
+    if asked.seed is not None and asked.seed == state.bandit.seed:  # the request came before
+        return state.sequence, False
     if state.shadow is None:
         raise ConflictError(f"bandit {name!r} has no shadow policy")
+    if asked.seed not in (None, state.shadow.bandit.seed):
+        raise ConflictError(f"seed must be {state.shadow.bandit.seed}, that of the shadow policy, got {asked.seed}")
     if keep and not state.shadow.bandit.rewards.is_within(state.bandit.rewards):
         learned = state.bandit.rewards.description
         raise ConflictError(f"keep must be false: policy {state.bandit.policy.name!r} learns only {learned}")

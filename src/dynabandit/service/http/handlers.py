@@ -240,10 +240,10 @@ async def end_shadow(service: Service, request: Request, _: None) -> Result:
 
 async def promote_shadow(service: Service, request: Request, body: api_types.PromoteShadow) -> Result:
     """POST /v1/bandits/{name}/shadow/promote."""
-    name, keep = bandit_name(request), body.keep
+    name = bandit_name(request)
     return _changed(
         await service.writer.submit(
-            lambda work: shadow_changes.promote_shadow(work, name, keep), name=name, alone=True, priority=True
+            lambda work: shadow_changes.promote_shadow(work, name, body), name=name, alone=True, priority=True
         )
     )
 
