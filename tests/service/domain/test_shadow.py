@@ -142,8 +142,8 @@ def test_a_replay_finds_another_choice_of_the_shadow(make_shop: Any) -> None:
 def give_propensities(monkeypatch: pytest.MonkeyPatch, known: bool = True) -> None:
     """Let the policy of a state be one that takes every arm with the same probability."""
     monkeypatch.setattr(
-        "dynabandit.service.domain.bandit_state.LoggedState._propensities",
-        lambda state, context, among: dict.fromkeys(ARMS, 1.0 / len(ARMS)) if known else None,
+        "dynabandit.service.domain.bandit_state.propensities",
+        lambda bandit, context, among: dict.fromkeys(ARMS, 1.0 / len(ARMS)) if known else None,
     )
 
 
@@ -185,11 +185,11 @@ def test_without_propensities_or_overlap_there_is_a_reason_and_no_estimate(
     assert found.problem == "the propensities of most decisions are not known"
     assert (found.rewards, found.unknown, found.mean, found.difference) == (0, 15, None, None)
     monkeypatch.setattr(
-        "dynabandit.service.domain.bandit_state.LoggedState._propensities",
-        lambda state, context, among: {ARMS[state.bandit.copy().choose_column(context, among)]: 1.0},
+        "dynabandit.service.domain.bandit_state.propensities",
+        lambda bandit, context, among: {ARMS[bandit.copy().choose_column(context, among)]: 1.0},
     )
     shop.learn(100)
-    found: Any = shadow_state(shop.state.shadow)
+    found = shadow_state(shop.state.shadow)
     assert found.uncovered > 0
     assert found.problem is not None
     assert "rarely or never" in found.problem
