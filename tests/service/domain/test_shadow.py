@@ -13,7 +13,7 @@ from dynabandit.service.domain.shadow_state import shadow_state
 from dynabandit.service.errors import ConflictError, InvalidValueError
 from dynabandit.service.verify import verify_bandit
 from service.domain.shop import FEATURES, Shop
-from service.harness import ARMS
+from service.harness import ARMS, Running, learn, talking
 
 
 def set_shadow(shop: Shop, policy: str, **parameters: Any) -> tuple[int, bool]:
@@ -134,6 +134,40 @@ def test_a_replay_finds_another_choice_of_the_shadow(make_shop: Any) -> None:
         problem = verify_bandit(shop.store, shop.number, "b").problem
         assert problem is not None
         assert "as the shadow's choice" in problem
+
+
+# Over HTTP, on each store
+
+
+@pytest.mark.promise(240, 243)
+def test_a_shadow_is_started_compared_and_promoted_over_http(server: Running) -> None:
+    with talking(server.url) as (client, http):
+        client.create("b", ARMS, policy="ts", seed=1)
+        learn(client, "b", 20)
+        started = client.set_shadow("b", "ucb")
+        assert client.set_shadow("b", "ucb") == started, "nothing changed"
+        learn(client, "b", 10)
+        shadow = client.state("b").shadow
+        assert shadow is not None
+        assert (shadow.policy, shadow.since, shadow.decisions) == ("ucb", 20, 10)
+        chosen = [event.shadow for event in client.events("b", kind="decision")]
+        assert chosen[:20] == [None] * 20
+        assert {one.arm: one.chosen for one in shadow.arms} == {arm: chosen.count(arm) for arm in ARMS}
+        assert 'dynabandit_shadow_decisions_total{bandit="b"} 10.0' in http.get("/metrics").text
+        assert f'dynabandit_shadow_agreements_total{{bandit="b"}} {shadow.agreed}.0' in http.get("/metrics").text
+        changed = client.promote_shadow("b", keep=True)
+        after = client.state("b")
+        assert (after.policy, after.seed, after.sequence) == ("ucb", shadow.seed, changed.sequence)
+        assert after.shadow is not None
+        assert (after.shadow.policy, after.shadow.decisions) == ("ts", 0)
+        body = {"keep": True, "seed": shadow.seed}
+        assert http.post("/v1/bandits/b/shadow/promote", json=body).json()["sequence"] == changed.sequence
+        client.end_shadow("b")
+        assert client.state("b").shadow is None
+        answer = http.post("/v1/bandits/b/shadow/promote", json={})
+        assert (answer.status_code, answer.json()["problem"]) == (409, "bandit 'b' has no shadow policy")
+        kinds = [event.kind for event in client.events("b", kind="change")]
+        assert kinds == ["create", "shadow", "policy", "shadow"]
 
 
 # The comparison
