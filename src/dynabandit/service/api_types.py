@@ -174,9 +174,10 @@ class LocalBatch(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only
 
 
 class LocalBatchResult(Struct):
-    """The last decision of a decider that is stored, and the result of each reward, in the order of the request."""
+    """The last decision of a decider that is stored, the last event, and the result of each reward, in order."""
 
     step: int
+    sequence: int
     results: list[RewardResult]
 
 
