@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -20,7 +20,7 @@ from dynabandit.client.base import RETRY_STATUSES, Call, ServiceError, bandit_pa
 from dynabandit.client.local_log import LocalLog
 from dynabandit.client.sync_client import Client
 from dynabandit.service import api_types
-from dynabandit.service.api_types import LocalBatch, LocalDecision, LocalReward, LocalState
+from dynabandit.service.api_types import Decision, LocalBatch, LocalDecision, LocalReward, LocalState
 from dynabandit.service.domain.bandit_state import RULES
 from dynabandit.service.domain.holdout import Holdout
 from dynabandit.service.domain.local_bandit import LocalBandit, local_id
@@ -30,19 +30,6 @@ from dynabandit.validation import integer, number
 
 ADOPT_SECONDS = 60.0  # between two searches for the files of deciders that were killed
 MAX_UNWRITTEN = 1_000_000  # decisions and rewards that wait in memory while the local file cannot be written
-
-
-class Decision(NamedTuple):
-    """A local decision: the arm to play, and the id under which `LocalDecider.reward` takes its reward.
-
-    A decision that is `repeated` was made before for the same unit. If `holdout` is true, the unit is in the holdout.
-    """
-
-    decision: str
-    arm: str
-    step: int  # among the decisions of this decider
-    repeated: bool = False
-    holdout: bool = False
 
 
 class LocalDecider:
@@ -130,7 +117,10 @@ class LocalDecider:
     # Decisions and rewards
 
     def decide(self, context: Mapping[str, Any] | None = None, unit: str | None = None) -> Decision:
-        """Return a decision. It is durable after `flush`, which also happens every `flush_seconds`."""
+        """Return a decision; its `step` counts those of this decider.
+
+        It is durable after `flush`, which also happens every `flush_seconds`.
+        """
         given = None if context is None else checked("context", plain(context), api_types.Context)
         unit = None if unit is None else clean_name(unit, "unit")
         with self._lock:
@@ -142,7 +132,7 @@ class LocalDecider:
             column, holdout = self._choose(step, given, unit)
             self._step = step
             batch.decisions.append(LocalDecision(column, given, unit, holdout))
-            decision = Decision(local_id(self.id, step), self._names[column], step, holdout=holdout)
+            decision = Decision(local_id(self.id, step), self._names[column], step, None, False, holdout)
             if unit is not None and self._state.sticky_for is not None:
                 self._units[unit] = time.monotonic() + self._state.sticky_for, column, decision
             return decision
@@ -168,7 +158,7 @@ class LocalDecider:
             return None
         _, column, decision = self._units[unit]
         if column in self._local.bandit.available_columns():
-            return decision._replace(repeated=True)
+            return msgspec.structs.replace(decision, repeated=True)
         del self._units[unit]  # its arm was paused or retired
         return None
 
