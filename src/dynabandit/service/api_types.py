@@ -22,6 +22,7 @@ RewardValue = Annotated[
 ]
 RewardLaw = Literal["bernoulli", "bounded", "normal", "counts", "revenue"]
 Name = Annotated[str, Meta(min_length=1, max_length=200, extra_json_schema={"not": {"enum": [".", ".."]}})]
+ArmName = Annotated[str, Meta(min_length=1, max_length=200)]  # of an arm that exists
 # A body may be large because it may have many arms; a policy and its parameters have limits of their own
 Policy = Annotated[str, Meta(max_length=100)]
 Key = Annotated[str, Meta(max_length=100)]
@@ -79,7 +80,7 @@ class Decide(Struct, forbid_unknown_fields=True):
     count: Annotated[int, Meta(ge=1, le=MAX_DECISIONS)] = 1
     context: Context | None = None
     unit: Unit | None = None
-    among: Annotated[list[Name], Meta(min_length=1, max_length=MAX_AMONG)] | None = None
+    among: Annotated[list[ArmName], Meta(min_length=1, max_length=MAX_AMONG)] | None = None
     rank: Annotated[int, Meta(ge=1, le=MAX_RANKED)] | None = None
 
 
@@ -117,7 +118,7 @@ class Reward(Struct, forbid_unknown_fields=True):
     """The reward of a decision; `arm` is the arm of its ranking that was taken, by default the first one."""
 
     reward: RewardValue
-    arm: Name | None = None
+    arm: ArmName | None = None
 
 
 class Rewarded(Struct, omit_defaults=True):
@@ -133,7 +134,7 @@ class GivenReward(Struct, forbid_unknown_fields=True):
 
     decision: Annotated[str, Meta(max_length=64)]
     reward: RewardValue
-    arm: Name | None = None
+    arm: ArmName | None = None
 
 
 class Rewards(Struct, forbid_unknown_fields=True):
@@ -193,9 +194,10 @@ class LocalBatch(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only
 
 
 class LocalBatchResult(Struct):
-    """The last decision of a decider that is stored, and the result of each reward, in the order of the request."""
+    """The last decision of a decider that is stored, the last event, and the result of each reward, in order."""
 
     step: int
+    sequence: int
     results: list[RewardResult]
 
 

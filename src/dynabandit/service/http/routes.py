@@ -48,7 +48,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "/v1/bandits/{name}/local-decisions", "decide", local_handlers.add_local_decisions,
              api.LocalBatch, api.LocalBatchResult, (404, 409), large=True),
     Endpoint("GET", "/v1/bandits/{name}/local-state", "decide", local_handlers.get_local_state, None, api.LocalState,
-             (404,), query=(AFTER, Query("decider"), Query("waiting", 0, 0, 2**62))),
+             (404,), query=(AFTER, Query("at_least", 0, 0, 2**62), Query("decider"), Query("waiting", 0, 0, 2**62))),
     Endpoint("POST", "/v1/rewards", "decide", handlers.add_rewards, api.Rewards, api.RewardResults),
     # The same with the name of the bandit, by which a load balancer can choose the replica
     Endpoint("PUT", "/v1/bandits/{name}/decisions/{id}/reward", "decide", handlers.add_reward, api.Reward, api.Rewarded,
@@ -193,6 +193,7 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
             response = result if isinstance(result, Response) else json_response(result.content, result.status)
             if isinstance(result, Result) and result.changed:
                 names = {part: path_name(request, part) for part in request.path_params}
+                service.local_states.forget(names.get("name", ""))
                 change = msgspec.to_builtins(content) if decoder else dict(request.query_params)
                 log_change(endpoint.id, names, None if key is None else key.id, change)
         except OverloadedError:
