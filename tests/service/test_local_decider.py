@@ -99,6 +99,27 @@ def test_a_batch_that_is_sent_again_changes_nothing(client: Client, http: httpx.
     assert (client.state("b").sequence, client.state("b").step) == (9, 4)
 
 
+@pytest.mark.promise(181)
+def test_deciders_that_the_state_has_forgotten_are_found_in_the_log(
+    client: Client, http: httpx.Client, make: Make, server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynabandit.service.domain.deciders.MAX_DECIDERS", 1)
+    client.create("b", ARMS, "ucb", seed=3)
+    batches = []
+    for decider in (make(), make()):
+        made = decider.decide_many(3)
+        decider.reward(made[1].decision, 1)
+        decider.flush()
+        batches.append(decider._log.first())
+    for batch in batches * 2:
+        answer = http.post("/v1/bandits/b/local-decisions", content=batch, headers=JSON)
+        assert [one["status"] for one in answer.json()["results"]] == [200]
+    state = client.state("b")
+    assert (state.step, state.sequence) == (6, 9)
+    assert len([one for one in state.deciders if one.step]) == 1
+    assert_replay_agrees(server.store.url)
+
+
 @pytest.mark.promise(180)
 def test_the_state_is_returned_if_it_is_new(client: Client, http: httpx.Client) -> None:
     state = client.create("b", ARMS, "ucb", seed=3)
