@@ -234,6 +234,30 @@ def test_verify_makes_local_decisions_again(
         assert event.decider in problem
 
 
+def test_deciders_have_random_streams_of_their_own(client: Client, make: Make) -> None:
+    client.create("b", ARMS, "ts", seed=3)
+    first, second = make(), make()
+    assert [one.arm for one in first.decide_many(40)] != [one.arm for one in second.decide_many(40)]
+
+
+@pytest.mark.promise(182)
+def test_decisions_after_a_gap_are_taken_until_the_next_state(
+    client: Client, http: httpx.Client, make: Make, server: Running
+) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make()
+    decider.decide_many(5)
+    decider.flush()
+    batch = msgspec.json.decode(decider._log.first() or b"")
+    batch["first"], batch["decisions"] = 3, batch["decisions"][2:]  # the service was restored to an earlier state
+    assert http.post("/v1/bandits/b/local-decisions", json=batch).status_code == 200
+    decider.sync()
+    decider.decide_many(4)
+    decider.sync()
+    found = verified(server.store.url)
+    assert (found.problem, found.local, found.local_taken) == (None, 4, 3)
+
+
 @pytest.mark.promise(183)
 def test_decisions_go_on_without_the_service(sqlite_url: str, make: Make) -> None:
     with running(open_store(sqlite_url)) as server:
@@ -338,6 +362,9 @@ def test_units_and_the_holdout(client: Client, http: httpx.Client, make: Make, s
         [served] = http.post("/v1/bandits/b/decisions", json={"unit": unit}).json()["decisions"]
         assert (served["arm"], served["repeated"], served["holdout"]) == (before.arm, True, before.holdout)
     other.sync()
+    for number in range(40):  # units that the service decides for first
+        [served] = http.post("/v1/bandits/b/decisions", json={"unit": f"new-{number}"}).json()["decisions"]
+        assert decider.decide(unit=f"new-{number}").holdout == served["holdout"]
     client.change_arm("b", first[0].arm, paused=True)
     decider.sync()
     assert not decider.decide(unit=units[0]).repeated, "the arm of this unit was paused"
