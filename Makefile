@@ -42,7 +42,7 @@ $(READY): pyproject.toml
 # would take longer than running them. The other tests compile the functions of every policy once, and whole simulations
 # of one policy of each shape (tests/ready.py)
 INTERPRETED := tests/estimators tests/policies tests/environments tests/simulation/test_traces.py src \
-  tests/simulation/test_context.py tests/bandit/test_contexts.py \
+  tests/simulation/test_context.py tests/bandit/test_contexts.py tests/bandit/test_ranking.py \
   tests/service/domain tests/service/stores tests/service/http/test_openapi.py \
   docs/baselines-forgetting.md docs/baselines-ucb.md docs/delayed-rewards.md docs/rested-arms.md
 

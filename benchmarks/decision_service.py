@@ -298,7 +298,7 @@ def recover(folder: Path, events: int) -> dict[str, object]:
 
 def grow(work: UnitOfWork, state: LoggedState, events: int) -> None:
     while state.sequence < events:
-        for decision in decide(work, "bench", min(500, events - state.sequence), None):
+        for decision in decide(work, "bench", api_types.Decide(min(500, events - state.sequence))):
             if state.sequence < events:
                 reward(work, state.number, decision.step, float(decision.arm == "c"))
         work.store.commit(work.events, work.created)

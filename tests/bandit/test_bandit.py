@@ -580,3 +580,35 @@ def test_many_rewards_end_the_plays_that_single_ones_would() -> None:
 def test_a_bandit_that_cannot_be_is_refused(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         Bandit(**{"policy": "eps-greedy", "arms": COLOURS, **arguments})
+
+
+def test_a_choice_among_some_columns_is_that_of_a_bandit_whose_other_arms_are_paused() -> None:
+    bandit = Bandit("ts", arms=["a", "b", "c", "d"], seed=3)
+    paused = bandit.copy()
+    for name in ("b", "d"):
+        paused.pause_arm(name)
+    for step in range(50):
+        assert bandit.propensities(among=[2, 0]) == paused.propensities()
+        column = bandit.choose_column(among=[2, 0])
+        assert column == paused.choose_column()
+        assert column in (0, 2)
+        for one in (bandit, paused):
+            one.reward_column(column, float(step % 3 == column))
+    bandit.pause_arm("a")
+    bandit.remove_arm("c")
+    before = bandit.state_hash()
+    with pytest.raises(ValueError, match="every arm of among is paused or was removed"):
+        bandit.choose_column(among=[2, 0])
+    assert bandit.state_hash() == before
+
+
+def test_a_play_that_does_not_count_for_shares_leaves_the_maximum_share_to_others() -> None:
+    bandit = Bandit("uniform", arms=["a", "b"], seed=3)
+    bandit.limit_arm("a", max_share=0.1)
+    counted = bandit.copy()
+    for _ in range(5):
+        bandit.play_column(0, counts_for_shares=False)
+        counted.play_column(0)
+    assert "a" in {bandit.choose() for _ in range(5)}
+    assert "a" not in {counted.choose() for _ in range(5)}
+    assert bandit.arms["a"].plays > 5

@@ -54,7 +54,34 @@ def test_new_values_of_a_hashed_category_need_no_new_column() -> None:
     assert np.array_equal(encoder.encode({"country": 17}), encoder.encode({"country": "17"}))
 
 
+def test_names_of_a_hashed_mapping_have_a_column_and_a_sign() -> None:
+    encoder = FeatureEncoder({"user": {"kind": "hashed", "columns": 64, "required": True}}, constant=False)
+
+    def encoded(**values: Any) -> np.ndarray:
+        return encoder.encode({"user": values})
+
+    names = [f"name {i}" for i in range(2000)]
+    ones = np.array([encoded(**{name: 1}) for name in names])
+    assert np.all(np.abs(ones).sum(axis=1) == 1.0)
+    # 2,000 uniform columns and fair signs: each bound is more than five standard deviations away
+    assert np.all(np.abs(np.abs(ones).sum(axis=0) - 2000 / 64) < 5.5 * math.sqrt(2000 / 64))
+    assert abs(ones.sum()) < 5.5 * math.sqrt(2000)
+    assert np.array_equal(encoded(a=0.5, b="x", c=None), 0.5 * encoded(a=True) + encoded(b="x"))
+    assert not np.array_equal(encoded(b="x"), encoded(b="y"))
+    assert np.allclose(encoded(a=-20), -(1 + math.log(20)) * encoded(a=1))
+    assert not encoded(a=False).any()
+
+
+@pytest.mark.parametrize("value", ["x", ["x"], {1: 2}, {"a": math.nan}, {"a": 10**400}, {"a": [1]}, {"a": 1e101}])
+def test_a_bad_hashed_mapping_is_an_error(value: Any) -> None:
+    valid = "feature 'user' must be a mapping from names to finite numbers, booleans or strings, got "
+    with pytest.raises((TypeError, ValueError), match=valid):
+        FeatureEncoder({"user": "hashed"}).encode({"user": value})
+
+
 def test_hashes_are_the_same_in_every_release() -> None:
+    hashed = FeatureEncoder({"user": {"kind": "hashed", "columns": 8, "required": True}}, constant=False)
+    assert hashed.encode({"user": {"Ø": "x", "age": 0.5, "new": True}}).tolist() == [0, -0.5, 1, 0, 0, 0, -1, 0]
     encoder = FeatureEncoder({"country": "category"})
     assert [list(columns(encoder, {"country": one}))[1] for one in ("NO", "SE", "Ø")] == [
         "country 11", "country 9", "country 10"

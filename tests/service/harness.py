@@ -272,12 +272,13 @@ class DirectWriter:
     def commit(self, run: Callable[[], Result]) -> Result:
         self.store.begin({})
         result = run()
-        self.store.commit(self.work.events, self.work.created, self.work.deleted)
+        work = self.work
+        self.store.commit(*work.batch())
         self.work.clear()
         return result
 
     def learn(self, steps: int, late: int = 0) -> None:
-        made = self.commit(lambda: decide(self.work, "b", steps, None))
+        made = self.commit(lambda: decide(self.work, "b", api_types.Decide(steps)))
         rng = np.random.default_rng(self.state.sequence)
         order = made if not late else [made[i] for i in rng.permutation(len(made))]
 

@@ -197,7 +197,7 @@ def test_a_bandit_with_a_later_time_does_not_shorten_the_windows_of_others(store
             changes.create(work, name, api_types.Create(arms=ARMS, policy="ucb", reward_window=WINDOW))
             store.commit(work.events, work.created)
         work.clear()
-        decide(work, "b", 1, None)
+        decide(work, "b", api_types.Decide())
         assert work.now(work.named("late")) == 3600.0
         assert work.now(work.named("b")) == work.named("b").time == 0.0
 

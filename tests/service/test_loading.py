@@ -59,7 +59,7 @@ def fill(url: str, names: list[str], decisions: int) -> dict[str, int]:
     writer, asked = DirectWriter(url), api_types.Create(arms=ARMS, seed=1)
     for name in names:
         writer.commit(lambda name=name: changes.create(writer.work, name, asked))  # type: ignore[misc]
-        writer.commit(lambda name=name: decide(writer.work, name, decisions, None))  # type: ignore[misc]
+        writer.commit(lambda name=name: decide(writer.work, name, api_types.Decide(decisions)))  # type: ignore[misc]
     writer.store.close()
     return {name: writer.work.names[name] for name in names}
 
@@ -85,7 +85,7 @@ def test_after_a_crash_no_request_waits_for_another_bandit(
         if name == "new":
             changes.create(work, name, api_types.Create(arms=ARMS))
         else:
-            decide(work, name, 1, None)
+            decide(work, name, api_types.Decide())
 
     async def ask() -> None:
         await service.start()
@@ -119,7 +119,8 @@ def test_requests_that_wait_for_a_bandit_to_be_loaded_take_no_place_of_others(
 
     async def ask() -> list[Any]:
         await service.start()
-        waiting = [service.writer.submit(lambda work: decide(work, "a", 1, None), name="a") for _ in range(50)]
+        one = api_types.Decide()
+        waiting = [service.writer.submit(lambda work: decide(work, "a", one), name="a") for _ in range(50)]
         while service.writer.admission.requests:
             await asyncio.sleep(0.001)
         await service.writer.submit(lambda work: changes.create(work, "new", api_types.Create(arms=ARMS)))
@@ -142,13 +143,13 @@ def test_a_request_whose_bandit_is_not_loaded_in_time_fails(tmp_path: Path, monk
 
     async def ask() -> None:
         await service.start()
-        late = service.writer.submit(lambda work: decide(work, "a", 1, None), name="a")
+        late = service.writer.submit(lambda work: decide(work, "a", api_types.Decide()), name="a")
         while service.writer.admission.requests:
             await asyncio.sleep(0.001)
         seconds[0] += 1.1
         with pytest.raises(StoreError, match="still being loaded"):
             await late
-        stopped = service.writer.submit(lambda work: decide(work, "a", 1, None), name="a")
+        stopped = service.writer.submit(lambda work: decide(work, "a", api_types.Decide()), name="a")
         await service.stop()
         with pytest.raises(StoreError, match="stopping"):
             await stopped
@@ -219,7 +220,7 @@ def add_events(store: Store, name: str, count: int, snapshot: bool) -> None:
     work = UnitOfWork(store, Clock(lambda: 0.0))
     store.begin({})
     number = work.named(name).number
-    decide(work, name, count, None)
+    decide(work, name, api_types.Decide(count))
     store.commit(work.events)
     if snapshot:
         store.save_snapshot(number, work.snapshot(number))

@@ -62,7 +62,7 @@ class Loop:
             self.writer._settle(sum(request.events for request in requests))
 
     def decide(self, name: str, count: int) -> Request:
-        return Request(functools.partial(decide, name=name, count=count, key=None), name, events=count)
+        return Request(functools.partial(decide, name=name, asked=api_types.Decide(count)), name, events=count)
 
     def count(self, kind: str) -> int:
         return int(self.store.rows("SELECT count(*) FROM events WHERE kind = ?", (kind,))[0][0])

@@ -15,6 +15,7 @@ from dynabandit.bandit.decision_making import DecisionMaking
 from dynabandit.bandit.live_policies import accepted_rewards, check_context, check_size, law_after_change, live_policy
 from dynabandit.bandit.reward_learning import RewardLearning
 from dynabandit.bandit.traffic_limits import TrafficLimits
+from dynabandit.core.context import Context
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED
 from dynabandit.environments import RewardLaw, reward_law
@@ -140,6 +141,11 @@ class Bandit(DecisionMaking, RewardLearning):
         return None if self._contexts is None else self._contexts.encoder.copy()
 
     @property
+    def context(self) -> Context | None:
+        """The shape of the features that a policy sees; None without features."""
+        return None if self._contexts is None else self._contexts.shape
+
+    @property
     def seed(self) -> int:
         """The seed of all randomness."""
         return self._seed
@@ -186,12 +192,27 @@ class Bandit(DecisionMaking, RewardLearning):
         """The names of the arms that were not removed."""
         return self._arms.index.keys()
 
-    def swapped(self, policy: Policy | str, rewards: Iterable[tuple[Any, ...]], **parameters: Any) -> "Bandit":
+    def keep_no_contexts(self) -> None:
+        """Forget the contexts of decisions at once: every reward is then given with its context, encoded as of now."""
+        if self._contexts is not None:
+            self._contexts.kept = 0
+
+    def swapped(
+        self,
+        policy: Policy | str,
+        rewards: Iterable[tuple[Any, ...]],
+        encoder: FeatureEncoder | None = None,
+        /,
+        **parameters: Any,
+    ) -> "Bandit":
         """Return a bandit that continues with a policy that has learned (column, reward, decided_at) triples.
 
-        If the bandit has features, the fourth element of each is the context.
+        If the bandit has features, the fourth element of each is the context; it is encoded by `encoder`, by default
+        with the means and variances so far.
         """
         other = self.copy()
+        if encoder is not None and other._contexts is not None:
+            other._contexts.encoder = encoder.copy()
         chosen = resolved(policy, self._rewards, contextual=self._contexts is not None)
         other._policy = live_policy(make_policy(chosen, **parameters))
         other._law = self._law or law_after_change(self._rewards, other._policy)

@@ -15,7 +15,7 @@ KEPT_DECISIONS = 10_000
 
 
 class Contexts:
-    """The features of a bandit, and the vectors of the latest decisions without a reward, at most 10,000.
+    """The features of a bandit, and the vectors of the latest decisions without a reward, at most `kept`.
 
     The means and variances of the features change once per decision, after it was made.
 
@@ -27,8 +27,9 @@ class Contexts:
     ([1.0, 1.0], Context(dimension=2, per_arm=False))
     """
 
-    def __init__(self, encoder: FeatureEncoder, arms: ArmFeatures | None = None) -> None:
+    def __init__(self, encoder: FeatureEncoder, arms: ArmFeatures | None = None, kept: int | None = None) -> None:
         self.encoder, self.arms = encoder, arms
+        self.kept = KEPT_DECISIONS if kept is None else kept
         self._decisions: OrderedDict[int, tuple[int, np.ndarray]] = OrderedDict()  # step -> column and vector
 
     @property
@@ -56,7 +57,7 @@ class Contexts:
     def record(self, step: int, column: int, vector: np.ndarray, context: Mapping[str, Any] | None) -> None:
         """Keep the vector of a decision, and add its context to the means and variances."""
         self._decisions[step] = column, vector
-        if len(self._decisions) > KEPT_DECISIONS:
+        if len(self._decisions) > self.kept:
             self._decisions.popitem(last=False)
         if context is not None:
             self.encoder.learn(context)
@@ -70,7 +71,7 @@ class Contexts:
             raise ValueError(f"step {step} chose another arm: give the step of a decision for this arm, or context=...")
         raise ValueError(
             f"the context of step {step} is not known: its decision had another reward, was closed, is older than "
-            f"the latest {KEPT_DECISIONS} without a reward, or was never made; give context=..."
+            f"the latest {self.kept} without a reward, or was never made; give context=..."
         )
 
     def end(self, step: int, column: int) -> None:
@@ -98,7 +99,8 @@ class Contexts:
         """Return declarations, statistics and vectors."""
         decisions = [[step, column, vector.tolist()] for step, (column, vector) in self._decisions.items()]
         arms = None if self.arms is None else self.arms.to_json()
-        return {"context": self.encoder.to_json(), "arms": arms, "decisions": decisions}
+        content = {"context": self.encoder.to_json(), "arms": arms, "decisions": decisions}
+        return content if self.kept == KEPT_DECISIONS else {**content, "kept": self.kept}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], columns: int, step: int) -> "Contexts":
@@ -107,7 +109,7 @@ class Contexts:
         if content["arms"] is not None:
             arms = ArmFeatures.from_json(content["arms"], constant=encoder.constant)
             integer("the number of arms with features", len(arms.vectors), columns, columns)
-        contexts = cls(encoder, arms)
+        contexts = cls(encoder, arms, integer("kept", content.get("kept", KEPT_DECISIONS), 0, KEPT_DECISIONS))
         for decided_at, column, numbers in content["decisions"]:
             vector = np.array(numbers, dtype=np.float64)
             if vector.shape != (encoder.dimension,) or not np.all(np.isfinite(vector)):

@@ -1,8 +1,8 @@
 """The part of a bandit that decides: burn-in, reserved traffic or the policy's choice, with or without context."""
 
 import copy
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from dynabandit.bandit.contexts import Contexts
 from dynabandit.bandit.live_policies import check_size
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
-from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_STEP, SHARE, shifted, stream, uniform
+from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_STEP, SHARE, seed_of_place, shifted, stream, uniform
 from dynabandit.policies import Policy, PolicyState
 from dynabandit.policies.choose_arm import Workspace, new_workspace
 from dynabandit.simulation import compiled
@@ -21,6 +21,14 @@ from dynabandit.validation import integer
 NUMBERS_AT_ONCE = 4_000_000  # of a state times draws, in one part of the draws
 TABLE_HORIZON = 1024  # the length of a policy's table; beyond it the policy computes the same numbers one by one
 ContextValues = Mapping[str, Any]
+SomeArms = Sequence[int] | Sequence[str]  # columns or names
+
+
+class RankedArm(NamedTuple):
+    """An arm of a ranking, and the probability that it is chosen among the arms that the places before it left."""
+
+    arm: str
+    propensity: float
 
 
 class DecisionMaking:
@@ -43,25 +51,105 @@ class DecisionMaking:
     _step: int
     _choose: Callable[..., int]
 
-    def choose(self, context: ContextValues | None = None) -> str:
-        """Return the arm to play now; a bandit with features needs a context, a mapping from features to values."""
-        return self._arms.names[self.choose_column(context)]
+    def choose(self, context: ContextValues | None = None, among: Sequence[str] | None = None) -> str:
+        """Return the arm to play now, one of `among` if that is given.
 
-    def choose_column(self, context: ContextValues | None = None) -> int:
-        """Return the column of the arm to play now, its place in `names`."""
+        A bandit with features needs a context, a mapping from features to values.
+        """
+        return self._arms.names[self.choose_column(context, among)]
+
+    def choose_column(self, context: ContextValues | None = None, among: SomeArms | None = None) -> int:
+        """Return the column of the arm to play now, its place in `names`; with `among`, one of these arms."""
         step = self._next_step()
-        if len(self._columns) == 0:
-            raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
-        vector = None if self._contexts is None and context is None else self._encoded(context)
-        if self._limits is None:
-            column = self._pick(step, vector)
-        else:
-            column = self._pick_within(self._limits, step, vector)
+        column, vector = self._choice(step, context, among)
         self._record_play(column, step, vector, context)
         return column
 
-    def play_column(self, column: int, context: ContextValues | None = None) -> None:
+    def _choice(
+        self, step: int, context: ContextValues | None, among: SomeArms | None
+    ) -> tuple[int, np.ndarray | None]:
+        """Return the column to play, and the vector of the context."""
+        if len(self._columns) == 0:
+            raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
+        vector = None if self._contexts is None and context is None else self._encoded(context)
+        if self._limits is None and among is None:
+            return self._pick(step, vector), vector
+        return self._pick_within(self._allowed(self._candidates(among)), step, vector), vector
+
+    def available_columns(self, among: Sequence[int] | None = None) -> list[int]:
+        """Return the columns whose arms are neither paused nor removed; with `among`, those of these columns."""
+        columns = self._columns.tolist()
+        return columns if among is None else [column for column in columns if column in among]
+
+    def _candidates(self, among: SomeArms | None) -> np.ndarray:
+        """Return the columns that a decision may choose: not paused, and of the asked ones."""
+        if among is None:
+            return self._columns
+        asked = [self._arms.of(one) if isinstance(one, str) else one for one in among]
+        columns = np.intersect1d(self._columns, np.array(asked, dtype=np.int64))
+        if len(columns) == 0:
+            raise ValueError("no arm can be chosen: every arm of among is paused or was removed")
+        return columns
+
+    def _allowed(self, columns: np.ndarray) -> np.ndarray:
+        """Return those of the columns that are below their maximum share."""
+        return columns if self._limits is None else self._limits.allowed(columns)
+
+    def rank(
+        self, count: int, context: ContextValues | None = None, among: Sequence[str] | None = None
+    ) -> list[RankedArm]:
+        """Return the best `count` arms in order, or all if there are fewer; this is one decision, for the first arm.
+
+        The first one is the arm that `choose` would return. Each further one is the choice among the arms that are
+        left, in the same state and with random numbers of its own. Report a reward for another arm than the first one
+        by `reward(arm, value, chosen=first)`.
+
+        Examples
+        --------
+        >>> from dynabandit import Bandit
+        >>> bandit = Bandit("ucb", arms=["a", "b", "c"], seed=1)
+        >>> first, second = bandit.rank(2)
+        >>> first, second
+        (RankedArm(arm='a', propensity=1.0), RankedArm(arm='b', propensity=1.0))
+        >>> bandit.reward(second.arm, 1, chosen=first.arm)
+        >>> [arm.pending for arm in bandit.arms.values()], bandit.arms["b"].mean
+        ([0, 0, 0], 1.0)
+        """
+        columns = self.ranked_columns(count, context, among)
+        propensities = self.place_propensities(columns, context, among)
+        self.play_column(columns[0], context)
+        return [RankedArm(self._arms.names[one], each) for one, each in zip(columns, propensities, strict=True)]
+
+    def ranked_columns(
+        self, count: int, context: ContextValues | None = None, among: SomeArms | None = None
+    ) -> list[int]:
+        """Return the columns of the ranking that `rank` would return; `play_column` of the first one records it."""
+        count, step = integer("count", count, 1, len(self._arms)), self._next_step()
+        first, vector = self._choice(step, context, among)
+        ranking, left = [first], self._candidates(among)
+        other = copy.copy(self)
+        other._shared = self._shared.copy()  # in which a policy may note what it computed for the first choice
+        while len(ranking) < count and len(left) > 1:
+            left = left[left != ranking[-1]]
+            other._seed = seed_of_place(self._seed, len(ranking))
+            other._signed_seed = compiled.signed_seed(other._seed)
+            ranking.append(other._pick_within(self._allowed(left), step, vector))
+        return ranking
+
+    def place_propensities(
+        self, ranking: Sequence[int], context: ContextValues | None = None, among: SomeArms | None = None
+    ) -> list[float]:
+        """Return the propensity of each place of a ranking that was not recorded yet."""
+        found, left = [], self._candidates(among)
+        for column in ranking:
+            found.append(self.propensities(context, among=left.tolist())[self._arms.names[column]])
+            left = left[left != column]
+        return found
+
+    def play_column(self, column: int, context: ContextValues | None = None, *, counts_for_shares: bool = True) -> None:
         """Record a decision for a column that was made elsewhere, as if `choose_column` had returned it.
+
+        Unless it `counts_for_shares`, the shares of arms are those of the other decisions.
 
         Examples
         --------
@@ -72,7 +160,7 @@ class DecisionMaking:
         (1, 1)
         """
         step, column = self._next_step(), integer("column", column, 0, len(self._arms) - 1)
-        self._record_play(column, step, self._encoded(context), context)
+        self._record_play(column, step, self._encoded(context), context, counts_for_shares)
 
     def _encoded(self, context: ContextValues | None) -> np.ndarray | None:
         """Return the vector of a context; the first one decides the kinds of features of which only names are known."""
@@ -99,10 +187,17 @@ class DecisionMaking:
         step = self._step + 1
         return step if step <= LARGEST_LIVE_STEP else integer("step", step, 1, LARGEST_LIVE_STEP)
 
-    def _record_play(self, column: int, step: int, vector: np.ndarray | None, context: ContextValues | None) -> None:
+    def _record_play(
+        self,
+        column: int,
+        step: int,
+        vector: np.ndarray | None,
+        context: ContextValues | None,
+        counts_for_shares: bool = True,
+    ) -> None:
         self._step = step
         self._arms.play(column, step)
-        if self._limits is not None:
+        if self._limits is not None and counts_for_shares:
             self._limits.plays[column] += 1
         if self._contexts is not None and vector is not None:
             self._contexts.record(step, column, vector, context)
@@ -119,9 +214,10 @@ class DecisionMaking:
             self._choose(memory, shared, played, space.scratch, step, self._params, space.table, self._signed_seed)
         )
 
-    def _pick_within(self, limits: TrafficLimits, step: int, vector: np.ndarray | None) -> int:
-        columns = limits.allowed(self._columns)
-        place = limits.reserved(columns, uniform(stream(self._seed), SHARE, step, 0))
+    def _pick_within(self, columns: np.ndarray, step: int, vector: np.ndarray | None) -> int:
+        """Return the column that is chosen among some, by its minimum share or else by the policy."""
+        limits = self._limits
+        place = -1 if limits is None else limits.reserved(columns, uniform(stream(self._seed), SHARE, step, 0))
         column = int(columns[place]) if place >= 0 else self._burn_in_column(columns)
         if column < 0:
             column = self._choose_among(columns, step, vector)
@@ -177,12 +273,13 @@ class DecisionMaking:
         draws: int = 200,
         count_pending: bool = True,
         between: Callable[[], None] = lambda: None,
+        among: SomeArms | None = None,
     ) -> dict[str, float]:
         """Return the probability that the next `choose` takes each arm, estimated from `draws` independent draws.
 
         If the policy decides without randomness the result is exact; so is the part of a minimum share. Without
         `count_pending` the policy decides as if no reward were in flight, as release 0.1.0 did. `between` is called
-        between parts of the draws, and may end the work by an error.
+        between parts of the draws, and may end the work by an error. With `among`, one of these arms is chosen.
         """
         if isinstance(context, int | np.integer):  # release 0.1.0 had (draws, count_pending)
             if isinstance(draws, bool):
@@ -195,9 +292,9 @@ class DecisionMaking:
             fixed = copy.copy(self)
             fixed._contexts = self._contexts.copy()
             fixed._encoded(context)
-            return fixed.propensities(context, draws, count_pending, between)
+            return fixed.propensities(context, draws, count_pending, between, among)
         vector = self._encoded(context)
-        columns = self._columns if self._limits is None else self._limits.allowed(self._columns)
+        columns = self._allowed(self._candidates(among))
         counts = np.zeros(len(columns), dtype=np.int64)
         burning = self._burn_in_column(columns)
         if burning >= 0:

@@ -5,7 +5,7 @@ from dynabandit.environments import RewardLaw, reward_law
 from dynabandit.policies import Policy, check_fit
 from dynabandit.validation import RewardDomain
 
-__all__ = ["accepted_rewards", "check_context", "check_size", "law_after_change", "live_policy"]
+__all__ = ["accepted_rewards", "check_context", "check_size", "law_after_change", "live_policy", "models_size"]
 
 LARGEST_DIMENSION = 1024  # a model keeps about its square
 LARGEST_STATE = 10**8  # numbers, 0.8 GB: a larger state is of no use as JSON
@@ -43,6 +43,14 @@ def check_context(policy: Policy, context: Context | None) -> None:
         raise ValueError(f"policy {policy.label!r} decides by features: give features=[...] or arm_features={{...}}")
 
 
+def models_size(policy: Policy, arms: int, context: Context | None) -> int:
+    """Return how many numbers the regression models of a policy have."""
+    if not policy.functions.contextual or context is None:
+        return 0
+    (rows, size), (rows_of_two, _) = (policy.initial_models(count, context).shape for count in (1, 2))
+    return int((rows + (arms - 1) * (rows_of_two - rows)) * size)  # a model of all arms is counted once
+
+
 def check_size(policy: Policy, arms: int, context: Context | None = None) -> None:
     """Raise an error if the state of the policy would be too large."""
     if context is not None and context.dimension > LARGEST_DIMENSION:
@@ -50,14 +58,12 @@ def check_size(policy: Policy, arms: int, context: Context | None = None) -> Non
             f"the features have {context.dimension} columns, but a bandit has at most {LARGEST_DIMENSION}; "
             "hash categories into fewer columns, or leave out products with the features of arms"
         )
-    if policy.functions.contextual and context is not None:
-        (rows, size), (rows_of_two, _) = (policy.initial_models(count, context).shape for count in (1, 2))
-        models = (rows + (arms - 1) * (rows_of_two - rows)) * size  # a model of all arms is counted once
-        if models > LARGEST_STATE:
-            raise ValueError(
-                f"{policy.label} would keep {models} numbers for {arms} arms with {context.dimension} columns of "
-                f"features, but a bandit keeps at most {LARGEST_STATE}"
-            )
+    models = models_size(policy, arms, context)
+    if context is not None and models > LARGEST_STATE:
+        raise ValueError(
+            f"{policy.label} would keep {models} numbers for {arms} arms with {context.dimension} columns of "
+            f"features, but a bandit keeps at most {LARGEST_STATE}"
+        )
     size, shared = policy.memory_size(), policy.shared_size()
     if size * arms > LARGEST_STATE:
         raise ValueError(

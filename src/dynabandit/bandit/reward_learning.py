@@ -34,13 +34,20 @@ class RewardLearning:
     def _encoded(self, context: Mapping[str, Any] | None) -> np.ndarray | None:
         raise NotImplementedError
 
-    def reward(self, arm: str, value: float, step: int | None = None, context: Mapping[str, Any] | None = None) -> None:
+    def reward(
+        self,
+        arm: str,
+        value: float,
+        step: int | None = None,
+        context: Mapping[str, Any] | None = None,
+        chosen: str | None = None,
+    ) -> None:
         """Learn a reward of an arm that was chosen.
 
         Parameters
         ----------
         arm
-            The arm that was chosen.
+            The arm that was chosen, or another one of its ranking.
         value
             The reward; `rewards` says which ones are valid.
         step
@@ -50,6 +57,9 @@ class RewardLearning:
             The context of the decision, if the bandit has features; by default the one that it was made in, which is
             kept for the latest 10,000 decisions without a reward. A context without `step` is that of a decision that
             another system has just made: no decision of the bandit ends.
+        chosen
+            The arm that was chosen, the first one of the ranking, if the reward is for another one. The decision then
+            ends without a reward of the chosen arm.
 
         Examples
         --------
@@ -62,7 +72,9 @@ class RewardLearning:
         [0, 1]
         """
         column, checked, decided_at = self._arms.of(arm), self._rewards.check(value), self._checked_step(step)
-        if context is not None and decided_at is None:
+        if chosen is not None:
+            self.reward_column(column, checked, decided_at, context=context, chosen=self._arms.of(chosen))
+        elif context is not None and decided_at is None:
             self.reward_column(column, checked, self._step, ends_play=False, context=context)
         else:
             self.reward_column(column, checked, decided_at, context=context)
@@ -81,19 +93,27 @@ class RewardLearning:
         decided_at: int | None = None,
         ends_play: bool = True,
         context: Mapping[str, Any] | None = None,
+        chosen: int | None = None,
     ) -> None:
         """Learn a reward of a column, even if its arm was removed after it was chosen.
 
         `decided_at` is the step of the decision, by default the latest one that chose the column. The idle time of the
         arm is counted from its latest choice, however late the reward is. The decision is no longer pending, unless
-        `ends_play` is false because it was not pending any more.
+        `ends_play` is false because it was not pending any more. `chosen` is the column that the decision chose, by
+        default the column of the reward.
         """
+        chosen = column if chosen is None else chosen
         decided = UNKNOWN_STEP if decided_at is None else decided_at
         vector = None
         if self._contexts is not None or context is not None:
-            vector = self._vector_of_decision(column, decided, context)
+            vector = self._vector_of_decision(chosen, decided, context)
             if ends_play:
-                self._forget_context(column, decided)
+                self._forget_context(chosen, decided)
+        if chosen != column:
+            decided = self._known_step(chosen, decided)
+            if ends_play:
+                self.close_column(chosen, decided)
+            ends_play = False  # no play of the rewarded column ends
         played = self._arms.played if ends_play else self._arms.played.copy()
         if self._models is None:
             self._learn(self._memory, self._shared, played, column, value, decided, self._step, self._params)

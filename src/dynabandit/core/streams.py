@@ -29,6 +29,7 @@ LARGEST_STEP = MASK  # of a simulation
 LARGEST_LIVE_STEP = 2**48 - 1  # of a live bandit: a step has one word of the key and 16 bits of the word of the role
 LARGEST_REPLICATION = MASK
 LARGEST_SEED = 2**64 - 1  # a seed is two words
+BETWEEN_PLACES = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio: multiples of it are far apart
 TO_UNIT_52 = 2.0**-52
 BELOW_ONE_SINGLE = 1.0 - 2.0**-24  # the largest float32 below 1
 TO_HIGH_20 = 2.0**20
@@ -53,6 +54,17 @@ def stream(seed: int, replication: int = 0) -> Stream:
     """
     seed = integer("seed", seed, 0, LARGEST_SEED)
     return Stream(seed & MASK, seed >> 32, integer("replication", replication, 0, LARGEST_REPLICATION))
+
+
+def seed_of_place(seed: int, place: int) -> int:
+    """Return the seed of the choice for a place of a ranking; the first place, 0, has that of the bandit.
+
+    Examples
+    --------
+    >>> seed_of_place(7, place=0), seed_of_place(7, place=2)
+    (7, 4354685564936845361)
+    """
+    return (seed + place * BETWEEN_PLACES) % (LARGEST_SEED + 1)
 
 
 @kernel

@@ -21,8 +21,8 @@ class FeatureEncoder:
     Parameters
     ----------
     features
-        A mapping from names to kinds ("number", "boolean", "category", "vector"), or to mappings with a kind and its
-        options; or only names, whose kinds the first context decides (`fixed`).
+        A mapping from names to kinds ("number", "boolean", "category", "vector", "hashed"), or to mappings with a kind
+        and its options; or only names, whose kinds the first context decides (`fixed`).
     constant
         Whether the first column is the constant 1.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from dynabandit.validation import check_parameter_names, integer, listed, number, set_fields, unknown
 
-__all__ = ["KINDS", "Boolean", "Category", "Feature", "Moments", "Number", "Vector", "declared", "inferred"]
+__all__ = ["KINDS", "Boolean", "Category", "Feature", "Hashed", "Moments", "Number", "Vector", "declared", "inferred"]
 
 LARGEST_NUMBER = 1e100  # squares must stay finite
 LARGEST_AS_IS = 1e6  # of numbers that are not standardised: a model keeps sums of products of them
@@ -247,7 +247,58 @@ class Vector(Feature):
         vector[first : first + self.size] = array
 
 
-KINDS: dict[str, type[Feature]] = {one.kind: one for one in (Number, Boolean, Category, Vector)}
+@dataclass(frozen=True, kw_only=True)
+class Hashed(Feature):
+    """A mapping from any names to numbers, booleans and strings, hashed into columns (Weinberger et al., 2009).
+
+    The hash of the name, or of the name and the string, decides the column and a sign, so that the sum of names in the
+    same column is 0 on average. A number x above 1 is written as 1 + log x, and one below -1 likewise: values that are
+    not known in advance cannot be standardised, and large ones would outweigh all others.
+
+    Examples
+    --------
+    >>> vector = np.zeros(6)
+    >>> Hashed(name="user", columns=6).write(vector, 0, {"age": 0.5, "country": "NO", "new": True}, None)
+    >>> vector.tolist()
+    [0.0, 0.0, 0.0, 1.0, 1.0, -0.5]
+    """
+
+    kind = "hashed"
+    valid = "a mapping from names to finite numbers, booleans or strings"
+
+    columns: int = HASHED_COLUMNS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(self, columns=integer(f"columns of feature {self.name!r}", self.columns, 1, MOST_COLUMNS))
+
+    @property
+    def width(self) -> int:
+        """The number of columns of a value."""
+        return self.columns
+
+    def write(self, vector: np.ndarray, first: int, value: Any, moments: Moments | None) -> None:
+        """Add each number, or 1 for a string, to the column of its hash or subtract it; None is a missing value."""
+        if not isinstance(value, Mapping):
+            raise self.bad_type(value)
+        for name, one in value.items():
+            if not isinstance(name, str):
+                raise self.bad_type(value)
+            if one is None:
+                continue
+            text, amount = (f"{name}={one}", 1.0) if isinstance(one, str) else (name, self._amount(name, one))
+            hashed = zlib.crc32(text.encode("utf-8", "surrogatepass"))
+            vector[first + (hashed >> 1) % self.columns] += amount if hashed & 1 else -amount
+
+    def _amount(self, name: str, value: Any) -> float:
+        is_valid = _is_number(value) or isinstance(value, bool | np.bool_)
+        if not is_valid or not abs(value) <= LARGEST_NUMBER:  # as a whole number may be too large for a float
+            raise ValueError(f"feature {self.name!r} must be {self.valid}, got {name!r}: {_shown(value)}")
+        number = float(value)
+        return number if abs(number) <= 1.0 else math.copysign(1.0 + math.log(abs(number)), number)
+
+
+KINDS: dict[str, type[Feature]] = {one.kind: one for one in (Number, Boolean, Category, Vector, Hashed)}
 
 
 def declared(name: str, declaration: Any) -> Feature:

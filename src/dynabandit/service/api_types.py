@@ -24,6 +24,31 @@ Policy = Annotated[str, Meta(max_length=100)]
 Key = Annotated[str, Meta(max_length=100)]
 Value = bool | int | float | Annotated[str, Meta(max_length=200)] | None | Annotated[list[float], Meta(max_length=1000)]
 Parameters = Annotated[dict[Key, Value], Meta(max_length=64)]
+FeatureName = Annotated[str, Meta(min_length=1, max_length=100)]
+FeatureOption = bool | int | float | None | Name | Annotated[list[Name | float], Meta(max_length=1000)]
+Features = Annotated[
+    dict[FeatureName, Literal["number", "boolean", "category", "vector"] | dict[Key, FeatureOption]],
+    Meta(min_length=1, max_length=256),
+]
+FeatureValue = (
+    bool
+    | Annotated[int, Meta(ge=-(2**53), le=2**53)]
+    | float
+    | Annotated[str, Meta(max_length=1000)]
+    | Annotated[list[float], Meta(max_length=1024)]
+    | None
+)
+Context = Annotated[
+    dict[FeatureName, FeatureValue], Meta(max_length=256, description="The value of each feature; null if missing.")
+]
+Unit = Annotated[str, Meta(min_length=1, max_length=200, description="Whom the decision is for, such as a user.")]
+
+
+class HoldoutSettings(Struct, forbid_unknown_fields=True):
+    """The share of the units for which the policy does not decide: they get the control arm, or arms in equal parts."""
+
+    share: Annotated[float, Meta(gt=0, le=0.9)]
+    control: Name | None = None
 
 
 class Create(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -37,20 +62,33 @@ class Create(Struct, forbid_unknown_fields=True, kw_only=True):
     learn: Literal["settled", "held", "at-once"] | None = None
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
     rewards: RewardLaw | None = None
+    features: Features | None = None
+    arm_features: Annotated[dict[Name, Context], Meta(max_length=MAX_ARMS)] | None = None
+    sticky_for: Annotated[float, Meta(gt=0, le=MAX_WINDOW)] | None = None
+    holdout: HoldoutSettings | None = None
 
 
 class Decide(Struct, forbid_unknown_fields=True):
-    """How many decisions to make."""
+    """How many decisions to make, in which context, and for whom."""
 
     count: Annotated[int, Meta(ge=1, le=MAX_DECISIONS)] = 1
+    context: Context | None = None
+    unit: Unit | None = None
 
 
 class Decision(Struct):
-    """One decision: the arm to play, and the id to send its reward to."""
+    """One decision: the arm to play, and the id to send its reward to.
+
+    `propensity` is the probability with which the arm was chosen, null if it is not known. A decision that is
+    `repeated` was made before for the same unit. If `holdout` is true, the unit is in the holdout.
+    """
 
     decision: str
     arm: str
     step: int
+    propensity: float | None = None
+    repeated: bool = False
+    holdout: bool = False
 
 
 class Decisions(Struct):
@@ -103,6 +141,7 @@ class AddArm(Struct, forbid_unknown_fields=True):
     """An arm to add."""
 
     arm: Name
+    features: Context | None = None
 
 
 class ChangeArm(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -127,6 +166,7 @@ class PreviewPolicy(Struct, forbid_unknown_fields=True):
     policy: Policy
     parameters: Parameters = {}
     draws: Annotated[int, Meta(ge=1, le=MAX_PREVIEW_DRAWS)] = 1000
+    context: Context | None = None
 
 
 class PreviewArm(Struct):
@@ -211,6 +251,9 @@ class BanditState(Struct):
     learn: str = "at-once"
     settling_age: float | None = None
     held: int = 0
+    features: Features | None = None
+    sticky_for: float | None = None
+    holdout: HoldoutSettings | None = None
 
 
 class BanditSummary(Struct):
@@ -241,6 +284,10 @@ class Event(Struct, omit_defaults=True):
     reward: float | None = None
     key: str | None = None
     change: dict[str, Any] | None = None
+    propensity: float | None = None
+    context: Context | None = None
+    unit: str | None = None
+    holdout: bool = False
 
 
 class Events(Struct):

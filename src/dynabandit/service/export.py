@@ -10,6 +10,7 @@ import msgspec
 
 from dynabandit.service.api_types import Event, Exported
 from dynabandit.service.domain.bandit_state import RULES, RULES_WITH_PENDING_PLAYS
+from dynabandit.service.domain.decision_details import read_details
 from dynabandit.service.domain.events import CLOSE, DECISION, EventRow, HeldDecision, Settlement, api_event
 from dynabandit.service.domain.learning import Log
 from dynabandit.service.domain.log_start import state_at_start
@@ -31,6 +32,9 @@ class InterruptibleLog:
 
     def held_decisions(self, bandit: int, after: int, to: int, before: int) -> Iterable[HeldDecision]:
         return self._log.held_decisions(bandit, after, to, before)
+
+    def decision_bodies(self, bandit: int, steps: Sequence[int]) -> dict[int, str | None]:
+        return self._log.decision_bodies(bandit, steps)
 
     def settlement_pages(self, bandit: int, after: int, before: int) -> Iterator[list[Settlement]]:
         return _while_wanted(self._log.settlement_pages(bandit, after, before), self._is_wanted)
@@ -87,7 +91,12 @@ def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambd
     for row in _while_wanted(store.log(number, state.sequence), is_wanted):
         is_current = state.rules == RULES
         counts = state.rules >= RULES_WITH_PENDING_PLAYS
-        before = state.bandit.propensities(draws, count_pending=counts) if row.kind == DECISION else {}
+        details = read_details(row.body if row.kind == DECISION else None)
+        before = (
+            state.bandit.propensities(details.context, draws, counts, among=details.among)
+            if row.kind == DECISION
+            else {}
+        )
         state.apply(row)
         if row.kind == DECISION:
             arm = state.bandit.names[row.arm or 0]

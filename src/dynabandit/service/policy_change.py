@@ -1,6 +1,6 @@
 """A change of policy that keeps no decision waiting: the new policy learns beside the service before it takes over."""
 
-from dynabandit.policies import POLICIES
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES
 from dynabandit.service import api_types
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.bandit_state import LoggedState
@@ -13,7 +13,7 @@ WARM_STARTS = 4  # attempts to warm up a policy beside the service; at the last 
 
 async def compile_before_use(service: Service, policy: str, parameters: api_types.Parameters, arms: int) -> None:
     """Compile a policy in a thread: that takes seconds, during which other requests go on."""
-    if policy in POLICIES.keys() - service.compiled:
+    if policy in {**POLICIES, **CONTEXTUAL_POLICIES}.keys() - service.compiled:
         await service.run_long(lambda store, check: compile_policy(policy, parameters, arms))
         service.compiled.add(policy)
 

@@ -11,6 +11,7 @@ import structlog
 
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.domain.decision_ids import DecisionIds
+from dynabandit.service.domain.decisions import remove_expired_units
 from dynabandit.service.domain.events import POLICY, EventRow
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
 from dynabandit.service.errors import (
@@ -25,6 +26,7 @@ from dynabandit.service.metrics import Metrics
 from dynabandit.service.request_queue import Request, RequestQueue, commits
 from dynabandit.service.settling import Settler
 from dynabandit.service.stores.erasing import Eraser
+from dynabandit.service.stores.unit_table import unit_hash
 
 MAX_REQUESTS = 256  # per commit
 COMMIT_SECONDS_GROWTH = 1.02  # per commit, of the shortest recent one
@@ -182,7 +184,7 @@ class Writer:
         work = self._work
         while True:
             try:
-                self._store.commit(work.events, work.created, work.deleted, work.erased, work.erasing)
+                self._store.commit(*work.batch())
                 self._resume_clock()
                 return
             except StoreBusyError as failure:
@@ -263,9 +265,9 @@ class Writer:
         loaded = numbers & work.states.keys()
         named = {number for one in requests if one.name is not None and (number := work.find(one.name)) is not None}
         keys = {(work.names[one.name], one.key) for one in requests if one.key is not None and one.name in work.names}
-        begun = self._store.begin(
-            {number: work.states[number].sequence if number in loaded else NO_EVENTS for number in numbers}, keys
-        )
+        units = {(work.names[one.name], unit_hash(one.unit)) for one in requests if one.unit and one.name in work.names}
+        known = {number: work.states[number].sequence if number in loaded else NO_EVENTS for number in numbers}
+        begun = self._store.begin(known, keys, units)
         gone = (numbers - begun.events.keys()) & (named | loaded)
         if gone:
             work.used |= gone
@@ -273,6 +275,7 @@ class Writer:
                 self._metrics.remove_bandit(work.states[number].settings.name)
             raise WriteConflictError("a bandit was deleted meanwhile")  # names and states are then looked up again
         work.unused_keys = keys - begun.used_keys
+        work.stored_units = {unit: begun.units.get(unit) for unit in units}
         until = self._timer() + LOCKED_SECONDS
         behind = [
             number
@@ -344,6 +347,7 @@ class Writer:
         """Load the bandits that nobody has used yet, whose windows end, too, and go on erasing those being erased."""
         self._work.damaged.clear()
         self._eraser.find()
+        remove_expired_units(self._work)
         after = ""
         while page := self._store.bandits(after=after):
             self._loader.add((one.number for one in page if one.number not in self._work.states), wanted=False)

@@ -66,7 +66,7 @@ def test_a_snapshot_and_the_log_alone_give_the_same_state(store_url: str) -> Non
 def test_what_is_kept_in_memory_does_not_grow_with_the_log(sqlite_url: str) -> None:
     writer = DirectWriter(sqlite_url)
     for _ in range(MAX_OPEN // 1000 + 3):
-        writer.commit(lambda: decide(writer.work, "b", 1000, None))
+        writer.commit(lambda: decide(writer.work, "b", api_types.Decide(1000)))
     assert len(writer.state.open) == MAX_OPEN
     first = writer.store.decision(writer.number, 1)
     assert first is not None

@@ -67,7 +67,7 @@ class Shop:
         return self.work.state(self.number)
 
     def decide(self, count: int = 1) -> list[int]:
-        return [one.step for one in self.commit(lambda: decide(self.work, "b", count, None))]
+        return [one.step for one in self.commit(lambda: decide(self.work, "b", api_types.Decide(count)))]
 
     def reward(self, step: int, value: float = 1.0) -> None:
         def give() -> Exception | None:

@@ -145,7 +145,7 @@ def test_a_decision_is_closed_after_the_end_of_its_window_and_not_at_it(sqlite_u
     store.prepare()
     work = UnitOfWork(store, clock)
     state, _ = changes.create(work, "b", api_types.Create(arms=ARMS, seed=1, reward_window=10, default_reward=0.5))
-    decide(work, "b", 2, None)
+    decide(work, "b", api_types.Decide(2))
     store.commit(work.events, work.created)
     work.clear()
     clock.seconds = 10.0

@@ -70,6 +70,9 @@ class Log:
         found = [row for row in self.rows if after < row.sequence < before and row.kind in KINDS["reward"]]
         yield [Settlement(*(getattr(row, field) for field in Settlement._fields)) for row in found]
 
+    def decision_bodies(self, bandit: int, steps: Sequence[int]) -> dict[int, str | None]:
+        return {row.step: row.body for row in self.rows if row.step is not None and row.step in steps}
+
     def held_decisions(self, bandit: int, after: int, to: int, before: int) -> list[HeldDecision]:
         rewards = {row.settles: row.value for row in self.rows if row.sequence < before and row.settles is not None}
         steps = {row.step: row for row in self.rows if row.step is not None}

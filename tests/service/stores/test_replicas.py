@@ -287,7 +287,7 @@ def test_a_row_that_another_process_wrote_first_is_refused_by_the_store(store_ur
     works[0].clear()
     for work in works:
         work.state(number)
-        decide(work, "b", 1, None)
+        decide(work, "b", api_types.Decide())
     stores[0].begin({})
     stores[0].commit(works[0].events)
     stores[1].begin({})

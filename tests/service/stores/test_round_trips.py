@@ -12,7 +12,7 @@ from dynabandit.client import Client
 from dynabandit.service.request_queue import MAX_LOCKED_BANDITS, Request, commits
 from dynabandit.service.stores import BanditKey, Statements
 from dynabandit.service.stores.postgres import LEADER_LOCK, PostgresStore
-from dynabandit.service.stores.rows import BeginResult
+from dynabandit.service.stores.rows import BanditUnit, BeginResult
 from service.harness import ARMS, Running, running, status_of, talking, wait_for
 
 
@@ -35,8 +35,10 @@ class RecordingStore(PostgresStore):
         self.trips.append([statement for statement, _ in statements])
         return super().run(statements)
 
-    def begin(self, known: Mapping[int, int], keys: Collection[BanditKey] = ()) -> BeginResult:
-        found = super().begin(known, keys)
+    def begin(
+        self, known: Mapping[int, int], keys: Collection[BanditKey] = (), units: Collection[BanditUnit] = ()
+    ) -> BeginResult:
+        found = super().begin(known, keys, units)
         self.news += sum(map(len, found.events.values()))
         return found
 

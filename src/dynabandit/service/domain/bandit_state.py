@@ -5,12 +5,25 @@ import hashlib
 import itertools
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import msgspec
 
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
+from dynabandit.features import FeatureEncoder
+from dynabandit.policies import CONTEXTUAL_POLICIES
+from dynabandit.service.domain.decision_details import (
+    NO_DETAILS,
+    Context,
+    DecisionDetails,
+    read_details,
+    write_details,
+)
 from dynabandit.service.domain.events import ARM, CREATE, DECISION, DELETE, KINDS, LEARN, POLICY, REWARD, EventRow
-from dynabandit.service.domain.learning import AT_ONCE, SETTLED, Learner, Log, SettlingAge, teach
+from dynabandit.service.domain.holdout import Holdout, unit_of_step
+from dynabandit.service.domain.learning import AT_ONCE, SETTLED, Learner, Log, SettlingAge, contexts_of, teach
 from dynabandit.service.errors import ReplayMismatchError
 
 # What reading a damaged event or snapshot may raise; none of them is an error of the store
@@ -33,6 +46,27 @@ class Settings(NamedTuple):
     name: str
     reward_window: float | None
     default_reward: float | None
+    sticky_for: float | None = None  # seconds during which a unit keeps its arm
+    holdout: Holdout | None = None
+
+    @classmethod
+    def of_new_bandit(cls, body: dict[str, Any]) -> "Settings":
+        """Return the settings in the body of a create event, or in a snapshot; earlier releases had fewer."""
+        holdout = body.get("holdout")
+        held = None if holdout is None else Holdout(*holdout) if isinstance(holdout, list) else Holdout(**holdout)
+        return cls(body["name"], body["reward_window"], body["default_reward"], body.get("sticky_for"), held)
+
+    def hashed(self) -> list[Any]:
+        """Return what the hash of a state depends on; those that are not used are left out, as in earlier releases."""
+        return [*self[:3], *({name: getattr(self, name)} for name in self._fields[3:] if getattr(self, name))]
+
+
+class OpenDecision(NamedTuple):
+    """A decision without a reward; see `EventRow`."""
+
+    column: int
+    time: float
+    body: str | None
 
 
 def apply_change(bandit: Bandit | None, event: EventRow, learner: Learner, log: Log) -> Bandit:
@@ -48,8 +82,10 @@ def apply_change(bandit: Bandit | None, event: EventRow, learner: Learner, log: 
         change_arm(bandit, body)
     elif event.kind == POLICY and "continues" not in body:
         after, learned_to = body.get("log_start", (0, 0))  # of a compacted log
-        pages = learner.at_start(learned_to).learned_pages(log, event.bandit, after, event.sequence)
-        return bandit.swapped(body["policy"], itertools.chain.from_iterable(pages), **body["parameters"])
+        contextual = body["policy"] in CONTEXTUAL_POLICIES
+        pages = learner.at_start(learned_to).learned_pages(log, event.bandit, after, event.sequence, contextual)
+        encoder = FeatureEncoder.from_json(body["encoder"]) if "encoder" in body else None
+        return bandit.swapped(body["policy"], itertools.chain.from_iterable(pages), encoder, **body["parameters"])
     return bandit
 
 
@@ -60,15 +96,28 @@ def rules_of(body: dict[str, Any]) -> int:
 
 
 def new_bandit(body: dict[str, Any]) -> Bandit:
-    """Return the bandit that the body of a create event describes."""
-    return Bandit(body["policy"], body["arms"], seed=body["seed"], rewards=body.get("rewards"), **body["parameters"])
+    """Return the bandit that the body of a create event describes.
+
+    It keeps no contexts: those of decisions that are learned later are in the log.
+    """
+    bandit = Bandit(
+        body["policy"],
+        body["arms"],
+        seed=body["seed"],
+        rewards=body.get("rewards"),
+        features=body.get("features"),
+        arm_features=body.get("arm_features"),
+        **body["parameters"],
+    )
+    bandit.keep_no_contexts()
+    return bandit
 
 
 def change_arm(bandit: Bandit, body: dict[str, Any]) -> None:
     """Change an arm as the body of an event says."""
     name = body["arm"]
     if body.get("add"):
-        bandit.add_arm(name)
+        bandit.add_arm(name, body.get("features"))
     if "min_share" in body or "max_share" in body:
         min_share, max_share = bandit.shares(name)
         bandit.limit_arm(name, body.get("min_share", min_share), body.get("max_share", max_share))
@@ -92,7 +141,7 @@ class LoggedState:
         self.deleted = False
         self.settled_to = 0
         self.due_at = 0.0  # no window ends, and no decision is learned, before this time
-        self.open: dict[int, tuple[int, float]] = {}  # step -> column, time
+        self.open: dict[int, OpenDecision] = {}  # by step
         self.settings = Settings("", None, None)
         self.rules = RULES  # by which the latest decisions were made
         self.taken: Counter[int] = Counter()  # decisions that older rules made: they are taken from the log
@@ -109,13 +158,47 @@ class LoggedState:
 
     # New events
 
-    def decide(self, now: float, wall: float, key: str | None = None, body: str | None = None) -> EventRow:
+    def decide(self, now: float, wall: float, key: str | None = None, asked: DecisionDetails = NO_DETAILS) -> EventRow:
         """Make the next decision and return its event."""
-        column = self.bandit.choose_column()
-        step = self.bandit.step
-        event = EventRow(self.number, self.sequence + 1, DECISION, step, None, column, None, now, wall, key, body)
+        column, held, propensity = self._choose(asked, with_propensity=True)
+        details = msgspec.structs.replace(asked, holdout=True) if held else asked
+        event = EventRow(
+            self.number,
+            self.sequence + 1,
+            DECISION,
+            self.bandit.step,
+            None,
+            column,
+            propensity,
+            now,
+            wall,
+            key,
+            write_details(details),
+        )
         self._advance(event)
         return event
+
+    def _choose(self, asked: DecisionDetails, with_propensity: bool = False) -> tuple[int, bool, float | None]:
+        """Make the next decision; return its column, whether the unit is in the holdout, and the propensity."""
+        bandit, holdout, context, among = self.bandit, self.settings.holdout, asked.context, asked.among
+        probabilities = self._propensities(context, among) if with_propensity else None
+        held = None
+        if holdout is not None:
+            unit = unit_of_step(bandit.step + 1) if asked.unit is None else asked.unit
+            held = holdout.column(bandit, self.number, unit, among)
+        if held is None:
+            column = bandit.choose_column(context, among)
+        else:
+            column = held
+            bandit.play_column(column, context, counts_for_shares=False)
+        propensity = None if probabilities is None else probabilities.get(bandit.names[column], 0.0)
+        if propensity is not None and holdout is not None:
+            propensity = holdout.marginal(propensity, column, bandit, among)
+        return column, held is not None, propensity
+
+    def _propensities(self, context: Context | None, among: Sequence[int] | None) -> dict[str, float] | None:
+        """Return the probability with which the policy chooses each arm, or None if it is not known exactly."""
+        return None
 
     def adopt_rules(self, now: float, wall: float) -> EventRow:
         """Let the same policy, with what it has learned, decide by the rules of this release; return the event."""
@@ -178,7 +261,7 @@ class LoggedState:
         if event.kind in (CREATE, POLICY):
             self.rules = rules_of(body)
         if event.kind == CREATE:
-            self.settings = Settings(body["name"], body["reward_window"], body["default_reward"])
+            self.settings = Settings.of_new_bandit(body)
             self.learner = Learner.of_new_bandit(body)
         self.deleted = event.kind == DELETE
 
@@ -187,7 +270,7 @@ class LoggedState:
         if event.kind == DECISION:
             if len(self.open) >= MAX_OPEN:
                 del self.open[next(iter(self.open))]
-            self.open[event.step or 0] = (event.arm or 0, event.time)
+            self.open[event.step or 0] = OpenDecision(event.arm or 0, event.time, event.body)
             if self.learner.age is not None:
                 self.due_at = min(self.due_at, event.time + self.learner.age)
         self.sequence = event.sequence
@@ -205,7 +288,10 @@ class LoggedState:
             bandit.play_column(-1 if event.arm is None else event.arm)
             self.taken[self.rules] += 1
             return
-        column = bandit.choose_column()
+        details = read_details(event.body)
+        column, held, _ = self._choose(details)
+        if held != details.holdout:
+            raise self._mismatch(event, f"the log has holdout {details.holdout}, the replay {held}")
         if column != event.arm:
             names, logged = bandit.names, event.arm if event.arm is not None else -1
             there = names[logged] if 0 <= logged < len(names) else f"number {logged}"
@@ -214,25 +300,27 @@ class LoggedState:
     def _learn(self, event: EventRow) -> None:
         """Let the bandit learn what an event of the kinds reward, close and learn tells."""
         before = self.learner.learned_to
-        if event.kind != LEARN:
-            self._settle(event)
+        known = {} if event.kind == LEARN else self._settle(event)
         learned = self.learner.observations(event, self._log)
         if event.kind == LEARN and not len(learned) == self.learner.learned_to - before > 0:
             raise self._mismatch(event, f"it learns the decisions after step {before}, but some are missing")
-        teach(self.bandit, learned)
+        teach(self.bandit, learned, contexts_of(self.bandit, self.number, learned, self._log, known))
         if event.kind == REWARD and self.learner.rule == SETTLED:
             self.due_at = 0.0  # the settling age may be shorter now
 
-    def _settle(self, event: EventRow) -> None:
-        """Check the decision that a reward or close belongs to, which is then no longer open."""
+    def _settle(self, event: EventRow) -> dict[int, str | None]:
+        """Check the decision that a reward or close belongs to, which is then no longer open; return its known body."""
         bandit, step, column = self.bandit, event.settles, event.arm
         if step is None or column is None or not 1 <= step <= bandit.step:
             raise self._mismatch(event, f"it settles step {step}, which was not decided")
         if not 0 <= column < len(bandit.names):
             raise self._mismatch(event, f"it rewards column {column}, of {len(bandit.names)}")
         decided = self.open.pop(step, None)
-        if decided is not None and decided[0] != column:
-            raise self._mismatch(event, f"it rewards column {column}, but the decision took column {decided[0]}")
+        if decided is None:
+            return {}
+        if decided.column != column:
+            raise self._mismatch(event, f"it rewards column {column}, but the decision took column {decided.column}")
+        return {step: decided.body}
 
     # Snapshots
 
@@ -245,7 +333,7 @@ class LoggedState:
         """Return a hash of the state and of how far the log was read."""
         learner = self.learner
         held = [] if learner.rule == AT_ONCE else [learner.rule, learner.learned_to]
-        rest = [self.bandit.state_hash(), *self.settings, self.sequence, self.deleted, *held]
+        rest = [self.bandit.state_hash(), *self.settings.hashed(), self.sequence, self.deleted, *held]
         return hashlib.sha256(json.dumps(rest).encode()).hexdigest()
 
     def copy(self) -> "LoggedState":
@@ -264,7 +352,7 @@ class LoggedState:
             "deleted": self.deleted,
             "settled_to": self.settled_to,
             "rules": self.rules,
-            "settings": self.settings._asdict(),
+            "settings": self.settings._asdict(),  # a holdout as a list
             "learner": vars(self.learner),
             "settling": vars(self.settling),
             "bandit": self.bandit.to_json(),
@@ -280,7 +368,7 @@ class LoggedState:
         state = cls(number, log)
         for name in ("sequence", "time", "deleted", "settled_to", "rules"):
             setattr(state, name, content[name])
-        state.settings = Settings(**content["settings"])
+        state.settings = Settings.of_new_bandit(content["settings"])
         vars(state.learner).update(content["learner"])
         vars(state.settling).update(content["settling"])
         state._bandit = Bandit.from_json(content["bandit"])

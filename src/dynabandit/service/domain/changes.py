@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from dynabandit.bandit.contexts import make_contexts
 from dynabandit.policies import AUTO, resolved
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import RULES, LoggedState, change_arm as change_arm_of, new_bandit
@@ -19,14 +20,16 @@ from dynabandit.service.errors import ConflictError, InvalidValueError, NotFound
 from dynabandit.service.stores.erasing import ERASED_ROWS, events_left
 from dynabandit.validation import BOUNDED, REWARD_DOMAINS
 
+NEW_FIELDS = ("rewards", "features", "arm_features", "sticky_for", "holdout")  # that release 0.1.0 did not have
 EARLIER_DEFAULT = "aff-ots"  # of release 0.1.0
 
 
 def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[LoggedState, bool]:
     """Return a bandit and whether it was created now: the same body again gives the one that exists."""
     body = {"name": name, **msgspec.to_builtins(asked), "learn": asked.learn or default_rule(asked)}
-    if asked.rewards is None:  # as in the logs of earlier releases
-        del body["rewards"]
+    for field in NEW_FIELDS:  # as in the logs of earlier releases
+        if body[field] is None:
+            del body[field]
     number = work.find(name)
     if number is not None:
         state = work.named(name)  # raises where there is no log to compare with
@@ -43,11 +46,11 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
         if there.pop("drawn"):
             there["seed"] = None
         if there != body:
-            other = ", ".join(key for key in body if there.get(key) != body[key])
+            other = ", ".join(key for key in {**body, **there} if there.get(key) != body.get(key))
             raise ConflictError(f"bandit {name!r} is there already, created from another body: other {other}")
         return state, False
     body["auto"] = asked.policy == AUTO  # the policy itself is recorded: a later release may recommend another one
-    body["policy"] = recommended_for(asked.policy, asked.rewards)
+    body["policy"] = recommended_for(asked)
     body["drawn"] = body["seed"] is None
     body["rules"] = RULES
     if body["drawn"]:
@@ -57,10 +60,13 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
             f"learn must be {AT_ONCE!r} without both a reward_window and a default_reward, got {body['learn']!r}"
         )
     try:
-        check_size(body["policy"], body["parameters"], len(body["arms"]))
+        contexts = make_contexts(asked.features, asked.arm_features, asked.arms)
+        check_size(body["policy"], body["parameters"], len(body["arms"]), None if contexts is None else contexts.shape)
         bandit = new_bandit(body)
         if asked.default_reward is not None:
             bandit.rewards.check(asked.default_reward, "default_reward")
+        if asked.holdout is not None and asked.holdout.control not in (None, *asked.arms):
+            raise ValueError(f"holdout.control must be one of the arms, got {asked.holdout.control!r}")
     except (TypeError, ValueError) as error:
         raise InvalidValueError(str(error)) from None
     state = LoggedState(secrets.randbits(ID_BITS), work.store)
@@ -70,9 +76,10 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
     return state, True
 
 
-def recommended_for(policy: str, rewards: str | None) -> str:
-    """Return the name of a policy, of the recommended one in place of `AUTO`; `rewards` is the name of their law."""
-    return str(resolved(policy, BOUNDED if rewards is None else REWARD_DOMAINS[rewards]))
+def recommended_for(asked: api_types.Create) -> str:
+    """Return the name of the policy of a new bandit, of the recommended one in place of `AUTO`."""
+    domain = BOUNDED if asked.rewards is None else REWARD_DOMAINS[asked.rewards]
+    return str(resolved(asked.policy, domain, contextual=asked.features is not None or asked.arm_features is not None))
 
 
 def default_rule(asked: api_types.Create) -> str:
@@ -80,17 +87,22 @@ def default_rule(asked: api_types.Create) -> str:
     return AT_ONCE if asked.reward_window is None or asked.default_reward is None else SETTLED
 
 
-def add_arm(work: UnitOfWork, name: str, arm: str) -> tuple[int, bool]:
+def add_arm(work: UnitOfWork, name: str, arm: str, features: api_types.Context | None = None) -> tuple[int, bool]:
     """Add an arm; return the sequence number from which it exists and whether anything changed."""
     state = work.named(name)
     if arm in state.bandit.active:
         return state.sequence, False
     if len(state.bandit.names) >= api_types.MAX_ARMS:
         raise ConflictError(f"a bandit must have at most {api_types.MAX_ARMS} arms, with retired ones, got one more")
-    if state_size(state.bandit.policy, len(state.bandit.names) + 1) > MAX_STATE:
+    if state_size(state.bandit.policy, len(state.bandit.names) + 1, state.bandit.context) > MAX_STATE:
         policy = state.bandit.policy.label
         raise ConflictError(f"{policy} must keep at most {MAX_STATE} numbers; with one more arm it would keep more")
-    return _append_arm_event(work, state, {"arm": arm, "add": True})
+    body = {"arm": arm, "add": True, **({} if features is None else {"features": features})}
+    try:
+        change_arm_of(state.bandit.copy(), body)
+    except (TypeError, ValueError) as error:  # the features do not fit
+        raise InvalidValueError(str(error)) from None
+    return _append_arm_event(work, state, body)
 
 
 def change_arm(work: UnitOfWork, name: str, arm: str, change: api_types.ChangeArm) -> tuple[int, bool]:
@@ -135,6 +147,8 @@ def set_policy(
     bandit = warm.bandit_for(state)
     assert bandit is not None, "it was made for this state"
     body: dict[str, Any] = {"policy": bandit.policy.name, "parameters": asked.parameters, "rules": RULES}
+    if (encoder := warm.bandit.features) is not None:  # by which the contexts of these rewards were encoded
+        body["encoder"] = encoder.to_json()
     if start.sequence > 0:  # a replay must learn the same rewards
         body["log_start"] = start
     work.events.append(state.change_policy(work.now(state), work.clock.wall(), json.dumps(body), bandit))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dynabandit.service.api_types import Event
+from dynabandit.service.domain.decision_details import read_details
 from dynabandit.service.domain.decision_ids import DecisionIds
 
 CREATE = "create"
@@ -34,7 +35,7 @@ class EventRow(NamedTuple):
     step: int | None  # of a decision
     settles: int | None  # the step whose decision this reward or close belongs to
     arm: int | None  # the index of the arm, in the order in which arms were added
-    value: float | None  # the reward
+    value: float | None  # the reward; of a decision, its propensity
     time: float  # the service's own clock
     wall: float  # the wall clock, for people to read
     key: str | None  # the idempotency key, on the first decision of its request
@@ -51,6 +52,17 @@ class LoggedDecision(NamedTuple):
     time: float
     kind: str | None
     value: float | None
+    body: str | None = None
+
+
+class UnitRow(NamedTuple):
+    """The latest decision for a unit."""
+
+    step: int
+    arm: int
+    time: float
+    propensity: float | None
+    holdout: bool
 
 
 class Settlement(NamedTuple):
@@ -82,6 +94,7 @@ def api_event(row: EventRow, names: Sequence[str], ids: DecisionIds | None = Non
     change: dict[str, Any] | None = None
     if row.body is not None and row.kind != DECISION:
         change = msgspec.json.decode(row.body)
+    details = read_details(row.body if row.kind == DECISION else None)
     return Event(
         sequence=row.sequence,
         kind=row.kind,  # type: ignore[arg-type]
@@ -90,7 +103,11 @@ def api_event(row: EventRow, names: Sequence[str], ids: DecisionIds | None = Non
         decision=None if step is None or ids is None else ids.make(row.bandit, step),
         step=step,
         arm=None if row.arm is None else names[row.arm],
-        reward=row.value,
+        reward=None if row.kind == DECISION else row.value,
+        propensity=row.value if row.kind == DECISION else None,
+        context=details.context,
+        unit=details.unit,
+        holdout=details.holdout,
         key=row.key,
         change=change,
     )

@@ -6,22 +6,27 @@ their order, by events of kind `learn`, when nearly all rewards that will come h
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from dynabandit.bandit import Bandit
 from dynabandit.estimators import settling_age
+from dynabandit.service.domain.decision_details import Context, read_details
 from dynabandit.service.domain.events import LEARN, EventRow, HeldDecision, Settlement
 
 AT_ONCE = "at-once"  # a reward is learned when it arrives, the default reward at the end of the window
 HELD = "held"  # a decision is learned at the end of its window
 SETTLED = "settled"  # a decision is learned at the settling age, by which nearly all other rewards have come
 
-Learned = tuple[int, float, int]  # column, reward, step of the decision
+Learned = tuple[Any, ...]  # column, reward, step of the decision and, if the policy needs it, the context
 
 
 class Log(Protocol):
-    """What learning reads from a log; a `Store` has both methods."""
+    """What learning reads from a log; a `Store` has these methods."""
+
+    def decision_bodies(self, bandit: int, steps: Sequence[int]) -> dict[int, str | None]:
+        """Return the bodies of the decisions of some steps."""
+        ...
 
     def held_decisions(self, bandit: int, after: int, to: int, before: int) -> Iterable[HeldDecision]:
         """Return the decisions after one step and up to another, with their rewards before a sequence number."""
@@ -90,12 +95,24 @@ class Learner:
     def _known(self, value: float | None) -> float | None:
         return self.default if value is None else value
 
-    def learned_pages(self, log: Log, bandit: int, after: int, before: int) -> Iterator[list[Learned]]:
-        """Return what the policy has learned between two sequence numbers of a log, in order, as `Bandit` takes it."""
+    def learned_pages(
+        self, log: Log, bandit: int, after: int, before: int, contextual: bool = False
+    ) -> Iterator[list[Learned]]:
+        """Return what the policy has learned between two sequence numbers of a log, in order, as `Bandit` takes it.
+
+        A `contextual` policy also learns the context of each decision.
+        """
+        for page in self._learned_pages(log, bandit, after, before):
+            if not contextual:
+                yield page
+                continue
+            bodies = log.decision_bodies(bandit, [one[2] for one in page])
+            yield [(*one, read_details(bodies[one[2]]).context or {}) for one in page]
+
+    def _learned_pages(self, log: Log, bandit: int, after: int, before: int) -> Iterator[list[Learned]]:
         for page in log.settlement_pages(bandit, after, before):
             if self.rule == AT_ONCE:  # the same as below, but much faster
-                found = ((arm, value, step) for _, _, _, step, arm, value, _ in page if value is not None)
-                yield list(found)  # type: ignore[arg-type]  # those with a value have an arm and a step
+                yield [(arm, value, step) for _, _, _, step, arm, value, _ in page if value is not None]
             else:
                 learned = (one for event in page for one in self.observations(event, log))
                 yield [(column, value, step) for column, value, step, _ in learned if value is not None]
@@ -126,8 +143,22 @@ class SettlingAge:
             self.read_to = sequence
 
 
-def teach(bandit: Bandit, observations: Iterable[Observation]) -> None:
-    """Let a bandit learn observations."""
+def contexts_of(
+    bandit: Bandit, number: int, observations: Iterable[Observation], log: Log, known: Mapping[int, str | None] = {}
+) -> dict[int, Context]:
+    """Return the contexts of the decisions that a contextual policy learns, by step; empty for other policies.
+
+    The bodies of some decisions may be `known`; the others are read from the log.
+    """
+    if not bandit.policy.functions.contextual:
+        return {}
+    steps = [one.step for one in observations if one.value is not None]
+    bodies = {**log.decision_bodies(number, [step for step in steps if step not in known]), **known}
+    return {step: read_details(bodies[step]).context or {} for step in steps}
+
+
+def teach(bandit: Bandit, observations: Iterable[Observation], contexts: Mapping[int, Context]) -> None:
+    """Let a bandit learn observations, with the contexts that `contexts_of` returned for them."""
     columns = len(bandit.names)
     for column, value, step, is_late in observations:
         if not 0 <= column < columns:  # compiled code does not check its indices
@@ -135,4 +166,4 @@ def teach(bandit: Bandit, observations: Iterable[Observation]) -> None:
         if value is None:
             bandit.close_column(column, step)
         else:
-            bandit.reward_column(column, float(value), step, not is_late)
+            bandit.reward_column(column, float(value), step, not is_late, contexts.get(step))

@@ -29,7 +29,10 @@ def preview(
     warm.learn(store, state.sequence, check)
     current, other = state.bandit, warm.bandit_for(state)
     assert other is not None, "it was made for this state"
-    now, then = (one.propensities(asked.draws, between=check) for one in (current, other))
+    try:
+        now, then = (one.propensities(asked.context, asked.draws, between=check) for one in (current, other))
+    except (TypeError, ValueError) as error:  # the context does not fit
+        raise InvalidValueError(f"context: {error}") from None
     previewed = []
     for name, arm in other.arms.items():
         mean = None if arm.mean != arm.mean else arm.mean

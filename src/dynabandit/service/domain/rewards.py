@@ -113,7 +113,7 @@ def _find_bandit(work: UnitOfWork, number: int, namespace: str | None = None) ->
 def _find_decision(work: UnitOfWork, state: LoggedState, step: int) -> LoggedDecision | None:
     decided = state.open.get(step)
     if decided is not None:
-        return LoggedDecision(*decided, None, None)
+        return LoggedDecision(decided.column, decided.time, None, None, decided.body)
     if step > state.bandit.step:
         return None
     settled = work.settled.get((state.number, step))

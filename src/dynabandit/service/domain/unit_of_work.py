@@ -6,13 +6,16 @@ later request of the same batch may ask the store for is kept here as well.
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain.bandit_state import DAMAGE, HASH_PREFIX, LoggedState
-from dynabandit.service.domain.events import POLICY, EventRow
+from dynabandit.service.domain.events import POLICY, EventRow, UnitRow
 from dynabandit.service.domain.log_start import read_start, state_at_start
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, WriteConflictError
 from dynabandit.service.stores import NEW_EVENTS_PAGE, Snapshot, Store
+from dynabandit.service.stores.rows import BanditUnit
+from dynabandit.service.stores.unit_table import unit_hash
 
 SNAPSHOT_EVERY = 10_000  # events
 LOADED_ROWS = 1_000  # that are read at a time
@@ -41,7 +44,13 @@ class UnitOfWork:
         self.settled: dict[tuple[int, int], tuple[str, float | None]] = {}  # (bandit, step) -> kind, reward
         self.keyed: dict[tuple[int, str], list[EventRow]] = {}  # (bandit, idempotency key) -> decisions
         self.unused_keys: set[tuple[int, str]] = set()  # that are known not to be in the store
+        self.units: dict[BanditUnit, UnitRow] = {}  # the latest decisions for units, made in this batch
+        self.stored_units: dict[BanditUnit, UnitRow | None] = {}  # that were looked up in the store
         self.missing: set[int] = set()  # bandits that are known not to be in the store
+
+    def batch(self) -> tuple[Any, ...]:
+        """Return what `Store.commit` writes."""
+        return self.events, self.created, self.deleted, self.erased, self.erasing, self.units
 
     def discard(self) -> None:
         """Drop the batch and the states that it used; they are read again from the store."""
@@ -149,6 +158,15 @@ class UnitOfWork:
         if found is None:
             found = [] if (number, key) in self.unused_keys else self.store.keyed(number, key)
         return found
+
+    def find_unit(self, number: int, unit: str) -> UnitRow | None:
+        """Return the latest decision for a unit."""
+        asked = number, unit_hash(unit)
+        if asked in self.units:
+            return self.units[asked]
+        if asked not in self.stored_units:
+            self.stored_units[asked] = self.store.units([asked]).get(asked)
+        return self.stored_units[asked]
 
     def snapshot(self, number: int) -> Snapshot:
         """Return a snapshot of a state."""

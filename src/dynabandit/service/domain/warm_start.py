@@ -7,9 +7,11 @@ from typing import Any
 import structlog
 
 from dynabandit.bandit import Bandit
+from dynabandit.bandit.live_policies import models_size
 from dynabandit.core.compilation import is_cached
+from dynabandit.core.context import Context
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.policies import CONTEXTUAL_POLICIES, Policy, policy as make_policy
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.learning import AT_ONCE
@@ -38,7 +40,7 @@ class WarmStart:
         self.rewards = 0
         self.learner = state.learner.at_start(start.learned_to)
         try:
-            check_size(asked.policy, asked.parameters, len(state.bandit.names))
+            check_size(asked.policy, asked.parameters, len(state.bandit.names), state.bandit.context)
             self.bandit = state.bandit.swapped(asked.policy, (), **asked.parameters)
             if state.settings.default_reward is not None:
                 self.bandit.rewards.check(state.settings.default_reward, "default_reward")
@@ -55,7 +57,8 @@ class WarmStart:
     def learn(self, store: Store, upto: int, check: Callable[[], None] = lambda: None) -> None:
         """Learn the rewards that are new since the last call, up to an event; `check` is called between pages."""
         try:
-            for page in self.learner.learned_pages(store, self.number, self.sequence, upto + 1):
+            contextual = self.bandit.policy.functions.contextual
+            for page in self.learner.learned_pages(store, self.number, self.sequence, upto + 1, contextual):
                 check()
                 self.bandit.reward_columns(page)
                 self.rewards += len(page)
@@ -94,7 +97,8 @@ def compile_policy(name: str, parameters: dict[str, Any], arms: int = 2) -> None
     """Compile a policy; one that is not valid, or would be too large with this many arms, is ignored here."""
     with contextlib.suppress(TypeError, ValueError):
         check_size(name, parameters, arms)
-        bandit = Bandit(name, ["a", "b"], seed=0, **parameters)
+        features = {"x": "number"} if name in CONTEXTUAL_POLICIES else None
+        bandit = Bandit(name, ["a", "b"], seed=0, features=features, **parameters)
         log_compilation(bandit.policy, compiled.choose, compiled.learn)
         bandit.compile()
 
@@ -106,26 +110,31 @@ def log_compilation(policy: Policy, *needed: Callable[..., Any]) -> None:
         log.info("compiling, which takes some seconds the first time", policy=policy.name)
 
 
-def check_size(name: str, parameters: dict[str, Any], arms: int) -> None:
-    """Raise an error for a policy that would need too much memory, such as one with a very long window."""
-    size = state_size(make_policy(name, **parameters), arms)
+def check_size(name: str, parameters: dict[str, Any], arms: int, context: Context | None = None) -> None:
+    """Raise an error for a policy that would need too much memory, such as one with a very long window.
+
+    `context` is the shape of the features, if the bandit has any.
+    """
+    size = state_size(make_policy(name, **parameters), arms, context)
     if size > MAX_STATE:
         given = "".join(f", {key}={value!r}" for key, value in parameters.items() if not isinstance(value, list))
-        causes = [key for key in parameters if _size_without(name, parameters, key, arms) < size] or ["arms"]
+        causes = [key for key in parameters if _size_without(name, parameters, key, arms, context) < size]
+        causes = causes or ["arms", *(["features"] if context else [])]
         raise ValueError(
             f"{' and '.join(causes)} must be smaller: policy {name!r} with {arms} arms{given} would keep {size} "
             f"numbers, but at most {MAX_STATE} are possible"
         )
 
 
-def state_size(policy: Policy, arms: int) -> int:
+def state_size(policy: Policy, arms: int, context: Context | None = None) -> int:
     """Return how many numbers a policy keeps."""
-    return policy.shared_size() + arms * policy.memory_size()
+    return policy.shared_size() + arms * policy.memory_size() + models_size(policy, arms, context)
 
 
-def _size_without(name: str, parameters: dict[str, Any], key: str, arms: int) -> int:
+def _size_without(name: str, parameters: dict[str, Any], key: str, arms: int, context: Context | None) -> int:
     """Return how many numbers the policy would keep with the default of a parameter, 0 if it must be given."""
     try:
-        return state_size(make_policy(name, **{other: parameters[other] for other in parameters if other != key}), arms)
+        others = {other: parameters[other] for other in parameters if other != key}
+        return state_size(make_policy(name, **others), arms, context)
     except (TypeError, ValueError):
         return 0

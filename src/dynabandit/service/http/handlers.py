@@ -50,9 +50,11 @@ class Result(NamedTuple):
 
 async def decide(service: Service, request: Request, body: api_types.Decide) -> Result:
     """POST /v1/bandits/{name}/decisions."""
-    name, count, key = bandit_name(request), body.count, idempotency_key(request)
+    name, key = bandit_name(request), idempotency_key(request)
+    if body.unit is not None:
+        body.unit = checked_name(body.unit, "unit")
     made = await service.writer.submit(
-        lambda work: decisions.decide(work, name, count, key), name=name, events=count, key=key
+        lambda work: decisions.decide(work, name, body, key), name=name, events=body.count, key=key, unit=body.unit
     )
     return Result(api_types.Decisions(made))
 
@@ -119,9 +121,12 @@ async def create(service: Service, request: Request, body: api_types.Create) -> 
     name, namespace = new_name(path_name(request, "name"), "name"), namespace_of(request)
     if not in_namespace(name, namespace):
         raise ApiError(403, f"with this key, the name of a bandit must begin with {f'{namespace}/'!r}, got {name!r}")
-    await policy_change.compile_before_use(
-        service, changes.recommended_for(body.policy, body.rewards), body.parameters, len(body.arms)
-    )
+    if body.arm_features is not None:
+        body.arm_features = {new_name(arm, "an arm's name"): own for arm, own in body.arm_features.items()}
+    if body.holdout is not None and body.holdout.control is not None:
+        body.holdout.control = checked_name(body.holdout.control, "holdout.control")
+    policy = changes.recommended_for(body)
+    await policy_change.compile_before_use(service, policy, body.parameters, len(body.arms))
 
     def run(work: UnitOfWork) -> tuple[Callable[[], api_types.BanditState], bool]:
         state, created = changes.create(work, name, body)
@@ -195,7 +200,9 @@ async def add_arm(service: Service, request: Request, body: api_types.AddArm) ->
     """POST /v1/bandits/{name}/arms."""
     name, arm = bandit_name(request), new_name(body.arm, "an arm's name")
     return _changed(
-        await service.writer.submit(lambda work: changes.add_arm(work, name, arm), name=name, priority=True)
+        await service.writer.submit(
+            lambda work: changes.add_arm(work, name, arm, body.features), name=name, priority=True
+        )
     )
 
 

@@ -60,7 +60,7 @@ def bandit_view(state: LoggedState) -> Callable[[], api_types.BanditState]:
     bandit, settings = state.bandit, state.settings
 
     def view() -> api_types.BanditState:
-        arms = []
+        arms, declared = [], bandit.features
         for name, arm in bandit.arms.items():
             share = arm.plays / bandit.step if bandit.step else 0.0
             mean = None if arm.mean != arm.mean else arm.mean
@@ -81,6 +81,9 @@ def bandit_view(state: LoggedState) -> Callable[[], api_types.BanditState]:
             sequence=state.sequence,
             state_hash=state.state_hash(),
             arms=arms,
+            features=None if declared is None else declared.to_json()["features"],
+            sticky_for=settings.sticky_for,
+            holdout=None if settings.holdout is None else api_types.HoldoutSettings(*settings.holdout),
         )
 
     return view

@@ -12,8 +12,9 @@ import numpy as np
 
 from dynabandit.bandit import Bandit
 from dynabandit.service.domain.bandit_state import apply_change
+from dynabandit.service.domain.decision_details import DecisionDetails, read_details
 from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, KINDS, LEARN, POLICY, EventRow
-from dynabandit.service.domain.learning import Learner, Log, teach
+from dynabandit.service.domain.learning import Learner, Log, contexts_of, teach
 from dynabandit.service.domain.log_start import state_at_start
 from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints, Series
 from dynabandit.service.projections.uniform_baseline import UniformBaseline
@@ -115,17 +116,17 @@ class BanditHistory:
         self.wall = event.wall
         self.latest_events.append(event)
         if event.kind == DECISION:
-            self._add_decision(event.arm or 0)
+            self._add_decision(event.arm or 0, read_details(event.body))
         elif event.kind in KINDS["reward"]:
             self._add_settlement(event)
         else:
             self._add_change(event)
 
-    def _add_decision(self, column: int) -> None:
+    def _add_decision(self, column: int, details: DecisionDetails) -> None:
         if self._point_steps == self.points.width:
             self.points.append(*self._current_point())
             self._start_point()
-        self.bandit.play_column(column)
+        self.bandit.play_column(column, details.context, counts_for_shares=not details.holdout)
         self.steps += 1
         self._point_steps += 1
         self.plays[column] += 1
@@ -135,8 +136,10 @@ class BanditHistory:
     def _add_settlement(self, event: EventRow) -> None:
         self.settled += event.kind != LEARN
         self.closed += event.kind == CLOSE
-        for observation in self.learner.observations(event, self._log):
-            teach(self.bandit, (observation,))
+        learned = self.learner.observations(event, self._log)
+        contexts = contexts_of(self.bandit, self.number, learned, self._log)
+        for observation in learned:
+            teach(self.bandit, (observation,), contexts)
             if observation.value is not None:
                 self._add_reward(observation.column, observation.value)
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from dynabandit.service.domain.decision_details import read_details
 from dynabandit.service.domain.events import (
     ARM,
     COLUMNS,
@@ -16,11 +17,13 @@ from dynabandit.service.domain.events import (
     HeldDecision,
     LoggedDecision,
     Settlement,
+    UnitRow,
 )
 from dynabandit.service.domain.names import from_bytes, read_public_id, to_bytes
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, StoreBusyError, StoreError, WriteConflictError
 from dynabandit.service.stores.key_tables import KeyTables, Statements
-from dynabandit.service.stores.rows import BanditKey, BanditRow, BeginResult, Snapshot
+from dynabandit.service.stores.rows import BanditKey, BanditRow, BanditUnit, BeginResult, Snapshot
+from dynabandit.service.stores.unit_table import UnitTable, unit_statements
 
 PAGE = 5_000  # rows that are read at a time, so that memory does not grow with the log
 ALL_COLUMNS = ", ".join(COLUMNS)
@@ -28,13 +31,16 @@ KEEP_SNAPSHOTS = 2
 DELETED, ERASING = 1, 2  # in the column `deleted`
 AFTER_SLASH = chr(ord("/") + 1)
 REFERENCES = {  # to a bandit
-    "histories": "bandit", "events": "bandit", "snapshots": "bandit", "unsigned_ids": "bandit", "bandits": "number",
+    "histories": "bandit", "events": "bandit", "snapshots": "bandit", "unsigned_ids": "bandit", "units": "bandit",
+    "bandits": "number",
 }  # fmt: skip
+
+BODIES_PER_STATEMENT = 500
 
 Events = Sequence[EventRow]
 
 
-class Store(KeyTables):
+class Store(KeyTables, UnitTable):
     """A store. One thread writes; `reader` gives another thread its own connection.
 
     A commit is durable when `commit` returns; requests are answered after that.
@@ -66,7 +72,9 @@ class Store(KeyTables):
         """Return a store with its own connection, to read from."""
         raise NotImplementedError
 
-    def begin(self, known: Mapping[int, int], keys: Collection[BanditKey] = ()) -> BeginResult:
+    def begin(
+        self, known: Mapping[int, int], keys: Collection[BanditKey] = (), units: Collection[BanditUnit] = ()
+    ) -> BeginResult:
         """Start a transaction that keeps other processes from writing to some bandits; return what is new.
 
         `known` has, for each bandit, the sequence number after which events are returned.
@@ -108,9 +116,7 @@ class Store(KeyTables):
 
     def write(self, statements: Statements) -> None:
         """Run statements in one transaction, or in the one that `begin` started."""
-        if (
-            len(statements) == 1 and not self.in_transaction
-        ):  # a transaction by itself; other threads run during this call
+        if len(statements) == 1 and not self.in_transaction:  # a transaction by itself
             self.rows(*statements[0])
             return
         if not self.in_transaction:
@@ -132,8 +138,11 @@ class Store(KeyTables):
         deleted: Sequence[int] = (),
         erased: Sequence[int] = (),
         erasing: Sequence[int] = (),
+        units: Mapping[BanditUnit, UnitRow] = {},
     ) -> None:
         """Add events to the log and remove erased bandits in one transaction, and return when that is durable.
+
+        `units` are those with a new latest decision.
 
         Of bandits that are `erasing` the events are left, marked by their row: they are too many for one transaction.
         """
@@ -143,6 +152,7 @@ class Store(KeyTables):
         marked = [(DELETED, number) for number in deleted] + [(ERASING, number) for number in erasing]
         statements += [("UPDATE bandits SET deleted = ? WHERE number = ?", mark) for mark in marked]
         statements += self.insert_statements(events)
+        statements += unit_statements(units)
         statements += [
             (f"DELETE FROM {table} WHERE {column} = ?", (number,))
             for number in (*erased, *erasing)
@@ -236,9 +246,9 @@ class Store(KeyTables):
         places = ", ".join("?" * len(kinds))
         return self._logged(
             f"SELECT {ALL_COLUMNS} FROM {self.changes_from} WHERE bandit = ? AND kind IN ({places})"
-            f" AND sequence > ? AND body IS NOT NULL UNION ALL SELECT {ALL_COLUMNS} FROM events WHERE bandit = ?"
-            " AND sequence = (SELECT max(sequence) FROM events WHERE bandit = ?) AND sequence > ? AND kind = ?"
-            " ORDER BY sequence LIMIT ?",
+            f" AND sequence > ? AND body IS NOT NULL AND step IS NULL UNION ALL SELECT {ALL_COLUMNS} FROM events"
+            " WHERE bandit = ? AND sequence = (SELECT max(sequence) FROM events WHERE bandit = ?) AND sequence > ?"
+            " AND kind = ? ORDER BY sequence LIMIT ?",
             (bandit, *kinds, after, bandit, bandit, after, DELETE if DELETE in kinds else "", limit),
         )
 
@@ -299,12 +309,24 @@ class Store(KeyTables):
 
     def decision(self, bandit: int, step: int) -> LoggedDecision | None:
         """Return a decision with its reward."""
-        found = self.rows("SELECT arm, time FROM events WHERE bandit = ? AND step = ?", (bandit, step))
+        found = self.rows("SELECT arm, time, body FROM events WHERE bandit = ? AND step = ?", (bandit, step))
         if not found:
             return None
+        arm, time, body = found[0]
         settled = self.rows("SELECT kind, value FROM events WHERE bandit = ? AND settles = ?", (bandit, step))
         kind, value = settled[0] if settled else (None, None)
-        return LoggedDecision(found[0][0], found[0][1], kind, value)
+        return LoggedDecision(arm, time, kind, value, body)
+
+    def decision_bodies(self, bandit: int, steps: Sequence[int]) -> dict[int, str | None]:
+        """Return the bodies of the decisions of some steps."""
+        bodies: dict[int, str | None] = {}
+        for first in range(0, len(steps), BODIES_PER_STATEMENT):
+            some = steps[first : first + BODIES_PER_STATEMENT]
+            places = ", ".join("?" * len(some))
+            bodies.update(
+                self.rows(f"SELECT step, body FROM events WHERE bandit = ? AND step IN ({places})", (bandit, *some))
+            )
+        return bodies
 
     def outcomes(self, bandit: int, first: int, last: int) -> dict[int, tuple[str, float | None]]:
         """Return (kind, reward) of the settled decisions from one step to another, by step."""
@@ -317,7 +339,7 @@ class Store(KeyTables):
     def keyed(self, bandit: int, key: str) -> list[EventRow]:
         """Return the decisions of an idempotency key, in order."""
         found = self._logged(f"SELECT {ALL_COLUMNS} FROM events WHERE bandit = ? AND key = ?", (bandit, key))
-        count = int(found[0].body or 1) if found else 0
+        count = read_details(found[0].body).count if found else 0
         return found if count <= 1 else self.events(bandit, found[0].sequence - 1, count)
 
     def snapshot(self, bandit: int, sequence: int = 0) -> Snapshot | None:

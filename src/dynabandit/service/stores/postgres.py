@@ -11,8 +11,9 @@ from dynabandit.service.domain.events import COLUMNS, EventRow
 from dynabandit.service.errors import StoreError, WriteConflictError
 from dynabandit.service.stores.base import Events, Store
 from dynabandit.service.stores.key_tables import Statements
-from dynabandit.service.stores.rows import NEW_EVENTS_PAGE, BanditKey, BeginResult
+from dynabandit.service.stores.rows import NEW_EVENTS_PAGE, BanditKey, BanditUnit, BeginResult
 from dynabandit.service.stores.schema import TABLES, VERSION, check_version, migration
+from dynabandit.service.stores.unit_table import FIND, unit_row
 from dynabandit.validation import listed
 
 SCHEMA_LOCK, LEADER_LOCK = 7_236_001, 7_236_002  # advisory locks of bandits are 60-bit random numbers
@@ -115,7 +116,9 @@ class PostgresStore(Store):
         except self._errors as error:
             raise StoreError(f"store {self.public_url}: {error}") from error
 
-    def begin(self, known: Mapping[int, int], keys: Collection[BanditKey] = ()) -> BeginResult:
+    def begin(
+        self, known: Mapping[int, int], keys: Collection[BanditKey] = (), units: Collection[BanditUnit] = ()
+    ) -> BeginResult:
         """Lock each bandit, in ascending order so that two processes cannot wait for each other."""
         numbers = sorted(known)
         statements: Statements = [
@@ -126,9 +129,15 @@ class PostgresStore(Store):
         ]
         if keys:
             statements.append(("EXECUTE used_keys (?, ?)", [_array(column) for column in zip(*keys, strict=True)]))
+        statements += [(FIND, unit) for unit in units]
         self.in_transaction = True
-        _, _, found, *used = self.run(statements)
-        result = BeginResult({}, {(number, key) for number, key in used[0]} if used else set())
+        _, _, found, *rest = self.run(statements)
+        used, assigned = rest[: bool(keys)], rest[bool(keys) :]
+        result = BeginResult(
+            {},
+            {(number, key) for number, key in used[0]} if used else set(),
+            {unit: unit_row(rows[0]) for unit, rows in zip(units, assigned, strict=True) if rows},
+        )
         for number, *event in found:
             events = result.events.setdefault(number, [])
             if event[0] is not None:  # a bandit without new events has one row

@@ -2,11 +2,12 @@
 
 from typing import NamedTuple
 
-from dynabandit.service.domain.events import EventRow
+from dynabandit.service.domain.events import EventRow, UnitRow
 
 NEW_EVENTS_PAGE = 500
 
 BanditKey = tuple[int, str]  # number of a bandit, idempotency key
+BanditUnit = tuple[int, str]  # number of a bandit, hash of a unit
 
 
 class BanditRow(NamedTuple):
@@ -19,13 +20,14 @@ class BanditRow(NamedTuple):
 
 
 class BeginResult(NamedTuple):
-    """What `Store.begin` found: the new events of each bandit that exists, and the idempotency keys in use.
+    """What `Store.begin` found: the new events of each bandit that exists, the idempotency keys in use, and the units.
 
     Of a bandit with many new events only the first `NEW_EVENTS_PAGE` are returned.
     """
 
     events: dict[int, list[EventRow]]
     used_keys: set[BanditKey]
+    units: dict[BanditUnit, UnitRow]
 
 
 class Snapshot(NamedTuple):

@@ -43,9 +43,19 @@ INSERT INTO unsigned_ids SELECT number, last_step FROM
 ALTER TABLE keys ADD COLUMN namespace TEXT;
 ALTER TABLE keys ADD COLUMN requests_per_second {real}
 """,
+    # `units` has the latest decision for each unit, by the hash of the unit. Decisions may have a body, and are no
+    # changes
+    """
+CREATE TABLE units (
+    bandit {integer} NOT NULL, unit TEXT NOT NULL, step {integer} NOT NULL, arm INTEGER NOT NULL, time {real} NOT NULL,
+    propensity {real}, holdout INTEGER NOT NULL, PRIMARY KEY (bandit, unit)){without_rowid};
+CREATE INDEX units_time ON units (bandit, time);
+DROP INDEX events_changes;
+CREATE INDEX events_changes ON events (bandit, kind, sequence) WHERE body IS NOT NULL AND step IS NULL
+""",
 )
 VERSION = len(MIGRATIONS)
-TABLES = ("bandits", "events", "snapshots", "clock", "keys", "histories", "signing_secret", "unsigned_ids")
+TABLES = ("bandits", "events", "snapshots", "clock", "keys", "histories", "signing_secret", "unsigned_ids", "units")
 DIALECTS = {
     "sqlite": {
         "integer": "INTEGER",

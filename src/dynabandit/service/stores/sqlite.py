@@ -14,7 +14,7 @@ from dynabandit.service.domain.events import COLUMNS
 from dynabandit.service.errors import StoreError
 from dynabandit.service.stores.base import Events, Store
 from dynabandit.service.stores.key_tables import Statements
-from dynabandit.service.stores.rows import BanditKey, BeginResult
+from dynabandit.service.stores.rows import BanditKey, BanditUnit, BeginResult
 from dynabandit.service.stores.schema import VERSION, check_version, migration
 from dynabandit.validation import listed
 
@@ -138,11 +138,13 @@ class SqliteStore(Store):
             ) from None
         self._lock = lock
 
-    def begin(self, known: Mapping[int, int], keys: Collection[BanditKey] = ()) -> BeginResult:
+    def begin(
+        self, known: Mapping[int, int], keys: Collection[BanditKey] = (), units: Collection[BanditUnit] = ()
+    ) -> BeginResult:
         """Lock the file. Only one process serves it, which knows all events, so nothing is new."""
         self.rows(self.begin_statement)
         self.in_transaction = True
-        return BeginResult({}, set())
+        return BeginResult({}, set(), {})
 
     def reader(self) -> "SqliteStore":
         other = SqliteStore(self._path, self._connect, self._errors, self._constraint_errors, self._settings)

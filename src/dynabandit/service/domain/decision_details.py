@@ -1,0 +1,55 @@
+"""The details of a decision: what was asked, and how it was decided. They are the body of its event."""
+
+from typing import Any
+
+import msgspec
+
+Context = dict[str, Any]  # feature -> value
+
+
+class DecisionDetails(msgspec.Struct, omit_defaults=True, frozen=True):
+    """What the log holds about a decision besides its arm, step, time, propensity and idempotency key."""
+
+    count: int = 1  # the decisions of the request, on the first one of several with an idempotency key
+    context: Context | None = None
+    unit: str | None = None  # whom the decision is for
+    holdout: bool = False  # whether the unit is in the holdout, so that the policy did not decide
+    among: list[int] | None = None  # the columns that could be chosen; None: all
+    ranking: list[int] | None = None  # the columns in the order in which they were ranked; the first is the event's arm
+    decider: str | None = None  # the local decider that decided
+    local_step: int = 0  # the number of the decision there
+    base: int = 0  # the sequence number of the state from which it decided
+
+
+NO_DETAILS = DecisionDetails()
+_decoder = msgspec.json.Decoder(DecisionDetails | int)
+_encode = msgspec.json.Encoder().encode
+
+
+def read_details(body: str | None) -> DecisionDetails:
+    """Return the details in the body of a decision; in the logs of release 0.1.0 a body is the number of decisions.
+
+    Examples
+    --------
+    >>> read_details("3").count, read_details('{"context":{"hour":14}}').context, read_details(None) is NO_DETAILS
+    (3, {'hour': 14}, True)
+    """
+    if body is None:
+        return NO_DETAILS
+    found = _decoder.decode(body)
+    return DecisionDetails(count=found) if isinstance(found, int) else found
+
+
+def write_details(details: DecisionDetails) -> str | None:
+    """Return the body of a decision, None if all details are the usual ones.
+
+    Examples
+    --------
+    >>> write_details(NO_DETAILS), write_details(DecisionDetails(count=2)), write_details(DecisionDetails(unit="u1"))
+    (None, '2', '{"unit":"u1"}')
+    """
+    if details == NO_DETAILS:
+        return None
+    if details == DecisionDetails(count=details.count):
+        return str(details.count)  # as in the logs of earlier releases
+    return _encode(details).decode()

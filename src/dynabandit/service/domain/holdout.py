@@ -1,0 +1,60 @@
+"""The holdout: a fixed share of the units, to which the policy does not apply."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dynabandit.bandit import Bandit
+
+HASH_BYTES = 8
+
+
+class Holdout(NamedTuple):
+    """The share of the units in the holdout and the arm that they get; without one, all arms get equal parts."""
+
+    share: float
+    control: str | None = None
+
+    def column(self, bandit: Bandit, number: int, unit: str, among: Sequence[int] | None = None) -> int | None:
+        """Return the column that a unit of the holdout gets, or None if the policy decides.
+
+        Both depend only on the number of the bandit, the unit and the arms that can be chosen. If the control arm
+        cannot be chosen, the policy decides.
+        """
+        group, place = _hashes(number, unit)
+        if group >= self.share:
+            return None
+        names, columns = bandit.names, bandit.available_columns(among)
+        if self.control is None:
+            return columns[int(place * len(columns))] if columns else None
+        return next((column for column in columns if names[column] == self.control), None)
+
+    def marginal(self, probability: float, column: int, bandit: Bandit, among: Sequence[int] | None = None) -> float:
+        """Return the probability of a column over all units, given the probability with which the policy chooses it."""
+        columns = bandit.available_columns(among)
+        if self.control is None:
+            held = 1.0 / len(columns)
+        elif all(bandit.names[one] != self.control for one in columns):
+            return probability  # there is no holdout while its arm cannot be chosen
+        else:
+            held = float(bandit.names[column] == self.control)
+        return self.share * held + (1.0 - self.share) * probability
+
+
+def unit_of_step(step: int) -> str:
+    """Return what is hashed for a decision without a unit; no unit of a caller is equal to it."""
+    return f"\0step {step}"
+
+
+def _hashes(number: int, unit: str) -> tuple[float, float]:
+    """Return two independent numbers in [0, 1), functions of the bandit and the unit.
+
+    Examples
+    --------
+    >>> [round(one, 3) for one in _hashes(33, "user-17")] == [round(one, 3) for one in _hashes(33, "user-17")]
+    True
+    """
+    key = number.to_bytes(HASH_BYTES, "little")
+    digest = hashlib.blake2b(unit.encode(), digest_size=2 * HASH_BYTES, key=key).digest()
+    first, second = (int.from_bytes(part, "little") >> 11 for part in (digest[:HASH_BYTES], digest[HASH_BYTES:]))
+    return first * 2.0**-53, second * 2.0**-53

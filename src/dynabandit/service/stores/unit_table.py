@@ -1,0 +1,64 @@
+"""The table of units: the latest decision for each, found by a hash of the unit."""
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from dynabandit.service.domain.events import UnitRow
+from dynabandit.service.stores.key_tables import Statements
+from dynabandit.service.stores.rows import BanditUnit
+
+FIND = "SELECT step, arm, time, propensity, holdout FROM units WHERE bandit = ? AND unit = ?"
+SAVE = (
+    "INSERT INTO units (bandit, unit, step, arm, time, propensity, holdout) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT"
+    " (bandit, unit) DO UPDATE SET step = excluded.step, arm = excluded.arm, time = excluded.time,"
+    " propensity = excluded.propensity, holdout = excluded.holdout"
+)
+REMOVE = (
+    "DELETE FROM units WHERE bandit = ? AND unit IN"
+    " (SELECT unit FROM units WHERE bandit = ? AND time < ? ORDER BY time LIMIT ?)"
+)
+
+
+class UnitTable:
+    """The part of a `Store` that reads and cleans this table; a commit writes it."""
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows."""
+        raise NotImplementedError
+
+    def write(self, statements: Statements) -> None:
+        """Run statements in one transaction."""
+        raise NotImplementedError
+
+    def units(self, asked: Collection[BanditUnit]) -> dict[BanditUnit, UnitRow]:
+        """Return the latest decision for each of some units that has one."""
+        found = {unit: self.rows(FIND, unit) for unit in asked}
+        return {unit: unit_row(rows[0]) for unit, rows in found.items() if rows}
+
+    def count_units(self, bandit: int, since: float) -> int:
+        """Return for how many units the latest decision was made at or after a time."""
+        [(count,)] = self.rows("SELECT count(*) FROM units WHERE bandit = ? AND time >= ?", (bandit, since))
+        return int(count)
+
+    def remove_units(self, bandit: int, before: float, limit: int) -> None:
+        """Remove units, at most `limit`, whose latest decision was made before a time."""
+        self.write([(REMOVE, (bandit, bandit, before, limit))])
+
+
+def unit_hash(unit: str) -> str:
+    """Return what the table finds a unit by."""
+    return hashlib.blake2b(unit.encode(), digest_size=16).hexdigest()
+
+
+def unit_row(values: Sequence[Any]) -> UnitRow:
+    """Return a row as `FIND` reads it."""
+    step, arm, time, propensity, holdout = values
+    return UnitRow(step, arm, time, propensity, bool(holdout))
+
+
+def unit_statements(units: Mapping[BanditUnit, UnitRow]) -> Statements:
+    """Return the statements that save the latest decisions for units."""
+    return [
+        (SAVE, (*unit, row.step, row.arm, row.time, row.propensity, int(row.holdout))) for unit, row in units.items()
+    ]

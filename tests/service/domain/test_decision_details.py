@@ -1,0 +1,281 @@
+"""Decisions with a context, for a unit, or in the holdout: exact replays, and errors that change nothing."""
+
+import contextlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dynabandit.service import api_types
+from dynabandit.service.compaction import compact
+from dynabandit.service.domain import changes
+from dynabandit.service.domain.decisions import decide
+from dynabandit.service.domain.log_start import LogStart
+from dynabandit.service.domain.rewards import reward, settle_due
+from dynabandit.service.domain.unit_of_work import UnitOfWork
+from dynabandit.service.domain.warm_start import WarmStart
+from dynabandit.service.errors import ConflictError, InvalidValueError, LateRewardError
+from dynabandit.service.stores import open_store
+from dynabandit.service.verify import verify_bandit
+from service.harness import ARMS, ManualClock
+
+FEATURES = {"hour": "number", "new": "boolean", "country": {"kind": "category", "values": ["NO", "SE"]}}
+COUNTRIES = ("NO", "SE", "DK")
+
+
+class Shop:
+    """A bandit "b" in a store, whose clock the test moves."""
+
+    def __init__(self, url: str, **given: Any) -> None:
+        self.store = open_store(url)
+        self.store.prepare()
+        self.clock = ManualClock()
+        self.work = UnitOfWork(self.store, self.clock)
+        self.rng = np.random.default_rng(5)
+        asked = api_types.Create(arms=ARMS, seed=11, **given)
+        self.number = self.run(lambda: changes.create(self.work, "b", asked))[0].number
+
+    @property
+    def state(self) -> Any:
+        return self.work.state(self.number)
+
+    def run(self, function: Any) -> Any:
+        result = function()
+        self.store.commit(*self.work.batch())
+        self.work.clear()
+        return result
+
+    def decide(self, key: str | None = None, **asked: Any) -> api_types.Decision:
+        [made] = self.run(lambda: decide(self.work, "b", api_types.Decide(**asked), key))
+        return made
+
+    def reward(self, decision: api_types.Decision, value: float) -> None:
+        with contextlib.suppress(LateRewardError):  # which closes the decision
+            reward(self.work, self.number, decision.step, value)
+        self.run(lambda: None)
+
+    def context(self) -> dict[str, Any]:
+        hour = None if self.rng.random() < 0.1 else float(self.rng.normal(12, 4))
+        return {"hour": hour, "new": bool(self.rng.random() < 0.5), "country": str(self.rng.choice(COUNTRIES))}
+
+    def learn(self, steps: int) -> None:
+        """Decide and reward in another order; the best arm depends on the context, and some decisions get no reward."""
+        waiting: list[tuple[api_types.Decision, float]] = []
+        for _ in range(steps):
+            context = self.context()
+            made = self.decide(context=context)
+            waiting.append((made, float((made.arm == "blue") == context["new"])))
+            self.clock.seconds += 1.0
+            self.rng.shuffle(waiting)
+            if len(waiting) > 5:
+                self.reward(*waiting.pop())
+            self.run(lambda: settle_due(self.work, self.number))
+
+    def assert_replays(self) -> None:
+        now = self.state.state_hash()
+        other = UnitOfWork(self.store, self.clock)
+        assert other.state(self.number).state_hash() == now, "from the latest snapshot, or the whole log"
+        found = verify_bandit(self.store, self.number, "b")
+        assert (found.problem, found.state_hash) == (None, now)
+
+
+@pytest.fixture
+def make_shop(sqlite_url: str) -> Any:
+    made = []
+
+    def make(**given: Any) -> Shop:
+        made.append(Shop(sqlite_url, **given))
+        return made[-1]
+
+    yield make
+    for shop in made:
+        shop.store.close()
+
+
+@pytest.mark.parametrize("learn", ["at-once", "settled"])
+@pytest.mark.parametrize("policy", ["lin-ucb", "ts"])
+def test_decisions_with_contexts_replay_exactly(make_shop: Any, policy: str, learn: str) -> None:
+    shop = make_shop(policy=policy, features=FEATURES, reward_window=20, default_reward=0, learn=learn)
+    shop.learn(60)
+    shop.assert_replays()
+    shop.store.save_snapshot(shop.number, shop.work.snapshot(shop.number))
+    shop.work.states.clear()  # a restart: contexts of open decisions are read from the log
+    shop.learn(30)
+    shop.run(lambda: changes.set_policy(shop.work, "b", api_types.SetPolicy("lin-ucb" if policy == "ts" else "ts")))
+    shop.learn(20)
+    shop.assert_replays()
+    shop.store.write([("DELETE FROM snapshots", ())])
+    shop.assert_replays()
+    [compacted] = compact(shop.store, before=2e12, now=0.0)
+    assert compacted.problem is None
+    assert compacted.removed > 0
+    shop.work.states.clear()
+    shop.learn(20)
+    shop.assert_replays()
+
+
+def test_a_policy_change_learns_contexts_with_the_statistics_that_are_logged(make_shop: Any) -> None:
+    shop = make_shop(policy="ts", features=FEATURES)
+    shop.learn(30)
+    warm = WarmStart(shop.state.copy(), api_types.SetPolicy("lin-ucb"), LogStart())
+    warm.learn(shop.store, shop.state.sequence)
+    shop.learn(30)  # the means and variances of the features change while the policy learns
+    shop.run(lambda: changes.set_policy(shop.work, "b", api_types.SetPolicy("lin-ucb"), warm))
+    shop.learn(10)
+    shop.assert_replays()
+
+
+def test_the_policy_learns_from_the_context(make_shop: Any) -> None:
+    shop = make_shop(policy="lin-ucb", features=FEATURES)
+    shop.learn(300)
+    chosen = {new: shop.decide(context={"hour": 12, "new": new}).arm for new in (True, False)}
+    assert chosen[True] == "blue" != chosen[False]
+    [event] = shop.store.events(shop.number, shop.state.sequence - 1)
+    assert event.body == '{"context":{"hour":12,"new":false}}'
+
+
+def test_a_new_arm_starts_from_what_a_shared_model_knows(make_shop: Any) -> None:
+    features = {"red": {"price": 1.0}, "green": {"price": 2.0}, "blue": {"price": 3.0}}
+    shop = make_shop(policy="lin-ucb", arm_features=features)
+    for _ in range(200):
+        made = shop.decide()
+        shop.reward(made, features[made.arm]["price"] / 4)
+    before = shop.state.state_hash()
+    for wrong in (None, {"size": 1.0}, {"price": "high"}):
+        with pytest.raises(InvalidValueError, match="new"):
+            shop.run(lambda wrong=wrong: changes.add_arm(shop.work, "b", "new", wrong))
+    assert shop.state.state_hash() == before
+    shop.run(lambda: changes.add_arm(shop.work, "b", "new", {"price": 4.0}))
+    assert shop.decide().arm == "new"
+    shop.assert_replays()
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({}, "context must be given"),
+        ({"context": {"hour": "noon"}}, "context: feature 'hour'"),
+        ({"context": {"hours": 3}}, "context: unknown feature 'hours'"),
+        ({"context": {"country": "NO", "new": 3}}, "context: feature 'new'"),
+        ({"context": {"hour": 1}, "count": 2, "unit": "u"}, "count must be 1 with a unit"),
+    ],
+)
+def test_a_context_that_does_not_fit_changes_nothing(make_shop: Any, asked: dict[str, Any], problem: str) -> None:
+    shop = make_shop(features=FEATURES)
+    shop.learn(3)
+    before = shop.state.state_hash()
+    with pytest.raises(InvalidValueError, match=problem):
+        shop.decide(**asked)
+    shop.work.clear()
+    assert shop.state.state_hash() == before
+
+
+def test_a_context_without_features_is_refused(make_shop: Any) -> None:
+    with pytest.raises(InvalidValueError, match="context must be None: the bandit was made without features"):
+        make_shop(policy="ts").decide(context={"hour": 1})
+
+
+def test_an_idempotency_key_with_another_context_or_unit_is_a_conflict(make_shop: Any) -> None:
+    shop = make_shop(features=FEATURES)
+    made = shop.decide("key", context={"hour": 1})
+    assert shop.decide("key", context={"hour": 1}) == made
+    for asked in ({"context": {"hour": 2}}, {"context": {"hour": 1}, "unit": "u"}):
+        with pytest.raises(ConflictError, match="must be the same as when this Idempotency-Key came first"):
+            shop.decide("key", **asked)
+
+
+# Units
+
+
+def test_a_unit_keeps_its_arm_and_its_decision_for_the_given_time(make_shop: Any) -> None:
+    shop = make_shop(policy="uniform", sticky_for=100)
+    first = {unit: shop.decide(unit=unit) for unit in map(str, range(20))}
+    assert not any(made.repeated for made in first.values())
+    steps = shop.state.bandit.step
+    shop.clock.seconds += 99.5
+    shop.work.states.clear()  # a restart
+    for unit, made in first.items():
+        again = shop.decide(unit=unit)
+        assert again.repeated
+        assert (again.decision, again.arm, again.step) == (made.decision, made.arm, made.step)
+    assert shop.state.bandit.step == steps, "it counts as one decision"
+    shop.clock.seconds += 0.5
+    later = {unit: shop.decide(unit=unit) for unit in first}
+    assert not any(made.repeated for made in later.values())
+    assert shop.store.count_units(shop.number, 100.0) == 20
+    shop.store.remove_units(shop.number, 100.0, 10)
+    assert shop.decide(unit="0").repeated
+    shop.store.remove_units(shop.number, 100.1, 15)
+    assert sum(shop.decide(unit=unit).repeated for unit in first) == 5
+    shop.assert_replays()
+
+
+@pytest.mark.parametrize("change", [{"paused": True}, {"retired": True}])
+def test_units_of_an_arm_that_is_paused_or_retired_are_assigned_again(make_shop: Any, change: dict[str, Any]) -> None:
+    shop = make_shop(policy="uniform", sticky_for=100)
+    first = {unit: shop.decide(unit=unit).arm for unit in map(str, range(20))}
+    shop.run(lambda: changes.change_arm(shop.work, "b", "red", api_types.ChangeArm(**change)))
+    for unit, arm in first.items():
+        made = shop.decide(unit=unit)
+        assert made.repeated == (arm != "red")
+        assert (made.arm == arm) == made.repeated
+        assert shop.decide(unit=unit).arm == made.arm
+    shop.assert_replays()
+
+
+def test_without_sticky_for_each_decision_for_a_unit_is_a_new_one(make_shop: Any) -> None:
+    shop = make_shop(policy="uniform")
+    made = [shop.decide(unit="u") for _ in range(20)]
+    assert [one.step for one in made] == list(range(1, 21))
+    assert len({one.arm for one in made}) == 3
+
+
+# Holdout
+
+
+def test_the_holdout_gets_the_control_arm_whatever_the_policy(make_shop: Any) -> None:
+    shop = make_shop(policy="ts", holdout=api_types.HoldoutSettings(0.3, "red"))
+    units = [f"user-{n}" for n in range(300)]
+    held = set()
+    for unit in units:
+        made = shop.decide(unit=unit)
+        held |= {unit} if made.holdout else set()
+        assert made.arm == "red" or not made.holdout
+        shop.reward(made, made.arm == "blue")
+    assert 0.3 * 300 - 25 < len(held) < 0.3 * 300 + 25, "within three standard errors"
+    shop.run(lambda: changes.set_policy(shop.work, "b", api_types.SetPolicy("ucb")))
+    assert {unit for unit in units if shop.decide(unit=unit).holdout} == held
+    shop.run(lambda: changes.change_arm(shop.work, "b", "red", api_types.ChangeArm(paused=True)))
+    assert not any(shop.decide(unit=unit).holdout for unit in units[:50]), "the control arm cannot be chosen"
+    shop.assert_replays()
+
+
+def test_a_holdout_without_control_gets_the_arms_in_equal_parts(make_shop: Any) -> None:
+    shop = make_shop(policy="ucb", holdout=api_types.HoldoutSettings(0.5))
+    made = [shop.decide(unit=f"u{n}") for n in range(600)]
+    counts = [sum(one.holdout and one.arm == arm for one in made) for arm in ARMS]
+    assert all(60 < count < 140 for count in counts), "100 +- 40, more than four standard errors"
+    assert sum(counts) == sum(one.holdout for one in made)
+
+
+def test_decisions_without_a_unit_are_in_the_holdout_by_their_step(make_shop: Any) -> None:
+    shop = make_shop(policy="ucb", holdout=api_types.HoldoutSettings(0.5, "red"))
+    held = [shop.decide().holdout for _ in range(100)]
+    assert 25 < sum(held) < 75
+    shop.assert_replays()
+
+
+def test_the_control_must_be_an_arm(make_shop: Any) -> None:
+    with pytest.raises(InvalidValueError, match=r"holdout\.control must be one of the arms, got 'pink'"):
+        make_shop(holdout=api_types.HoldoutSettings(0.5, "pink"))
+
+
+def test_the_same_body_creates_the_same_bandit_and_another_one_is_a_conflict(make_shop: Any) -> None:
+    given: dict[str, Any] = {"features": FEATURES, "sticky_for": 10.0, "holdout": api_types.HoldoutSettings(0.5, "red")}
+    shop = make_shop(**given)
+    asked = api_types.Create(arms=ARMS, seed=11, **given)
+    assert changes.create(shop.work, "b", asked)[1] is False
+    for field in given:
+        other = api_types.Create(arms=ARMS, seed=11, **{key: given[key] for key in given if key != field})
+        with pytest.raises(ConflictError, match=f"other .*{field}"):
+            changes.create(shop.work, "b", other)
