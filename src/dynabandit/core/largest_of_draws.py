@@ -18,6 +18,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numba.extending import overload
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.special_functions import stirling, stirling_error
@@ -189,7 +190,9 @@ def atom_of(family: int, law: np.ndarray, optimistic: bool) -> float:
     """Return the value below which there are no draws, in the unit of the draws, or -inf if there is none."""
     if family == STUDENT:
         return law[0] if optimistic or law[1] == 0.0 else -math.inf
-    return law[0] / law[1] if optimistic else -math.inf
+    if not optimistic:
+        return -math.inf
+    return law[2] if family == GAMMA else law[0] / law[1]
 
 
 @kernel
@@ -203,8 +206,8 @@ def probabilities_of_largest(
     family
         BETA, GAMMA or STUDENT.
     laws
-        (arms, 3): the two shapes of a Beta law, the shape and the rate of a gamma law, or the center, the scale and the
-        degrees of freedom of a Student law.
+        (arms, 3): the two shapes of a Beta law; the shape, the rate and the mean of a gamma law; or the center, the
+        scale and the degrees of freedom of a Student law.
     optimistic
         Whether a draw below the mean is replaced by the mean.
     rule
@@ -267,14 +270,32 @@ def integrate_panel(
         if peak == -math.inf or top <= low:
             continue
         write_density(family, laws[arm], mode, peak, high - width * rule.nodes, values[arm])
+        multiply(rule.cumulative, values[arm], below[arm])
         total = 0.0
         for node in range(NODES):
-            integral = 0.0
-            for other in range(NODES):
-                integral += rule.cumulative[node, other] * values[arm, other]
-            below[arm, node] = max(1.0 - above[arm] - width * integral, 0.0)
+            below[arm, node] = max(1.0 - above[arm] - width * below[arm, node], 0.0)
             total += rule.weights[node] * values[arm, node]
         above[arm] += width * total
+
+
+def multiply(matrix: np.ndarray, vector: np.ndarray, product: np.ndarray) -> None:
+    """Write the product of a matrix and a vector."""
+    np.matmul(matrix, vector, out=product)
+
+
+@overload(multiply)
+def _multiply(matrix, vector, product):  # type: ignore[no-untyped-def]  # Numba's own product needs SciPy
+    def loops(matrix, vector, product):  # type: ignore[no-untyped-def]
+        for row in range(matrix.shape[0]):
+            total = 0.0
+            for column in range(matrix.shape[1]):
+                total += matrix[row, column] * vector[column]
+            product[row] = total
+
+    return loops
+
+
+multiply.compiled_as = _multiply  # type: ignore[attr-defined]  # included in fingerprints
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Random scores whose law is declared, so that the probability of each choice can be computed.
 
 A policy that draws in its `score` defines a function for the numbers of the law, such as the mean and the deviation of
-a normal law, and gets its `score` from one of the functions of this module. It passes what they return on to
+a normal law, and gets its `score` from one of the functions of this module, which return keyword arguments of
 `PolicyFunctions`.
 """
 
@@ -10,9 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.draws import gamma
-from dynabandit.core.streams import SCORE, SECOND, normal_pair, uniform, words
-from dynabandit.policies.base import COMMON_NORMAL, GAMMA, GUMBEL, STUDENT, PolicyState, ScoreLaw, Step
+from dynabandit.core.draws import SMALLEST_SHAPE, gamma
+from dynabandit.core.streams import EXPLORE, SCORE, SECOND, normal_pair, uniform, words
+from dynabandit.policies.base import Exploration, PolicyState, ScoreLaw, Step
+
+# Families of laws; the numbers of a law are explained in `core.largest_of_draws` and below
+BETA, GAMMA, STUDENT, WEIGHTS, COMMON_NORMAL = "Beta", "gamma", "Student", "weights", "common normal"
 
 
 def normal_scores(law: Callable[..., tuple[float, float]], *, optimistic: bool = False) -> dict[str, Any]:
@@ -51,21 +54,24 @@ def student_scores(law: Callable[..., tuple[float, float, float]]) -> dict[str, 
     return {"score": score, "law": ScoreLaw(STUDENT, law)}
 
 
-def gamma_scores(law: Callable[..., tuple[float, float]], *, optimistic: bool = False) -> dict[str, Any]:
-    """Return `score` and `law` of gamma draws; law(state, arm, step, params) returns the mean and the rate."""
+def gamma_scores(law: Callable[..., tuple[float, float, float]], *, optimistic: bool = False) -> dict[str, Any]:
+    """Return `score` and `law` of gamma draws; law(state, arm, step, params) returns the shape, the rate and the mean.
+
+    With `optimistic`, a draw below the mean is replaced by the mean.
+    """
 
     @kernel
     def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
-        mean, rate = law(state, arm, step, params)
-        draw = gamma(rate * mean, step.random, SCORE, step.number, arm) / rate
+        shape, rate, mean = law(state, arm, step, params)
+        draw = gamma(shape, step.random, SCORE, step.number, arm) / rate
         return max(draw, mean) if optimistic else draw
 
     @kernel
-    def shapes(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
-        mean, rate = law(state, arm, step, params)
-        return rate * mean, rate
+    def positive(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float, float]:
+        shape, rate, mean = law(state, arm, step, params)
+        return max(shape, SMALLEST_SHAPE), rate, mean
 
-    return {"score": score, "law": ScoreLaw(GAMMA, shapes), "optimistic": optimistic}
+    return {"score": score, "law": ScoreLaw(GAMMA, positive), "optimistic": optimistic}
 
 
 def weighted_scores(weight: Callable[..., float]) -> dict[str, Any]:
@@ -83,7 +89,7 @@ def weighted_scores(weight: Callable[..., float]) -> dict[str, Any]:
     def as_tuple(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
         return weight(state, arm, step, params), 0.0
 
-    return {"score": score, "law": ScoreLaw(GUMBEL, as_tuple)}
+    return {"score": score, "law": ScoreLaw(WEIGHTS, as_tuple)}
 
 
 def common_normal_scores(law: Callable[..., tuple[float, float]]) -> dict[str, Any]:
@@ -96,3 +102,13 @@ def common_normal_scores(law: Callable[..., tuple[float, float]]) -> dict[str, A
         return mean + max(normal, 0.0) * deviation
 
     return {"score": score, "law": ScoreLaw(COMMON_NORMAL, law)}
+
+
+def random_exploration(chance: Exploration) -> dict[str, Any]:
+    """Return `explore` and `exploration`: a random arm with the probability chance(state, leader, step, params)."""
+
+    @kernel
+    def explore(state: PolicyState, leader: int, step: Step, params: Any) -> bool:
+        return uniform(step.random, EXPLORE, step.number, 0) < chance(state, leader, step, params)
+
+    return {"explore": explore, "exploration": chance}

@@ -198,7 +198,7 @@ class LoggedState:
 
     def _propensities(self, context: Context | None, among: Sequence[int] | None) -> dict[str, float] | None:
         """Return the probability with which the policy chooses each arm, or None if it is not known exactly."""
-        return None
+        return self.bandit.exact_propensities(context, among)
 
     def adopt_rules(self, now: float, wall: float) -> EventRow:
         """Let the same policy, with what it has learned, decide by the rules of this release; return the event."""
