@@ -191,6 +191,10 @@ class Bandit(DecisionMaking, RewardLearning):
         """The name of every column, removed arms included; the column of an arm never changes."""
         return self._arms.names
 
+    def column(self, name: str) -> int:
+        """Return the column of an arm that was not removed, or raise an error that lists the arms."""
+        return self._arms.of(name)
+
     @property
     def active(self) -> Collection[str]:
         """The names of the arms that were not removed."""
@@ -315,6 +319,13 @@ class Bandit(DecisionMaking, RewardLearning):
         other._memory, other._shared, other._models = self._memory.copy(), self._shared.copy(), copy_of(self._models)
         other._contexts = copy_of(self._contexts)
         other._limits = copy.deepcopy(self._limits)
+        other._prepare()
+        return other
+
+    def reseeded(self, seed: int) -> "Bandit":
+        """Return an independent copy with another seed."""
+        other = self.copy()
+        other._seed = integer("seed", seed, 0, LARGEST_SEED)
         other._prepare()
         return other
 

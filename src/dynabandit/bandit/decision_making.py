@@ -86,6 +86,10 @@ class DecisionMaking:
             return self._pick(step, vector), vector
         return self._pick_within(self._allowed(self._candidates(among)), step, vector), vector
 
+    def check_context(self, context: ContextValues | None) -> None:
+        """Raise an error unless a decision can have this context."""
+        self._encoded(context)
+
     def available_columns(self, among: Sequence[int] | None = None) -> list[int]:
         """Return the columns whose arms are neither paused nor removed; with `among`, those of these columns."""
         columns = self._columns.tolist()
@@ -136,8 +140,10 @@ class DecisionMaking:
         """Return the columns of the ranking that `rank` would return; `play_column` of the first one records it."""
         count, step = integer("count", count, 1, len(self._arms)), self._next_step()
         first, vector = self._choice(step, context, among)
-        ranking, left = [first], self._candidates(among)
-        other = copy.copy(self)
+        ranking = [first]
+        if count == 1:
+            return ranking
+        left, other = self._candidates(among), copy.copy(self)
         other._shared = self._shared.copy()  # in which a policy may note what it computed for the first choice
         while len(ranking) < count and len(left) > 1:
             left = left[left != ranking[-1]]
@@ -313,7 +319,7 @@ class DecisionMaking:
         return self._named(columns, probabilities)
 
     def exact_propensities(
-        self, context: ContextValues | None = None, among: SomeArms | None = None
+        self, context: ContextValues | None = None, among: SomeArms | None = None, count_pending: bool = True
     ) -> dict[str, float] | None:
         """Return the probability that the next `choose` takes each arm, with an error below 1e-6.
 
@@ -332,7 +338,7 @@ class DecisionMaking:
             return {}
         bandit = self._with_fixed_kinds(context)
         vector, columns = bandit._encoded(context), self._allowed(self._candidates(among))
-        probabilities = bandit._exact_probabilities(columns, vector)
+        probabilities = bandit._exact_probabilities(columns, vector, count_pending)
         return None if probabilities is None else self._named(columns, probabilities)
 
     def _with_fixed_kinds(self, context: ContextValues | None) -> Self:
@@ -352,7 +358,7 @@ class DecisionMaking:
         return {names[column]: p for column, p in zip(columns.tolist(), probabilities.tolist(), strict=True)}
 
     def _exact_probabilities(
-        self, columns: np.ndarray, vector: np.ndarray | None, count_pending: bool = True
+        self, columns: np.ndarray, vector: np.ndarray | None, count_pending: bool
     ) -> np.ndarray | None:
         """Return the probability with which the policy chooses each of the columns, or None if it is not known."""
         choice, burning = self._choice_law, self._burn_in_column(columns) if self._in_burn_in else -1

@@ -9,6 +9,8 @@ from dynabandit.validation import LARGEST_REWARD
 
 MAX_ARMS = 100_000
 MAX_DECISIONS = 1_000
+MAX_AMONG = 1_000
+MAX_RANKED = 50
 MAX_REWARDS = 10_000
 MAX_PREVIEW_DRAWS = 10_000
 MAX_WINDOW = 10.0 * 365 * 86400
@@ -19,6 +21,7 @@ RewardValue = Annotated[
 ]
 RewardLaw = Literal["bernoulli", "bounded", "normal", "counts", "revenue"]
 Name = Annotated[str, Meta(min_length=1, max_length=200, extra_json_schema={"not": {"enum": [".", ".."]}})]
+ArmName = Annotated[str, Meta(min_length=1, max_length=200)]  # of an arm that exists
 # A body may be large because it may have many arms; a policy and its parameters have limits of their own
 Policy = Annotated[str, Meta(max_length=100)]
 Key = Annotated[str, Meta(max_length=100)]
@@ -27,16 +30,15 @@ Parameters = Annotated[dict[Key, Value], Meta(max_length=64)]
 FeatureName = Annotated[str, Meta(min_length=1, max_length=100)]
 FeatureOption = bool | int | float | None | Name | Annotated[list[Name | float], Meta(max_length=1000)]
 Features = Annotated[
-    dict[FeatureName, Literal["number", "boolean", "category", "vector"] | dict[Key, FeatureOption]],
+    dict[FeatureName, Literal["number", "boolean", "category", "vector", "hashed"] | dict[Key, FeatureOption]],
     Meta(min_length=1, max_length=256),
 ]
+FeatureText = Annotated[str, Meta(max_length=1000)]
+SingleValue = bool | Annotated[int, Meta(ge=-(2**53), le=2**53)] | float | FeatureText | None
 FeatureValue = (
-    bool
-    | Annotated[int, Meta(ge=-(2**53), le=2**53)]
-    | float
-    | Annotated[str, Meta(max_length=1000)]
+    SingleValue
     | Annotated[list[float], Meta(max_length=1024)]
-    | None
+    | Annotated[dict[FeatureText, SingleValue], Meta(max_length=1000)]
 )
 Context = Annotated[
     dict[FeatureName, FeatureValue], Meta(max_length=256, description="The value of each feature; null if missing.")
@@ -69,18 +71,31 @@ class Create(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class Decide(Struct, forbid_unknown_fields=True):
-    """How many decisions to make, in which context, and for whom."""
+    """How many decisions to make, in which context, for whom, and among which arms.
+
+    With `rank`, a decision has a ranking of so many arms.
+    """
 
     count: Annotated[int, Meta(ge=1, le=MAX_DECISIONS)] = 1
     context: Context | None = None
     unit: Unit | None = None
+    among: Annotated[list[ArmName], Meta(min_length=1, max_length=MAX_AMONG)] | None = None
+    rank: Annotated[int, Meta(ge=1, le=MAX_RANKED)] | None = None
+
+
+class RankedArm(Struct):
+    """An arm of a ranking; `propensity` is its probability among the arms that the places before it left."""
+
+    arm: str
+    propensity: float | None
 
 
 class Decision(Struct):
     """One decision: the arm to play, and the id to send its reward to.
 
     `propensity` is the probability with which the arm was chosen, null if it is not known. A decision that is
-    `repeated` was made before for the same unit. If `holdout` is true, the unit is in the holdout.
+    `repeated` was made before for the same unit. If `holdout` is true, the unit is in the holdout. The first arm of a
+    `ranking` is the arm to play.
     """
 
     decision: str
@@ -89,6 +104,7 @@ class Decision(Struct):
     propensity: float | None = None
     repeated: bool = False
     holdout: bool = False
+    ranking: list[RankedArm] | None = None
 
 
 class Decisions(Struct):
@@ -98,23 +114,26 @@ class Decisions(Struct):
 
 
 class Reward(Struct, forbid_unknown_fields=True):
-    """The reward of a decision."""
+    """The reward of a decision; `arm` is the arm of its ranking that was taken, by default the first one."""
 
     reward: RewardValue
+    arm: ArmName | None = None
 
 
-class Rewarded(Struct):
+class Rewarded(Struct, omit_defaults=True):
     """The reward that counts for a decision."""
 
     decision: str
     reward: float
+    arm: str | None = None
 
 
 class GivenReward(Struct, forbid_unknown_fields=True):
-    """A reward and its decision."""
+    """A reward and its decision; `arm` is the arm of its ranking that was taken, by default the first one."""
 
     decision: Annotated[str, Meta(max_length=64)]
     reward: RewardValue
+    arm: ArmName | None = None
 
 
 class Rewards(Struct, forbid_unknown_fields=True):
@@ -135,6 +154,64 @@ class RewardResults(Struct):
     """The result of each reward, in the order of the request."""
 
     results: list[RewardResult]
+
+
+DeciderId = Annotated[str, Meta(pattern="^[0-9a-z]{16}$", description="A local decider; see LocalDecider.")]
+LocalStep = Annotated[int, Meta(ge=1, le=2**48 - 1)]
+
+
+class LocalDecision(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A decision that a local decider has made; `arm` is the place of the arm in the bandit's state."""
+
+    arm: Annotated[int, Meta(ge=0, lt=MAX_ARMS)]
+    context: Context | None = None
+    unit: Unit | None = None
+    holdout: bool = False
+
+
+class LocalReward(Struct, forbid_unknown_fields=True):
+    """The reward of a decision of any local decider."""
+
+    decider: DeciderId
+    step: LocalStep
+    reward: RewardValue
+
+
+class LocalBatch(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """Decisions and rewards of a local decider, in order.
+
+    `id` is that of the bandit, `first` the number of the first decision among those of the decider, and `base` the
+    sequence number of the state from which the decisions were made.
+    """
+
+    id: Annotated[str, Meta(max_length=12)]
+    decider: DeciderId
+    first: LocalStep
+    base: Annotated[int, Meta(ge=1)]
+    decisions: Annotated[list[LocalDecision], Meta(max_length=MAX_DECISIONS)] = []
+    rewards: Annotated[list[LocalReward], Meta(max_length=MAX_DECISIONS)] = []
+
+
+class LocalBatchResult(Struct):
+    """The last decision of a decider that is stored, and the result of each reward, in the order of the request."""
+
+    step: int
+    results: list[RewardResult]
+
+
+class LocalState(Struct):
+    """The state from which local deciders decide; `bandit` is null if there is no event after the given one.
+
+    `rules` are those by which the service decides: a decider of a release with other rules cannot use the state.
+    """
+
+    name: str
+    id: str
+    sequence: int
+    rules: int
+    sticky_for: float | None = None
+    holdout: HoldoutSettings | None = None
+    bandit: str | None = None
 
 
 class AddArm(Struct, forbid_unknown_fields=True):
@@ -177,9 +254,9 @@ class PreviewArm(Struct):
 
     arm: str
     mean: float | None
-    variance: float
+    variance: float | None
     forgetting: float
-    effective_size: float
+    effective_size: float | None
     propensity: float
     current_propensity: float
     paused: bool
@@ -213,14 +290,15 @@ class Ready(Struct):
 class ArmState(Struct):
     """What a bandit has learned about an arm; `mean` is null before the first reward.
 
+    What the policy does not know of a single arm, such as its mean in any context, is null.
     `pending` is the number of its decisions whose rewards are in flight, as the policy counts them.
     """
 
     arm: str
     mean: float | None
-    variance: float
+    variance: float | None
     forgetting: float
-    effective_size: float
+    effective_size: float | None
     idle: int
     plays: int
     share: float
@@ -228,6 +306,48 @@ class ArmState(Struct):
     min_share: float
     max_share: float
     pending: int = 0
+
+
+class DeciderState(Struct):
+    """A local decider: its latest stored decision, and what it said when it last asked this replica for the state.
+
+    `step` is the number of that decision, and `base` the latest state that the decider has used or asked about. `seen`
+    is the number of seconds since it asked, and `waiting` the number of decisions and rewards that it had to send; both
+    are null if it has not asked for ten minutes.
+    """
+
+    id: str
+    step: int
+    base: int
+    seen: float | None = None
+    waiting: int | None = None
+
+
+class GroupState(Struct):
+    """The policy or the holdout: its decisions, and those of its rewards that count for the lift."""
+
+    decisions: int
+    rewards: int
+    mean: float | None
+
+
+class HoldoutState(Struct):
+    """The holdout, and the lift: what a decision of the policy earns more than one of the holdout.
+
+    The intervals, `low` to `high` and `relative_low` to `relative_high`, hold at all times together with a probability
+    of 95 %. A number is null while it is not known.
+    """
+
+    share: float
+    control: str | None
+    policy: GroupState
+    holdout: GroupState
+    lift: float | None
+    low: float | None
+    high: float | None
+    relative_lift: float | None
+    relative_low: float | None
+    relative_high: float | None
 
 
 class BanditState(Struct):
@@ -253,7 +373,8 @@ class BanditState(Struct):
     held: int = 0
     features: Features | None = None
     sticky_for: float | None = None
-    holdout: HoldoutSettings | None = None
+    holdout: HoldoutState | None = None
+    deciders: list[DeciderState] = []
 
 
 class BanditSummary(Struct):
@@ -272,10 +393,14 @@ class BanditList(Struct):
 
 
 class Event(Struct, omit_defaults=True):
-    """An event of a bandit; events are ordered by `sequence`, not by their times."""
+    """An event of a bandit; events are ordered by `sequence`, not by their times.
+
+    A decision of a local decider has the `decider`, its number there (`local_step`) and the sequence number of the
+    state from which it was made (`base`).
+    """
 
     sequence: int
-    kind: Literal["create", "decision", "reward", "close", "learn", "arm", "policy", "delete"]
+    kind: Literal["create", "decision", "activate", "reward", "close", "learn", "arm", "policy", "delete"]
     time: float
     wall: float
     decision: str | None = None
@@ -288,6 +413,11 @@ class Event(Struct, omit_defaults=True):
     context: Context | None = None
     unit: str | None = None
     holdout: bool = False
+    among: list[str] | None = None
+    ranking: list[str] | None = None
+    decider: str | None = None
+    local_step: int = 0
+    base: int = 0
 
 
 class Events(Struct):
@@ -298,6 +428,9 @@ class Events(Struct):
 
 class Exported(Struct):
     """One decision for off-policy evaluation; `closed` if its window ended before a reward came.
+
+    If another arm of its `ranking` than the first one was rewarded, `reward` is null, `taken` is that arm, `position`
+    its place, from 1, and `taken_reward` the reward.
 
     `replayed` is false for a decision of an earlier release that decided by other rules: it is taken from the log, and
     its propensity is computed as if no reward were in flight, which those rules ignored.
@@ -312,6 +445,10 @@ class Exported(Struct):
     time: float
     wall: float
     replayed: bool = True
+    ranking: list[str] | None = None
+    taken: str | None = None
+    position: int | None = None
+    taken_reward: float | None = None
 
 
 class Deleted(Struct):

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.clock import Clock
+from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import OverloadedError, StoreError, StreamInterruptedError
@@ -50,7 +51,8 @@ class Service:
         key_seconds: float = 1.0,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.metrics = Metrics()
+        self.decider_contacts = DeciderContacts(timer)
+        self.metrics = Metrics(self.decider_contacts)
         self.needs_keys = needs_keys
         self.keyring = Keyring()
         self.rate_limits = RateLimits(timer)
