@@ -111,9 +111,9 @@ def _propensity(state: LoggedState, row: EventRow, draws: int) -> float:
     arm, context, among = bandit.names[column], details.context, details.among
     exact = bandit.exact_propensities(context, among, count_pending=counts)
     found = 0.0 if exact is None else exact.get(arm, 0.0)
-    if found == 0.0 and not details.holdout:
+    if exact is None or (found == 0.0 and not details.holdout):
         share = bandit.propensities(context, draws, counts, among=among).get(arm, 0.0)
-        found = (share * draws + 1.0) / (draws + 1.0)
+        found = share if details.holdout else (share * draws + 1.0) / (draws + 1.0)
     return found if holdout is None else holdout.marginal(found, column, bandit, among)
 
 
