@@ -255,6 +255,8 @@ class Bandit(DecisionMaking, RewardLearning):
         vector = None if other._contexts is None else np.zeros(other._contexts.encoder.dimension)
         if len(other._columns) > 0:
             other._choose_among(other._columns, self._step + 1, vector)
+            other._in_burn_in = False
+            other._exact_probabilities(other._columns, vector, count_pending=True)
         if other._models is None:
             other.reward_column(0, 0.0, 0)
         else:
