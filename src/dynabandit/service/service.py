@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.clock import Clock
@@ -15,6 +15,7 @@ from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import OverloadedError, StoreError, StreamInterruptedError
 from dynabandit.service.keys import Keyring
+from dynabandit.service.local_states import LocalStates
 from dynabandit.service.metrics import Metrics
 from dynabandit.service.rate_limits import RateLimits
 from dynabandit.service.stores import Statements, Store
@@ -51,7 +52,7 @@ class Service:
         key_seconds: float = 1.0,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.decider_contacts = DeciderContacts(timer)
+        self.decider_contacts, self.local_states = DeciderContacts(timer), LocalStates[Any]()
         self.metrics = Metrics(self.decider_contacts)
         self.needs_keys = needs_keys
         self.keyring = Keyring()
