@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from dynabandit.service.shadow_types import ShadowState
 from dynabandit.validation import LARGEST_REWARD
 
 MAX_ARMS = 100_000
@@ -238,6 +239,16 @@ class SetPolicy(Struct, forbid_unknown_fields=True):
     parameters: Parameters = {}
 
 
+class PromoteShadow(Struct, forbid_unknown_fields=True):
+    """The promotion of the shadow policy; with `keep` the policy so far becomes the shadow policy.
+
+    With the `seed` of the shadow policy the request can be repeated: if it was promoted already, nothing changes.
+    """
+
+    keep: bool = False
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+
+
 class PreviewPolicy(Struct, forbid_unknown_fields=True):
     """A policy to preview."""
 
@@ -375,6 +386,7 @@ class BanditState(Struct):
     features: Features | None = None
     sticky_for: float | None = None
     holdout: HoldoutState | None = None
+    shadow: ShadowState | None = None
     deciders: list[DeciderState] = []
 
 
@@ -401,7 +413,7 @@ class Event(Struct, omit_defaults=True):
     """
 
     sequence: int
-    kind: Literal["create", "decision", "activate", "reward", "close", "learn", "arm", "policy", "delete"]
+    kind: Literal["create", "decision", "activate", "reward", "close", "learn", "arm", "policy", "shadow", "delete"]
     time: float
     wall: float
     decision: str | None = None
@@ -414,6 +426,7 @@ class Event(Struct, omit_defaults=True):
     context: Context | None = None
     unit: str | None = None
     holdout: bool = False
+    shadow: str | None = None
     among: list[str] | None = None
     ranking: list[str] | None = None
     decider: str | None = None

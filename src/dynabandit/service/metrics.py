@@ -7,6 +7,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from dynabandit.service.decider_contacts import DeciderContacts
+from dynabandit.service.domain.decision_details import read_details
 from dynabandit.service.domain.events import DECISION, EventRow
 from dynabandit.service.domain.names import in_namespace
 
@@ -41,6 +42,12 @@ class Metrics:
         self.rewards = Counter("dynabandit_rewards", "Rewards of each arm.", arm, registry=to)
         text = "Sum of the rewards of each arm."
         self.reward_sum = Gauge("dynabandit_reward_sum_total", text, arm, registry=to)  # rewards may be negative
+        text = "Decisions that were compared with the choice of a shadow policy."
+        self.shadow_decisions = Counter("dynabandit_shadow_decisions", text, ["bandit"], registry=to)
+        text = "Those of them at which both chose the same."
+        self.shadow_agreements = Counter("dynabandit_shadow_agreements", text, ["bandit"], registry=to)
+        self._shadow_counters = (self.shadow_decisions, self.shadow_agreements)
+        self._shadowed: set[str] = set()  # bandits
         self._arms: dict[tuple[str, str], tuple[Counter, Counter, Gauge]] = {}
         self._responses: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
@@ -74,6 +81,17 @@ class Metrics:
             for counter, amount in zip(self._arm_counters(bandit, names[arm]), total, strict=False):
                 counter.inc(amount)
 
+    def count_shadow(self, bandit: str, events: Sequence[EventRow]) -> None:
+        """Count how often the policy and the shadow policy of a bandit choose the same."""
+        if bandit not in self._shadowed and len(self._shadowed) >= MAX_SERIES:
+            return
+        self._shadowed.add(bandit)
+        decisions = [event for event in events if event.kind == DECISION]
+        pairs = [(event.arm, read_details(event.body).shadow) for event in decisions]
+        compared = [arm == shadow.column for arm, shadow in pairs if shadow is not None]
+        self.shadow_decisions.labels(bandit).inc(len(compared))
+        self.shadow_agreements.labels(bandit).inc(sum(compared))
+
     def _arm_counters(self, bandit: str, arm: str) -> Sequence[Counter | Gauge]:
         """Return the three counters of an arm, or none if there are too many series."""
         counters = self._arms.get((bandit, arm))
@@ -92,6 +110,10 @@ class Metrics:
             del self._arms[key]
             for counter in (self.decisions, self.rewards, self.reward_sum):
                 counter.remove(*key)
+        if bandit in self._shadowed:
+            self._shadowed.remove(bandit)
+            for counter in self._shadow_counters:
+                counter.remove(bandit)
 
     def count_response(self, method: str, route: str, status: int, seconds: float | None) -> None:
         """Count a response, and how long it took unless that is None."""
@@ -108,7 +130,7 @@ class Metrics:
         if namespace is None:
             return generate_latest(self.registry)
         registry = CollectorRegistry()
-        counters = (self.decisions, self.rewards, self.reward_sum, self.deciders)
+        counters = (self.decisions, self.rewards, self.reward_sum, self.deciders, *self._shadow_counters)
         registry.register(_NamespaceSeries(namespace, counters))
         return generate_latest(registry)
 
