@@ -323,6 +323,45 @@ def test_a_state_that_is_too_old_is_not_used(client: Client, make: Make, monkeyp
     decider.decide()
 
 
+def test_changes_of_the_bandit(client: Client, make: Make, server: Running) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make()
+    decider.decide_many(5)
+    client.add_arm("b", "new")
+    client.set_policy("b", "ts")
+    decider.decide_many(5)  # from the state before the changes
+    decider.sync()
+    assert "new" in {one.arm for one in decider.decide_many(40)}
+    decider.sync()
+    found = verified(server.store.url)
+    assert (found.problem, found.local) == (None, 50)
+    client.delete("b", erase=True)
+    client.create("b", ARMS, "ucb", seed=3)
+    decider.decide()
+    with pytest.raises(ServiceError, match="409"):
+        decider.sync()
+    assert client.state("b").sequence == 1
+    assert decider.waiting == 1
+
+
+@pytest.mark.promise(187)
+def test_a_full_disk_loses_nothing(client: Client, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make()
+
+    def fail(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", fail)
+        decider.decide_many(3)
+        with pytest.raises(OSError, match="No space"):
+            decider.flush()
+        decider.decide_many(2)
+    decider.sync()
+    assert [one.local_step for one in local_events(client)] == [1, 2, 3, 4, 5]
+
+
 @pytest.mark.promise(187)
 def test_deciders_share_a_folder_and_send_what_killed_ones_left(client: Client, make: Make, tmp_path: Path) -> None:
     client.create("b", ARMS, "ucb", seed=3)
