@@ -1,12 +1,13 @@
 """Metrics for Prometheus."""
 
+import contextlib
 from collections.abc import Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from dynabandit.service.domain.events import DECISION, EventRow
+from dynabandit.service.domain.events import ALERT, DECISION, METRIC, EventRow
 from dynabandit.service.domain.names import in_namespace
 
 MAX_ARMS_SHOWN = 100  # per bandit
@@ -38,6 +39,8 @@ class Metrics:
         self.rewards = Counter("dynabandit_rewards", "Rewards of each arm.", arm, registry=to)
         text = "Sum of the rewards of each arm."
         self.reward_sum = Gauge("dynabandit_reward_sum_total", text, arm, registry=to)  # rewards may be negative
+        text = "Alerts of guardrails and of the sample ratio."
+        self.alerts = Counter("dynabandit_alerts", text, ["bandit", "alert"], registry=to)
         self._arms: dict[tuple[str, str], tuple[Counter, Counter, Gauge]] = {}
         self._responses: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
@@ -64,12 +67,19 @@ class Metrics:
                 total = totals[arm] = [0.0, 0.0, 0.0]
             if kind == DECISION:
                 total[0] += 1
-            elif value is not None:
+            elif kind != METRIC and value is not None:
                 total[1] += 1
                 total[2] += value
         for arm, total in totals.items():
             for counter, amount in zip(self._arm_counters(bandit, names[arm]), total, strict=False):
                 counter.inc(amount)
+
+    def count_alerts(self, bandit: str, events: Sequence[EventRow]) -> bool:
+        """Count the alerts among some events, and return whether there are any."""
+        alerts = ["sample-ratio" if event.arm is None else "guardrail" for event in events if event.kind == ALERT]
+        for alert in alerts:
+            self.alerts.labels(bandit, alert).inc()
+        return bool(alerts)
 
     def _arm_counters(self, bandit: str, arm: str) -> Sequence[Counter | Gauge]:
         """Return the three counters of an arm, or none if there are too many series."""
@@ -89,6 +99,9 @@ class Metrics:
             del self._arms[key]
             for counter in (self.decisions, self.rewards, self.reward_sum):
                 counter.remove(*key)
+        for alert in ("guardrail", "sample-ratio"):
+            with contextlib.suppress(KeyError):
+                self.alerts.remove(bandit, alert)
 
     def count_response(self, method: str, route: str, status: int, seconds: float | None) -> None:
         """Count a response, and how long it took unless that is None."""
@@ -105,7 +118,7 @@ class Metrics:
         if namespace is None:
             return generate_latest(self.registry)
         registry = CollectorRegistry()
-        registry.register(_NamespaceSeries(namespace, (self.decisions, self.rewards, self.reward_sum)))
+        registry.register(_NamespaceSeries(namespace, (self.decisions, self.rewards, self.reward_sum, self.alerts)))
         return generate_latest(registry)
 
 

@@ -22,7 +22,18 @@ from dynabandit.service.domain.decision_details import (
     read_details,
     write_details,
 )
-from dynabandit.service.domain.events import ARM, CREATE, DECISION, DELETE, KINDS, LEARN, POLICY, REWARD, EventRow
+from dynabandit.service.domain.events import (
+    ARM,
+    CREATE,
+    DECISION,
+    DELETE,
+    KINDS,
+    LEARN,
+    METRIC,
+    POLICY,
+    REWARD,
+    EventRow,
+)
 from dynabandit.service.domain.holdout import Holdout, unit_of_step
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED, Learner, Log, SettlingAge, bodies_of, teach
 from dynabandit.service.domain.monitoring import Monitoring
@@ -222,10 +233,11 @@ class LoggedState:
         settles: int | None = None,
         arm: int | None = None,
         value: float | None = None,
+        key: str | None = None,
         body: str | None = None,
     ) -> EventRow:
         """Add any other event and return it."""
-        event = EventRow(self.number, self.sequence + 1, kind, None, settles, arm, value, now, wall, None, body)
+        event = EventRow(self.number, self.sequence + 1, kind, None, settles, arm, value, now, wall, key, body)
         self._apply(event)
         return event
 
@@ -248,6 +260,8 @@ class LoggedState:
             self._replay_decision(event)
         elif kind in KINDS["reward"]:
             self._learn(event)
+        elif kind == METRIC:
+            self.monitoring.add_metric(event, self.bandit)
         else:
             self._change(event)
         self._advance(event)

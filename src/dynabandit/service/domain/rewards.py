@@ -28,9 +28,7 @@ def reward(work: UnitOfWork, number: int, step: int, value: float, namespace: st
 
     With a namespace, decisions of bandits outside of it do not exist.
     """
-    state = _find_bandit(work, number, namespace)
-    if state is None:
-        raise _no_decision(work, number, step)
+    state = bandit_of(work, number, step, namespace)
     _check_value(state, value, "reward")
     _count(work, state, step, value)
 
@@ -80,24 +78,27 @@ def _count(work: UnitOfWork, state: LoggedState, step: int, value: float) -> Non
     """Count a valid reward once."""
     value += 0.0  # turns -0.0 into 0.0, which every store returns unchanged
     number = state.number
-    found = _find_decision(work, state, step)
-    if found is None and step <= state.bandit.step:  # only settled decisions are removed from the log
-        decision = work.store.decision_ids().make(number, step)
-        raise LateRewardError(f"decision {decision!r} has a reward or was closed, and was removed from the log since")
-    if found is None:
-        raise _no_decision(work, number, step)
+    found = find_decision(work, state, step)
     if found.kind is None and _is_late(work, state, found.time):
         _close(work, state, [(step, found.arm)])
         raise _late_reward(work, state, step)
     if found.kind is None:
         now, wall = work.now(state), work.clock.wall()
         work.events.append(state.append(REWARD, now, wall, settles=step, arm=found.arm, value=value))
-        work.settled[number, step] = (REWARD, value)
+        work.settled[number, step] = LoggedDecision(found.arm, found.time, REWARD, value)
     elif found.kind == CLOSE:
         raise _late_reward(work, state, step)
     elif found.value != value:
         decision = work.store.decision_ids().make(number, step)
         raise ConflictError(f"decision {decision!r} has the reward {found.value:g} already, got {value:g}")
+
+
+def bandit_of(work: UnitOfWork, number: int, step: int, namespace: str | None) -> LoggedState:
+    """Return the bandit of a decision, or raise an error if it does not exist or is not in the namespace."""
+    state = _find_bandit(work, number, namespace)
+    if state is None:
+        raise _no_decision(work, number, step)
+    return state
 
 
 def _find_bandit(work: UnitOfWork, number: int, namespace: str | None = None) -> LoggedState | None:
@@ -110,16 +111,18 @@ def _find_bandit(work: UnitOfWork, number: int, namespace: str | None = None) ->
     return None if state.deleted or not in_namespace(state.settings.name, namespace) else state
 
 
-def _find_decision(work: UnitOfWork, state: LoggedState, step: int) -> LoggedDecision | None:
+def find_decision(work: UnitOfWork, state: LoggedState, step: int) -> LoggedDecision:
+    """Return a decision, or raise an error if there is none or it was removed from the log."""
     decided = state.open.get(step)
     if decided is not None:
         return LoggedDecision(decided.column, decided.time, None, None, decided.body)
     if step > state.bandit.step:
-        return None
-    settled = work.settled.get((state.number, step))
-    if settled is not None:
-        return LoggedDecision(-1, 0.0, *settled)  # arm and time matter only before it is settled
-    return work.store.decision(state.number, step)
+        raise _no_decision(work, state.number, step)
+    found = work.settled.get((state.number, step)) or work.store.decision(state.number, step)
+    if found is None:  # only settled decisions are removed from the log
+        decision = work.store.decision_ids().make(state.number, step)
+        raise LateRewardError(f"decision {decision!r} has a reward or was closed, and was removed from the log since")
+    return found
 
 
 def _is_late(work: UnitOfWork, state: LoggedState, decided: float) -> bool:
@@ -135,7 +138,7 @@ def _close(work: UnitOfWork, state: LoggedState, decisions: list[tuple[int, int]
     now, wall = work.now(state), work.clock.wall()
     for step, column in decisions:
         work.events.append(state.append(CLOSE, now, wall, settles=step, arm=column, value=value))
-        work.settled[state.number, step] = (CLOSE, value)
+        work.settled[state.number, step] = LoggedDecision(column, now, CLOSE, value)
 
 
 def settle_due(work: UnitOfWork, number: int, page: int = SETTLE_PAGE) -> bool:
