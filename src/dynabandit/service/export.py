@@ -103,12 +103,12 @@ def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambd
             propensity = (before.get(arm, 0.0) * draws + 1.0) / (draws + 1.0)
             piece.append(Replayed(row, arm, propensity, is_current))
         if len(piece) == PIECE_ROWS or time.monotonic() >= until:
-            yield _with_rewards(store, number, piece)
+            yield _with_rewards(store, number, state.bandit.names, piece)
             piece, until = [], time.monotonic() + PIECE_SECONDS
-    yield _with_rewards(store, number, piece)
+    yield _with_rewards(store, number, state.bandit.names, piece)
 
 
-def _with_rewards(store: Store, number: int, piece: list[Replayed]) -> list[Exported]:
+def _with_rewards(store: Store, number: int, names: Sequence[str], piece: list[Replayed]) -> list[Exported]:
     """Join decisions with their rewards."""
     if not piece:
         return []
@@ -117,9 +117,16 @@ def _with_rewards(store: Store, number: int, piece: list[Replayed]) -> list[Expo
     found = []
     for row, arm, propensity, replayed in piece:
         step = row.step or 0
-        kind, value = outcomes.get(step, (None, None))
+        kind, value, rewarded = outcomes.get(step, (None, None, row.arm))
         decision = ids.make(number, step)
-        found.append(Exported(step, decision, arm, propensity, value, kind == CLOSE, row.time, row.wall, replayed))
+        one = Exported(step, decision, arm, propensity, value, kind == CLOSE, row.time, row.wall, replayed)
+        ranking = read_details(row.body).ranking
+        if ranking is not None and rewarded is not None:
+            one.ranking = [names[column] for column in ranking]
+            if rewarded != row.arm:
+                one.reward, one.taken_reward = None, value
+                one.taken, one.position = names[rewarded], ranking.index(rewarded) + 1
+        found.append(one)
     return found
 
 
@@ -142,7 +149,8 @@ def parquet_pieces(store: Store, number: int, draws: int, is_wanted: IsWanted = 
     kinds: dict[str, Any] = {
         "step": pa.int64(), "decision": pa.string(), "arm": pa.string(), "propensity": pa.float64(),
         "reward": pa.float64(), "closed": pa.bool_(), "time": pa.float64(), "wall": pa.float64(),
-        "replayed": pa.bool_(),
+        "replayed": pa.bool_(), "ranking": pa.list_(pa.string()), "taken": pa.string(), "position": pa.int64(),
+        "taken_reward": pa.float64(),
     }  # fmt: skip
     schema = pa.schema(list(kinds.items()))
     target = io.BytesIO()

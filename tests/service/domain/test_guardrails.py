@@ -7,6 +7,7 @@ import pytest
 
 from dynabandit.service import api_types
 from dynabandit.service.compaction import compact
+from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.alerts import api_alert
 from dynabandit.service.domain.events import ALERT, ARM, METRIC
@@ -49,7 +50,7 @@ def test_an_arm_that_violates_a_guardrail_is_paused_with_an_alert(make_shop: Any
     said = f"arm 'red' was paused: the mean of latency is {alert.mean:.4g} in {alert.count} decisions, and must be"
     assert alert.message == f"{said} at most 0.5"
     assert shop.state.bandit.paused("red")
-    [latency, stock] = bandit_view(shop.state)().guardrails
+    [latency, stock] = bandit_view(shop.state, DeciderContacts())().guardrails
     assert (latency.metric, latency.bound, latency.range) == ("latency", 0.5, [0.0, 10.0])
     assert [(arm.arm, arm.violated) for arm in latency.arms] == [("red", True), ("green", False), ("blue", False)]
     red, green, _ = latency.arms

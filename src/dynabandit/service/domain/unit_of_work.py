@@ -41,7 +41,7 @@ class UnitOfWork:
         self.deleted: list[int] = []
         self.erased: list[int] = []
         self.erasing: list[int] = []
-        self.settled: dict[tuple[int, int], LoggedDecision] = {}  # by bandit and step
+        self.settled: dict[tuple[int, int], LoggedDecision] = {}  # (bandit, step) -> decision with its reward
         self.keyed: dict[tuple[int, str], list[EventRow]] = {}  # (bandit, idempotency key) -> decisions
         self.unused_keys: set[tuple[int, str]] = set()  # that are known not to be in the store
         self.units: dict[BanditUnit, UnitRow] = {}  # the latest decisions for units, made in this batch
