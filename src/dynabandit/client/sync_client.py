@@ -161,6 +161,21 @@ class Client(BaseClient):
         body = api_types.PreviewPolicy(policy, parameters, draws)
         return self._send(Call("POST", bandit_path(name, "policy", "preview"), api_types.Preview, body))
 
+    def set_shadow(self, name: str, policy: str, **parameters: Any) -> api_types.Changed:
+        """Let a second policy see the same decisions and rewards; it never decides. `state` compares the two."""
+        body = api_types.SetPolicy(policy, parameters)
+        return self._send(Call("PUT", bandit_path(name, "shadow"), api_types.Changed, body))
+
+    def end_shadow(self, name: str) -> api_types.Changed:
+        """End the shadow policy."""
+        return self._send(Call("DELETE", bandit_path(name, "shadow"), api_types.Changed))
+
+    def promote_shadow(self, name: str, keep: bool = False) -> api_types.Changed:
+        """Let the shadow policy decide from now on; with `keep` the policy so far becomes the shadow policy."""
+        shadow = (self.state(name)).shadow
+        body = api_types.PromoteShadow(keep, None if shadow is None else shadow.seed)  # so that it can be sent again
+        return self._send(Call("POST", bandit_path(name, "shadow", "promote"), api_types.Changed, body))
+
     def events(self, name: str, after: int = 0, limit: int = 1000, kind: str = "all") -> Iterator[api_types.Event]:
         """Return the events after a sequence number: all, or only each "decision", "reward" or "change"."""
         while True:

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from dynabandit.service.monitoring_types import Guardrails, GuardrailState, HoldoutState
+from dynabandit.service.shadow_types import ShadowState
 from dynabandit.validation import LARGEST_REWARD
 
 MAX_ARMS = 100_000
@@ -195,9 +196,10 @@ class LocalBatch(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only
 
 
 class LocalBatchResult(Struct):
-    """The last decision of a decider that is stored, and the result of each reward, in the order of the request."""
+    """The last decision of a decider that is stored, the last event, and the result of each reward, in order."""
 
     step: int
+    sequence: int
     results: list[RewardResult]
 
 
@@ -237,6 +239,16 @@ class SetPolicy(Struct, forbid_unknown_fields=True):
 
     policy: Policy
     parameters: Parameters = {}
+
+
+class PromoteShadow(Struct, forbid_unknown_fields=True):
+    """The promotion of the shadow policy; with `keep` the policy so far becomes the shadow policy.
+
+    With the `seed` of the shadow policy the request can be repeated: if it was promoted already, nothing changes.
+    """
+
+    keep: bool = False
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
 
 
 class PreviewPolicy(Struct, forbid_unknown_fields=True):
@@ -350,6 +362,7 @@ class BanditState(Struct):
     sticky_for: float | None = None
     holdout: HoldoutState | None = None
     guardrails: list[GuardrailState] = []
+    shadow: ShadowState | None = None
     deciders: list[DeciderState] = []
 
 
@@ -377,8 +390,8 @@ class Event(Struct, omit_defaults=True):
 
     sequence: int
     kind: Literal[
-        "create", "decision", "activate", "reward", "close", "learn", "arm", "policy", "guardrails", "metric", "alert",
-        "delete",
+        "create", "decision", "activate", "reward", "close", "learn", "arm", "policy", "shadow", "guardrails", "metric",
+        "alert", "delete",
     ]  # fmt: skip
     time: float
     wall: float
@@ -394,6 +407,7 @@ class Event(Struct, omit_defaults=True):
     context: Context | None = None
     unit: str | None = None
     holdout: bool = False
+    shadow: str | None = None
     among: list[str] | None = None
     ranking: list[str] | None = None
     decider: str | None = None

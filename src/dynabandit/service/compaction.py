@@ -1,10 +1,10 @@
 """Compaction: old events of a log are replaced by the state that they lead to, from which the log then starts."""
 
-import json
 from typing import NamedTuple
 
+from dynabandit.service.domain.applied_changes import learns
 from dynabandit.service.domain.bandit_state import LoggedState
-from dynabandit.service.domain.events import CLOSE, DECISION, LEARN, METRIC, POLICY, REWARD
+from dynabandit.service.domain.events import CLOSE, DECISION, LEARN, METRIC, POLICY, REWARD, SHADOW
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.log_start import start_event, state_at_start
 from dynabandit.service.errors import ReplayMismatchError
@@ -88,7 +88,7 @@ def _save_start(store: Store, state: LoggedState, now: float) -> str | None:
     """Make a state the start of its log, unless a later policy has learned the rewards before it; return why not."""
     number = state.number
     store.begin({number: state.sequence})  # no policy can be changed meanwhile
-    changed = [event.sequence for event in store.log(number, state.sequence, (POLICY,)) if _learns(event.body)]
+    changed = [event.sequence for event in store.log(number, state.sequence, (POLICY, SHADOW)) if learns(event.body)]
     if changed or number not in store.alive([number]):
         store.commit(())
         if not changed:
@@ -103,10 +103,6 @@ def _save_start(store: Store, state: LoggedState, now: float) -> str | None:
     )
     store.commit(())
     return None
-
-
-def _learns(body: str | None) -> bool:
-    return "continues" not in json.loads(body or "{}")
 
 
 def _remove(store: Store, state: LoggedState) -> int:

@@ -8,6 +8,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from dynabandit.service.decider_contacts import DeciderContacts
+from dynabandit.service.domain.decision_details import read_details
 from dynabandit.service.domain.events import ALERT, DECISION, METRIC, EventRow
 from dynabandit.service.domain.names import in_namespace
 
@@ -44,6 +45,12 @@ class Metrics:
         self.reward_sum = Gauge("dynabandit_reward_sum_total", text, arm, registry=to)  # rewards may be negative
         text = "Alerts of guardrails and of the sample ratio."
         self.alerts = Counter("dynabandit_alerts", text, ["bandit", "alert"], registry=to)
+        text = "Decisions that were compared with the choice of a shadow policy."
+        self.shadow_decisions = Counter("dynabandit_shadow_decisions", text, ["bandit"], registry=to)
+        text = "Those of them at which both chose the same."
+        self.shadow_agreements = Counter("dynabandit_shadow_agreements", text, ["bandit"], registry=to)
+        self._shadow_counters = (self.shadow_decisions, self.shadow_agreements)
+        self._shadowed: set[str] = set()  # bandits
         self._arms: dict[tuple[str, str], tuple[Counter, Counter, Gauge]] = {}
         self._responses: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
@@ -84,6 +91,17 @@ class Metrics:
             self.alerts.labels(bandit, alert).inc()
         return bool(alerts)
 
+    def count_shadow(self, bandit: str, events: Sequence[EventRow]) -> None:
+        """Count how often the policy and the shadow policy of a bandit choose the same."""
+        if bandit not in self._shadowed and len(self._shadowed) >= MAX_SERIES:
+            return
+        self._shadowed.add(bandit)
+        decisions = [event for event in events if event.kind == DECISION]
+        pairs = [(event.arm, read_details(event.body).shadow) for event in decisions]
+        compared = [arm == shadow.column for arm, shadow in pairs if shadow is not None]
+        self.shadow_decisions.labels(bandit).inc(len(compared))
+        self.shadow_agreements.labels(bandit).inc(sum(compared))
+
     def _arm_counters(self, bandit: str, arm: str) -> Sequence[Counter | Gauge]:
         """Return the three counters of an arm, or none if there are too many series."""
         counters = self._arms.get((bandit, arm))
@@ -105,6 +123,10 @@ class Metrics:
         for alert in ("guardrail", "sample-ratio"):
             with contextlib.suppress(KeyError):
                 self.alerts.remove(bandit, alert)
+        if bandit in self._shadowed:
+            self._shadowed.remove(bandit)
+            for counter in self._shadow_counters:
+                counter.remove(bandit)
 
     def count_response(self, method: str, route: str, status: int, seconds: float | None) -> None:
         """Count a response, and how long it took unless that is None."""
@@ -121,7 +143,8 @@ class Metrics:
         if namespace is None:
             return generate_latest(self.registry)
         registry = CollectorRegistry()
-        counters = (self.decisions, self.rewards, self.reward_sum, self.deciders, self.alerts)
+        shadows = self._shadow_counters
+        counters = (self.decisions, self.rewards, self.reward_sum, self.deciders, self.alerts, *shadows)
         registry.register(_NamespaceSeries(namespace, counters))
         return generate_latest(registry)
 

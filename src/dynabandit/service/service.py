@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.clock import Clock
@@ -15,6 +15,7 @@ from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import OverloadedError, StoreError, StreamInterruptedError
 from dynabandit.service.keys import Keyring
+from dynabandit.service.local_states import LocalStates
 from dynabandit.service.metrics import Metrics
 from dynabandit.service.rate_limits import RateLimits
 from dynabandit.service.stores import Statements, Store
@@ -60,7 +61,7 @@ class Service:
         timer: Callable[[], float] = time.monotonic,
         webhook: Webhook | None = None,
     ) -> None:
-        self.decider_contacts = DeciderContacts(timer)
+        self.decider_contacts, self.local_states = DeciderContacts(timer), LocalStates[Any]()
         self.metrics = Metrics(self.decider_contacts)
         self.webhook = webhook
         self.needs_keys = needs_keys

@@ -13,7 +13,7 @@ from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.domain.alerts import raise_alerts
 from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.decisions import remove_expired_units
-from dynabandit.service.domain.events import POLICY, EventRow
+from dynabandit.service.domain.events import POLICY, SHADOW, EventRow
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
 from dynabandit.service.errors import (
     DomainError,
@@ -166,7 +166,7 @@ class Writer:
                 request.result, request.error = None, error
         raise_alerts(work)
         events = work.events
-        new_policy = {event.bandit for event in events if event.kind == POLICY}
+        new_policy = {event.bandit for event in events if event.kind in (POLICY, SHADOW)}
         if self._store.shared:  # in the same transaction: other processes need not learn all rewards again
             for number in new_policy:
                 self._store.save_snapshot(number, work.snapshot(number))
@@ -232,6 +232,8 @@ class Writer:
             self._metrics.count_arms(state.settings.name, state.bandit.names, events)
             if self._metrics.count_alerts(state.settings.name, events):
                 self.alert_raised.set()
+            if state.shadow is not None:
+                self._metrics.count_shadow(state.settings.name, events)
         self._eraser.add(work.erasing)
         for number in (*work.deleted, *work.erased, *work.erasing):
             self._loader.remove(number)

@@ -17,6 +17,7 @@ LEARN = "learn"  # decisions that were held, up to a step, are learned
 ACTIVATE = "activate"  # a decision whose activation was deferred gets the default reward, if no other one comes
 ARM = "arm"
 POLICY = "policy"
+SHADOW = "shadow"  # a shadow policy begins or ends
 GUARDRAILS = "guardrails"
 METRIC = "metric"  # the value of a metric of a guardrail for one decision
 ALERT = "alert"
@@ -27,7 +28,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "decision": (DECISION, ACTIVATE),
     "reward": (REWARD, CLOSE, LEARN),
     "metric": (METRIC,),
-    "change": (CREATE, ARM, POLICY, GUARDRAILS, ALERT, DELETE),
+    "change": (CREATE, ARM, POLICY, SHADOW, GUARDRAILS, ALERT, DELETE),
 }
 
 
@@ -144,6 +145,7 @@ def api_event(row: EventRow, names: Sequence[str], ids: DecisionIds | None = Non
         holdout=details.holdout,
         among=_names(details.among, names),
         ranking=_names(details.ranking, names),
+        shadow=None if details.shadow is None else names[details.shadow.column],
         decider=details.decider,
         local_step=details.local_step,
         base=details.base,

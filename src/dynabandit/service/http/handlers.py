@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from dynabandit.service import api_types, export, policy_change
-from dynabandit.service.domain import changes, decisions, rewards
+from dynabandit.service.domain import changes, decisions, rewards, shadow_changes
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import in_namespace, is_whole, legible, public_id, read_public_id
 from dynabandit.service.domain.preview import preview
@@ -233,6 +233,29 @@ def changed(change: tuple[int, bool]) -> Result:
 async def set_policy(service: Service, request: Request, body: api_types.SetPolicy) -> Result:
     """PUT /v1/bandits/{name}/policy."""
     return changed(await policy_change.set_policy(service, bandit_name(request), body))
+
+
+async def set_shadow(service: Service, request: Request, body: api_types.SetPolicy) -> Result:
+    """PUT /v1/bandits/{name}/shadow."""
+    return changed(await policy_change.set_shadow(service, bandit_name(request), body))
+
+
+async def end_shadow(service: Service, request: Request, _: None) -> Result:
+    """DELETE /v1/bandits/{name}/shadow."""
+    name = bandit_name(request)
+    return changed(
+        await service.writer.submit(lambda work: shadow_changes.end_shadow(work, name), name=name, priority=True)
+    )
+
+
+async def promote_shadow(service: Service, request: Request, body: api_types.PromoteShadow) -> Result:
+    """POST /v1/bandits/{name}/shadow/promote."""
+    name = bandit_name(request)
+    return changed(
+        await service.writer.submit(
+            lambda work: shadow_changes.promote_shadow(work, name, body), name=name, alone=True, priority=True
+        )
+    )
 
 
 async def preview_policy(service: Service, request: Request, body: api_types.PreviewPolicy) -> Result:

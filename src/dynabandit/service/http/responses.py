@@ -12,6 +12,7 @@ from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.lift import known
 from dynabandit.service.domain.names import public_id
+from dynabandit.service.domain.shadow_state import shadow_state
 from dynabandit.service.thread_pool import ConcurrencyLimit
 
 JSON = "application/json"
@@ -88,6 +89,7 @@ def bandit_view(state: LoggedState, contacts: DeciderContacts) -> Callable[[], a
             holdout=_holdout_view(state),
             guardrails=_guardrail_views(state),
             deciders=contacts.listed(state.number, state.deciders),
+            shadow=None if state.shadow is None else shadow_state(state.shadow),
         )
 
     return view

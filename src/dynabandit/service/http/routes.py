@@ -49,7 +49,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "/v1/bandits/{name}/local-decisions", "decide", local_handlers.add_local_decisions,
              api.LocalBatch, api.LocalBatchResult, (404, 409), large=True),
     Endpoint("GET", "/v1/bandits/{name}/local-state", "decide", local_handlers.get_local_state, None, api.LocalState,
-             (404,), query=(AFTER, Query("decider"), Query("waiting", 0, 0, 2**62))),
+             (404,), query=(AFTER, Query("at_least", 0, 0, 2**62), Query("decider"), Query("waiting", 0, 0, 2**62))),
     Endpoint("POST", "/v1/rewards", "decide", handlers.add_rewards, api.Rewards, api.RewardResults),
     # The same with the name of the bandit, by which a load balancer can choose the replica
     Endpoint("PUT", "/v1/bandits/{name}/decisions/{id}/reward", "decide", handlers.add_reward, api.Reward, api.Rewarded,
@@ -64,7 +64,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "/v1/bandits/{name}/arms", "admin", handlers.add_arm, api.AddArm, api.Changed, (404, 409)),
     Endpoint("PATCH", "/v1/bandits/{name}/arms/{arm}", "admin", handlers.change_arm, api.ChangeArm, api.Changed,
              (404, 409)),
-    Endpoint("PUT", "/v1/bandits/{name}/policy", "admin", handlers.set_policy, api.SetPolicy, api.Changed, (404,)),
+    Endpoint("PUT", "/v1/bandits/{name}/policy", "admin", handlers.set_policy, api.SetPolicy, api.Changed,
+             (404, 409)),
     Endpoint("POST", "/v1/bandits/{name}/policy/preview", "read", handlers.preview_policy, api.PreviewPolicy,
              api.Preview, (404,)),
     Endpoint("PUT", "/v1/decisions/{id}/metrics", "decide", monitoring_handlers.add_metrics, monitoring.Metrics,
@@ -75,6 +76,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              monitoring.SetGuardrails, api.Changed, (404,)),
     Endpoint("GET", "/v1/bandits/{name}/alerts", "read", monitoring_handlers.get_alerts, None, monitoring.Alerts,
              (404,), query=(AFTER, Query("limit", 1000, 1, MAX_EVENTS), ID)),
+    Endpoint("PUT", "/v1/bandits/{name}/shadow", "admin", handlers.set_shadow, api.SetPolicy, api.Changed, (404,)),
+    Endpoint("DELETE", "/v1/bandits/{name}/shadow", "admin", handlers.end_shadow, None, api.Changed, (404,)),
+    Endpoint("POST", "/v1/bandits/{name}/shadow/promote", "admin", handlers.promote_shadow, api.PromoteShadow,
+             api.Changed, (404, 409)),
     Endpoint("GET", "/v1/bandits/{name}/events", "read", handlers.get_events, None, api.Events, (404,),
              query=(AFTER, Query("limit", 1000, 1, MAX_EVENTS), ID, KIND, Query("format", words=("json", "ndjson"))),
              media=(NDJSON,)),
@@ -202,6 +207,7 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
             response = result if isinstance(result, Response) else json_response(result.content, result.status)
             if isinstance(result, Result) and result.changed:
                 names = {part: path_name(request, part) for part in request.path_params}
+                service.local_states.forget(names.get("name", ""))
                 change = msgspec.to_builtins(content) if decoder else dict(request.query_params)
                 log_change(endpoint.id, names, None if key is None else key.id, change)
         except OverloadedError:
