@@ -150,7 +150,7 @@ class LoggedState:
         if places is not None:
             details = msgspec.structs.replace(details, ranking=columns, propensities=probabilities)
         number, step, body = self.sequence + 1, self.bandit.step, write_details(details)
-        value = None if probabilities is None else probabilities[0]
+        value = None if probabilities is None else probabilities[0] or None  # 0 is a rounding error: the arm was chosen
         event = EventRow(self.number, number, DECISION, step, None, columns[0], value, now, wall, key, body)
         self._advance(event)
         return event
