@@ -21,6 +21,7 @@ from dynabandit.service.domain.events import (
     DELETE,
     KINDS,
     LEARN,
+    METRIC,
     POLICY,
     REWARD,
     SHADOW,
@@ -149,7 +150,7 @@ class LoggedState:
         if places is not None:
             details = msgspec.structs.replace(details, ranking=columns, propensities=probabilities)
         number, step, body = self.sequence + 1, self.bandit.step, write_details(details)
-        value = None if probabilities is None else probabilities[0]
+        value = None if probabilities is None else probabilities[0] or None  # 0 is a rounding error: the arm was chosen
         event = EventRow(self.number, number, DECISION, step, None, columns[0], value, now, wall, key, body)
         self._advance(event)
         return event
@@ -193,10 +194,11 @@ class LoggedState:
         settles: int | None = None,
         arm: int | None = None,
         value: float | None = None,
+        key: str | None = None,
         body: str | None = None,
     ) -> EventRow:
         """Add any other event and return it."""
-        event = EventRow(self.number, self.sequence + 1, kind, None, settles, arm, value, now, wall, None, body)
+        event = EventRow(self.number, self.sequence + 1, kind, None, settles, arm, value, now, wall, key, body)
         self._apply(event)
         return event
 
@@ -220,6 +222,8 @@ class LoggedState:
             self._replay_shadow(event)
         elif kind in KINDS["reward"]:
             self._learn(event)
+        elif kind == METRIC:
+            self.monitoring.add_metric(event, self.bandit)
         elif kind == ACTIVATE:
             self.deferred.remove(json.loads(event.body or "{}")["step"])
         else:
