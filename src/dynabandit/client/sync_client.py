@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -10,7 +10,7 @@ import httpx
 import msgspec
 
 from dynabandit.client.base import DAMAGED, BaseClient, Call, FoundBandit, ServiceError, bandit_path, erased
-from dynabandit.service import api_types
+from dynabandit.service import api_types, monitoring_types
 from dynabandit.service.domain.names import clean_name
 
 Result = TypeVar("Result")
@@ -115,6 +115,32 @@ class Client(BaseClient):
         path = "/v1/rewards" if name is None else bandit_path(name, "rewards")
         result = self._send(Call("POST", path, api_types.RewardResults, api_types.Rewards(given)))
         return result.results
+
+    def metrics(
+        self, decision: str, metrics: Mapping[str, float], name: str | None = None
+    ) -> monitoring_types.CountedMetrics:
+        """Send metrics of a decision, which its bandit has guardrails for; for `name` see `reward`."""
+        path = f"/v1/decisions/{quote(decision, safe='')}/metrics"
+        if name is not None:
+            path = bandit_path(name, "decisions", decision, "metrics")
+        body = monitoring_types.Metrics({metric: float(value) for metric, value in metrics.items()})
+        return self._send(Call("PUT", path, monitoring_types.CountedMetrics, body))
+
+    def set_guardrails(self, name: str, guardrails: Mapping[str, Any]) -> api_types.Changed:
+        """Replace the guardrails, such as {"latency": {"bound": 0.5, "direction": "max", "range": [0, 10]}}."""
+        body = monitoring_types.SetGuardrails(dict(guardrails))
+        return self._send(Call("PUT", bandit_path(name, "guardrails"), api_types.Changed, body))
+
+    def alerts(self, name: str, after: int = 0) -> Iterator[monitoring_types.Alert]:
+        """Return the alerts after a sequence number."""
+        while True:
+            query = {"after": str(after)}
+            page = self._send(Call("GET", bandit_path(name, "alerts"), monitoring_types.Alerts, query=query))
+            for alert in page.alerts:
+                yield alert
+            if not page.alerts:
+                return
+            after = page.alerts[-1].sequence
 
     def add_arm(self, name: str, arm: str) -> api_types.Changed:
         """Add an arm."""

@@ -21,6 +21,7 @@ from dynabandit.service.domain.events import (
     DELETE,
     KINDS,
     LEARN,
+    METRIC,
     POLICY,
     REWARD,
     SHADOW,
@@ -193,10 +194,11 @@ class LoggedState:
         settles: int | None = None,
         arm: int | None = None,
         value: float | None = None,
+        key: str | None = None,
         body: str | None = None,
     ) -> EventRow:
         """Add any other event and return it."""
-        event = EventRow(self.number, self.sequence + 1, kind, None, settles, arm, value, now, wall, None, body)
+        event = EventRow(self.number, self.sequence + 1, kind, None, settles, arm, value, now, wall, key, body)
         self._apply(event)
         return event
 
@@ -220,6 +222,8 @@ class LoggedState:
             self._replay_shadow(event)
         elif kind in KINDS["reward"]:
             self._learn(event)
+        elif kind == METRIC:
+            self.monitoring.add_metric(event, self.bandit)
         elif kind == ACTIVATE:
             self.deferred.remove(json.loads(event.body or "{}")["step"])
         else:
