@@ -1,4 +1,4 @@
-"""Every decision has its propensity: in the answer, in the log and in the export, with shares, holdouts and contexts."""
+"""Every decision has its propensity in the answer, in the log and in the export."""
 
 import itertools
 from typing import Any
