@@ -68,7 +68,7 @@ class Create(Struct, forbid_unknown_fields=True, kw_only=True):
     holdout: HoldoutSettings | None = None
 
 
-class Decide(Struct, forbid_unknown_fields=True):
+class Decide(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """How many decisions to make, in which context, and for whom."""
 
     count: Annotated[int, Meta(ge=1, le=MAX_DECISIONS)] = 1
@@ -300,7 +300,8 @@ class Exported(Struct):
     """One decision for off-policy evaluation; `closed` if its window ended before a reward came.
 
     `replayed` is false for a decision of an earlier release that decided by other rules: it is taken from the log, and
-    its propensity is computed as if no reward were in flight, which those rules ignored.
+    its propensity is computed as if no reward were in flight, which those rules ignored. With a holdout, the propensity
+    is that over all units: the policy decides for some, and the holdout for the others.
     """
 
     step: int
@@ -312,6 +313,9 @@ class Exported(Struct):
     time: float
     wall: float
     replayed: bool = True
+    context: Context | None = None
+    unit: str | None = None
+    holdout: bool = False
 
 
 class Deleted(Struct):
