@@ -314,6 +314,13 @@ class Bandit(DecisionMaking, RewardLearning):
         other._prepare()
         return other
 
+    def reseeded(self, seed: int) -> "Bandit":
+        """Return an independent copy with another seed."""
+        other = self.copy()
+        other._seed = integer("seed", seed, 0, LARGEST_SEED)
+        other._prepare()
+        return other
+
     def to_json(self) -> str:
         """Return the complete state as JSON; `from_json` continues with the same choices."""
         state = {

@@ -76,6 +76,10 @@ class DecisionMaking:
             return self._pick(step, vector), vector
         return self._pick_within(self._allowed(self._candidates(among)), step, vector), vector
 
+    def check_context(self, context: ContextValues | None) -> None:
+        """Raise an error unless a decision can have this context."""
+        self._encoded(context)
+
     def available_columns(self, among: Sequence[int] | None = None) -> list[int]:
         """Return the columns whose arms are neither paused nor removed; with `among`, those of these columns."""
         columns = self._columns.tolist()

@@ -137,6 +137,64 @@ class RewardResults(Struct):
     results: list[RewardResult]
 
 
+DeciderId = Annotated[str, Meta(pattern="^[0-9a-z]{16}$", description="A local decider; see LocalDecider.")]
+LocalStep = Annotated[int, Meta(ge=1, le=2**48 - 1)]
+
+
+class LocalDecision(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A decision that a local decider has made; `arm` is the place of the arm in the bandit's state."""
+
+    arm: Annotated[int, Meta(ge=0, lt=MAX_ARMS)]
+    context: Context | None = None
+    unit: Unit | None = None
+    holdout: bool = False
+
+
+class LocalReward(Struct, forbid_unknown_fields=True):
+    """The reward of a decision of any local decider."""
+
+    decider: DeciderId
+    step: LocalStep
+    reward: RewardValue
+
+
+class LocalBatch(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """Decisions and rewards of a local decider, in order.
+
+    `id` is that of the bandit, `first` the number of the first decision among those of the decider, and `base` the
+    sequence number of the state from which the decisions were made.
+    """
+
+    id: Annotated[str, Meta(max_length=12)]
+    decider: DeciderId
+    first: LocalStep
+    base: Annotated[int, Meta(ge=1)]
+    decisions: Annotated[list[LocalDecision], Meta(max_length=MAX_DECISIONS)] = []
+    rewards: Annotated[list[LocalReward], Meta(max_length=MAX_DECISIONS)] = []
+
+
+class LocalBatchResult(Struct):
+    """The last decision of a decider that is stored, and the result of each reward, in the order of the request."""
+
+    step: int
+    results: list[RewardResult]
+
+
+class LocalState(Struct):
+    """The state from which local deciders decide; `bandit` is null if there is no event after the given one.
+
+    `rules` are those by which the service decides: a decider of a release with other rules cannot use the state.
+    """
+
+    name: str
+    id: str
+    sequence: int
+    rules: int
+    sticky_for: float | None = None
+    holdout: HoldoutSettings | None = None
+    bandit: str | None = None
+
+
 class AddArm(Struct, forbid_unknown_fields=True):
     """An arm to add."""
 
@@ -230,6 +288,33 @@ class ArmState(Struct):
     pending: int = 0
 
 
+class GroupState(Struct):
+    """The policy or the holdout: its decisions, and those of its rewards that count for the lift."""
+
+    decisions: int
+    rewards: int
+    mean: float | None
+
+
+class HoldoutState(Struct):
+    """The holdout, and the lift: what a decision of the policy earns more than one of the holdout.
+
+    The intervals, `low` to `high` and `relative_low` to `relative_high`, hold at all times together with a probability
+    of 95 %. A number is null while it is not known.
+    """
+
+    share: float
+    control: str | None
+    policy: GroupState
+    holdout: GroupState
+    lift: float | None
+    low: float | None
+    high: float | None
+    relative_lift: float | None
+    relative_low: float | None
+    relative_high: float | None
+
+
 class BanditState(Struct):
     """The state of a bandit after event `sequence`.
 
@@ -253,7 +338,7 @@ class BanditState(Struct):
     held: int = 0
     features: Features | None = None
     sticky_for: float | None = None
-    holdout: HoldoutSettings | None = None
+    holdout: HoldoutState | None = None
 
 
 class BanditSummary(Struct):
@@ -272,7 +357,11 @@ class BanditList(Struct):
 
 
 class Event(Struct, omit_defaults=True):
-    """An event of a bandit; events are ordered by `sequence`, not by their times."""
+    """An event of a bandit; events are ordered by `sequence`, not by their times.
+
+    A decision of a local decider has the `decider`, its number there (`local_step`) and the sequence number of the
+    state from which it was made (`base`).
+    """
 
     sequence: int
     kind: Literal["create", "decision", "reward", "close", "learn", "arm", "policy", "delete"]
@@ -288,6 +377,9 @@ class Event(Struct, omit_defaults=True):
     context: Context | None = None
     unit: str | None = None
     holdout: bool = False
+    decider: str | None = None
+    local_step: int = 0
+    base: int = 0
 
 
 class Events(Struct):

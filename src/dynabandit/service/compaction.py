@@ -23,11 +23,12 @@ NEXT_ROWS = (
     "SELECT max(sequence) FROM (SELECT sequence FROM events WHERE bandit = ? AND sequence > ? AND sequence <= ?"
     " ORDER BY sequence LIMIT ?) AS following"
 )
-# The first of several decisions has their number as its body; some of the others may have been removed
+# The body of the first of several decisions is or begins with their number; some of the others may have been removed
 FORGET_KEYS = (
     "UPDATE events SET key = NULL WHERE bandit = ? AND sequence > ? AND sequence <= ? AND key IS NOT NULL"
-    " AND body IS NOT NULL"
+    " AND body IS NOT NULL AND (body NOT LIKE ? OR body LIKE ?)"
 )
+HAS_FIELDS, HAS_COUNT = "{%", '{"count":%'
 
 
 class Compacted(NamedTuple):
@@ -120,7 +121,7 @@ def _remove(store: Store, state: LoggedState) -> int:
     after = 0
     while (to := store.rows(NEXT_ROWS, (number, after, last - 1, REMOVED_ROWS))[0][0]) is not None:
         remove = (number, after, to, LEARN, REWARD, CLOSE, learned_to, DECISION, learned_to, last)
-        store.write([(REMOVE, remove), (FORGET_KEYS, (number, after, to))])
+        store.write([(REMOVE, remove), (FORGET_KEYS, (number, after, to, HAS_FIELDS, HAS_COUNT))])
         after = to
     removed: int = before - store.rows(*count)[0][0]
     return removed

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.clock import Clock
+from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import OverloadedError, StoreError, StreamInterruptedError
@@ -54,6 +55,7 @@ class Service:
         self.needs_keys = needs_keys
         self.keyring = Keyring()
         self.rate_limits = RateLimits(timer)
+        self.decider_contacts = DeciderContacts(timer)
         self.closing = threading.Event()  # set when the server is about to stop: endless streams then end
         self.compiled: set[str] = set()  # policies
         self.store = store

@@ -18,6 +18,7 @@ from service.harness import Running, running, talking
 
 BEYOND_A_SCHEMA = {
     "POST /v1/bandits/{name}/decisions",
+    "POST /v1/bandits/{name}/local-decisions",
     "PUT /v1/bandits/{name}",
     "PUT /v1/bandits/{name}/policy",
     "POST /v1/bandits/{name}/policy/preview",

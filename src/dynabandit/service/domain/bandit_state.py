@@ -14,6 +14,7 @@ from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
 from dynabandit.features import FeatureEncoder
 from dynabandit.policies import CONTEXTUAL_POLICIES
+from dynabandit.service.domain.deciders import Deciders
 from dynabandit.service.domain.decision_details import (
     NO_DETAILS,
     Context,
@@ -23,7 +24,8 @@ from dynabandit.service.domain.decision_details import (
 )
 from dynabandit.service.domain.events import ARM, CREATE, DECISION, DELETE, KINDS, LEARN, POLICY, REWARD, EventRow
 from dynabandit.service.domain.holdout import Holdout, unit_of_step
-from dynabandit.service.domain.learning import AT_ONCE, SETTLED, Learner, Log, SettlingAge, contexts_of, teach
+from dynabandit.service.domain.learning import AT_ONCE, SETTLED, Learner, Log, SettlingAge, bodies_of, teach
+from dynabandit.service.domain.monitoring import Monitoring
 from dynabandit.service.errors import ReplayMismatchError
 
 # What reading a damaged event or snapshot may raise; none of them is an error of the store
@@ -147,6 +149,8 @@ class LoggedState:
         self.taken: Counter[int] = Counter()  # decisions that older rules made: they are taken from the log
         self.learner = Learner()
         self.settling = SettlingAge()
+        self.monitoring = Monitoring()
+        self.deciders = Deciders()
         self._log = log
         self._bandit: Bandit | None = None
 
@@ -161,21 +165,17 @@ class LoggedState:
     def decide(self, now: float, wall: float, key: str | None = None, asked: DecisionDetails = NO_DETAILS) -> EventRow:
         """Make the next decision and return its event."""
         column, held, propensity = self._choose(asked, with_propensity=True)
-        details = msgspec.structs.replace(asked, holdout=True) if held else asked
-        event = EventRow(
-            self.number,
-            self.sequence + 1,
-            DECISION,
-            self.bandit.step,
-            None,
-            column,
-            propensity,
-            now,
-            wall,
-            key,
-            write_details(details),
-        )
+        body = write_details(msgspec.structs.replace(asked, holdout=True) if held else asked)
+        number, step = self.sequence + 1, self.bandit.step
+        event = EventRow(self.number, number, DECISION, step, None, column, propensity, now, wall, key, body)
         self._advance(event)
+        return event
+
+    def take(self, column: int, now: float, wall: float, key: str, details: DecisionDetails) -> EventRow:
+        """Add the decision of a local decider and return its event."""
+        step, body = self.bandit.step + 1, write_details(details)
+        event = EventRow(self.number, self.sequence + 1, DECISION, step, None, column, None, now, wall, key, body)
+        self._apply(event)
         return event
 
     def _choose(self, asked: DecisionDetails, with_propensity: bool = False) -> tuple[int, bool, float | None]:
@@ -263,6 +263,7 @@ class LoggedState:
         if event.kind == CREATE:
             self.settings = Settings.of_new_bandit(body)
             self.learner = Learner.of_new_bandit(body)
+        self.monitoring.change(event, body, self.bandit)
         self.deleted = event.kind == DELETE
 
     def _advance(self, event: EventRow) -> None:
@@ -271,6 +272,7 @@ class LoggedState:
             if len(self.open) >= MAX_OPEN:
                 del self.open[next(iter(self.open))]
             self.open[event.step or 0] = OpenDecision(event.arm or 0, event.time, event.body)
+            self.monitoring.count(event)
             if self.learner.age is not None:
                 self.due_at = min(self.due_at, event.time + self.learner.age)
         self.sequence = event.sequence
@@ -289,6 +291,11 @@ class LoggedState:
             self.taken[self.rules] += 1
             return
         details = read_details(event.body)
+        if details.decider is not None:  # `LocalReplay` makes it again
+            column = -1 if event.arm is None else event.arm
+            bandit.play_column(column, details.context, counts_for_shares=not details.holdout)
+            self.deciders.note(details, event.time)
+            return
         column, held, _ = self._choose(details)
         if held != details.holdout:
             raise self._mismatch(event, f"the log has holdout {details.holdout}, the replay {held}")
@@ -304,7 +311,10 @@ class LoggedState:
         learned = self.learner.observations(event, self._log)
         if event.kind == LEARN and not len(learned) == self.learner.learned_to - before > 0:
             raise self._mismatch(event, f"it learns the decisions after step {before}, but some are missing")
-        teach(self.bandit, learned, contexts_of(self.bandit, self.number, learned, self._log, known))
+        if self.monitoring.lift is not None or self.bandit.policy.functions.contextual:
+            known = bodies_of(self.number, learned, self._log, known)
+        teach(self.bandit, learned, known)
+        self.monitoring.learn(learned, known, self.bandit)
         if event.kind == REWARD and self.learner.rule == SETTLED:
             self.due_at = 0.0  # the settling age may be shorter now
 
@@ -334,13 +344,16 @@ class LoggedState:
         learner = self.learner
         held = [] if learner.rule == AT_ONCE else [learner.rule, learner.learned_to]
         rest = [self.bandit.state_hash(), *self.settings.hashed(), self.sequence, self.deleted, *held]
+        rest += self.monitoring.to_list()
+        if self.deciders:
+            rest.append(self.deciders.to_json())
         return hashlib.sha256(json.dumps(rest).encode()).hexdigest()
 
     def copy(self) -> "LoggedState":
         """Return a copy that later events do not change, without the open decisions."""
         other = copy.copy(self)
         other._bandit, other.learner = self.bandit.copy(), copy.copy(self.learner)
-        other.open = {}
+        other.open, other.deciders, other.monitoring = {}, Deciders(self.deciders), self.monitoring.copy()
         return other
 
     def to_json(self) -> str:
@@ -356,7 +369,10 @@ class LoggedState:
             "learner": vars(self.learner),
             "settling": vars(self.settling),
             "bandit": self.bandit.to_json(),
+            "monitoring": self.monitoring.to_list(),
         }
+        if self.deciders:
+            content["deciders"] = self.deciders.to_json()
         return json.dumps(content)
 
     @classmethod
@@ -371,5 +387,7 @@ class LoggedState:
         state.settings = Settings.of_new_bandit(content["settings"])
         vars(state.learner).update(content["learner"])
         vars(state.settling).update(content["settling"])
+        state.deciders = Deciders.from_json(content.get("deciders", []))
         state._bandit = Bandit.from_json(content["bandit"])
+        state.monitoring = Monitoring.from_list(content.get("monitoring", []))
         return state

@@ -14,6 +14,7 @@ class DecisionDetails(msgspec.Struct, omit_defaults=True, frozen=True):
     context: Context | None = None
     unit: str | None = None  # whom the decision is for
     holdout: bool = False  # whether the unit is in the holdout, so that the policy did not decide
+    uncounted: bool = False  # for the lift: the unit had a decision before, or the holdout's arm could not be chosen
     among: list[int] | None = None  # the columns that could be chosen; None: all
     ranking: list[int] | None = None  # the columns in the order in which they were ranked; the first is the event's arm
     decider: str | None = None  # the local decider that decided

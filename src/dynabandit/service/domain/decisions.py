@@ -1,5 +1,9 @@
 """Decisions: the idempotency keys and the units for which they are given again, or a new choice of the policy."""
 
+from collections.abc import Sequence
+
+import msgspec
+
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.decision_details import DecisionDetails, read_details
@@ -26,7 +30,7 @@ def decide(work: UnitOfWork, name: str, asked: api_types.Decide, key: str | None
     if key is not None:
         work.keyed[state.number, key] = events
     if asked.unit is not None:
-        _assign(work, state, asked.unit, events[0])
+        assign(work, state, asked.unit, events[0])
     work.events += events
     return [_api_decision(work, state, event) for event in events]
 
@@ -52,8 +56,21 @@ def _assignment(work: UnitOfWork, state: LoggedState, unit: str) -> UnitRow | No
     return latest if latest.arm in state.bandit.available_columns() else None
 
 
-def _assign(work: UnitOfWork, state: LoggedState, unit: str, event: EventRow) -> None:
-    if state.settings.sticky_for is not None:
+def is_uncounted(work: UnitOfWork, state: LoggedState, unit: str | None, among: Sequence[int] | None = None) -> bool:
+    """Return whether a new decision does not count for the lift.
+
+    The unit had a decision before, or nobody could be in the holdout, because its arm cannot be chosen.
+    """
+    holdout = state.settings.holdout
+    if holdout is None:
+        return False
+    returns = unit is not None and work.find_unit(state.number, unit) is not None
+    return returns or not holdout.is_possible(state.bandit, among)
+
+
+def assign(work: UnitOfWork, state: LoggedState, unit: str, event: EventRow) -> None:
+    """Note the latest decision for a unit, if the bandit has consistent assignment, or a lift that counts units."""
+    if state.settings.sticky_for is not None or state.settings.holdout is not None:
         holdout = read_details(event.body).holdout
         row = UnitRow(event.step or 0, event.arm or 0, event.time, event.value, holdout)
         work.units[state.number, unit_hash(unit)] = row
@@ -69,18 +86,19 @@ def _make_decisions(work: UnitOfWork, state: LoggedState, asked: api_types.Decid
     now, wall = work.now(state), work.clock.wall()
     if state.rules < RULES and bandit.available_columns():
         work.events.append(state.adopt_rules(now, wall))
-    details = DecisionDetails(context=asked.context, unit=asked.unit)
-    first = DecisionDetails(count, asked.context, asked.unit) if count > 1 and key is not None else details
+    uncounted = is_uncounted(work, state, asked.unit)
+    details = DecisionDetails(context=asked.context, unit=asked.unit, uncounted=uncounted)
+    first = msgspec.structs.replace(details, count=count) if count > 1 and key is not None else details
     try:
         events = [state.decide(now, wall, key, first)]
     except (TypeError, ValueError) as error:  # nothing has changed yet
         if not bandit.available_columns():
             raise ConflictError(str(error)) from None
-        raise InvalidValueError(_about_context(str(error))) from None
+        raise InvalidValueError(about_context(str(error))) from None
     return events + [state.decide(now, wall, None, details) for _ in range(count - 1)]
 
 
-def _about_context(problem: str) -> str:
+def about_context(problem: str) -> str:
     """Return what is wrong with a context, naming the field."""
     return problem if problem.startswith("context ") else f"context: {problem}"
 
@@ -99,7 +117,10 @@ def _api_decision(work: UnitOfWork, state: LoggedState, event: EventRow) -> api_
 
 
 def remove_expired_units(work: UnitOfWork) -> None:
-    """Remove the units that keep their arm no longer, up to a number per bandit."""
+    """Remove the units that keep their arm no longer, up to a number per bandit.
+
+    With a holdout they stay: the lift counts each of them once.
+    """
     for number, state in work.states.items():
-        if state.settings.sticky_for is not None:
+        if state.settings.sticky_for is not None and state.settings.holdout is None:
             work.store.remove_units(number, work.now(state) - state.settings.sticky_for, REMOVED_UNITS)

@@ -16,13 +16,17 @@ CLOSE = "close"  # the reward window of a decision ended without a reward
 LEARN = "learn"  # decisions that were held, up to a step, are learned
 ARM = "arm"
 POLICY = "policy"
+GUARDRAILS = "guardrails"
+METRIC = "metric"  # the value of a metric of a guardrail for one decision
+ALERT = "alert"
 DELETE = "delete"
 START = "start"  # event 0 of a compacted log; callers do not see it
 # The kinds that callers may filter by, and the kinds of events that each includes
 KINDS: dict[str, tuple[str, ...]] = {
     "decision": (DECISION,),
     "reward": (REWARD, CLOSE, LEARN),
-    "change": (CREATE, ARM, POLICY, DELETE),
+    "metric": (METRIC,),
+    "change": (CREATE, ARM, POLICY, GUARDRAILS, ALERT, DELETE),
 }
 
 
@@ -108,6 +112,9 @@ def api_event(row: EventRow, names: Sequence[str], ids: DecisionIds | None = Non
         context=details.context,
         unit=details.unit,
         holdout=details.holdout,
-        key=row.key,
+        decider=details.decider,
+        local_step=details.local_step,
+        base=details.base,
+        key=row.key if details.decider is None else None,
         change=change,
     )

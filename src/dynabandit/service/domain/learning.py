@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from dynabandit.bandit import Bandit
 from dynabandit.estimators import settling_age
-from dynabandit.service.domain.decision_details import Context, read_details
+from dynabandit.service.domain.decision_details import read_details
 from dynabandit.service.domain.events import LEARN, EventRow, HeldDecision, Settlement
 
 AT_ONCE = "at-once"  # a reward is learned when it arrives, the default reward at the end of the window
@@ -143,27 +143,22 @@ class SettlingAge:
             self.read_to = sequence
 
 
-def contexts_of(
-    bandit: Bandit, number: int, observations: Iterable[Observation], log: Log, known: Mapping[int, str | None] = {}
-) -> dict[int, Context]:
-    """Return the contexts of the decisions that a contextual policy learns, by step; empty for other policies.
-
-    The bodies of some decisions may be `known`; the others are read from the log.
-    """
-    if not bandit.policy.functions.contextual:
-        return {}
-    steps = [one.step for one in observations if one.value is not None]
-    bodies = {**log.decision_bodies(number, [step for step in steps if step not in known]), **known}
-    return {step: read_details(bodies[step]).context or {} for step in steps}
+def bodies_of(
+    number: int, observations: Iterable[Observation], log: Log, known: Mapping[int, str | None] = {}
+) -> dict[int, str | None]:
+    """Return the bodies of the decisions that are learned, by step; some may be `known`, the log has the others."""
+    missing = [one.step for one in observations if one.value is not None and one.step not in known]
+    return {**log.decision_bodies(number, missing), **known}
 
 
-def teach(bandit: Bandit, observations: Iterable[Observation], contexts: Mapping[int, Context]) -> None:
-    """Let a bandit learn observations, with the contexts that `contexts_of` returned for them."""
-    columns = len(bandit.names)
+def teach(bandit: Bandit, observations: Iterable[Observation], bodies: Mapping[int, str | None]) -> None:
+    """Let a bandit learn observations; a contextual policy needs the bodies of their decisions."""
+    columns, contextual = len(bandit.names), bandit.policy.functions.contextual
     for column, value, step, is_late in observations:
         if not 0 <= column < columns:  # compiled code does not check its indices
             raise ValueError(f"column must be one of {columns}, got {column}")
         if value is None:
             bandit.close_column(column, step)
         else:
-            bandit.reward_column(column, float(value), step, not is_late, contexts.get(step))
+            context = read_details(bodies[step]).context or {} if contextual else None
+            bandit.reward_column(column, float(value), step, not is_late, context)

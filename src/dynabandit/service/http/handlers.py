@@ -96,11 +96,12 @@ async def add_rewards(service: Service, request: Request, body: api_types.Reward
         return rewards.reward_many(work, own, namespace)
 
     errors = await service.writer.submit(run, name=name, bandits=numbers, events=len(given))
-    results = [_reward_result(one.decision, error) for one, error in zip(body.rewards, errors, strict=True)]
+    results = [reward_result(one.decision, error) for one, error in zip(body.rewards, errors, strict=True)]
     return Result(api_types.RewardResults(results))
 
 
-def _reward_result(decision: str, error: rewards.RewardError | None) -> api_types.RewardResult:
+def reward_result(decision: str, error: rewards.RewardError | None) -> api_types.RewardResult:
+    """Return the result of one of several rewards."""
     if error is None:
         return api_types.RewardResult(decision, 200)
     if isinstance(error, ReplayMismatchError):

@@ -9,6 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
+from dynabandit.service.domain.lift import known
 from dynabandit.service.domain.names import public_id
 from dynabandit.service.thread_pool import ConcurrencyLimit
 
@@ -83,7 +84,19 @@ def bandit_view(state: LoggedState) -> Callable[[], api_types.BanditState]:
             arms=arms,
             features=None if declared is None else declared.to_json()["features"],
             sticky_for=settings.sticky_for,
-            holdout=None if settings.holdout is None else api_types.HoldoutSettings(*settings.holdout),
+            holdout=_holdout_view(state),
         )
 
     return view
+
+
+def _holdout_view(state: LoggedState) -> api_types.HoldoutState | None:
+    settings, lift = state.settings.holdout, state.monitoring.lift
+    if settings is None or lift is None:
+        return None
+    found = lift.estimate()
+    policy, holdout = (
+        api_types.GroupState(lift.decisions[held], lift.rewards(held), lift.mean(held)) for held in (False, True)
+    )
+    ends = map(known, (*found.absolute, *found.relative))
+    return api_types.HoldoutState(settings.share, settings.control, policy, holdout, *ends)

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dynabandit.service import api_types as api, web
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.errors import OverloadedError, StreamInterruptedError, WorkInterruptedError
-from dynabandit.service.http import handlers
+from dynabandit.service.http import handlers, local_handlers
 from dynabandit.service.http.handlers import NDJSON, PARQUET, Result
 from dynabandit.service.http.limits import LARGE_BODY, MAX_EVENTS, SMALL_BODY, RefusalPacer
 from dynabandit.service.http.openapi import Endpoint, Query, document
@@ -45,6 +45,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              (404, 409, 410)),
     Endpoint("POST", "/v1/bandits/{name}/decisions", "decide", handlers.decide, api.Decide, api.Decisions, (404, 409),
              headers=("Idempotency-Key",)),
+    Endpoint("POST", "/v1/bandits/{name}/local-decisions", "decide", local_handlers.add_local_decisions,
+             api.LocalBatch, api.LocalBatchResult, (404, 409), large=True),
+    Endpoint("GET", "/v1/bandits/{name}/local-state", "decide", local_handlers.get_local_state, None, api.LocalState,
+             (404,), query=(AFTER, Query("decider"), Query("waiting", 0, 0, 2**62))),
     Endpoint("POST", "/v1/rewards", "decide", handlers.add_rewards, api.Rewards, api.RewardResults),
     # The same with the name of the bandit, by which a load balancer can choose the replica
     Endpoint("PUT", "/v1/bandits/{name}/decisions/{id}/reward", "decide", handlers.add_reward, api.Reward, api.Rewarded,

@@ -14,7 +14,7 @@ from dynabandit.bandit import Bandit
 from dynabandit.service.domain.bandit_state import apply_change
 from dynabandit.service.domain.decision_details import DecisionDetails, read_details
 from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, KINDS, LEARN, POLICY, EventRow
-from dynabandit.service.domain.learning import Learner, Log, contexts_of, teach
+from dynabandit.service.domain.learning import Learner, Log, bodies_of, teach
 from dynabandit.service.domain.log_start import state_at_start
 from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints, Series
 from dynabandit.service.projections.uniform_baseline import UniformBaseline
@@ -137,9 +137,10 @@ class BanditHistory:
         self.settled += event.kind != LEARN
         self.closed += event.kind == CLOSE
         learned = self.learner.observations(event, self._log)
-        contexts = contexts_of(self.bandit, self.number, learned, self._log)
+        contextual = self.bandit.policy.functions.contextual
+        bodies = bodies_of(self.number, learned, self._log) if contextual else {}
         for observation in learned:
-            teach(self.bandit, (observation,), contexts)
+            teach(self.bandit, (observation,), bodies)
             if observation.value is not None:
                 self._add_reward(observation.column, observation.value)
 
