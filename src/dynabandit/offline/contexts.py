@@ -20,7 +20,7 @@ def with_values_of_contexts(raw: RawRows, features: tuple[str, ...], where: str)
     given = enumerate(raw.values[CONTEXT], raw.first)
     contexts = [_read_object(value, f"{where}, row {row}, column {CONTEXT!r}") for row, value in given]
     found = {feature_role(name): [context.get(name) for context in contexts] for name in features}
-    return raw._replace(values={**raw.values, **found})
+    return RawRows(raw.first, raw.lines, {**raw.values, **found})
 
 
 def _read_object(given: Any, where: str) -> dict[str, Any]:

@@ -235,9 +235,9 @@ class PreviewArm(Struct):
 
     arm: str
     mean: float | None
-    variance: float
+    variance: float | None
     forgetting: float
-    effective_size: float
+    effective_size: float | None
     propensity: float
     current_propensity: float
     paused: bool
@@ -271,14 +271,17 @@ class Ready(Struct):
 class ArmState(Struct):
     """What a bandit has learned about an arm; `mean` is null before the first reward.
 
+    If the policy uses features, the estimate of an arm depends on the context: `mean`, `variance` and `effective_size`
+    are null.
+
     `pending` is the number of its decisions whose rewards are in flight, as the policy counts them.
     """
 
     arm: str
     mean: float | None
-    variance: float
+    variance: float | None
     forgetting: float
-    effective_size: float
+    effective_size: float | None
     idle: int
     plays: int
     share: float

@@ -164,7 +164,7 @@ def test_the_holdout_gets_the_control_arm_whatever_the_policy(make_shop: Any) ->
         held |= {unit} if made.holdout else set()
         assert made.arm == "red" or not made.holdout
         shop.reward(made, made.arm == "blue")
-    assert 0.3 * 300 - 25 < len(held) < 0.3 * 300 + 25, "within three standard errors"
+    assert 0.3 * 300 - 40 < len(held) < 0.3 * 300 + 40, "within five standard errors: the id of the bandit is random"
     shop.run(lambda: changes.set_policy(shop.work, "b", api_types.SetPolicy("ucb")))
     assert {unit for unit in units if shop.decide(unit=unit).holdout} == held
     shop.run(lambda: changes.change_arm(shop.work, "b", "red", api_types.ChangeArm(paused=True)))
@@ -176,7 +176,7 @@ def test_a_holdout_without_control_gets_the_arms_in_equal_parts(make_shop: Any) 
     shop = make_shop(policy="ucb", holdout=api_types.HoldoutSettings(0.5))
     made = [shop.decide(unit=f"u{n}") for n in range(600)]
     counts = [sum(one.holdout and one.arm == arm for one in made) for arm in ARMS]
-    assert all(60 < count < 140 for count in counts), "100 +- 40, more than four standard errors"
+    assert all(50 < count < 150 for count in counts), "within five standard errors"
     assert sum(counts) == sum(one.holdout for one in made)
 
 

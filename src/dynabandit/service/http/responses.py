@@ -82,7 +82,7 @@ def bandit_view(state: LoggedState) -> Callable[[], api_types.BanditState]:
             sequence=state.sequence,
             state_hash=state.state_hash(),
             arms=arms,
-            features=None if declared is None else declared.to_json()["features"],
+            features=None if declared is None else declared.to_json()["features"] or None,  # those of arms may be all
             sticky_for=settings.sticky_for,
             holdout=_holdout_view(state),
         )
