@@ -35,6 +35,8 @@ ROWS = [
     ("POST", "/v1/bandits/b/policy/preview", {"policy": "ucb"}, "read"),
     ("GET", "/v1/bandits/b/export", None, "read"), ("DELETE", "/v1/bandits/b?confirm=b", None, "admin"),
     ("GET", "/metrics", None, "read"),
+    *(("POST", f"{path}/personalizer/v1.0/events/x/{call}", body, "decide")  # for rank, see test_personalizer.py
+      for path in ("", "/v1/bandits/b") for call, body in (("reward", {"value": 1}), ("activate", None))),
 ]  # fmt: skip
 
 

@@ -11,8 +11,11 @@ import pytest
 
 import dynabandit as db
 from dynabandit.client import Client, ServiceError
-from dynabandit.service.api_types import Event
+from dynabandit.service.api_types import DeciderState, Event
 from dynabandit.service.compaction import compact
+from dynabandit.service.decider_contacts import DeciderContacts
+from dynabandit.service.domain.deciders import DeciderProgress, Deciders
+from dynabandit.service.metrics import Metrics
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import Verification, verify
 from service.harness import ARMS, ManualClock, Running, assert_replay_agrees, copied_store, running, wait_for
@@ -365,3 +368,38 @@ def test_after_compaction_decisions_from_removed_states_are_taken(store_url: str
         decider.close()
     found = verified(store_url)
     assert (found.problem, found.local, found.local_taken) == (None, 10, 10)
+
+
+@pytest.mark.promise(189)
+def test_deciders_are_visible(
+    client: Client, http: httpx.Client, make: Make, server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    first, second = make(), make()
+    first.decide_many(3)
+    first.sync()
+    second.decide_many(2)
+    second._refresh()  # without sending
+    listed = client.state("b").deciders
+    assert [(one.id, one.step, one.base, one.waiting) for one in listed] == [(second.id, 0, 1, 2), (first.id, 3, 1, 0)]
+    assert all(one.seen is not None and one.seen < 60 for one in listed)
+    monkeypatch.setattr(server.service, "decider_contacts", DeciderContacts(lambda: 0.0))  # as after a restart
+    assert [(one.id, one.step, one.seen) for one in client.state("b").deciders] == [(first.id, 3, None)]
+
+
+@pytest.mark.promise(189)
+def test_contacts_are_counted_for_ten_minutes() -> None:
+    now, stored = [0.0], Deciders(first=DeciderProgress(5, 9, 0.0))
+    contacts = DeciderContacts(lambda: now[0])
+    contacts.note(1, "b", "first", 7, 30)
+    now[0] = 400.0
+    contacts.note(1, "b", "second", 8, 10)
+    contacts.note(2, "other", "third", 1, 0)
+    listed = contacts.listed(1, stored)
+    assert listed == [DeciderState("second", 0, 8, 0.0, 10), DeciderState("first", 5, 9, 400.0, 30)]
+    page = Metrics(contacts).page().decode()
+    for name, value in (("deciders", 2), ("decider_silence_seconds", 400), ("decider_waiting", 40)):
+        assert f'dynabandit_{name}{{bandit="b"}} {value}.0' in page
+    assert 'bandit="other"' not in Metrics(contacts).page("b").decode()
+    now[0] = 601.0
+    assert contacts.listed(1, stored) == [DeciderState("second", 0, 8, 201.0, 10), DeciderState("first", 5, 9)]

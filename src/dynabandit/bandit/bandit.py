@@ -187,6 +187,10 @@ class Bandit(DecisionMaking, RewardLearning):
         """The name of every column, removed arms included; the column of an arm never changes."""
         return self._arms.names
 
+    def column(self, name: str) -> int:
+        """Return the column of an arm that was not removed, or raise an error that lists the arms."""
+        return self._arms.of(name)
+
     @property
     def active(self) -> Collection[str]:
         """The names of the arms that were not removed."""

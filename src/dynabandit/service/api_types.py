@@ -9,6 +9,8 @@ from dynabandit.validation import LARGEST_REWARD
 
 MAX_ARMS = 100_000
 MAX_DECISIONS = 1_000
+MAX_AMONG = 1_000
+MAX_RANKED = 50
 MAX_REWARDS = 10_000
 MAX_PREVIEW_DRAWS = 10_000
 MAX_WINDOW = 10.0 * 365 * 86400
@@ -27,16 +29,15 @@ Parameters = Annotated[dict[Key, Value], Meta(max_length=64)]
 FeatureName = Annotated[str, Meta(min_length=1, max_length=100)]
 FeatureOption = bool | int | float | None | Name | Annotated[list[Name | float], Meta(max_length=1000)]
 Features = Annotated[
-    dict[FeatureName, Literal["number", "boolean", "category", "vector"] | dict[Key, FeatureOption]],
+    dict[FeatureName, Literal["number", "boolean", "category", "vector", "hashed"] | dict[Key, FeatureOption]],
     Meta(min_length=1, max_length=256),
 ]
+FeatureText = Annotated[str, Meta(max_length=1000)]
+SingleValue = bool | Annotated[int, Meta(ge=-(2**53), le=2**53)] | float | FeatureText | None
 FeatureValue = (
-    bool
-    | Annotated[int, Meta(ge=-(2**53), le=2**53)]
-    | float
-    | Annotated[str, Meta(max_length=1000)]
+    SingleValue
     | Annotated[list[float], Meta(max_length=1024)]
-    | None
+    | Annotated[dict[FeatureText, SingleValue], Meta(max_length=1000)]
 )
 Context = Annotated[
     dict[FeatureName, FeatureValue], Meta(max_length=256, description="The value of each feature; null if missing.")
@@ -69,18 +70,31 @@ class Create(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class Decide(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """How many decisions to make, in which context, and for whom."""
+    """How many decisions to make, in which context, for whom, and among which arms.
+
+    With `rank`, a decision has a ranking of so many arms.
+    """
 
     count: Annotated[int, Meta(ge=1, le=MAX_DECISIONS)] = 1
     context: Context | None = None
     unit: Unit | None = None
+    among: Annotated[list[Name], Meta(min_length=1, max_length=MAX_AMONG)] | None = None
+    rank: Annotated[int, Meta(ge=1, le=MAX_RANKED)] | None = None
+
+
+class RankedArm(Struct):
+    """An arm of a ranking; `propensity` is its probability among the arms that the places before it left."""
+
+    arm: str
+    propensity: float | None
 
 
 class Decision(Struct):
     """One decision: the arm to play, and the id to send its reward to.
 
     `propensity` is the probability with which the arm was chosen, null if it is not known. A decision that is
-    `repeated` was made before for the same unit. If `holdout` is true, the unit is in the holdout.
+    `repeated` was made before for the same unit. If `holdout` is true, the unit is in the holdout. The first arm of a
+    `ranking` is the arm to play.
     """
 
     decision: str
@@ -89,6 +103,7 @@ class Decision(Struct):
     propensity: float | None = None
     repeated: bool = False
     holdout: bool = False
+    ranking: list[RankedArm] | None = None
 
 
 class Decisions(Struct):
@@ -98,23 +113,26 @@ class Decisions(Struct):
 
 
 class Reward(Struct, forbid_unknown_fields=True):
-    """The reward of a decision."""
+    """The reward of a decision; `arm` is the arm of its ranking that was taken, by default the first one."""
 
     reward: RewardValue
+    arm: Name | None = None
 
 
-class Rewarded(Struct):
+class Rewarded(Struct, omit_defaults=True):
     """The reward that counts for a decision."""
 
     decision: str
     reward: float
+    arm: str | None = None
 
 
 class GivenReward(Struct, forbid_unknown_fields=True):
-    """A reward and its decision."""
+    """A reward and its decision; `arm` is the arm of its ranking that was taken, by default the first one."""
 
     decision: Annotated[str, Meta(max_length=64)]
     reward: RewardValue
+    arm: Name | None = None
 
 
 class Rewards(Struct, forbid_unknown_fields=True):
@@ -271,9 +289,7 @@ class Ready(Struct):
 class ArmState(Struct):
     """What a bandit has learned about an arm; `mean` is null before the first reward.
 
-    If the policy uses features, the estimate of an arm depends on the context: `mean`, `variance` and `effective_size`
-    are null.
-
+    What the policy does not know of a single arm, such as its mean in any context, is null.
     `pending` is the number of its decisions whose rewards are in flight, as the policy counts them.
     """
 
@@ -289,6 +305,21 @@ class ArmState(Struct):
     min_share: float
     max_share: float
     pending: int = 0
+
+
+class DeciderState(Struct):
+    """A local decider: its latest stored decision, and what it said when it last asked this replica for the state.
+
+    `step` is the number of that decision, and `base` the latest state that the decider has used or asked about. `seen`
+    is the number of seconds since it asked, and `waiting` the number of decisions and rewards that it had to send; both
+    are null if it has not asked for ten minutes.
+    """
+
+    id: str
+    step: int
+    base: int
+    seen: float | None = None
+    waiting: int | None = None
 
 
 class GroupState(Struct):
@@ -342,6 +373,7 @@ class BanditState(Struct):
     features: Features | None = None
     sticky_for: float | None = None
     holdout: HoldoutState | None = None
+    deciders: list[DeciderState] = []
 
 
 class BanditSummary(Struct):
@@ -367,7 +399,7 @@ class Event(Struct, omit_defaults=True):
     """
 
     sequence: int
-    kind: Literal["create", "decision", "reward", "close", "learn", "arm", "policy", "delete"]
+    kind: Literal["create", "decision", "activate", "reward", "close", "learn", "arm", "policy", "delete"]
     time: float
     wall: float
     decision: str | None = None
@@ -380,6 +412,8 @@ class Event(Struct, omit_defaults=True):
     context: Context | None = None
     unit: str | None = None
     holdout: bool = False
+    among: list[str] | None = None
+    ranking: list[str] | None = None
     decider: str | None = None
     local_step: int = 0
     base: int = 0
@@ -393,6 +427,9 @@ class Events(Struct):
 
 class Exported(Struct):
     """One decision for off-policy evaluation; `closed` if its window ended before a reward came.
+
+    If another arm of its `ranking` than the first one was rewarded, `reward` is null, `taken` is that arm, `position`
+    its place, from 1, and `taken_reward` the reward.
 
     `replayed` is false for a decision of an earlier release that decided by other rules: it is taken from the log, and
     its propensity is computed as if no reward were in flight, which those rules ignored. With a holdout, the propensity
@@ -411,6 +448,10 @@ class Exported(Struct):
     context: Context | None = None
     unit: str | None = None
     holdout: bool = False
+    ranking: list[str] | None = None
+    taken: str | None = None
+    position: int | None = None
+    taken_reward: float | None = None
 
 
 class Deleted(Struct):

@@ -101,9 +101,9 @@ def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambd
         else:
             state.apply(row)
         if len(piece) == PIECE_ROWS or time.monotonic() >= until:
-            yield _with_rewards(store, number, piece)
+            yield _with_rewards(store, number, state.bandit.names, piece)
             piece, until = [], time.monotonic() + PIECE_SECONDS
-    yield _with_rewards(store, number, piece)
+    yield _with_rewards(store, number, state.bandit.names, piece)
 
 
 def _estimated(state: LoggedState, row: EventRow, details: DecisionDetails, draws: int) -> float:
@@ -116,7 +116,7 @@ def _estimated(state: LoggedState, row: EventRow, details: DecisionDetails, draw
     return share if holdout is None else holdout.marginal(share, column, bandit, details.among)
 
 
-def _with_rewards(store: Store, number: int, piece: list[Replayed]) -> list[Exported]:
+def _with_rewards(store: Store, number: int, names: Sequence[str], piece: list[Replayed]) -> list[Exported]:
     """Join decisions with their rewards."""
     if not piece:
         return []
@@ -125,23 +125,28 @@ def _with_rewards(store: Store, number: int, piece: list[Replayed]) -> list[Expo
     found = []
     for row, details, arm, propensity, replayed in piece:
         step = row.step or 0
-        kind, value = outcomes.get(step, (None, None))
-        found.append(
-            Exported(
-                step=step,
-                decision=ids.make(number, step),
-                arm=arm,
-                propensity=propensity,
-                reward=value,
-                closed=kind == CLOSE,
-                time=row.time,
-                wall=row.wall,
-                replayed=replayed,
-                context=details.context,
-                unit=details.unit,
-                holdout=details.holdout,
-            )
+        kind, value, rewarded = outcomes.get(step, (None, None, row.arm))
+        one = Exported(
+            step=step,
+            decision=ids.make(number, step),
+            arm=arm,
+            propensity=propensity,
+            reward=value,
+            closed=kind == CLOSE,
+            time=row.time,
+            wall=row.wall,
+            replayed=replayed,
+            context=details.context,
+            unit=details.unit,
+            holdout=details.holdout,
         )
+        ranking = details.ranking
+        if ranking is not None and rewarded is not None:
+            one.ranking = [names[column] for column in ranking]
+            if rewarded != row.arm:
+                one.reward, one.taken_reward = None, value
+                one.taken, one.position = names[rewarded], ranking.index(rewarded) + 1
+        found.append(one)
     return found
 
 
@@ -175,6 +180,7 @@ def parquet_pieces(store: Store, number: int, draws: int, is_wanted: IsWanted = 
         "step": pa.int64(), "decision": pa.string(), "arm": pa.string(), "propensity": pa.float64(),
         "reward": pa.float64(), "closed": pa.bool_(), "time": pa.float64(), "wall": pa.float64(),
         "replayed": pa.bool_(), "context": pa.string(), "unit": pa.string(), "holdout": pa.bool_(),
+        "ranking": pa.list_(pa.string()), "taken": pa.string(), "position": pa.int64(), "taken_reward": pa.float64(),
     }  # fmt: skip
     declared = declared_features(store, number)
     schema = pa.schema(list(kinds.items()), metadata=declared and {PARQUET_KEY: json.dumps(declared)})

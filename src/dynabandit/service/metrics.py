@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
-from prometheus_client.metrics_core import Metric
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.events import DECISION, EventRow
 from dynabandit.service.domain.names import in_namespace
 
@@ -18,9 +19,11 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 class Metrics:
     """What a service counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, contacts: DeciderContacts | None = None) -> None:
         self.registry = CollectorRegistry()
         to = self.registry
+        self.deciders = _DeciderSeries(contacts or DeciderContacts())
+        to.register(self.deciders)
         by_status, by_route, arm = ["method", "route", "status"], ["method", "route"], ["bandit", "arm"]
         self.requests = Counter("dynabandit_requests", "Requests by route and status.", by_status, registry=to)
         text = "Time to the response, of admitted requests."
@@ -105,14 +108,15 @@ class Metrics:
         if namespace is None:
             return generate_latest(self.registry)
         registry = CollectorRegistry()
-        registry.register(_NamespaceSeries(namespace, (self.decisions, self.rewards, self.reward_sum)))
+        counters = (self.decisions, self.rewards, self.reward_sum, self.deciders)
+        registry.register(_NamespaceSeries(namespace, counters))
         return generate_latest(registry)
 
 
 class _NamespaceSeries(Collector):
     """The series of some counters that belong to the bandits of a namespace."""
 
-    def __init__(self, namespace: str, counters: Sequence[Counter | Gauge]) -> None:
+    def __init__(self, namespace: str, counters: Sequence[Counter | Gauge | Collector]) -> None:
         self._namespace, self._counters = namespace, counters
 
     def collect(self) -> Iterator[Metric]:
@@ -120,3 +124,28 @@ class _NamespaceSeries(Collector):
             for metric in counter.collect():
                 metric.samples = [one for one in metric.samples if in_namespace(one.labels["bandit"], self._namespace)]
                 yield metric
+
+
+class _DeciderSeries(Collector):
+    """What local deciders said when they last asked for the state."""
+
+    def __init__(self, contacts: DeciderContacts) -> None:
+        self._contacts = contacts
+
+    def collect(self) -> Iterator[Metric]:
+        totals: dict[str, list[float]] = {}
+        for contact in self._contacts.latest():
+            total = totals.setdefault(contact.name, [0.0, 0.0, 0.0])
+            total[0] += 1
+            total[1] = max(total[1], contact.time)
+            total[2] += contact.waiting
+        texts = {
+            "dynabandit_deciders": "Local deciders that have asked for the state in the last ten minutes.",
+            "dynabandit_decider_silence_seconds": "The longest time since one of them asked.",
+            "dynabandit_decider_waiting": "Decisions and rewards that they had to send.",
+        }
+        for place, (name, text) in enumerate(texts.items()):
+            family = GaugeMetricFamily(name, text, labels=["bandit"])
+            for bandit, total in totals.items():
+                family.add_metric([bandit], total[place])
+            yield family

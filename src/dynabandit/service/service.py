@@ -51,11 +51,11 @@ class Service:
         key_seconds: float = 1.0,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.metrics = Metrics()
+        self.decider_contacts = DeciderContacts(timer)
+        self.metrics = Metrics(self.decider_contacts)
         self.needs_keys = needs_keys
         self.keyring = Keyring()
         self.rate_limits = RateLimits(timer)
-        self.decider_contacts = DeciderContacts(timer)
         self.closing = threading.Event()  # set when the server is about to stop: endless streams then end
         self.compiled: set[str] = set()  # policies
         self.store = store

@@ -7,6 +7,7 @@ import pytest
 
 from dynabandit.service import api_types
 from dynabandit.service.compaction import compact
+from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.decisions import remove_expired_units
 from dynabandit.service.domain.rewards import settle_due
@@ -34,7 +35,7 @@ def serve(shop: Shop, units: list[str], seed: int) -> list[tuple[float, bool]]:
 
 
 def holdout_of(shop: Shop) -> api_types.HoldoutState:
-    shown = bandit_view(shop.state)().holdout
+    shown = bandit_view(shop.state, DeciderContacts())().holdout
     assert shown is not None
     return shown
 

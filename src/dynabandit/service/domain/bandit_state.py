@@ -5,7 +5,6 @@ import hashlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,17 +13,32 @@ from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
 from dynabandit.features import FeatureEncoder
 from dynabandit.policies import CONTEXTUAL_POLICIES
+from dynabandit.service.domain.choices import place_propensities, ranked_columns
 from dynabandit.service.domain.deciders import Deciders
-from dynabandit.service.domain.decision_details import (
-    NO_DETAILS,
-    Context,
-    DecisionDetails,
-    read_details,
-    write_details,
+from dynabandit.service.domain.decision_details import NO_DETAILS, DecisionDetails, read_details, write_details
+from dynabandit.service.domain.events import (
+    ACTIVATE,
+    ARM,
+    CREATE,
+    DECISION,
+    DELETE,
+    KINDS,
+    LEARN,
+    POLICY,
+    REWARD,
+    EventRow,
 )
-from dynabandit.service.domain.events import ARM, CREATE, DECISION, DELETE, KINDS, LEARN, POLICY, REWARD, EventRow
-from dynabandit.service.domain.holdout import Holdout, unit_of_step
-from dynabandit.service.domain.learning import AT_ONCE, SETTLED, Learner, Log, SettlingAge, bodies_of, teach
+from dynabandit.service.domain.holdout import Holdout
+from dynabandit.service.domain.learning import (
+    AT_ONCE,
+    SETTLED,
+    Learner,
+    Log,
+    SettlingAge,
+    bodies_of,
+    chosen_column,
+    teach,
+)
 from dynabandit.service.domain.monitoring import Monitoring
 from dynabandit.service.errors import ReplayMismatchError
 
@@ -144,6 +158,7 @@ class LoggedState:
         self.settled_to = 0
         self.due_at = 0.0  # no window ends, and no decision is learned, before this time
         self.open: dict[int, OpenDecision] = {}  # by step
+        self.deferred: set[int] = set()  # steps whose default reward is not learned unless they are activated
         self.settings = Settings("", None, None)
         self.rules = RULES  # by which the latest decisions were made
         self.taken: Counter[int] = Counter()  # decisions that older rules made: they are taken from the log
@@ -162,12 +177,24 @@ class LoggedState:
 
     # New events
 
-    def decide(self, now: float, wall: float, key: str | None = None, asked: DecisionDetails = NO_DETAILS) -> EventRow:
-        """Make the next decision and return its event."""
-        column, held, propensity = self._choose(asked, with_propensity=True)
-        body = write_details(msgspec.structs.replace(asked, holdout=True) if held else asked)
-        number, step = self.sequence + 1, self.bandit.step
-        event = EventRow(self.number, number, DECISION, step, None, column, propensity, now, wall, key, body)
+    def decide(
+        self,
+        now: float,
+        wall: float,
+        key: str | None = None,
+        asked: DecisionDetails = NO_DETAILS,
+        places: int | None = None,
+    ) -> EventRow:
+        """Make the next decision and return its event; with `places`, a ranking of so many arms."""
+        columns, held = ranked_columns(self.bandit, self.number, self.settings.holdout, asked, places or 1)
+        propensities = place_propensities(self.bandit, self.settings.holdout, asked, columns)
+        self.bandit.play_column(columns[0], asked.context, counts_for_shares=not held)
+        details = msgspec.structs.replace(asked, holdout=True) if held else asked
+        if places is not None:
+            details = msgspec.structs.replace(details, ranking=columns, propensities=propensities)
+        number, step, body = self.sequence + 1, self.bandit.step, write_details(details)
+        value = None if propensities is None else propensities[0]
+        event = EventRow(self.number, number, DECISION, step, None, columns[0], value, now, wall, key, body)
         self._advance(event)
         return event
 
@@ -177,28 +204,6 @@ class LoggedState:
         event = EventRow(self.number, self.sequence + 1, DECISION, step, None, column, None, now, wall, key, body)
         self._apply(event)
         return event
-
-    def _choose(self, asked: DecisionDetails, with_propensity: bool = False) -> tuple[int, bool, float | None]:
-        """Make the next decision; return its column, whether the unit is in the holdout, and the propensity."""
-        bandit, holdout, context, among = self.bandit, self.settings.holdout, asked.context, asked.among
-        probabilities = self._propensities(context, among) if with_propensity else None
-        held = None
-        if holdout is not None:
-            unit = unit_of_step(bandit.step + 1) if asked.unit is None else asked.unit
-            held = holdout.column(bandit, self.number, unit, among)
-        if held is None:
-            column = bandit.choose_column(context, among)
-        else:
-            column = held
-            bandit.play_column(column, context, counts_for_shares=False)
-        propensity = None if probabilities is None else probabilities.get(bandit.names[column], 0.0)
-        if propensity is not None and holdout is not None:
-            propensity = holdout.marginal(propensity, column, bandit, among)
-        return column, held is not None, propensity
-
-    def _propensities(self, context: Context | None, among: Sequence[int] | None) -> dict[str, float] | None:
-        """Return the probability with which the policy chooses each arm, or None if it is not known exactly."""
-        return None
 
     def adopt_rules(self, now: float, wall: float) -> EventRow:
         """Let the same policy, with what it has learned, decide by the rules of this release; return the event."""
@@ -248,6 +253,8 @@ class LoggedState:
             self._replay_decision(event)
         elif kind in KINDS["reward"]:
             self._learn(event)
+        elif kind == ACTIVATE:
+            self.deferred.remove(json.loads(event.body or "{}")["step"])
         else:
             self._change(event)
         self._advance(event)
@@ -275,6 +282,8 @@ class LoggedState:
             self.monitoring.count(event)
             if self.learner.age is not None:
                 self.due_at = min(self.due_at, event.time + self.learner.age)
+            if event.body is not None and '"deferred"' in event.body and read_details(event.body).deferred:
+                self.deferred.add(event.step or 0)
         self.sequence = event.sequence
         self.time = max(self.time, event.time)
 
@@ -296,13 +305,18 @@ class LoggedState:
             bandit.play_column(column, details.context, counts_for_shares=not details.holdout)
             self.deciders.note(details, event.time)
             return
-        column, held, _ = self._choose(details)
+        logged = [-1 if event.arm is None else event.arm] if details.ranking is None else details.ranking
+        columns, held = ranked_columns(bandit, self.number, self.settings.holdout, details, len(logged))
         if held != details.holdout:
             raise self._mismatch(event, f"the log has holdout {details.holdout}, the replay {held}")
-        if column != event.arm:
-            names, logged = bandit.names, event.arm if event.arm is not None else -1
-            there = names[logged] if 0 <= logged < len(names) else f"number {logged}"
-            raise self._mismatch(event, f"the log chose arm {there!r}, the replay {names[column]!r}")
+        for column, there in zip(columns, logged, strict=True):
+            if column != there:
+                names = bandit.names
+                name = names[there] if 0 <= there < len(names) else f"number {there}"
+                raise self._mismatch(event, f"the log chose arm {name!r}, the replay {names[column]!r}")
+        if event.arm != columns[0]:
+            raise self._mismatch(event, f"its arm {event.arm} is not the first of its ranking {columns}")
+        bandit.play_column(columns[0], details.context, counts_for_shares=not held)
 
     def _learn(self, event: EventRow) -> None:
         """Let the bandit learn what an event of the kinds reward, close and learn tells."""
@@ -325,10 +339,11 @@ class LoggedState:
             raise self._mismatch(event, f"it settles step {step}, which was not decided")
         if not 0 <= column < len(bandit.names):
             raise self._mismatch(event, f"it rewards column {column}, of {len(bandit.names)}")
+        self.deferred.discard(step)
         decided = self.open.pop(step, None)
         if decided is None:
             return {}
-        if decided.column != column:
+        if decided.column != (column if event.body is None else chosen_column(event.body)):
             raise self._mismatch(event, f"it rewards column {column}, but the decision took column {decided.column}")
         return {step: decided.body}
 
@@ -347,6 +362,8 @@ class LoggedState:
         rest += self.monitoring.to_list()
         if self.deciders:
             rest.append(self.deciders.to_json())
+        if self.deferred:
+            rest.append({"deferred": sorted(self.deferred)})
         return hashlib.sha256(json.dumps(rest).encode()).hexdigest()
 
     def copy(self) -> "LoggedState":
@@ -354,6 +371,7 @@ class LoggedState:
         other = copy.copy(self)
         other._bandit, other.learner = self.bandit.copy(), copy.copy(self.learner)
         other.open, other.deciders, other.monitoring = {}, Deciders(self.deciders), self.monitoring.copy()
+        other.deferred = self.deferred.copy()
         return other
 
     def to_json(self) -> str:
@@ -373,6 +391,8 @@ class LoggedState:
         }
         if self.deciders:
             content["deciders"] = self.deciders.to_json()
+        if self.deferred:
+            content["deferred"] = sorted(self.deferred)
         return json.dumps(content)
 
     @classmethod
@@ -388,6 +408,7 @@ class LoggedState:
         vars(state.learner).update(content["learner"])
         vars(state.settling).update(content["settling"])
         state.deciders = Deciders.from_json(content.get("deciders", []))
+        state.deferred = set(content.get("deferred", ()))
         state._bandit = Bandit.from_json(content["bandit"])
         state.monitoring = Monitoring.from_list(content.get("monitoring", []))
         return state

@@ -17,6 +17,8 @@ class DecisionDetails(msgspec.Struct, omit_defaults=True, frozen=True):
     uncounted: bool = False  # for the lift: the unit had a decision before, or the holdout's arm could not be chosen
     among: list[int] | None = None  # the columns that could be chosen; None: all
     ranking: list[int] | None = None  # the columns in the order in which they were ranked; the first is the event's arm
+    propensities: list[float] | None = None  # of the ranking; without one, of `among`
+    deferred: bool = False  # whether the default reward is learned only if the decision is activated
     decider: str | None = None  # the local decider that decided
     local_step: int = 0  # the number of the decision there
     base: int = 0  # the sequence number of the state from which it decided

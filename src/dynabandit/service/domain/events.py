@@ -14,6 +14,7 @@ DECISION = "decision"
 REWARD = "reward"
 CLOSE = "close"  # the reward window of a decision ended without a reward
 LEARN = "learn"  # decisions that were held, up to a step, are learned
+ACTIVATE = "activate"  # a decision whose activation was deferred gets the default reward, if no other one comes
 ARM = "arm"
 POLICY = "policy"
 GUARDRAILS = "guardrails"
@@ -23,7 +24,7 @@ DELETE = "delete"
 START = "start"  # event 0 of a compacted log; callers do not see it
 # The kinds that callers may filter by, and the kinds of events that each includes
 KINDS: dict[str, tuple[str, ...]] = {
-    "decision": (DECISION,),
+    "decision": (DECISION, ACTIVATE),
     "reward": (REWARD, CLOSE, LEARN),
     "metric": (METRIC,),
     "change": (CREATE, ARM, POLICY, GUARDRAILS, ALERT, DELETE),
@@ -50,13 +51,17 @@ COLUMNS = EventRow._fields
 
 
 class LoggedDecision(NamedTuple):
-    """A decision in the log; `kind` is None until it is rewarded or closed."""
+    """A decision in the log; `kind` is None until it is rewarded or closed.
+
+    `taken` is the index of the arm that was rewarded, which may be another one of the ranking.
+    """
 
     arm: int
     time: float
     kind: str | None
     value: float | None
     body: str | None = None
+    taken: int | None = None
 
 
 class UnitRow(NamedTuple):
@@ -87,6 +92,7 @@ class HeldDecision(NamedTuple):
     step: int
     arm: int
     value: float | None
+    taken: int | None = None  # the arm that was rewarded
 
 
 def api_event(row: EventRow, names: Sequence[str], ids: DecisionIds | None = None) -> Event:
@@ -96,8 +102,10 @@ def api_event(row: EventRow, names: Sequence[str], ids: DecisionIds | None = Non
     """
     step = row.step if row.step is not None else row.settles
     change: dict[str, Any] | None = None
-    if row.body is not None and row.kind != DECISION:
+    if row.body is not None and row.kind not in (DECISION, REWARD):
         change = msgspec.json.decode(row.body)
+    if row.kind == ACTIVATE and change is not None:
+        step, change = change["step"], None
     details = read_details(row.body if row.kind == DECISION else None)
     return Event(
         sequence=row.sequence,
@@ -112,9 +120,15 @@ def api_event(row: EventRow, names: Sequence[str], ids: DecisionIds | None = Non
         context=details.context,
         unit=details.unit,
         holdout=details.holdout,
+        among=_names(details.among, names),
+        ranking=_names(details.ranking, names),
         decider=details.decider,
         local_step=details.local_step,
         base=details.base,
         key=row.key if details.decider is None else None,
         change=change,
     )
+
+
+def _names(columns: Sequence[int] | None, names: Sequence[str]) -> list[str] | None:
+    return None if columns is None else [names[column] for column in columns]

@@ -25,8 +25,8 @@ def store_batch(
     given = [(one.decider, one.step) for one in batch.rewards]
     steps = _service_steps(work, state, given)
     found = [(state.number, steps[local]) if local in steps else None for local in given]
-    values = [one.reward for one in batch.rewards]
-    errors = rewards.reward_many(work, list(zip(found, values, strict=True)), None)
+    pairs = zip(found, batch.rewards, strict=True)
+    errors = rewards.reward_many(work, [rewards.GivenReward(step, one.reward) for step, one in pairs], None)
     progress = state.deciders.get(batch.decider)
     return 0 if progress is None else progress.step, errors
 

@@ -14,15 +14,17 @@ from dynabandit.service.http.handlers import MANY_ARMS, QueryValues, Result, rew
 from dynabandit.service.http.requests import bandit_name, checked_name
 from dynabandit.service.service import Service
 
+MAX_ID = 16  # characters of the id of a decider
+
 
 async def get_local_state(service: Service, request: Request, query: QueryValues) -> Result:
     """GET /v1/bandits/{name}/local-state."""
-    name, after = bandit_name(request), query["after"]
-    if query["decider"]:
-        service.decider_contacts.note(name, query["decider"][:16], after, query["waiting"])
+    name, after, decider = bandit_name(request), query["after"], query["decider"][:MAX_ID]
 
     def run(work: UnitOfWork) -> Callable[[], api_types.LocalState] | None:
         state = work.named(name)
+        if decider:
+            service.decider_contacts.note(state.number, name, decider, after, query["waiting"])
         return local_view(state, after) if len(state.bandit.names) < MANY_ARMS else None
 
     view = await service.writer.submit(run, name=name)

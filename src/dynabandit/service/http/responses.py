@@ -8,6 +8,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from dynabandit.service import api_types
+from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.lift import known
 from dynabandit.service.domain.names import public_id
@@ -55,7 +56,7 @@ class LimitedStream(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-def bandit_view(state: LoggedState) -> Callable[[], api_types.BanditState]:
+def bandit_view(state: LoggedState, contacts: DeciderContacts) -> Callable[[], api_types.BanditState]:
     """Copy a state now, and return a function that makes the API's view of the copy, later and in any thread."""
     state = state.copy()
     bandit, settings = state.bandit, state.settings
@@ -85,6 +86,7 @@ def bandit_view(state: LoggedState) -> Callable[[], api_types.BanditState]:
             features=None if declared is None else declared.to_json()["features"] or None,  # those of arms may be all
             sticky_for=settings.sticky_for,
             holdout=_holdout_view(state),
+            deciders=contacts.listed(state.number, state.deciders),
         )
 
     return view

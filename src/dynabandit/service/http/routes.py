@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dynabandit.service import api_types as api, web
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.errors import OverloadedError, StreamInterruptedError, WorkInterruptedError
-from dynabandit.service.http import handlers, local_handlers
+from dynabandit.service.http import handlers, local_handlers, personalizer
 from dynabandit.service.http.handlers import NDJSON, PARQUET, Result
 from dynabandit.service.http.limits import LARGE_BODY, MAX_EVENTS, SMALL_BODY, RefusalPacer
 from dynabandit.service.http.openapi import Endpoint, Query, document
@@ -74,6 +74,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              media=(NDJSON, PARQUET), returns_json=False),
     Endpoint("DELETE", "/v1/bandits/{name}", "admin", handlers.delete, None, api.Deleted, (202, 404),
              query=(Query("confirm", required=True), Query("erase", words=BOOL), ID)),
+    *personalizer.endpoints("/personalizer/v1.0"),
+    *personalizer.endpoints("/v1/bandits/{name}/personalizer/v1.0"),
     Endpoint("GET", "/healthz", "", handlers.healthz, None, api.Ready),
     Endpoint("GET", "/readyz", "", handlers.readyz, None, api.Ready),
     Endpoint("GET", "/metrics", "read", handlers.metrics, None, None, media=("text/plain",), returns_json=False),
@@ -191,7 +193,7 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
         except OverloadedError:
             response = await _refuse(service, pacer)
             service.metrics.count_response(method, path, response.status_code, None)  # delayed on purpose
-            return response
+            return response if endpoint.problem is api.Problem else personalizer.error_response(response)
         except asyncio.CancelledError:
             if not service.closing.is_set():
                 raise
@@ -200,6 +202,8 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
             response = error_response(error)
             if response.status_code in (429, 503):
                 service.note_refusal()
+            if endpoint.problem is not api.Problem:
+                response = personalizer.error_response(response)
         service.metrics.count_response(method, path, response.status_code, time.perf_counter() - started)
         return response
 
