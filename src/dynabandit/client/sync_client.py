@@ -93,9 +93,14 @@ class Client(BaseClient):
         *,
         context: dict[str, Any] | None = None,
         unit: str | None = None,
+        among: list[str] | None = None,
+        rank: int | None = None,
     ) -> api_types.Decision:
-        """Return a decision in a context, for a unit such as a user; the same key gives the same decision."""
-        [decision] = self._decide(name, key, api_types.Decide(1, context, unit))
+        """Return a decision in a context, for a unit such as a user; the same key gives the same decision.
+
+        It chooses one of `among`, if that is given. With `rank` it has a ranking of so many arms.
+        """
+        [decision] = self._decide(name, key, api_types.Decide(1, context, unit, among, rank))
         return decision
 
     def decide_many(
@@ -109,15 +114,17 @@ class Client(BaseClient):
         result = self._send(Call("POST", bandit_path(name, "decisions"), api_types.Decisions, body, headers))
         return result.decisions
 
-    def reward(self, decision: str, reward: float, name: str | None = None) -> api_types.Rewarded:
-        """Send the reward of a decision.
+    def reward(
+        self, decision: str, reward: float, name: str | None = None, *, arm: str | None = None
+    ) -> api_types.Rewarded:
+        """Send the reward of a decision; `arm` is the one of its ranking that was taken, by default the first.
 
         With the name of its bandit, a load balancer can send it to the replica that decides for this bandit.
         """
         path = f"/v1/decisions/{quote(decision, safe='')}/reward"
         if name is not None:
             path = bandit_path(name, "decisions", decision, "reward")
-        return self._send(Call("PUT", path, api_types.Rewarded, api_types.Reward(float(reward))))
+        return self._send(Call("PUT", path, api_types.Rewarded, api_types.Reward(float(reward), arm)))
 
     def reward_many(
         self, rewards: Iterable[tuple[str, float]], name: str | None = None
