@@ -13,12 +13,13 @@ import tempfile
 import time
 import timeit
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psutil
 
 import dynabandit as db
 from decision_service import ARMS, put, start, stop
+from dynabandit.service.api_types import MAX_DECISIONS
 
 DECIDERS = 1_000
 RATES = (1, 10, 20)  # decisions per second of each decider
@@ -34,55 +35,67 @@ class Answers(NamedTuple):
     refused: list[int]  # statuses of the others
 
 
-async def ask(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, method: str, path: str, body: bytes = b""
-) -> tuple[int, bytes, float]:
-    """Return the status of a request, the body of the answer, and the seconds that it took."""
-    begin = time.perf_counter()
-    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-    answer = await reader.readuntil(b"\r\n\r\n")
-    length = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-    return int(answer.split(b" ", 2)[1]), await reader.readexactly(length), time.perf_counter() - begin
+class Connection:
+    """A connection that is opened again if the service has closed it, as it does to reject calls quickly."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes, float]:
+        """Return the status of a request, 0 without an answer, the body of the answer, and the seconds that it took."""
+        begin = time.perf_counter()
+        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        try:
+            if self._streams is None:
+                self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+            reader, writer = self._streams
+            writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            answer = await reader.readuntil(b"\r\n\r\n")
+            length = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            return int(answer.split(b" ", 2)[1]), await reader.readexactly(length), time.perf_counter() - begin
+        except (OSError, asyncio.IncompleteReadError):
+            self._streams = None
+            return 0, b"", time.perf_counter() - begin
+
+    def close(self) -> None:
+        if self._streams is not None:
+            self._streams[1].close()
 
 
 async def simulate_decider(port: int, bandit: str, rate: int, until: float, answers: Answers) -> None:
-    """Send batches and ask for the state once per second; a refused batch is sent again with the next ones."""
-    decider, sent, base = f"{random.getrandbits(64):016x}", 0, 0
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    """Send a batch and ask for the state once per second; the decisions of a refused batch are in the next one."""
+    decider, sent, waiting, base, identity = f"{random.getrandbits(64):016x}", 0, 0, 0, ""
+    connection = Connection(port)
     await asyncio.sleep(random.random())
-    state: dict[str, Any] = {}
-    waiting = 0
     while (begin := time.perf_counter()) < until:
-        if state:
-            waiting += rate
-            steps = range(sent + 1, sent + waiting + 1)
-            batch = {
-                "id": state["id"],
-                "decider": decider,
-                "first": sent + 1,
-                "base": base,
-                "decisions": [{"arm": random.randrange(len(ARMS))} for _ in steps],
-                "rewards": [{"decider": decider, "step": step, "reward": step % 2} for step in steps],
-            }
-            path = f"/v1/bandits/{bandit}/local-decisions"
-            status, _, seconds = await ask(reader, writer, "POST", path, json.dumps(batch).encode())
+        if identity:
+            waiting = min(waiting + rate, MAX_DECISIONS)
+            body = batch_of(identity, decider, range(sent + 1, sent + waiting + 1), base)
+            status, _, seconds = await connection.ask("POST", f"/v1/bandits/{bandit}/local-decisions", body)
             if status == 200:
                 sent, waiting = sent + waiting, 0
                 answers.batches.append(seconds)
             else:
                 answers.refused.append(status)
-        path = f"/v1/bandits/{bandit}/local-state?after={base}&decider={decider}"
-        status, content, seconds = await ask(reader, writer, "GET", path)
+        path = f"/v1/bandits/{bandit}/local-state?after={base}&decider={decider}&waiting={waiting}"
+        status, content, seconds = await connection.ask("GET", path)
         if status == 200:
             answers.states.append(seconds)
             answers.sizes.append(len(content))
             state = json.loads(content)
-            base = state["sequence"]
+            identity, base = state["id"], state["sequence"]
         else:
             answers.refused.append(status)
         await asyncio.sleep(max(0.0, begin + random.uniform(0.8, 1.0) - time.perf_counter()))
-    writer.close()
+    connection.close()
+
+
+def batch_of(identity: str, decider: str, steps: range, base: int) -> bytes:
+    decisions = [{"arm": random.randrange(len(ARMS))} for _ in steps]
+    rewards = [{"decider": decider, "step": step, "reward": step % 2} for step in steps]
+    batch = {"id": identity, "decider": decider, "first": steps.start, "base": base}
+    return json.dumps({**batch, "decisions": decisions, "rewards": rewards}).encode()
 
 
 async def load(port: int, bandit: str, rate: int, seconds: float) -> Answers:

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -20,28 +20,16 @@ from dynabandit.client.base import RETRY_STATUSES, Call, ServiceError, bandit_pa
 from dynabandit.client.local_log import LocalLog
 from dynabandit.client.sync_client import Client
 from dynabandit.service import api_types
-from dynabandit.service.api_types import LocalBatch, LocalDecision, LocalReward, LocalState
+from dynabandit.service.api_types import Decision, LocalBatch, LocalDecision, LocalReward, LocalState
 from dynabandit.service.domain.bandit_state import RULES
 from dynabandit.service.domain.holdout import Holdout
 from dynabandit.service.domain.local_bandit import LocalBandit, local_id
 from dynabandit.service.domain.names import clean_name, read_public_id
+from dynabandit.service.local_states import MAX_AGE
 from dynabandit.validation import integer, number
 
 ADOPT_SECONDS = 60.0  # between two searches for the files of deciders that were killed
 MAX_UNWRITTEN = 1_000_000  # decisions and rewards that wait in memory while the local file cannot be written
-
-
-class Decision(NamedTuple):
-    """A local decision: the arm to play, and the id under which `LocalDecider.reward` takes its reward.
-
-    A decision that is `repeated` was made before for the same unit. If `holdout` is true, the unit is in the holdout.
-    """
-
-    decision: str
-    arm: str
-    step: int  # among the decisions of this decider
-    repeated: bool = False
-    holdout: bool = False
 
 
 class LocalDecider:
@@ -113,6 +101,7 @@ class LocalDecider:
         self._others: list[LocalLog] = []  # of deciders that were killed: their batches are sent first
         self._units: dict[str, tuple[float, int, Decision]] = {}  # until when, column; the oldest first
         self._current_at = -math.inf  # when the state was known to be current
+        self._sent_to = 0  # the event up to which the service had written when it stored the latest batch
         self._adopt(self._first_state())
         self._local.bandit.compile()
         self._log = LocalLog.create(self._folder, f"{self._state.id}-{self.id}")
@@ -128,7 +117,10 @@ class LocalDecider:
     # Decisions and rewards
 
     def decide(self, context: Mapping[str, Any] | None = None, unit: str | None = None) -> Decision:
-        """Return a decision. It is durable after `flush`, which also happens every `flush_seconds`."""
+        """Return a decision; its `step` counts those of this decider.
+
+        It is durable after `flush`, which also happens every `flush_seconds`.
+        """
         given = None if context is None else checked("context", plain(context), api_types.Context)
         unit = None if unit is None else clean_name(unit, "unit")
         with self._lock:
@@ -140,7 +132,7 @@ class LocalDecider:
             column, holdout = self._choose(step, given, unit)
             self._step = step
             batch.decisions.append(LocalDecision(column, given, unit, holdout))
-            decision = Decision(local_id(self.id, step), self._names[column], step, holdout=holdout)
+            decision = Decision(local_id(self.id, step), self._names[column], step, None, False, holdout)
             if unit is not None and self._state.sticky_for is not None:
                 self._units[unit] = time.monotonic() + self._state.sticky_for, column, decision
             return decision
@@ -166,7 +158,7 @@ class LocalDecider:
             return None
         _, column, decision = self._units[unit]
         if column in self._local.bandit.available_columns():
-            return decision._replace(repeated=True)
+            return msgspec.structs.replace(decision, repeated=True)
         del self._units[unit]  # its arm was paused or retired
         return None
 
@@ -227,9 +219,11 @@ class LocalDecider:
         self._write()
 
     def sync(self) -> None:
-        """Return when the service has stored all decisions and rewards so far, and the state is current."""
+        """Return when the service has stored all decisions and rewards so far, and the state includes them."""
         self._write()
-        self._exchange(math.inf)
+        with self._talking:
+            self._send_all(math.inf)
+            self._refresh()
 
     def _write(self) -> bool:
         with self._writing:
@@ -244,22 +238,28 @@ class LocalDecider:
                 raise
             return False
 
-    def _exchange(self, seconds: float | None = None) -> bool:
-        """Send batches, for some seconds, and ask for the state; return whether more batches wait."""
-        until = time.monotonic() + (self._refresh_seconds if seconds is None else seconds)
+    def _exchange(self) -> bool:
+        """Ask for the state and send batches, for `refresh_seconds`; return whether more batches wait.
+
+        In this order the service can give many deciders the same state: it has their batches of the last time.
+        """
         with self._talking:
             try:
-                if time.monotonic() >= self._next_adoption:
-                    self._adopt_files()
-                for log in list(self._others):
-                    self._send(log, until)
-                    if not log.waiting:
-                        self._others.remove(log)
-                        log.close()
-                self._send(self._log, until)
-            finally:
                 self._refresh()
+            finally:
+                self._send_all(time.monotonic() + self._refresh_seconds)
             return bool(self._others) or self._log.waiting > 0
+
+    def _send_all(self, until: float) -> None:
+        """Send the batches of all files."""
+        if time.monotonic() >= self._next_adoption:
+            self._adopt_files()
+        for log in list(self._others):
+            self._send(log, until)
+            if not log.waiting:
+                self._others.remove(log)
+                log.close()
+        self._send(self._log, until)
 
     def _adopt_files(self) -> None:
         """Take over the files of deciders that do not run any more."""
@@ -275,6 +275,7 @@ class LocalDecider:
                 return
             answer = self._client._send(Call("POST", path, api_types.LocalBatchResult, msgspec.Raw(batch)))
             self.rejected += sum(one.status != 200 for one in answer.results)
+            self._sent_to = answer.sequence
             log.acknowledge()
 
     def _refresh(self) -> None:
@@ -284,10 +285,10 @@ class LocalDecider:
             raise ServiceError(409, f"bandit {self.name!r} was deleted, and another one has its name now")
         if state.bandit is not None:
             self._adopt(state)
-        self._current_at = asked_at
+        self._current_at = asked_at - MAX_AGE
 
     def _ask_for_state(self, after: int, waiting: int) -> LocalState:
-        query = {"after": str(after), "decider": self.id, "waiting": str(waiting)}
+        query = {"after": str(after), "at_least": str(self._sent_to), "decider": self.id, "waiting": str(waiting)}
         state = self._client._send(Call("GET", bandit_path(self.name, "local-state"), LocalState, query=query))
         if state.rules != RULES:
             raise ServiceError(409, f"the service decides by rules {state.rules}, this release by rules {RULES}")
@@ -298,7 +299,7 @@ class LocalDecider:
         asked_at = time.monotonic()
         try:
             state = self._ask_for_state(0, 0)
-            self._current_at = asked_at
+            self._current_at = asked_at - MAX_AGE
             return state
         except ServiceError as error:
             with contextlib.suppress(OSError, msgspec.DecodeError):
@@ -339,8 +340,8 @@ class LocalDecider:
         for thread in self._threads:
             thread.join()
         self._write()
-        with contextlib.suppress(ServiceError):
-            self._exchange()
+        with contextlib.suppress(ServiceError), self._talking:
+            self._send_all(time.monotonic() + self._refresh_seconds)
         for log in (*self._others, self._log):
             log.close()
         self._client.close()

@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from dynabandit.service.monitoring_types import Guardrails, GuardrailState, HoldoutState
+from dynabandit.service.shadow_types import ShadowState
 from dynabandit.validation import LARGEST_REWARD
 
 MAX_ARMS = 100_000
@@ -21,6 +23,7 @@ RewardValue = Annotated[
 ]
 RewardLaw = Literal["bernoulli", "bounded", "normal", "counts", "revenue"]
 Name = Annotated[str, Meta(min_length=1, max_length=200, extra_json_schema={"not": {"enum": [".", ".."]}})]
+ArmName = Annotated[str, Meta(min_length=1, max_length=200)]  # of an arm that exists
 # A body may be large because it may have many arms; a policy and its parameters have limits of their own
 Policy = Annotated[str, Meta(max_length=100)]
 Key = Annotated[str, Meta(max_length=100)]
@@ -67,6 +70,7 @@ class Create(Struct, forbid_unknown_fields=True, kw_only=True):
     arm_features: Annotated[dict[Name, Context], Meta(max_length=MAX_ARMS)] | None = None
     sticky_for: Annotated[float, Meta(gt=0, le=MAX_WINDOW)] | None = None
     holdout: HoldoutSettings | None = None
+    guardrails: Guardrails | None = None
 
 
 class Decide(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -78,7 +82,7 @@ class Decide(Struct, forbid_unknown_fields=True, omit_defaults=True):
     count: Annotated[int, Meta(ge=1, le=MAX_DECISIONS)] = 1
     context: Context | None = None
     unit: Unit | None = None
-    among: Annotated[list[Name], Meta(min_length=1, max_length=MAX_AMONG)] | None = None
+    among: Annotated[list[ArmName], Meta(min_length=1, max_length=MAX_AMONG)] | None = None
     rank: Annotated[int, Meta(ge=1, le=MAX_RANKED)] | None = None
 
 
@@ -116,7 +120,7 @@ class Reward(Struct, forbid_unknown_fields=True):
     """The reward of a decision; `arm` is the arm of its ranking that was taken, by default the first one."""
 
     reward: RewardValue
-    arm: Name | None = None
+    arm: ArmName | None = None
 
 
 class Rewarded(Struct, omit_defaults=True):
@@ -132,7 +136,7 @@ class GivenReward(Struct, forbid_unknown_fields=True):
 
     decision: Annotated[str, Meta(max_length=64)]
     reward: RewardValue
-    arm: Name | None = None
+    arm: ArmName | None = None
 
 
 class Rewards(Struct, forbid_unknown_fields=True):
@@ -192,9 +196,10 @@ class LocalBatch(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only
 
 
 class LocalBatchResult(Struct):
-    """The last decision of a decider that is stored, and the result of each reward, in the order of the request."""
+    """The last decision of a decider that is stored, the last event, and the result of each reward, in order."""
 
     step: int
+    sequence: int
     results: list[RewardResult]
 
 
@@ -234,6 +239,16 @@ class SetPolicy(Struct, forbid_unknown_fields=True):
 
     policy: Policy
     parameters: Parameters = {}
+
+
+class PromoteShadow(Struct, forbid_unknown_fields=True):
+    """The promotion of the shadow policy; with `keep` the policy so far becomes the shadow policy.
+
+    With the `seed` of the shadow policy the request can be repeated: if it was promoted already, nothing changes.
+    """
+
+    keep: bool = False
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
 
 
 class PreviewPolicy(Struct, forbid_unknown_fields=True):
@@ -322,33 +337,6 @@ class DeciderState(Struct):
     waiting: int | None = None
 
 
-class GroupState(Struct):
-    """The policy or the holdout: its decisions, and those of its rewards that count for the lift."""
-
-    decisions: int
-    rewards: int
-    mean: float | None
-
-
-class HoldoutState(Struct):
-    """The holdout, and the lift: what a decision of the policy earns more than one of the holdout.
-
-    The intervals, `low` to `high` and `relative_low` to `relative_high`, hold at all times together with a probability
-    of 95 %. A number is null while it is not known.
-    """
-
-    share: float
-    control: str | None
-    policy: GroupState
-    holdout: GroupState
-    lift: float | None
-    low: float | None
-    high: float | None
-    relative_lift: float | None
-    relative_low: float | None
-    relative_high: float | None
-
-
 class BanditState(Struct):
     """The state of a bandit after event `sequence`.
 
@@ -373,6 +361,8 @@ class BanditState(Struct):
     features: Features | None = None
     sticky_for: float | None = None
     holdout: HoldoutState | None = None
+    guardrails: list[GuardrailState] = []
+    shadow: ShadowState | None = None
     deciders: list[DeciderState] = []
 
 
@@ -399,7 +389,10 @@ class Event(Struct, omit_defaults=True):
     """
 
     sequence: int
-    kind: Literal["create", "decision", "activate", "reward", "close", "learn", "arm", "policy", "delete"]
+    kind: Literal[
+        "create", "decision", "activate", "reward", "close", "learn", "arm", "policy", "shadow", "guardrails", "metric",
+        "alert", "delete",
+    ]  # fmt: skip
     time: float
     wall: float
     decision: str | None = None
@@ -408,10 +401,13 @@ class Event(Struct, omit_defaults=True):
     reward: float | None = None
     key: str | None = None
     change: dict[str, Any] | None = None
+    metric: str | None = None
+    value: float | None = None
     propensity: float | None = None
     context: Context | None = None
     unit: str | None = None
     holdout: bool = False
+    shadow: str | None = None
     among: list[str] | None = None
     ranking: list[str] | None = None
     decider: str | None = None

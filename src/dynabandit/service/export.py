@@ -1,4 +1,4 @@
-"""Exports of the log: events, and decisions with the propensities that a replay computes."""
+"""Exports of the log: events, and decisions with their rewards and propensities."""
 
 import importlib.util
 import io
@@ -12,7 +12,7 @@ import msgspec
 from dynabandit.features import PARQUET_KEY
 from dynabandit.service.api_types import Event, Exported
 from dynabandit.service.domain.bandit_state import RULES, RULES_WITH_PENDING_PLAYS, LoggedState
-from dynabandit.service.domain.decision_details import DecisionDetails, read_details
+from dynabandit.service.domain.decision_details import read_details
 from dynabandit.service.domain.events import CLOSE, CREATE, DECISION, EventRow, HeldDecision, Settlement, api_event
 from dynabandit.service.domain.learning import Log
 from dynabandit.service.domain.log_start import state_at_start
@@ -44,10 +44,9 @@ class InterruptibleLog:
 
 
 class Replayed(NamedTuple):
-    """A decision of the log with its details, the probability of its arm, and whether the replay made it again."""
+    """A decision of the log, the probability of its arm, and whether the replay made it again."""
 
     row: EventRow
-    details: DecisionDetails
     arm: str
     propensity: float
     replayed: bool
@@ -85,35 +84,40 @@ def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambd
 
     When `is_wanted` returns false the replay ends with `StreamInterruptedError`.
 
-    The propensity of a decision is the one in the log. If the log has none, it is the share of the same arm among
-    `draws` other draws from the state that decided and the decision itself; it is therefore never 0. Its standard error
-    is at most 1 / (2 sqrt(draws)), and 0 for a policy that decides without randomness.
+    The propensity of a decision is the recorded one. Without one, in logs of earlier releases and where it is not known
+    exactly, it is found by `_propensity`.
     """
     state = state_at_start(store, number, InterruptibleLog(store, is_wanted))
     piece: list[Replayed] = []
     until = time.monotonic() + PIECE_SECONDS
     for row in _while_wanted(store.log(number, state.sequence), is_wanted):
         if row.kind == DECISION:
-            is_current, details = state.rules == RULES, read_details(row.body)
-            propensity = _estimated(state, row, details, draws) if row.value is None else row.value
-            state.apply(row)
-            piece.append(Replayed(row, details, state.bandit.names[row.arm or 0], propensity, is_current))
-        else:
-            state.apply(row)
+            arm = state.bandit.names[row.arm or 0]
+            propensity = _propensity(state, row, draws) if row.value is None else row.value
+            piece.append(Replayed(row, arm, propensity, state.rules == RULES))
+        state.apply(row)
         if len(piece) == PIECE_ROWS or time.monotonic() >= until:
             yield _with_rewards(store, number, state.bandit.names, piece)
             piece, until = [], time.monotonic() + PIECE_SECONDS
     yield _with_rewards(store, number, state.bandit.names, piece)
 
 
-def _estimated(state: LoggedState, row: EventRow, details: DecisionDetails, draws: int) -> float:
-    """Return the estimated probability of a decision, from the state before it."""
-    bandit, holdout, column = state.bandit, state.settings.holdout, row.arm or 0
-    counts = state.rules >= RULES_WITH_PENDING_PLAYS
-    share = bandit.propensities(details.context, draws, counts, among=details.among).get(bandit.names[column], 0.0)
-    if not details.holdout:  # the decision is one more draw
-        share = (share * draws + 1.0) / (draws + 1.0)
-    return share if holdout is None else holdout.marginal(share, column, bandit, details.among)
+def _propensity(state: LoggedState, row: EventRow, draws: int) -> float:
+    """Return the probability of a decision without a recorded one, before it is applied.
+
+    It is exact for most policies (`Bandit.exact_propensities`); otherwise the share of the same arm among `draws` other
+    draws from the state that decided and the decision itself, which is never 0. The standard error of the share is at
+    most 1 / (2 sqrt(draws)).
+    """
+    bandit, holdout, details = state.bandit, state.settings.holdout, read_details(row.body)
+    column, counts = row.arm or 0, state.rules >= RULES_WITH_PENDING_PLAYS
+    arm, context, among = bandit.names[column], details.context, details.among
+    exact = bandit.exact_propensities(context, among, count_pending=counts)
+    found = 0.0 if exact is None else exact.get(arm, 0.0)
+    if exact is None or (found == 0.0 and not details.holdout):
+        share = bandit.propensities(context, draws, counts, among=among).get(arm, 0.0)
+        found = share if details.holdout else (share * draws + 1.0) / (draws + 1.0)
+    return found if holdout is None else holdout.marginal(found, column, bandit, among)
 
 
 def _with_rewards(store: Store, number: int, names: Sequence[str], piece: list[Replayed]) -> list[Exported]:
@@ -123,8 +127,8 @@ def _with_rewards(store: Store, number: int, names: Sequence[str], piece: list[R
     ids = store.decision_ids()
     outcomes = store.outcomes(number, piece[0].row.step or 0, piece[-1].row.step or 0)
     found = []
-    for row, details, arm, propensity, replayed in piece:
-        step = row.step or 0
+    for row, arm, propensity, replayed in piece:
+        step, details = row.step or 0, read_details(row.body)
         kind, value, rewarded = outcomes.get(step, (None, None, row.arm))
         one = Exported(
             step=step,

@@ -13,6 +13,7 @@ from dynabandit.service.compaction import compact
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.rewards import reward, settle_due
 from dynabandit.service.errors import ConflictError, InvalidValueError
+from dynabandit.service.verify import verify_bandit
 from service.domain.shop import FEATURES, Shop
 from service.harness import ARMS, Running
 
@@ -33,7 +34,10 @@ def learn_rankings(shop: Shop, steps: int, features: bool) -> None:
         among = [None, ["red", "green"], ["blue", "red", "green"]][step % 3]
         rank = [None, 2, 3, 1][step % 4]
         made = shop.decide(context=context, among=among, rank=rank)
-        arm = None if made.ranking is None else made.ranking[step % len(made.ranking)].arm
+        ranked = [one.arm for one in made.ranking or ()]
+        assert set(ranked) <= set(among or ARMS)
+        assert len(set(ranked)) == (0 if rank is None else min(rank, len(among or ARMS)))
+        arm = ranked[step % len(ranked)] if ranked else None
         if step % 5:
             reward_arm(shop, made, float((arm or made.arm) == "green"), arm)
         shop.clock.seconds += 1.0
@@ -62,6 +66,17 @@ def test_rankings_replay_exactly(make_shop: Any, policy: str, learn: str) -> Non
     shop.work.states.clear()
     learn_rankings(shop, 10, bool(features))
     shop.assert_replays()
+
+
+@pytest.mark.promise(203)
+@pytest.mark.parametrize("body", ['{"ranking":[0,1,2]}', '{"ranking":[1,0,7]}', '{"ranking":[1,0,2,0]}', "{}"])
+def test_another_ranking_in_the_log_is_noticed(make_shop: Any, body: str) -> None:
+    shop = make_shop(policy="ucb")
+    first, second, third = (ARMS.index(one.arm) for one in shop.decide(rank=3).ranking)
+    changed = body.translate(str.maketrans("012", f"{first}{third}{second}"))
+    shop.store.write([("UPDATE events SET body = ? WHERE step = 1", (changed,))])
+    found = verify_bandit(shop.store, shop.number, "b")
+    assert (found.problem is None) == (body == "{}"), "without a ranking, the same arm is chosen"
 
 
 @pytest.mark.promise(200, 201, 202)

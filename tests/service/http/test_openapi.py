@@ -23,6 +23,7 @@ BEYOND_A_SCHEMA = {
     "POST /v1/bandits/{name}/local-decisions",
     "PUT /v1/bandits/{name}",
     "PUT /v1/bandits/{name}/policy",
+    "PUT /v1/bandits/{name}/shadow",
     "POST /v1/bandits/{name}/policy/preview",
     "DELETE /v1/bandits/{name}",
 }

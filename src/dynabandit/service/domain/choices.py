@@ -41,4 +41,4 @@ def place_propensities(
 
 def propensities(bandit: Bandit, context: Context | None, among: Sequence[int] | None) -> dict[str, float] | None:
     """Return the probability with which the policy chooses each arm, or None if it is not known exactly."""
-    return None
+    return bandit.exact_propensities(context, among)

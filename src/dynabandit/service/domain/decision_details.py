@@ -7,6 +7,13 @@ import msgspec
 Context = dict[str, Any]  # feature -> value
 
 
+class ShadowChoice(msgspec.Struct, array_like=True, frozen=True):
+    """What the shadow policy would have chosen, and the probability with which the policy chooses that, if known."""
+
+    column: int
+    propensity: float | None = None
+
+
 class DecisionDetails(msgspec.Struct, omit_defaults=True, frozen=True):
     """What the log holds about a decision besides its arm, step, time, propensity and idempotency key."""
 
@@ -22,6 +29,7 @@ class DecisionDetails(msgspec.Struct, omit_defaults=True, frozen=True):
     decider: str | None = None  # the local decider that decided
     local_step: int = 0  # the number of the decision there
     base: int = 0  # the sequence number of the state from which it decided
+    shadow: ShadowChoice | None = None  # if there is a shadow policy, except for the holdout
 
 
 NO_DETAILS = DecisionDetails()

@@ -17,6 +17,7 @@ LEARN = "learn"  # decisions that were held, up to a step, are learned
 ACTIVATE = "activate"  # a decision whose activation was deferred gets the default reward, if no other one comes
 ARM = "arm"
 POLICY = "policy"
+SHADOW = "shadow"  # a shadow policy begins or ends
 GUARDRAILS = "guardrails"
 METRIC = "metric"  # the value of a metric of a guardrail for one decision
 ALERT = "alert"
@@ -27,7 +28,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "decision": (DECISION, ACTIVATE),
     "reward": (REWARD, CLOSE, LEARN),
     "metric": (METRIC,),
-    "change": (CREATE, ARM, POLICY, GUARDRAILS, ALERT, DELETE),
+    "change": (CREATE, ARM, POLICY, SHADOW, GUARDRAILS, ALERT, DELETE),
 }
 
 
@@ -95,12 +96,32 @@ class HeldDecision(NamedTuple):
     taken: int | None = None  # the arm that was rewarded
 
 
+def metric_key(step: int, metric: str) -> str:
+    """Return the key under which the log has the metric of a decision; callers cannot send it as their own key."""
+    return f"metric\n{step}\n{metric}"
+
+
+def read_metric_key(key: str | None) -> tuple[int, str]:
+    """Return the step and the metric of a key.
+
+    Examples
+    --------
+    >>> read_metric_key(metric_key(17, "latency"))
+    (17, 'latency')
+    """
+    _, step, metric = (key or "").split("\n")
+    return int(step), metric
+
+
 def api_event(row: EventRow, names: Sequence[str], ids: DecisionIds | None = None) -> Event:
     """Return an event as the API shows it, with the id of its decision if `ids` is given.
 
     `names` are the names of the arms by index.
     """
     step = row.step if row.step is not None else row.settles
+    metric: str | None = None
+    if row.kind == METRIC:
+        step, metric = read_metric_key(row.key)
     change: dict[str, Any] | None = None
     if row.body is not None and row.kind not in (DECISION, REWARD):
         change = msgspec.json.decode(row.body)
@@ -115,17 +136,20 @@ def api_event(row: EventRow, names: Sequence[str], ids: DecisionIds | None = Non
         decision=None if step is None or ids is None else ids.make(row.bandit, step),
         step=step,
         arm=None if row.arm is None else names[row.arm],
-        reward=None if row.kind == DECISION else row.value,
+        reward=None if row.kind in (DECISION, METRIC) else row.value,
+        metric=metric,
+        value=None if metric is None else row.value,
         propensity=row.value if row.kind == DECISION else None,
         context=details.context,
         unit=details.unit,
         holdout=details.holdout,
         among=_names(details.among, names),
         ranking=_names(details.ranking, names),
+        shadow=None if details.shadow is None else names[details.shadow.column],
         decider=details.decider,
         local_step=details.local_step,
         base=details.base,
-        key=row.key if details.decider is None else None,
+        key=row.key if details.decider is None and metric is None else None,
         change=change,
     )
 

@@ -1,5 +1,7 @@
 """Batches of local deciders: their decisions and rewards are stored once, in order, however often they are sent."""
 
+from typing import NamedTuple
+
 from dynabandit.service import api_types
 from dynabandit.service.domain import rewards
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
@@ -12,10 +14,16 @@ from dynabandit.service.errors import ConflictError, InvalidValueError
 from dynabandit.service.stores.local_keys import steps_of
 
 
-def store_batch(
-    work: UnitOfWork, name: str, batch: api_types.LocalBatch
-) -> tuple[int, list[rewards.RewardError | None]]:
-    """Store what is new in a batch; return the last stored decision of its decider, and the error of each reward."""
+class StoredBatch(NamedTuple):
+    """The last stored decision of a decider, the last event of the log, and the error of each reward."""
+
+    step: int
+    sequence: int
+    errors: list[rewards.RewardError | None]
+
+
+def store_batch(work: UnitOfWork, name: str, batch: api_types.LocalBatch) -> StoredBatch:
+    """Store what is new in a batch."""
     state = work.named(name)
     if batch.id != public_id(state.number):
         raise ConflictError(f"id must be {public_id(state.number)!r}, that of bandit {name!r} now, got {batch.id!r}")
@@ -28,7 +36,7 @@ def store_batch(
     pairs = zip(found, batch.rewards, strict=True)
     errors = rewards.reward_many(work, [rewards.GivenReward(step, one.reward) for step, one in pairs], None)
     progress = state.deciders.get(batch.decider)
-    return 0 if progress is None else progress.step, errors
+    return StoredBatch(0 if progress is None else progress.step, state.sequence, errors)
 
 
 def _check(state: LoggedState, batch: api_types.LocalBatch) -> None:

@@ -37,17 +37,16 @@ def check(asked: RankRequest) -> None:
     twice = [one for one, times in Counter(action.id for action in asked.actions).items() if times > 1]
     if twice:
         raise InvalidValueError(f"actions must have different ids, got {twice[0]!r} twice")
-    if asked.event_id is not None:
-        check_event_id("eventId", asked.event_id)
+    if asked.event_id is not None and not is_event_id(asked.event_id):
+        valid = f"1 to {MAX_EVENT_ID} printable ASCII characters"
+        raise InvalidValueError(f"eventId must have {valid}, got {asked.event_id[:100]!r}")
     if not _ranked(asked):
         raise InvalidValueError(f"excludedActions must leave one of the {len(asked.actions)} actions, got all of them")
 
 
-def check_event_id(what: str, event_id: str) -> None:
-    """Raise an error if the id of an event is not valid."""
-    if not (1 <= len(event_id) <= MAX_EVENT_ID and event_id.isascii() and event_id.isprintable()):
-        valid = f"1 to {MAX_EVENT_ID} printable ASCII characters"
-        raise InvalidValueError(f"{what} must have {valid}, got {event_id[:100]!r}")
+def is_event_id(text: str) -> bool:
+    """Whether a text can be the id of an event."""
+    return 1 <= len(text) <= MAX_EVENT_ID and text.isascii() and text.isprintable()
 
 
 def _ranked(asked: RankRequest) -> list[RankableAction]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain.bandit_state import DAMAGE, HASH_PREFIX, LoggedState
-from dynabandit.service.domain.events import POLICY, EventRow, LoggedDecision, UnitRow
+from dynabandit.service.domain.events import POLICY, SHADOW, EventRow, LoggedDecision, UnitRow
 from dynabandit.service.domain.log_start import read_start, state_at_start
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, WriteConflictError
 from dynabandit.service.stores import NEW_EVENTS_PAGE, Snapshot, Store
@@ -196,7 +196,7 @@ class CatchUp:
         events = self._events or work.store.log(number, self.state.sequence, page=LOADED_ROWS)
         self._events = None  # an error of the store ends the iterator
         for event in events:
-            if event.kind == POLICY:  # it comes with a snapshot, which saves learning all rewards again
+            if event.kind in (POLICY, SHADOW):  # it comes with a snapshot, which saves learning all rewards again
                 restored = work.restore(number, event.sequence)
                 if restored is not None:
                     self.state = restored

@@ -96,5 +96,6 @@ def _bandit_name(request: Request) -> str:
 def _event_id(request: Request) -> str:
     """Return the id of an event in the path."""
     event_id = path_text(request, "id")
-    personalizer.check_event_id("the id of an event", event_id)
+    if not personalizer.is_event_id(event_id):
+        raise NotFoundError(f"there is no event {event_id[:100]!r}")
     return event_id
