@@ -1,7 +1,9 @@
 """Personalizer's API, with the package that its users have, against a real service."""
 
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,7 +22,7 @@ from dynabandit.client import Client
 from dynabandit.service.domain.personalizer import REWARD_WAIT_SECONDS
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
-from service.harness import ManualClock, Running, assert_replay_agrees, running, talking, wait_for
+from service.harness import ManualClock, Running, assert_replay_agrees, captured_log, running, talking, wait_for
 
 FOOD = {
     "pasta": [{"taste": "salty", "spice": 0.2}, {"nutrition": {"calories": 400}}],
@@ -164,6 +166,16 @@ def test_new_actions_become_arms_and_start_from_what_is_known(
     assert sum(event.kind == "arm" for event in client.events("personalizer", kind="change")) == 2
 
 
+@pytest.mark.promise(101)
+def test_the_log_names_new_arms_and_no_features_of_users(loop: PersonalizerClient) -> None:
+    with captured_log("logging_setup") as lines:
+        for ids in (("pasta", "curry"), ("pasta", "curry"), ("pasta", "ice cream")):
+            rank(loop, *ids)
+    changed = [line["change"] for line in lines if line["event"] == "change"]
+    assert changed == [{"created": "personalizer", "actions": ["pasta", "curry"]}, {"actions": ["ice cream"]}]
+    assert "sugar" not in str(lines)
+
+
 @pytest.mark.promise(215)
 def test_the_first_reward_counts_and_late_ones_are_ignored(
     server: Running, loop: PersonalizerClient, client: Client, clock: ManualClock
@@ -287,6 +299,21 @@ def test_a_replay_makes_the_same_decisions(sqlite_url: str) -> None:
             with talking(server.url) as (client, _):
                 wait_for(lambda: client.state("personalizer").held <= 3)
     assert_replay_agrees(sqlite_url)
+
+
+def test_the_blocks_of_the_migration_page_run(server: Running, http: httpx.Client, capsys: Any) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "personalizer.md").read_text(encoding="utf-8")
+    [program], [command] = (
+        re.findall(rf"^```{kind}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE) for kind in ("python", "sh")
+    )
+    scope: dict[str, Any] = {}
+    exec(program.replace("http://127.0.0.1:8000", server.url), scope)
+    scope["client"]._client.close()
+    assert "show " in capsys.readouterr().out
+    [body] = re.findall(r"-d '(.*)'", command, re.DOTALL)
+    assert http.put("/v1/bandits/menu", content=body, headers={"Content-Type": "application/json"}).status_code == 201
+    for loop in personalizer(f"{server.url}/v1/bandits/menu"):
+        assert rank(loop, "pasta", "curry").reward_action_id in ("pasta", "curry")
 
 
 def test_the_format_of_errors_is_that_of_the_package(loop: PersonalizerClient) -> None:

@@ -78,9 +78,9 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> None:
         changes.create(work, name, asked)
 
 
-def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> tuple[RankResponse, bool]:
-    """Choose one of the actions, or return what the event got before; also return whether new arms were added."""
-    state, added = work.named(name), False
+def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> tuple[RankResponse, list[str]]:
+    """Choose one of the actions, or return what the event got before; also return the arms that were added."""
+    state, added = work.named(name), list[str]()
     made = work.find_keyed(state.number, event_id)
     if not made:
         actions, context = _ranked(asked), _context(state, asked)
@@ -118,8 +118,8 @@ def _is_hashed(declared: FeatureEncoder | None) -> bool:
     return declared is not None and [(one.name, one.kind) for one in declared.features] == [(CONTEXT, "hashed")]
 
 
-def _add_arms(work: UnitOfWork, state: LoggedState, name: str, actions: Sequence[RankableAction]) -> bool:
-    """Add arms for the actions that are new, and return whether there are some."""
+def _add_arms(work: UnitOfWork, state: LoggedState, name: str, actions: Sequence[RankableAction]) -> list[str]:
+    """Add arms for the actions that are new, and return their names."""
     bandit = state.bandit
     new = [action for action in actions if action.id not in bandit.active]
     if new and not _is_hashed(bandit.features):
@@ -129,7 +129,7 @@ def _add_arms(work: UnitOfWork, state: LoggedState, name: str, actions: Sequence
     features = [arm_features(f"features of action {action.id!r}", action.features) for action in new]
     for action, own in zip(new, features, strict=True):
         changes.add_arm(work, name, action.id, own)
-    return bool(new)
+    return [action.id for action in new]
 
 
 def _response(state: LoggedState, asked: RankRequest, event_id: str, event: EventRow) -> RankResponse:
