@@ -7,7 +7,7 @@ import { showConnection } from "./connection.js";
 import { followDeciders } from "./deciders.js";
 import { byId, clock, count, decimal, duration, formatLimits, h, meanReward, percent } from "./dom.js";
 import { colourDot, describe, showTimeline } from "./interventions.js";
-import { liftText, showMonitoring } from "./monitoring.js";
+import { liftText, metricText, showMonitoring } from "./monitoring.js";
 
 const name = decodeURIComponent(byId("bandit").dataset.name); // encoded, since HTML turns a carriage return into a newline
 const MANY_UNREAD = 2000; // events, from which the page says that the log is still being read
@@ -156,7 +156,7 @@ function changeText({ add, paused, min_share, max_share, ...rest }) {
 function eventRow(one) {
   return h("tr", {},
     h("td", { class: "number roomy" }, count(one.sequence)), h("td", { class: "time" }, clock(one.wall)),
-    h("td", {}, one.kind === "metric" ? `${one.metric}: ${one.value}` : EVENT_TEXTS[one.kind] ?? changeText(one.change)),
+    h("td", {}, one.kind === "metric" ? `${one.metric}: ${metricText(one.value)}` : EVENT_TEXTS[one.kind] ?? changeText(one.change)),
     h("td", {}, one.arm ?? one.change?.arm ?? ""),
     h("td", { class: "number" }, one.reward === undefined ? "" : String(one.reward)));
 }

@@ -1,5 +1,8 @@
 // The holdout, the guardrails and the alerts on the page of one bandit; the chart of the lift is in bandit-charts.js
-import { byId, clock, count, decimal, h, meanReward, percent } from "./dom.js";
+import { byId, clock, count, h, meanReward, percent } from "./dom.js";
+
+/** A value of a metric. */
+export const metricText = (value) => String(Math.abs(value) < 1e-9 ? 0 : Number(value.toPrecision(4)));
 
 const sign = (value) => (value < 0 ? "−" : "+");
 
@@ -40,10 +43,10 @@ function showHoldout({ holdout, bounded }) {
 function guardrailRows({ metric, bound, direction, range, arms }) {
   const limit = `${direction === "max" ? "at most" : "at least"} ${bound}`;
   const rule = h("th", { scope: "rowgroup", rowspan: Math.max(1, arms.length) }, metric, " ",
-    h("span", { class: "soft" }, limit, range && `, ${range[0]} to ${range[1]} possible`));
+    h("span", { class: "soft small" }, limit, range && `, ${range[0]} to ${range[1]} possible`));
   const rows = arms.map(({ arm, count: values, mean, evidence, violated }) => [
     h("td", {}, arm, " ", violated && h("span", { class: "badge warm" }, "violated")),
-    h("td", { class: "number" }, count(values)), h("td", { class: "number" }, decimal(mean, 4)),
+    h("td", { class: "number" }, count(values)), h("td", { class: "number" }, metricText(mean)),
     h("td", { class: "number roomy" }, percent(evidence, 0))]);
   if (rows.length === 0) rows.push([h("td", { class: "soft", colspan: 4 }, "no values yet")]);
   return rows.map((cells, place) => h("tr", {}, place === 0 && rule, cells));
