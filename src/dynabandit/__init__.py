@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # what `__getattr__` returns
     from dynabandit import checks, environments, estimators, features, integrations, offline, policies
     from dynabandit.bandit import Bandit
     from dynabandit.client import AsyncClient, Client, ServiceError
+    from dynabandit.client.local_decider import LocalDecider
     from dynabandit.environments import Delay, Environment, delay, environment, reward_law
     from dynabandit.policies import Policy, policy
     from dynabandit.results import Results, Run
@@ -19,17 +20,17 @@ if TYPE_CHECKING:  # what `__getattr__` returns
 __version__ = "0.1.0"
 
 __all__ = [
-    "AsyncClient", "Bandit", "Client", "Delay", "Environment", "Estimation", "Policy", "Results", "Run",
+    "AsyncClient", "Bandit", "Client", "Delay", "Environment", "Estimation", "LocalDecider", "Policy", "Results", "Run",
     "ServiceError", "Simulation", "checks", "compare", "delay", "environment", "environments", "estimation",
     "estimators", "features", "integrations", "offline", "policies", "policy", "reward_law", "simulate",
 ]  # fmt: skip
 
 _MODULES = {
     "AsyncClient": "client", "Bandit": "bandit", "Client": "client", "Delay": "environments",
-    "Environment": "environments", "Estimation": "simulation", "Policy": "policies", "Results": "results",
-    "Run": "results", "ServiceError": "client", "Simulation": "simulation", "compare": "simulation",
-    "delay": "environments", "environment": "environments", "estimation": "simulation", "policy": "policies",
-    "reward_law": "environments", "simulate": "simulation",
+    "Environment": "environments", "Estimation": "simulation", "LocalDecider": "client.local_decider",
+    "Policy": "policies", "Results": "results", "Run": "results", "ServiceError": "client",
+    "Simulation": "simulation", "compare": "simulation", "delay": "environments", "environment": "environments",
+    "estimation": "simulation", "policy": "policies", "reward_law": "environments", "simulate": "simulation",
 }  # fmt: skip
 
 

@@ -155,8 +155,10 @@ def test_coroutines_do_the_same(server: Running) -> None:
             assert (await client.preview_policy("b", "ucb")).rewards == 1
             await client.set_policy("b", "ucb")
             assert (await client.state("b")).policy == "ucb"
+            await client.set_shadow("b", "ts")
+            await client.end_shadow("b")
             assert [one.name async for one in client.bandits()] == ["b"]
-            assert [one.sequence async for one in client.events("b", limit=4)] == list(range(1, 7))
+            assert [one.sequence async for one in client.events("b", limit=4)] == list(range(1, 9))
             assert [one.decision async for one in client.export("b")] == [decision.decision]
             assert (await client.delete("b")).log_kept
             with pytest.raises(ServiceError, match="404"):

@@ -1,13 +1,19 @@
 """kill -9 at any moment under load loses nothing that was acknowledged, and nothing happens twice."""
 
+import json
 import os
 import random
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+import dynabandit as db
 from dynabandit.client import Client, ServiceError
 from dynabandit.service.api_types import Decision, Event
 from service.harness import ARMS, assert_replay_agrees, process, wait_for
@@ -138,3 +144,66 @@ def test_kill_9_while_windows_end_settles_each_decision_once(store_url: str) -> 
 
 def settled_steps(client: Client) -> list[int]:
     return [event.step for event in client.events("b", kind="reward", limit=10_000) if event.step is not None]
+
+
+class DeciderProcess:
+    """A local decider in a process of its own; `durable` has the arms of the decisions that it has flushed."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        command = [sys.executable, str(Path(__file__).with_name("decider_process.py")), url, str(folder)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.durable: dict[str, str] = {}
+
+    def _lines(self) -> Iterator[str]:
+        assert self.process.stdout is not None
+        return iter(self.process.stdout.readline, "")
+
+    def read(self, decisions: int) -> None:
+        """Wait for more durable decisions."""
+        wanted = len(self.durable) + decisions
+        for line in self._lines():
+            self.durable.update(json.loads(line))
+            if len(self.durable) >= wanted:
+                return
+        raise AssertionError("the decider has ended")
+
+    def kill(self) -> None:
+        self.process.kill()
+        lines = list(self._lines())
+        self.durable.update(pair for line in lines if line.endswith("\n") for pair in json.loads(line))
+        self.process.communicate()
+
+
+@pytest.mark.promise(187)
+def test_kill_9_of_a_decider_and_of_the_service_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    for seed in range(KILLS):
+        url, folder, turns = f"sqlite:///{tmp_path}/{seed}.db", tmp_path / f"local{seed}", random.Random(seed)
+        with process(url) as server:
+            with Client(server.url) as client:
+                client.create("b", ARMS, "ucb", seed=1)
+            decider, port = DeciderProcess(server.url, folder), server.url.rpartition(":")[2]
+            decider.read(turns.randrange(20, 1000))
+            server.kill()
+        decider.read(turns.randrange(20, 1000))  # without the service
+        with process(url, "--port", port) as server, Client(server.url) as client:
+            before = client.state("b").step
+            wait_for(lambda client=client, before=before: client.state("b").step > before)  # type: ignore[misc]
+            decider.read(turns.randrange(1, 1000))
+            server.process.kill()
+            decider.kill()
+        with process(url, "--port", port) as server, Client(server.url) as client:
+            with db.LocalDecider(server.url, "b", folder) as heir:
+                heir.sync()
+                assert (heir.waiting, heir.rejected) == (0, 0)
+            check_durable(decider.durable, list(client.events("b", limit=10_000)))
+            server.kill()
+        assert_replay_agrees(url)
+
+
+def check_durable(durable: dict[str, str], events: list[Event]) -> None:
+    """Each decision that was durable at the decider is in the log once, with its arm and its reward."""
+    logged = {f"{event.decider}-{event.local_step}": event for event in events if event.kind == "decision"}
+    assert len(logged) == sum(event.kind == "decision" for event in events), "no decision twice"
+    rewards = {event.step: event.reward for event in events if event.kind == "reward"}
+    assert durable.items() <= {decision: event.arm for decision, event in logged.items()}.items()
+    assert all(rewards[logged[decision].step] == float(arm == "blue") for decision, arm in durable.items())

@@ -82,13 +82,16 @@ def test_every_promise_has_a_test_and_every_such_test_names_a_promise() -> None:
     assert named == set(promised)
 
 
-def test_the_examples_run(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_examples_run(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)  # for the files of a local decider
     with running(open_store(sqlite_url)) as server:
         for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
             exec(compile(block.replace("http://127.0.0.1:8000", server.url), "docs/service.md", "exec"), {})
         with talking(server.url) as (_, http):
-            for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL):
-                assert http.put("/v1/bandits/documented", content=block, headers={
+            for place, block in enumerate(re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)):
+                assert http.put(f"/v1/bandits/documented-{place}", content=block, headers={
                     "Content-Type": "application/json"}).status_code == 201  # fmt: skip
     assert re.search(r"^show (red|green|blue)$", capsys.readouterr().out, re.MULTILINE)
 

@@ -33,8 +33,12 @@ ROWS = [
     ("PATCH", "/v1/bandits/b/arms/red", {"paused": True}, "admin"),
     ("PUT", "/v1/bandits/b/policy", {"policy": "ucb"}, "admin"), ("GET", "/v1/bandits/b/events", None, "read"),
     ("POST", "/v1/bandits/b/policy/preview", {"policy": "ucb"}, "read"),
+    ("PUT", "/v1/bandits/b/shadow", {"policy": "ucb"}, "admin"), ("DELETE", "/v1/bandits/b/shadow", None, "admin"),
+    ("POST", "/v1/bandits/b/shadow/promote", {}, "admin"),
     ("GET", "/v1/bandits/b/export", None, "read"), ("DELETE", "/v1/bandits/b?confirm=b", None, "admin"),
     ("GET", "/metrics", None, "read"),
+    *(("POST", f"{path}/personalizer/v1.0/events/x/{call}", body, "decide")  # for rank, see test_personalizer.py
+      for path in ("", "/v1/bandits/b") for call, body in (("reward", {"value": 1}), ("activate", None))),
 ]  # fmt: skip
 
 

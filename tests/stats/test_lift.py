@@ -68,6 +68,7 @@ def test_limits() -> None:
     assert float(mixture.sum() * (bets[1] - bets[0])) == pytest.approx(25.0)
 
 
+@pytest.mark.promise(161)
 def test_the_intervals_hold_at_all_times() -> None:
     # 60 runs with click rates that jump, so that one group may have more of its clicks before: with an error rate of
     # 5 %, more than 9 misses have a probability of 0.0013

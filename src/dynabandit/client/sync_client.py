@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -10,7 +10,7 @@ import httpx
 import msgspec
 
 from dynabandit.client.base import DAMAGED, BaseClient, Call, FoundBandit, ServiceError, bandit_path, erased
-from dynabandit.service import api_types
+from dynabandit.service import api_types, monitoring_types
 from dynabandit.service.domain.names import clean_name
 
 Result = TypeVar("Result")
@@ -116,6 +116,32 @@ class Client(BaseClient):
         result = self._send(Call("POST", path, api_types.RewardResults, api_types.Rewards(given)))
         return result.results
 
+    def metrics(
+        self, decision: str, metrics: Mapping[str, float], name: str | None = None
+    ) -> monitoring_types.CountedMetrics:
+        """Send metrics of a decision, which its bandit has guardrails for; for `name` see `reward`."""
+        path = f"/v1/decisions/{quote(decision, safe='')}/metrics"
+        if name is not None:
+            path = bandit_path(name, "decisions", decision, "metrics")
+        body = monitoring_types.Metrics({metric: float(value) for metric, value in metrics.items()})
+        return self._send(Call("PUT", path, monitoring_types.CountedMetrics, body))
+
+    def set_guardrails(self, name: str, guardrails: Mapping[str, Any]) -> api_types.Changed:
+        """Replace the guardrails, such as {"latency": {"bound": 0.5, "direction": "max", "range": [0, 10]}}."""
+        body = monitoring_types.SetGuardrails(dict(guardrails))
+        return self._send(Call("PUT", bandit_path(name, "guardrails"), api_types.Changed, body))
+
+    def alerts(self, name: str, after: int = 0) -> Iterator[monitoring_types.Alert]:
+        """Return the alerts after a sequence number."""
+        while True:
+            query = {"after": str(after)}
+            page = self._send(Call("GET", bandit_path(name, "alerts"), monitoring_types.Alerts, query=query))
+            for alert in page.alerts:
+                yield alert
+            if not page.alerts:
+                return
+            after = page.alerts[-1].sequence
+
     def add_arm(self, name: str, arm: str) -> api_types.Changed:
         """Add an arm."""
         return self._send(Call("POST", bandit_path(name, "arms"), api_types.Changed, api_types.AddArm(arm)))
@@ -134,6 +160,21 @@ class Client(BaseClient):
         """Return what another policy would estimate and choose now; nothing is changed."""
         body = api_types.PreviewPolicy(policy, parameters, draws)
         return self._send(Call("POST", bandit_path(name, "policy", "preview"), api_types.Preview, body))
+
+    def set_shadow(self, name: str, policy: str, **parameters: Any) -> api_types.Changed:
+        """Let a second policy see the same decisions and rewards; it never decides. `state` compares the two."""
+        body = api_types.SetPolicy(policy, parameters)
+        return self._send(Call("PUT", bandit_path(name, "shadow"), api_types.Changed, body))
+
+    def end_shadow(self, name: str) -> api_types.Changed:
+        """End the shadow policy."""
+        return self._send(Call("DELETE", bandit_path(name, "shadow"), api_types.Changed))
+
+    def promote_shadow(self, name: str, keep: bool = False) -> api_types.Changed:
+        """Let the shadow policy decide from now on; with `keep` the policy so far becomes the shadow policy."""
+        shadow = (self.state(name)).shadow
+        body = api_types.PromoteShadow(keep, None if shadow is None else shadow.seed)  # so that it can be sent again
+        return self._send(Call("POST", bandit_path(name, "shadow", "promote"), api_types.Changed, body))
 
     def events(self, name: str, after: int = 0, limit: int = 1000, kind: str = "all") -> Iterator[api_types.Event]:
         """Return the events after a sequence number: all, or only each "decision", "reward" or "change"."""

@@ -5,10 +5,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from dynabandit.service.monitoring_types import Guardrails, GuardrailState, HoldoutState
+from dynabandit.service.shadow_types import ShadowState
 from dynabandit.validation import LARGEST_REWARD
 
 MAX_ARMS = 100_000
 MAX_DECISIONS = 1_000
+MAX_AMONG = 1_000
+MAX_RANKED = 50
 MAX_REWARDS = 10_000
 MAX_PREVIEW_DRAWS = 10_000
 MAX_WINDOW = 10.0 * 365 * 86400
@@ -19,6 +23,7 @@ RewardValue = Annotated[
 ]
 RewardLaw = Literal["bernoulli", "bounded", "normal", "counts", "revenue"]
 Name = Annotated[str, Meta(min_length=1, max_length=200, extra_json_schema={"not": {"enum": [".", ".."]}})]
+ArmName = Annotated[str, Meta(min_length=1, max_length=200)]  # of an arm that exists
 # A body may be large because it may have many arms; a policy and its parameters have limits of their own
 Policy = Annotated[str, Meta(max_length=100)]
 Key = Annotated[str, Meta(max_length=100)]
@@ -27,16 +32,15 @@ Parameters = Annotated[dict[Key, Value], Meta(max_length=64)]
 FeatureName = Annotated[str, Meta(min_length=1, max_length=100)]
 FeatureOption = bool | int | float | None | Name | Annotated[list[Name | float], Meta(max_length=1000)]
 Features = Annotated[
-    dict[FeatureName, Literal["number", "boolean", "category", "vector"] | dict[Key, FeatureOption]],
+    dict[FeatureName, Literal["number", "boolean", "category", "vector", "hashed"] | dict[Key, FeatureOption]],
     Meta(min_length=1, max_length=256),
 ]
+FeatureText = Annotated[str, Meta(max_length=1000)]
+SingleValue = bool | Annotated[int, Meta(ge=-(2**53), le=2**53)] | float | FeatureText | None
 FeatureValue = (
-    bool
-    | Annotated[int, Meta(ge=-(2**53), le=2**53)]
-    | float
-    | Annotated[str, Meta(max_length=1000)]
+    SingleValue
     | Annotated[list[float], Meta(max_length=1024)]
-    | None
+    | Annotated[dict[FeatureText, SingleValue], Meta(max_length=1000)]
 )
 Context = Annotated[
     dict[FeatureName, FeatureValue], Meta(max_length=256, description="The value of each feature; null if missing.")
@@ -66,21 +70,35 @@ class Create(Struct, forbid_unknown_fields=True, kw_only=True):
     arm_features: Annotated[dict[Name, Context], Meta(max_length=MAX_ARMS)] | None = None
     sticky_for: Annotated[float, Meta(gt=0, le=MAX_WINDOW)] | None = None
     holdout: HoldoutSettings | None = None
+    guardrails: Guardrails | None = None
 
 
 class Decide(Struct, forbid_unknown_fields=True):
-    """How many decisions to make, in which context, and for whom."""
+    """How many decisions to make, in which context, for whom, and among which arms.
+
+    With `rank`, a decision has a ranking of so many arms.
+    """
 
     count: Annotated[int, Meta(ge=1, le=MAX_DECISIONS)] = 1
     context: Context | None = None
     unit: Unit | None = None
+    among: Annotated[list[ArmName], Meta(min_length=1, max_length=MAX_AMONG)] | None = None
+    rank: Annotated[int, Meta(ge=1, le=MAX_RANKED)] | None = None
+
+
+class RankedArm(Struct):
+    """An arm of a ranking; `propensity` is its probability among the arms that the places before it left."""
+
+    arm: str
+    propensity: float | None
 
 
 class Decision(Struct):
     """One decision: the arm to play, and the id to send its reward to.
 
     `propensity` is the probability with which the arm was chosen, null if it is not known. A decision that is
-    `repeated` was made before for the same unit. If `holdout` is true, the unit is in the holdout.
+    `repeated` was made before for the same unit. If `holdout` is true, the unit is in the holdout. The first arm of a
+    `ranking` is the arm to play.
     """
 
     decision: str
@@ -89,6 +107,7 @@ class Decision(Struct):
     propensity: float | None = None
     repeated: bool = False
     holdout: bool = False
+    ranking: list[RankedArm] | None = None
 
 
 class Decisions(Struct):
@@ -98,23 +117,26 @@ class Decisions(Struct):
 
 
 class Reward(Struct, forbid_unknown_fields=True):
-    """The reward of a decision."""
+    """The reward of a decision; `arm` is the arm of its ranking that was taken, by default the first one."""
 
     reward: RewardValue
+    arm: ArmName | None = None
 
 
-class Rewarded(Struct):
+class Rewarded(Struct, omit_defaults=True):
     """The reward that counts for a decision."""
 
     decision: str
     reward: float
+    arm: str | None = None
 
 
 class GivenReward(Struct, forbid_unknown_fields=True):
-    """A reward and its decision."""
+    """A reward and its decision; `arm` is the arm of its ranking that was taken, by default the first one."""
 
     decision: Annotated[str, Meta(max_length=64)]
     reward: RewardValue
+    arm: ArmName | None = None
 
 
 class Rewards(Struct, forbid_unknown_fields=True):
@@ -135,6 +157,65 @@ class RewardResults(Struct):
     """The result of each reward, in the order of the request."""
 
     results: list[RewardResult]
+
+
+DeciderId = Annotated[str, Meta(pattern="^[0-9a-z]{16}$", description="A local decider; see LocalDecider.")]
+LocalStep = Annotated[int, Meta(ge=1, le=2**48 - 1)]
+
+
+class LocalDecision(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A decision that a local decider has made; `arm` is the place of the arm in the bandit's state."""
+
+    arm: Annotated[int, Meta(ge=0, lt=MAX_ARMS)]
+    context: Context | None = None
+    unit: Unit | None = None
+    holdout: bool = False
+
+
+class LocalReward(Struct, forbid_unknown_fields=True):
+    """The reward of a decision of any local decider."""
+
+    decider: DeciderId
+    step: LocalStep
+    reward: RewardValue
+
+
+class LocalBatch(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """Decisions and rewards of a local decider, in order.
+
+    `id` is that of the bandit, `first` the number of the first decision among those of the decider, and `base` the
+    sequence number of the state from which the decisions were made.
+    """
+
+    id: Annotated[str, Meta(max_length=12)]
+    decider: DeciderId
+    first: LocalStep
+    base: Annotated[int, Meta(ge=1)]
+    decisions: Annotated[list[LocalDecision], Meta(max_length=MAX_DECISIONS)] = []
+    rewards: Annotated[list[LocalReward], Meta(max_length=MAX_DECISIONS)] = []
+
+
+class LocalBatchResult(Struct):
+    """The last decision of a decider that is stored, the last event, and the result of each reward, in order."""
+
+    step: int
+    sequence: int
+    results: list[RewardResult]
+
+
+class LocalState(Struct):
+    """The state from which local deciders decide; `bandit` is null if there is no event after the given one.
+
+    `rules` are those by which the service decides: a decider of a release with other rules cannot use the state.
+    """
+
+    name: str
+    id: str
+    sequence: int
+    rules: int
+    sticky_for: float | None = None
+    holdout: HoldoutSettings | None = None
+    bandit: str | None = None
 
 
 class AddArm(Struct, forbid_unknown_fields=True):
@@ -160,6 +241,16 @@ class SetPolicy(Struct, forbid_unknown_fields=True):
     parameters: Parameters = {}
 
 
+class PromoteShadow(Struct, forbid_unknown_fields=True):
+    """The promotion of the shadow policy; with `keep` the policy so far becomes the shadow policy.
+
+    With the `seed` of the shadow policy the request can be repeated: if it was promoted already, nothing changes.
+    """
+
+    keep: bool = False
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+
+
 class PreviewPolicy(Struct, forbid_unknown_fields=True):
     """A policy to preview."""
 
@@ -177,9 +268,9 @@ class PreviewArm(Struct):
 
     arm: str
     mean: float | None
-    variance: float
+    variance: float | None
     forgetting: float
-    effective_size: float
+    effective_size: float | None
     propensity: float
     current_propensity: float
     paused: bool
@@ -213,14 +304,15 @@ class Ready(Struct):
 class ArmState(Struct):
     """What a bandit has learned about an arm; `mean` is null before the first reward.
 
+    What the policy does not know of a single arm, such as its mean in any context, is null.
     `pending` is the number of its decisions whose rewards are in flight, as the policy counts them.
     """
 
     arm: str
     mean: float | None
-    variance: float
+    variance: float | None
     forgetting: float
-    effective_size: float
+    effective_size: float | None
     idle: int
     plays: int
     share: float
@@ -228,6 +320,21 @@ class ArmState(Struct):
     min_share: float
     max_share: float
     pending: int = 0
+
+
+class DeciderState(Struct):
+    """A local decider: its latest stored decision, and what it said when it last asked this replica for the state.
+
+    `step` is the number of that decision, and `base` the latest state that the decider has used or asked about. `seen`
+    is the number of seconds since it asked, and `waiting` the number of decisions and rewards that it had to send; both
+    are null if it has not asked for ten minutes.
+    """
+
+    id: str
+    step: int
+    base: int
+    seen: float | None = None
+    waiting: int | None = None
 
 
 class BanditState(Struct):
@@ -253,7 +360,10 @@ class BanditState(Struct):
     held: int = 0
     features: Features | None = None
     sticky_for: float | None = None
-    holdout: HoldoutSettings | None = None
+    holdout: HoldoutState | None = None
+    guardrails: list[GuardrailState] = []
+    shadow: ShadowState | None = None
+    deciders: list[DeciderState] = []
 
 
 class BanditSummary(Struct):
@@ -272,10 +382,17 @@ class BanditList(Struct):
 
 
 class Event(Struct, omit_defaults=True):
-    """An event of a bandit; events are ordered by `sequence`, not by their times."""
+    """An event of a bandit; events are ordered by `sequence`, not by their times.
+
+    A decision of a local decider has the `decider`, its number there (`local_step`) and the sequence number of the
+    state from which it was made (`base`).
+    """
 
     sequence: int
-    kind: Literal["create", "decision", "reward", "close", "learn", "arm", "policy", "delete"]
+    kind: Literal[
+        "create", "decision", "activate", "reward", "close", "learn", "arm", "policy", "shadow", "guardrails", "metric",
+        "alert", "delete",
+    ]  # fmt: skip
     time: float
     wall: float
     decision: str | None = None
@@ -284,10 +401,18 @@ class Event(Struct, omit_defaults=True):
     reward: float | None = None
     key: str | None = None
     change: dict[str, Any] | None = None
+    metric: str | None = None
+    value: float | None = None
     propensity: float | None = None
     context: Context | None = None
     unit: str | None = None
     holdout: bool = False
+    shadow: str | None = None
+    among: list[str] | None = None
+    ranking: list[str] | None = None
+    decider: str | None = None
+    local_step: int = 0
+    base: int = 0
 
 
 class Events(Struct):
@@ -298,6 +423,9 @@ class Events(Struct):
 
 class Exported(Struct):
     """One decision for off-policy evaluation; `closed` if its window ended before a reward came.
+
+    If another arm of its `ranking` than the first one was rewarded, `reward` is null, `taken` is that arm, `position`
+    its place, from 1, and `taken_reward` the reward.
 
     `replayed` is false for a decision of an earlier release that decided by other rules: it is taken from the log, and
     its propensity is computed as if no reward were in flight, which those rules ignored.
@@ -312,6 +440,10 @@ class Exported(Struct):
     time: float
     wall: float
     replayed: bool = True
+    ranking: list[str] | None = None
+    taken: str | None = None
+    position: int | None = None
+    taken_reward: float | None = None
 
 
 class Deleted(Struct):

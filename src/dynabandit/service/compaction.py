@@ -1,10 +1,10 @@
 """Compaction: old events of a log are replaced by the state that they lead to, from which the log then starts."""
 
-import json
 from typing import NamedTuple
 
+from dynabandit.service.domain.applied_changes import learns
 from dynabandit.service.domain.bandit_state import LoggedState
-from dynabandit.service.domain.events import CLOSE, DECISION, LEARN, POLICY, REWARD
+from dynabandit.service.domain.events import CLOSE, DECISION, LEARN, METRIC, POLICY, REWARD, SHADOW
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.log_start import start_event, state_at_start
 from dynabandit.service.errors import ReplayMismatchError
@@ -15,7 +15,7 @@ from dynabandit.service.stores.due_decisions import reward_ages
 REMOVED_ROWS = 1_000  # events that one transaction checks and removes: a service that uses the store waits for it
 # Decisions that have no reward yet, or that the policy has not learned yet, are still needed, and so are their rewards
 REMOVE = (
-    "DELETE FROM events WHERE bandit = ? AND sequence > ? AND sequence <= ? AND (kind = ? OR (kind IN (?, ?)"
+    "DELETE FROM events WHERE bandit = ? AND sequence > ? AND sequence <= ? AND (kind IN (?, ?) OR (kind IN (?, ?)"
     " AND settles <= ?) OR (kind = ? AND step <= ? AND EXISTS (SELECT 1 FROM events r WHERE r.bandit = events.bandit"
     " AND r.settles = events.step AND r.sequence <= ?)))"
 )
@@ -23,11 +23,12 @@ NEXT_ROWS = (
     "SELECT max(sequence) FROM (SELECT sequence FROM events WHERE bandit = ? AND sequence > ? AND sequence <= ?"
     " ORDER BY sequence LIMIT ?) AS following"
 )
-# The first of several decisions has their number as its body; some of the others may have been removed
+# The body of the first of several decisions is or begins with their number; some of the others may have been removed
 FORGET_KEYS = (
     "UPDATE events SET key = NULL WHERE bandit = ? AND sequence > ? AND sequence <= ? AND key IS NOT NULL"
-    " AND body IS NOT NULL"
+    " AND body IS NOT NULL AND (body NOT LIKE ? OR body LIKE ?)"
 )
+HAS_FIELDS, HAS_COUNT = "{%", '{"count":%'
 
 
 class Compacted(NamedTuple):
@@ -87,7 +88,7 @@ def _save_start(store: Store, state: LoggedState, now: float) -> str | None:
     """Make a state the start of its log, unless a later policy has learned the rewards before it; return why not."""
     number = state.number
     store.begin({number: state.sequence})  # no policy can be changed meanwhile
-    changed = [event.sequence for event in store.log(number, state.sequence, (POLICY,)) if _learns(event.body)]
+    changed = [event.sequence for event in store.log(number, state.sequence, (POLICY, SHADOW)) if learns(event.body)]
     if changed or number not in store.alive([number]):
         store.commit(())
         if not changed:
@@ -104,10 +105,6 @@ def _save_start(store: Store, state: LoggedState, now: float) -> str | None:
     return None
 
 
-def _learns(body: str | None) -> bool:
-    return "continues" not in json.loads(body or "{}")
-
-
 def _remove(store: Store, state: LoggedState) -> int:
     """Remove the events before the start of the log that nothing needs any more; return how many there were.
 
@@ -119,8 +116,8 @@ def _remove(store: Store, state: LoggedState) -> int:
     before = store.rows(*count)[0][0]
     after = 0
     while (to := store.rows(NEXT_ROWS, (number, after, last - 1, REMOVED_ROWS))[0][0]) is not None:
-        remove = (number, after, to, LEARN, REWARD, CLOSE, learned_to, DECISION, learned_to, last)
-        store.write([(REMOVE, remove), (FORGET_KEYS, (number, after, to))])
+        remove = (number, after, to, LEARN, METRIC, REWARD, CLOSE, learned_to, DECISION, learned_to, last)
+        store.write([(REMOVE, remove), (FORGET_KEYS, (number, after, to, HAS_FIELDS, HAS_COUNT))])
         after = to
     removed: int = before - store.rows(*count)[0][0]
     return removed

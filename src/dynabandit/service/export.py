@@ -1,4 +1,4 @@
-"""Exports of the log: events, and decisions with the propensities that a replay computes."""
+"""Exports of the log: events, and decisions with their rewards and propensities."""
 
 import importlib.util
 import io
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from dynabandit.service.api_types import Event, Exported
-from dynabandit.service.domain.bandit_state import RULES, RULES_WITH_PENDING_PLAYS
+from dynabandit.service.domain.bandit_state import RULES, RULES_WITH_PENDING_PLAYS, LoggedState
 from dynabandit.service.domain.decision_details import read_details
 from dynabandit.service.domain.events import CLOSE, DECISION, EventRow, HeldDecision, Settlement, api_event
 from dynabandit.service.domain.learning import Log
@@ -81,34 +81,43 @@ def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambd
 
     When `is_wanted` returns false the replay ends with `StreamInterruptedError`.
 
-    The propensity of a decision is the share of the same arm among `draws` other draws from the state that decided
-    and the decision itself; it is therefore never 0. Its standard error is at most 1 / (2 sqrt(draws)), and 0 for a
-    policy that decides without randomness.
+    The propensity of a decision is the recorded one. Without one, in logs of earlier releases and where it is not known
+    exactly, it is found by `_propensity`.
     """
     state = state_at_start(store, number, InterruptibleLog(store, is_wanted))
     piece: list[Replayed] = []
     until = time.monotonic() + PIECE_SECONDS
     for row in _while_wanted(store.log(number, state.sequence), is_wanted):
-        is_current = state.rules == RULES
-        counts = state.rules >= RULES_WITH_PENDING_PLAYS
-        details = read_details(row.body if row.kind == DECISION else None)
-        before = (
-            state.bandit.propensities(details.context, draws, counts, among=details.among)
-            if row.kind == DECISION
-            else {}
-        )
-        state.apply(row)
         if row.kind == DECISION:
             arm = state.bandit.names[row.arm or 0]
-            propensity = (before.get(arm, 0.0) * draws + 1.0) / (draws + 1.0)
-            piece.append(Replayed(row, arm, propensity, is_current))
+            propensity = _propensity(state, row, draws) if row.value is None else row.value
+            piece.append(Replayed(row, arm, propensity, state.rules == RULES))
+        state.apply(row)
         if len(piece) == PIECE_ROWS or time.monotonic() >= until:
-            yield _with_rewards(store, number, piece)
+            yield _with_rewards(store, number, state.bandit.names, piece)
             piece, until = [], time.monotonic() + PIECE_SECONDS
-    yield _with_rewards(store, number, piece)
+    yield _with_rewards(store, number, state.bandit.names, piece)
 
 
-def _with_rewards(store: Store, number: int, piece: list[Replayed]) -> list[Exported]:
+def _propensity(state: LoggedState, row: EventRow, draws: int) -> float:
+    """Return the probability of a decision without a recorded one, before it is applied.
+
+    It is exact for most policies (`Bandit.exact_propensities`); otherwise the share of the same arm among `draws` other
+    draws from the state that decided and the decision itself, which is never 0. The standard error of the share is at
+    most 1 / (2 sqrt(draws)).
+    """
+    bandit, holdout, details = state.bandit, state.settings.holdout, read_details(row.body)
+    column, counts = row.arm or 0, state.rules >= RULES_WITH_PENDING_PLAYS
+    arm, context, among = bandit.names[column], details.context, details.among
+    exact = bandit.exact_propensities(context, among, count_pending=counts)
+    found = 0.0 if exact is None else exact.get(arm, 0.0)
+    if exact is None or (found == 0.0 and not details.holdout):
+        share = bandit.propensities(context, draws, counts, among=among).get(arm, 0.0)
+        found = share if details.holdout else (share * draws + 1.0) / (draws + 1.0)
+    return found if holdout is None else holdout.marginal(found, column, bandit, among)
+
+
+def _with_rewards(store: Store, number: int, names: Sequence[str], piece: list[Replayed]) -> list[Exported]:
     """Join decisions with their rewards."""
     if not piece:
         return []
@@ -117,9 +126,16 @@ def _with_rewards(store: Store, number: int, piece: list[Replayed]) -> list[Expo
     found = []
     for row, arm, propensity, replayed in piece:
         step = row.step or 0
-        kind, value = outcomes.get(step, (None, None))
+        kind, value, rewarded = outcomes.get(step, (None, None, row.arm))
         decision = ids.make(number, step)
-        found.append(Exported(step, decision, arm, propensity, value, kind == CLOSE, row.time, row.wall, replayed))
+        one = Exported(step, decision, arm, propensity, value, kind == CLOSE, row.time, row.wall, replayed)
+        ranking = read_details(row.body).ranking
+        if ranking is not None and rewarded is not None:
+            one.ranking = [names[column] for column in ranking]
+            if rewarded != row.arm:
+                one.reward, one.taken_reward = None, value
+                one.taken, one.position = names[rewarded], ranking.index(rewarded) + 1
+        found.append(one)
     return found
 
 
@@ -142,7 +158,8 @@ def parquet_pieces(store: Store, number: int, draws: int, is_wanted: IsWanted = 
     kinds: dict[str, Any] = {
         "step": pa.int64(), "decision": pa.string(), "arm": pa.string(), "propensity": pa.float64(),
         "reward": pa.float64(), "closed": pa.bool_(), "time": pa.float64(), "wall": pa.float64(),
-        "replayed": pa.bool_(),
+        "replayed": pa.bool_(), "ranking": pa.list_(pa.string()), "taken": pa.string(), "position": pa.int64(),
+        "taken_reward": pa.float64(),
     }  # fmt: skip
     schema = pa.schema(list(kinds.items()))
     target = io.BytesIO()

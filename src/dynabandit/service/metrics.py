@@ -1,12 +1,15 @@
 """Metrics for Prometheus."""
 
+import contextlib
 from collections.abc import Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
-from prometheus_client.metrics_core import Metric
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from dynabandit.service.domain.events import DECISION, EventRow
+from dynabandit.service.decider_contacts import DeciderContacts
+from dynabandit.service.domain.decision_details import read_details
+from dynabandit.service.domain.events import ALERT, DECISION, METRIC, EventRow
 from dynabandit.service.domain.names import in_namespace
 
 MAX_ARMS_SHOWN = 100  # per bandit
@@ -18,9 +21,11 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 class Metrics:
     """What a service counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, contacts: DeciderContacts | None = None) -> None:
         self.registry = CollectorRegistry()
         to = self.registry
+        self.deciders = _DeciderSeries(contacts or DeciderContacts())
+        to.register(self.deciders)
         by_status, by_route, arm = ["method", "route", "status"], ["method", "route"], ["bandit", "arm"]
         self.requests = Counter("dynabandit_requests", "Requests by route and status.", by_status, registry=to)
         text = "Time to the response, of admitted requests."
@@ -38,6 +43,14 @@ class Metrics:
         self.rewards = Counter("dynabandit_rewards", "Rewards of each arm.", arm, registry=to)
         text = "Sum of the rewards of each arm."
         self.reward_sum = Gauge("dynabandit_reward_sum_total", text, arm, registry=to)  # rewards may be negative
+        text = "Alerts of guardrails and of the sample ratio."
+        self.alerts = Counter("dynabandit_alerts", text, ["bandit", "alert"], registry=to)
+        text = "Decisions that were compared with the choice of a shadow policy."
+        self.shadow_decisions = Counter("dynabandit_shadow_decisions", text, ["bandit"], registry=to)
+        text = "Those of them at which both chose the same."
+        self.shadow_agreements = Counter("dynabandit_shadow_agreements", text, ["bandit"], registry=to)
+        self._shadow_counters = (self.shadow_decisions, self.shadow_agreements)
+        self._shadowed: set[str] = set()  # bandits
         self._arms: dict[tuple[str, str], tuple[Counter, Counter, Gauge]] = {}
         self._responses: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
@@ -64,12 +77,30 @@ class Metrics:
                 total = totals[arm] = [0.0, 0.0, 0.0]
             if kind == DECISION:
                 total[0] += 1
-            elif value is not None:
+            elif kind != METRIC and value is not None:
                 total[1] += 1
                 total[2] += value
         for arm, total in totals.items():
             for counter, amount in zip(self._arm_counters(bandit, names[arm]), total, strict=False):
                 counter.inc(amount)
+
+    def count_alerts(self, bandit: str, events: Sequence[EventRow]) -> bool:
+        """Count the alerts among some events, and return whether there are any."""
+        alerts = ["sample-ratio" if event.arm is None else "guardrail" for event in events if event.kind == ALERT]
+        for alert in alerts:
+            self.alerts.labels(bandit, alert).inc()
+        return bool(alerts)
+
+    def count_shadow(self, bandit: str, events: Sequence[EventRow]) -> None:
+        """Count how often the policy and the shadow policy of a bandit choose the same."""
+        if bandit not in self._shadowed and len(self._shadowed) >= MAX_SERIES:
+            return
+        self._shadowed.add(bandit)
+        decisions = [event for event in events if event.kind == DECISION]
+        pairs = [(event.arm, read_details(event.body).shadow) for event in decisions]
+        compared = [arm == shadow.column for arm, shadow in pairs if shadow is not None]
+        self.shadow_decisions.labels(bandit).inc(len(compared))
+        self.shadow_agreements.labels(bandit).inc(sum(compared))
 
     def _arm_counters(self, bandit: str, arm: str) -> Sequence[Counter | Gauge]:
         """Return the three counters of an arm, or none if there are too many series."""
@@ -89,6 +120,13 @@ class Metrics:
             del self._arms[key]
             for counter in (self.decisions, self.rewards, self.reward_sum):
                 counter.remove(*key)
+        for alert in ("guardrail", "sample-ratio"):
+            with contextlib.suppress(KeyError):
+                self.alerts.remove(bandit, alert)
+        if bandit in self._shadowed:
+            self._shadowed.remove(bandit)
+            for counter in self._shadow_counters:
+                counter.remove(bandit)
 
     def count_response(self, method: str, route: str, status: int, seconds: float | None) -> None:
         """Count a response, and how long it took unless that is None."""
@@ -105,14 +143,16 @@ class Metrics:
         if namespace is None:
             return generate_latest(self.registry)
         registry = CollectorRegistry()
-        registry.register(_NamespaceSeries(namespace, (self.decisions, self.rewards, self.reward_sum)))
+        shadows = self._shadow_counters
+        counters = (self.decisions, self.rewards, self.reward_sum, self.deciders, self.alerts, *shadows)
+        registry.register(_NamespaceSeries(namespace, counters))
         return generate_latest(registry)
 
 
 class _NamespaceSeries(Collector):
     """The series of some counters that belong to the bandits of a namespace."""
 
-    def __init__(self, namespace: str, counters: Sequence[Counter | Gauge]) -> None:
+    def __init__(self, namespace: str, counters: Sequence[Counter | Gauge | Collector]) -> None:
         self._namespace, self._counters = namespace, counters
 
     def collect(self) -> Iterator[Metric]:
@@ -120,3 +160,28 @@ class _NamespaceSeries(Collector):
             for metric in counter.collect():
                 metric.samples = [one for one in metric.samples if in_namespace(one.labels["bandit"], self._namespace)]
                 yield metric
+
+
+class _DeciderSeries(Collector):
+    """What local deciders said when they last asked for the state."""
+
+    def __init__(self, contacts: DeciderContacts) -> None:
+        self._contacts = contacts
+
+    def collect(self) -> Iterator[Metric]:
+        totals: dict[str, list[float]] = {}
+        for contact in self._contacts.latest():
+            total = totals.setdefault(contact.name, [0.0, 0.0, 0.0])
+            total[0] += 1
+            total[1] = max(total[1], contact.time)
+            total[2] += contact.waiting
+        texts = {
+            "dynabandit_deciders": "Local deciders that have asked for the state in the last ten minutes.",
+            "dynabandit_decider_silence_seconds": "The longest time since one of them asked.",
+            "dynabandit_decider_waiting": "Decisions and rewards that they had to send.",
+        }
+        for place, (name, text) in enumerate(texts.items()):
+            family = GaugeMetricFamily(name, text, labels=["bandit"])
+            for bandit, total in totals.items():
+                family.add_metric([bandit], total[place])
+            yield family

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from dynabandit.service.domain.bandit_state import EARLIER_RELEASES, HASH_PREFIX, LoggedState
+from dynabandit.service.domain.local_replay import LocalReplay
 from dynabandit.service.domain.log_start import state_at_start
 from dynabandit.service.domain.names import public_id
 from dynabandit.service.errors import ReplayMismatchError
@@ -21,6 +22,8 @@ class Verification(NamedTuple):
     hashes: int  # how many snapshots were compared
     state_hash: str
     problem: str | None
+    local: int = 0  # decisions of local deciders that were made again
+    local_taken: int = 0  # and those that were taken from the log, because the state behind them is not in it
 
 
 def verify(store: Store) -> list[Verification]:
@@ -40,12 +43,15 @@ def verify_bandit(store: Store, number: int, name: str) -> Verification:
     Decisions by earlier rules are taken from the log, and their rewards must belong to them.
     """
     state, saved, compared = LoggedState(number, store), store.snapshot_hashes(number), 0
-    problem, start = None, 0
+    problem, start, local = None, 0, None
     try:
         state = state_at_start(store, number)
         start = state.sequence
+        local = LocalReplay(store, state)
         for event in store.log(number, start):
+            local.check(state, event)
             state.apply(event)
+            local.keep(state)
             if saved.get(event.sequence, "").startswith(HASH_PREFIX):
                 if state.saved_hash != saved[event.sequence]:
                     problem = "the state that was saved here is not the replay's"
@@ -61,4 +67,7 @@ def verify_bandit(store: Store, number: int, name: str) -> Verification:
         problem = str(ReplayMismatchError(name, error.sequence, error.problem))  # a damaged log may not say whose it is
     steps, state_hash = (state.bandit.step, state.state_hash()) if state.sequence else (0, "")
     made_by = {EARLIER_RELEASES[rules - 1]: count for rules, count in state.taken.items()}
-    return Verification(name, public_id(number), start, state.sequence, steps, made_by, compared, state_hash, problem)
+    made, taken = (0, 0) if local is None else (local.made, local.taken)
+    return Verification(
+        name, public_id(number), start, state.sequence, steps, made_by, compared, state_hash, problem, made, taken
+    )

@@ -36,7 +36,11 @@ def test_a_late_reward_updates_its_arm_when_it_arrives_and_leaves_steps_and_idle
     client.create("b", ["a", "b"], "ucb")
     first, _, _ = (client.decide("b") for _ in range(3))
     before = client.state("b")
-    assert (before.step, sum(arm.plays for arm in before.arms), sum(arm.effective_size for arm in before.arms)) == (
+    assert (
+        before.step,
+        sum(arm.plays for arm in before.arms),
+        sum(arm.effective_size or 0.0 for arm in before.arms),
+    ) == (
         3,
         3,
         0,

@@ -430,5 +430,5 @@ def test_the_state_says_how_many_decisions_are_held_and_how_long(client: Client,
     state = client.state("b")
     assert (state.learn, state.settling_age, state.held) == ("settled", 10.0, 4)
     assert [arm.pending for arm in state.arms] == [arm.plays for arm in state.arms]
-    assert sum(arm.effective_size for arm in state.arms) == 0
+    assert sum(arm.effective_size or 0.0 for arm in state.arms) == 0
     assert [event.kind for event in client.events("b", kind="reward")] == ["reward"], "it is stored at once"

@@ -148,7 +148,9 @@ def test_a_policy_change_delays_no_decision_while_it_replays(held: Held) -> None
     assert store.replays == 1
     after = client.state("b")
     assert (after.policy, after.step) == ("ts", 650)
-    assert sum(arm.effective_size - 4.0 for arm in after.arms) == 650, "it knows what came during the replay, too"
+    assert sum((arm.effective_size or 0.0) - 4.0 for arm in after.arms) == 650, (
+        "it knows what came during the replay, too"
+    )
 
 
 @pytest.mark.promise(113)
@@ -252,7 +254,7 @@ def test_a_preview_takes_a_bounded_time(endless: tuple[EndlessStore, Running]) -
 
 
 def test_propensities_do_not_depend_on_the_parts_in_which_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    bandit, calls = db.Bandit("eps-greedy", ARMS, seed=1, epsilon=0.5), list[None]()
+    bandit, calls = db.Bandit("f-dsw-ts", ARMS, seed=1), list[None]()
     for _ in range(20):
         bandit.reward(bandit.choose(), 1)
     whole = bandit.propensities(100)
@@ -358,7 +360,7 @@ def test_a_new_policy_has_learned_all_rewards_so_far(client: Client) -> None:
     client.set_policy("b", "ts", prior=[1, 1])
     after = client.state("b")
     assert (after.policy, after.step) == ("ts", before.step)
-    assert [arm.effective_size - 2.0 for arm in after.arms] == [
+    assert [(arm.effective_size or 0.0) - 2.0 for arm in after.arms] == [
         arm.effective_size for arm in before.arms
     ]  # prior (1, 1)
     twin = db.Bandit("ucb", ARMS, seed=9)

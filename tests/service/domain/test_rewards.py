@@ -136,7 +136,7 @@ def test_defaults_are_given_to_every_one_of_many_pages_of_decisions(
     wait_for(lambda: len(closed(client)) == 1200)
     assert client.state("b").sequence == 2401 + len(learned(client))
     assert [event.change for event in learned(client)] == [{"to": to, "age": 10.0} for to in (500, 1000, 1200)]
-    assert sum(arm.effective_size for arm in client.state("b").arms) == 1200
+    assert sum(arm.effective_size or 0.0 for arm in client.state("b").arms) == 1200
 
 
 @pytest.mark.promise(30)

@@ -58,7 +58,8 @@ def targets(decision: str) -> list[tuple[str, str]]:
         ("PUT", f"/v1/decisions/{decision}/reward"), ("POST", "/v1/bandits/b/decisions"), ("POST", "/v1/rewards"),
         ("PUT", "/v1/bandits/b"), ("PUT", "/v1/bandits/fresh"), ("POST", "/v1/bandits/b/arms"),
         ("PATCH", "/v1/bandits/b/arms/red"), ("PUT", "/v1/bandits/b/policy"),
-        ("POST", "/v1/bandits/b/policy/preview"),
+        ("POST", "/v1/bandits/b/policy/preview"), ("PUT", "/v1/bandits/b/shadow"),
+        ("POST", "/v1/bandits/b/shadow/promote"),
     ]  # fmt: skip
 
 

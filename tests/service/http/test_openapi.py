@@ -18,8 +18,12 @@ from service.harness import Running, running, talking
 
 BEYOND_A_SCHEMA = {
     "POST /v1/bandits/{name}/decisions",
+    "POST /personalizer/v1.0/rank",
+    "POST /v1/bandits/{name}/personalizer/v1.0/rank",
+    "POST /v1/bandits/{name}/local-decisions",
     "PUT /v1/bandits/{name}",
     "PUT /v1/bandits/{name}/policy",
+    "PUT /v1/bandits/{name}/shadow",
     "POST /v1/bandits/{name}/policy/preview",
     "DELETE /v1/bandits/{name}",
 }

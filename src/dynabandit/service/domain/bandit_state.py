@@ -2,28 +2,44 @@
 
 import copy
 import hashlib
-import itertools
 import json
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
-from dynabandit.features import FeatureEncoder
-from dynabandit.policies import CONTEXTUAL_POLICIES
-from dynabandit.service.domain.decision_details import (
-    NO_DETAILS,
-    Context,
-    DecisionDetails,
-    read_details,
-    write_details,
+from dynabandit.service.domain.applied_changes import apply_change
+from dynabandit.service.domain.choices import place_propensities, propensities, ranked_columns
+from dynabandit.service.domain.deciders import Deciders
+from dynabandit.service.domain.decision_details import NO_DETAILS, DecisionDetails, read_details, write_details
+from dynabandit.service.domain.events import (
+    ACTIVATE,
+    CREATE,
+    DECISION,
+    DELETE,
+    KINDS,
+    LEARN,
+    METRIC,
+    POLICY,
+    REWARD,
+    SHADOW,
+    EventRow,
 )
-from dynabandit.service.domain.events import ARM, CREATE, DECISION, DELETE, KINDS, LEARN, POLICY, REWARD, EventRow
-from dynabandit.service.domain.holdout import Holdout, unit_of_step
-from dynabandit.service.domain.learning import AT_ONCE, SETTLED, Learner, Log, SettlingAge, contexts_of, teach
+from dynabandit.service.domain.holdout import Holdout
+from dynabandit.service.domain.learning import (
+    AT_ONCE,
+    SETTLED,
+    Learner,
+    Log,
+    SettlingAge,
+    bodies_of,
+    chosen_column,
+    teach,
+)
+from dynabandit.service.domain.monitoring import Monitoring
+from dynabandit.service.domain.shadow import Shadow, restarted
 from dynabandit.service.errors import ReplayMismatchError
 
 # What reading a damaged event or snapshot may raise; none of them is an error of the store
@@ -69,62 +85,10 @@ class OpenDecision(NamedTuple):
     body: str | None
 
 
-def apply_change(bandit: Bandit | None, event: EventRow, learner: Learner, log: Log) -> Bandit:
-    """Return the library's bandit after a change, changed in place where that is possible.
-
-    New events, except policy changes, use this function, and so do replays and the history behind the pages.
-    """
-    body = json.loads(event.body or "{}")
-    if event.kind == CREATE:
-        return new_bandit(body)
-    assert bandit is not None
-    if event.kind == ARM:
-        change_arm(bandit, body)
-    elif event.kind == POLICY and "continues" not in body:
-        after, learned_to = body.get("log_start", (0, 0))  # of a compacted log
-        contextual = body["policy"] in CONTEXTUAL_POLICIES
-        pages = learner.at_start(learned_to).learned_pages(log, event.bandit, after, event.sequence, contextual)
-        encoder = FeatureEncoder.from_json(body["encoder"]) if "encoder" in body else None
-        return bandit.swapped(body["policy"], itertools.chain.from_iterable(pages), encoder, **body["parameters"])
-    return bandit
-
-
 def rules_of(body: dict[str, Any]) -> int:
     """Return the rules by which decisions are made after the event with this body."""
     rules: int = body.get("rules", 1)
     return rules
-
-
-def new_bandit(body: dict[str, Any]) -> Bandit:
-    """Return the bandit that the body of a create event describes.
-
-    It keeps no contexts: those of decisions that are learned later are in the log.
-    """
-    bandit = Bandit(
-        body["policy"],
-        body["arms"],
-        seed=body["seed"],
-        rewards=body.get("rewards"),
-        features=body.get("features"),
-        arm_features=body.get("arm_features"),
-        **body["parameters"],
-    )
-    bandit.keep_no_contexts()
-    return bandit
-
-
-def change_arm(bandit: Bandit, body: dict[str, Any]) -> None:
-    """Change an arm as the body of an event says."""
-    name = body["arm"]
-    if body.get("add"):
-        bandit.add_arm(name, body.get("features"))
-    if "min_share" in body or "max_share" in body:
-        min_share, max_share = bandit.shares(name)
-        bandit.limit_arm(name, body.get("min_share", min_share), body.get("max_share", max_share))
-    if "paused" in body:
-        (bandit.pause_arm if body["paused"] else bandit.resume_arm)(name)
-    if body.get("retired"):
-        bandit.remove_arm(name)
 
 
 class LoggedState:
@@ -142,11 +106,15 @@ class LoggedState:
         self.settled_to = 0
         self.due_at = 0.0  # no window ends, and no decision is learned, before this time
         self.open: dict[int, OpenDecision] = {}  # by step
+        self.deferred: set[int] = set()  # steps whose default reward is not learned unless they are activated
         self.settings = Settings("", None, None)
         self.rules = RULES  # by which the latest decisions were made
         self.taken: Counter[int] = Counter()  # decisions that older rules made: they are taken from the log
         self.learner = Learner()
         self.settling = SettlingAge()
+        self.monitoring = Monitoring()
+        self.deciders = Deciders()
+        self.shadow: Shadow | None = None
         self._log = log
         self._bandit: Bandit | None = None
 
@@ -156,49 +124,45 @@ class LoggedState:
         assert self._bandit is not None, "a log begins with the event that creates the bandit"
         return self._bandit
 
+    @property
+    def bandits(self) -> list[Bandit]:
+        """The library's bandit and, if there is one, that of the shadow policy."""
+        return [self.bandit] if self.shadow is None else [self.bandit, self.shadow.bandit]
+
     # New events
 
-    def decide(self, now: float, wall: float, key: str | None = None, asked: DecisionDetails = NO_DETAILS) -> EventRow:
-        """Make the next decision and return its event."""
-        column, held, propensity = self._choose(asked, with_propensity=True)
+    def decide(
+        self,
+        now: float,
+        wall: float,
+        key: str | None = None,
+        asked: DecisionDetails = NO_DETAILS,
+        places: int | None = None,
+    ) -> EventRow:
+        """Make the next decision and return its event; with `places`, a ranking of so many arms."""
+        columns, held = ranked_columns(self.bandit, self.number, self.settings.holdout, asked, places or 1)
+        probabilities = place_propensities(self.bandit, self.settings.holdout, asked, columns)
         details = msgspec.structs.replace(asked, holdout=True) if held else asked
-        event = EventRow(
-            self.number,
-            self.sequence + 1,
-            DECISION,
-            self.bandit.step,
-            None,
-            column,
-            propensity,
-            now,
-            wall,
-            key,
-            write_details(details),
-        )
+        if self.shadow is not None:
+            known = None if held or places is not None else propensities(self.bandit, asked.context, asked.among)
+            details = msgspec.structs.replace(details, shadow=self.shadow.choose(details, known))
+        self.bandit.play_column(columns[0], asked.context, counts_for_shares=not held)
+        if places is not None:
+            details = msgspec.structs.replace(details, ranking=columns, propensities=probabilities)
+        number, step, body = self.sequence + 1, self.bandit.step, write_details(details)
+        value = None if probabilities is None else probabilities[0] or None  # 0 is a rounding error: the arm was chosen
+        event = EventRow(self.number, number, DECISION, step, None, columns[0], value, now, wall, key, body)
         self._advance(event)
         return event
 
-    def _choose(self, asked: DecisionDetails, with_propensity: bool = False) -> tuple[int, bool, float | None]:
-        """Make the next decision; return its column, whether the unit is in the holdout, and the propensity."""
-        bandit, holdout, context, among = self.bandit, self.settings.holdout, asked.context, asked.among
-        probabilities = self._propensities(context, among) if with_propensity else None
-        held = None
-        if holdout is not None:
-            unit = unit_of_step(bandit.step + 1) if asked.unit is None else asked.unit
-            held = holdout.column(bandit, self.number, unit, among)
-        if held is None:
-            column = bandit.choose_column(context, among)
-        else:
-            column = held
-            bandit.play_column(column, context, counts_for_shares=False)
-        propensity = None if probabilities is None else probabilities.get(bandit.names[column], 0.0)
-        if propensity is not None and holdout is not None:
-            propensity = holdout.marginal(propensity, column, bandit, among)
-        return column, held is not None, propensity
-
-    def _propensities(self, context: Context | None, among: Sequence[int] | None) -> dict[str, float] | None:
-        """Return the probability with which the policy chooses each arm, or None if it is not known exactly."""
-        return None
+    def take(self, column: int, now: float, wall: float, key: str, details: DecisionDetails) -> EventRow:
+        """Add the decision of a local decider and return its event."""
+        if self.shadow is not None:
+            details = msgspec.structs.replace(details, shadow=self.shadow.choose(details))
+        step, body = self.bandit.step + 1, write_details(details)
+        event = EventRow(self.number, self.sequence + 1, DECISION, step, None, column, None, now, wall, key, body)
+        self._apply(event)
+        return event
 
     def adopt_rules(self, now: float, wall: float) -> EventRow:
         """Let the same policy, with what it has learned, decide by the rules of this release; return the event."""
@@ -210,6 +174,14 @@ class LoggedState:
         """Continue with a bandit whose new policy has learned all rewards so far, and return the event."""
         event = EventRow(self.number, self.sequence + 1, POLICY, None, None, None, None, now, wall, None, body)
         self._bandit, self.rules = bandit, RULES
+        self.shadow = restarted(self.shadow)
+        self._advance(event)
+        return event
+
+    def start_shadow(self, now: float, wall: float, body: str, bandit: Bandit) -> EventRow:
+        """Let a bandit whose policy has learned all rewards so far be the shadow, and return the event."""
+        event = EventRow(self.number, self.sequence + 1, SHADOW, None, None, None, None, now, wall, None, body)
+        self.shadow = Shadow(bandit)
         self._advance(event)
         return event
 
@@ -222,10 +194,11 @@ class LoggedState:
         settles: int | None = None,
         arm: int | None = None,
         value: float | None = None,
+        key: str | None = None,
         body: str | None = None,
     ) -> EventRow:
         """Add any other event and return it."""
-        event = EventRow(self.number, self.sequence + 1, kind, None, settles, arm, value, now, wall, None, body)
+        event = EventRow(self.number, self.sequence + 1, kind, None, settles, arm, value, now, wall, key, body)
         self._apply(event)
         return event
 
@@ -246,8 +219,13 @@ class LoggedState:
             raise self._mismatch(event, f"no {kind!r} can come here")
         if kind == DECISION:
             self._replay_decision(event)
+            self._replay_shadow(event)
         elif kind in KINDS["reward"]:
             self._learn(event)
+        elif kind == METRIC:
+            self.monitoring.add_metric(event, self.bandit)
+        elif kind == ACTIVATE:
+            self.deferred.remove(json.loads(event.body or "{}")["step"])
         else:
             self._change(event)
         self._advance(event)
@@ -256,13 +234,14 @@ class LoggedState:
         """Apply a change of the bandit."""
         if event.kind not in KINDS["change"]:
             raise self._mismatch(event, f"unknown kind {event.kind!r}")
-        self._bandit = apply_change(self._bandit, event, self.learner, self._log)
+        self._bandit, self.shadow = apply_change(self._bandit, self.shadow, event, self.learner, self._log)
         body = json.loads(event.body or "{}")
         if event.kind in (CREATE, POLICY):
             self.rules = rules_of(body)
         if event.kind == CREATE:
             self.settings = Settings.of_new_bandit(body)
             self.learner = Learner.of_new_bandit(body)
+        self.monitoring.change(event, body, self.bandit)
         self.deleted = event.kind == DELETE
 
     def _advance(self, event: EventRow) -> None:
@@ -271,8 +250,13 @@ class LoggedState:
             if len(self.open) >= MAX_OPEN:
                 del self.open[next(iter(self.open))]
             self.open[event.step or 0] = OpenDecision(event.arm or 0, event.time, event.body)
+            self.monitoring.count(event)
+            if self.shadow is not None:
+                self.shadow.see(event.arm or 0, read_details(event.body))
             if self.learner.age is not None:
                 self.due_at = min(self.due_at, event.time + self.learner.age)
+            if event.body is not None and '"deferred"' in event.body and read_details(event.body).deferred:
+                self.deferred.add(event.step or 0)
         self.sequence = event.sequence
         self.time = max(self.time, event.time)
 
@@ -289,13 +273,32 @@ class LoggedState:
             self.taken[self.rules] += 1
             return
         details = read_details(event.body)
-        column, held, _ = self._choose(details)
+        if details.decider is not None:  # `LocalReplay` makes it again
+            column = -1 if event.arm is None else event.arm
+            bandit.play_column(column, details.context, counts_for_shares=not details.holdout)
+            self.deciders.note(details, event.time)
+            return
+        logged = [-1 if event.arm is None else event.arm] if details.ranking is None else details.ranking
+        columns, held = ranked_columns(bandit, self.number, self.settings.holdout, details, len(logged))
         if held != details.holdout:
             raise self._mismatch(event, f"the log has holdout {details.holdout}, the replay {held}")
-        if column != event.arm:
-            names, logged = bandit.names, event.arm if event.arm is not None else -1
-            there = names[logged] if 0 <= logged < len(names) else f"number {logged}"
-            raise self._mismatch(event, f"the log chose arm {there!r}, the replay {names[column]!r}")
+        for column, there in zip(columns, logged, strict=True):
+            if column != there:
+                names = bandit.names
+                name = names[there] if 0 <= there < len(names) else f"number {there}"
+                raise self._mismatch(event, f"the log chose arm {name!r}, the replay {names[column]!r}")
+        if event.arm != columns[0]:
+            raise self._mismatch(event, f"its arm {event.arm} is not the first of its ranking {columns}")
+        bandit.play_column(columns[0], details.context, counts_for_shares=not held)
+
+    def _replay_shadow(self, event: EventRow) -> None:
+        """Let the shadow choose again and compare."""
+        if self.shadow is None:
+            return
+        details = read_details(event.body)
+        logged, again = (None if one is None else one.column for one in (details.shadow, self.shadow.choose(details)))
+        if logged != again:
+            raise self._mismatch(event, f"the log has column {logged} as the shadow's choice, the replay {again}")
 
     def _learn(self, event: EventRow) -> None:
         """Let the bandit learn what an event of the kinds reward, close and learn tells."""
@@ -304,7 +307,13 @@ class LoggedState:
         learned = self.learner.observations(event, self._log)
         if event.kind == LEARN and not len(learned) == self.learner.learned_to - before > 0:
             raise self._mismatch(event, f"it learns the decisions after step {before}, but some are missing")
-        teach(self.bandit, learned, contexts_of(self.bandit, self.number, learned, self._log, known))
+        contextual = self.bandit.policy.functions.contextual
+        if contextual or self.monitoring.lift is not None or self.shadow is not None:
+            known = bodies_of(self.number, learned, self._log, known)
+        teach(self.bandit, learned, known)
+        self.monitoring.learn(learned, known, self.bandit)
+        if self.shadow is not None:
+            self.shadow.learn(learned, known)
         if event.kind == REWARD and self.learner.rule == SETTLED:
             self.due_at = 0.0  # the settling age may be shorter now
 
@@ -315,10 +324,11 @@ class LoggedState:
             raise self._mismatch(event, f"it settles step {step}, which was not decided")
         if not 0 <= column < len(bandit.names):
             raise self._mismatch(event, f"it rewards column {column}, of {len(bandit.names)}")
+        self.deferred.discard(step)
         decided = self.open.pop(step, None)
         if decided is None:
             return {}
-        if decided.column != column:
+        if decided.column != (column if event.body is None else chosen_column(event.body)):
             raise self._mismatch(event, f"it rewards column {column}, but the decision took column {decided.column}")
         return {step: decided.body}
 
@@ -334,13 +344,22 @@ class LoggedState:
         learner = self.learner
         held = [] if learner.rule == AT_ONCE else [learner.rule, learner.learned_to]
         rest = [self.bandit.state_hash(), *self.settings.hashed(), self.sequence, self.deleted, *held]
+        rest += self.monitoring.to_list()
+        if self.deciders:
+            rest.append(self.deciders.to_json())
+        if self.deferred:
+            rest.append({"deferred": sorted(self.deferred)})
+        if self.shadow is not None:
+            rest.append({"shadow": self.shadow.hashed()})
         return hashlib.sha256(json.dumps(rest).encode()).hexdigest()
 
     def copy(self) -> "LoggedState":
         """Return a copy that later events do not change, without the open decisions."""
         other = copy.copy(self)
         other._bandit, other.learner = self.bandit.copy(), copy.copy(self.learner)
-        other.open = {}
+        other.open, other.deciders, other.monitoring = {}, Deciders(self.deciders), self.monitoring.copy()
+        other.deferred = self.deferred.copy()
+        other.shadow = None if self.shadow is None else self.shadow.copy()
         return other
 
     def to_json(self) -> str:
@@ -356,7 +375,14 @@ class LoggedState:
             "learner": vars(self.learner),
             "settling": vars(self.settling),
             "bandit": self.bandit.to_json(),
+            "monitoring": self.monitoring.to_list(),
         }
+        if self.deciders:
+            content["deciders"] = self.deciders.to_json()
+        if self.deferred:
+            content["deferred"] = sorted(self.deferred)
+        if self.shadow is not None:
+            content["shadow"] = self.shadow.to_json()
         return json.dumps(content)
 
     @classmethod
@@ -371,5 +397,9 @@ class LoggedState:
         state.settings = Settings.of_new_bandit(content["settings"])
         vars(state.learner).update(content["learner"])
         vars(state.settling).update(content["settling"])
+        state.deciders = Deciders.from_json(content.get("deciders", []))
+        state.deferred = set(content.get("deferred", ()))
         state._bandit = Bandit.from_json(content["bandit"])
+        state.monitoring = Monitoring.from_list(content.get("monitoring", []))
+        state.shadow = Shadow.from_json(content["shadow"]) if "shadow" in content else None
         return state

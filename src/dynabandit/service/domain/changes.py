@@ -8,9 +8,11 @@ import msgspec
 
 from dynabandit.bandit.contexts import make_contexts
 from dynabandit.policies import AUTO, resolved
-from dynabandit.service import api_types
-from dynabandit.service.domain.bandit_state import RULES, LoggedState, change_arm as change_arm_of, new_bandit
-from dynabandit.service.domain.events import ARM, CREATE, DELETE
+from dynabandit.service import api_types, monitoring_types
+from dynabandit.service.domain.applied_changes import change_arm as change_arm_of, new_bandit
+from dynabandit.service.domain.bandit_state import RULES, LoggedState
+from dynabandit.service.domain.events import ARM, CREATE, DELETE, GUARDRAILS
+from dynabandit.service.domain.guardrails import read_guardrails
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.log_start import LogStart, read_start
 from dynabandit.service.domain.names import ID_BITS
@@ -20,7 +22,8 @@ from dynabandit.service.errors import ConflictError, InvalidValueError, NotFound
 from dynabandit.service.stores.erasing import ERASED_ROWS, events_left
 from dynabandit.validation import BOUNDED, REWARD_DOMAINS
 
-NEW_FIELDS = ("rewards", "features", "arm_features", "sticky_for", "holdout")  # that release 0.1.0 did not have
+# That release 0.1.0 did not have
+NEW_FIELDS = ("rewards", "features", "arm_features", "sticky_for", "holdout", "guardrails")
 EARLIER_DEFAULT = "aff-ots"  # of release 0.1.0
 
 
@@ -67,6 +70,7 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
             bandit.rewards.check(asked.default_reward, "default_reward")
         if asked.holdout is not None and asked.holdout.control not in (None, *asked.arms):
             raise ValueError(f"holdout.control must be one of the arms, got {asked.holdout.control!r}")
+        check_guardrails(asked.guardrails or {})
     except (TypeError, ValueError) as error:
         raise InvalidValueError(str(error)) from None
     state = LoggedState(secrets.randbits(ID_BITS), work.store)
@@ -94,9 +98,10 @@ def add_arm(work: UnitOfWork, name: str, arm: str, features: api_types.Context |
         return state.sequence, False
     if len(state.bandit.names) >= api_types.MAX_ARMS:
         raise ConflictError(f"a bandit must have at most {api_types.MAX_ARMS} arms, with retired ones, got one more")
-    if state_size(state.bandit.policy, len(state.bandit.names) + 1, state.bandit.context) > MAX_STATE:
-        policy = state.bandit.policy.label
-        raise ConflictError(f"{policy} must keep at most {MAX_STATE} numbers; with one more arm it would keep more")
+    for bandit in state.bandits:
+        if state_size(bandit.policy, len(bandit.names) + 1, bandit.context) > MAX_STATE:
+            policy = bandit.policy.label
+            raise ConflictError(f"{policy} must keep at most {MAX_STATE} numbers; with one more arm it would keep more")
     body = {"arm": arm, "add": True, **({} if features is None else {"features": features})}
     try:
         change_arm_of(state.bandit.copy(), body)
@@ -123,11 +128,36 @@ def change_arm(work: UnitOfWork, name: str, arm: str, change: api_types.ChangeAr
 
 def _append_arm_event(work: UnitOfWork, state: LoggedState, body: dict[str, Any]) -> tuple[int, bool]:
     try:
-        change_arm_of(state.bandit.copy(), body)
+        for bandit in state.bandits:
+            change_arm_of(bandit.copy(), body)
     except (TypeError, ValueError) as error:
         raise ConflictError(str(error)) from None
     work.events.append(state.append(ARM, work.now(state), work.clock.wall(), body=json.dumps(body)))
     return state.sequence, True
+
+
+def set_guardrails(work: UnitOfWork, name: str, asked: monitoring_types.SetGuardrails) -> tuple[int, bool]:
+    """Replace the guardrails, whose tests start again; return the sequence number and whether anything changed."""
+    state, given = work.named(name), msgspec.to_builtins(asked.guardrails)
+    try:
+        check_guardrails(asked.guardrails)
+    except ValueError as error:
+        raise InvalidValueError(str(error)) from None
+    if read_guardrails(given) == state.monitoring.guardrails.rules:
+        return state.sequence, False
+    body = json.dumps({"guardrails": given})
+    work.events.append(state.append(GUARDRAILS, work.now(state), work.clock.wall(), body=body))
+    return state.sequence, True
+
+
+def check_guardrails(guardrails: dict[str, monitoring_types.Guardrail]) -> None:
+    """Raise an error for a guardrail that is not valid."""
+    for metric, rule in guardrails.items():
+        if not metric.isprintable():
+            raise ValueError(f"a metric of guardrails must have a name of printable characters, got {metric!r}")
+        if rule.range is not None and not rule.range[0] < rule.bound < rule.range[1]:
+            low, high = rule.range
+            raise ValueError(f"guardrails.{metric}.bound must be between {low:g} and {high:g}, got {rule.bound:g}")
 
 
 def set_policy(
@@ -138,21 +168,26 @@ def set_policy(
     Rewards that `warm` has learned already need not be learned here, where all other requests wait.
     """
     state = work.named(name)
+    warm = current_warm_start(work, state, asked, warm)
+    if warm.bandit.policy == state.bandit.policy:
+        return state.sequence, False
+    if state.shadow is not None and not warm.bandit.rewards.is_within(state.shadow.bandit.rewards):
+        accepted = state.shadow.bandit.rewards.description
+        raise ConflictError(f"the shadow policy learns only rewards that are {accepted}: end it first")
+    bandit, body = warm.finish(work.store, state)
+    body["rules"] = RULES
+    work.events.append(state.change_policy(work.now(state), work.clock.wall(), json.dumps(body), bandit))
+    return state.sequence, True
+
+
+def current_warm_start(
+    work: UnitOfWork, state: LoggedState, asked: api_types.SetPolicy, warm: WarmStart | None
+) -> WarmStart:
+    """Return a warm start for a state as it is now, the given one if it still fits."""
     start = lock_start(work, state)
     if warm is None or warm.start != start or warm.bandit_for(state) is None:
         warm = WarmStart(state, asked, start)
-    if warm.bandit.policy == state.bandit.policy:
-        return state.sequence, False
-    warm.learn(work.store, state.sequence)
-    bandit = warm.bandit_for(state)
-    assert bandit is not None, "it was made for this state"
-    body: dict[str, Any] = {"policy": bandit.policy.name, "parameters": asked.parameters, "rules": RULES}
-    if (encoder := warm.bandit.features) is not None:  # by which the contexts of these rewards were encoded
-        body["encoder"] = encoder.to_json()
-    if start.sequence > 0:  # a replay must learn the same rewards
-        body["log_start"] = start
-    work.events.append(state.change_policy(work.now(state), work.clock.wall(), json.dumps(body), bandit))
-    return state.sequence, True
+    return warm
 
 
 def lock_start(work: UnitOfWork, state: LoggedState) -> LogStart:

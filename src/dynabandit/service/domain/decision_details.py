@@ -7,6 +7,13 @@ import msgspec
 Context = dict[str, Any]  # feature -> value
 
 
+class ShadowChoice(msgspec.Struct, array_like=True, frozen=True):
+    """What the shadow policy would have chosen, and the probability with which the policy chooses that, if known."""
+
+    column: int
+    propensity: float | None = None
+
+
 class DecisionDetails(msgspec.Struct, omit_defaults=True, frozen=True):
     """What the log holds about a decision besides its arm, step, time, propensity and idempotency key."""
 
@@ -14,11 +21,15 @@ class DecisionDetails(msgspec.Struct, omit_defaults=True, frozen=True):
     context: Context | None = None
     unit: str | None = None  # whom the decision is for
     holdout: bool = False  # whether the unit is in the holdout, so that the policy did not decide
+    uncounted: bool = False  # for the lift: the unit had a decision before, or the holdout's arm could not be chosen
     among: list[int] | None = None  # the columns that could be chosen; None: all
     ranking: list[int] | None = None  # the columns in the order in which they were ranked; the first is the event's arm
+    propensities: list[float] | None = None  # of the ranking; without one, of `among`
+    deferred: bool = False  # whether the default reward is learned only if the decision is activated
     decider: str | None = None  # the local decider that decided
     local_step: int = 0  # the number of the decision there
     base: int = 0  # the sequence number of the state from which it decided
+    shadow: ShadowChoice | None = None  # if there is a shadow policy, except for the holdout
 
 
 NO_DETAILS = DecisionDetails()

@@ -1,14 +1,20 @@
 """Decisions: the idempotency keys and the units for which they are given again, or a new choice of the policy."""
 
+import json
+from collections.abc import Sequence
+
+import msgspec
+
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.decision_details import DecisionDetails, read_details
-from dynabandit.service.domain.events import EventRow, UnitRow
+from dynabandit.service.domain.events import ACTIVATE, EventRow, UnitRow
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError
 from dynabandit.service.stores.unit_table import unit_hash
 
 MAX_DRAWS = 10_000_000  # per request: arms times decisions, which take about a second
+PLACE_DRAWS = 20  # the propensity of one place of a ranking takes as long as so many draws
 REMOVED_UNITS = 10_000  # at a time
 
 
@@ -18,88 +24,165 @@ def decide(work: UnitOfWork, name: str, asked: api_types.Decide, key: str | None
     if key is not None:
         before = work.find_keyed(state.number, key)
         if before:
-            _check_same_request(before, asked)
+            _check_same_request(state, before, asked)
             return [_api_decision(work, state, event) for event in before]
-    if asked.unit is not None and (assigned := _assignment(work, state, asked.unit)) is not None:
+    details = DecisionDetails(context=asked.context, unit=asked.unit, among=_columns_among(state, asked.among))
+    if asked.unit is not None and (assigned := _assignment(work, state, details)) is not None:
         return [_assigned_decision(work, state, assigned)]
-    events = _make_decisions(work, state, asked, key)
-    if key is not None:
-        work.keyed[state.number, key] = events
+    if asked.count > 1 and asked.unit is not None:
+        raise InvalidValueError(f"count must be 1 with a unit, got {asked.count}")
+    events = make_decisions(work, state, details, key, asked.count, asked.rank)
     if asked.unit is not None:
-        _assign(work, state, asked.unit, events[0])
-    work.events += events
+        assign(work, state, asked.unit, events[0])
     return [_api_decision(work, state, event) for event in events]
 
 
-def _check_same_request(before: list[EventRow], asked: api_types.Decide) -> None:
+def _check_same_request(state: LoggedState, before: list[EventRow], asked: api_types.Decide) -> None:
     """Raise an error if the request whose decisions an idempotency key got before was another one."""
     if len(before) != asked.count:
         raise ConflictError(f"count must be {len(before)}, as when this Idempotency-Key came first, got {asked.count}")
-    details = read_details(before[0].body)
-    for field in ("context", "unit"):
-        if getattr(details, field) != getattr(asked, field):
-            raise ConflictError(f"{field} must be the same as when this Idempotency-Key came first")
+    details, names = read_details(before[0].body), state.bandit.names
+    among = None if details.among is None else [names[column] for column in details.among]
+    there = {"context": details.context, "unit": details.unit, "among": among}
+    others = [field for field, value in there.items() if value != getattr(asked, field)]
+    ranked = 0 if details.ranking is None else len(details.ranking)
+    if (asked.rank is None) != (ranked == 0) or (asked.rank or 0) < ranked:
+        others.append("rank")
+    if others:
+        raise ConflictError(f"{others[0]} must be the same as when this Idempotency-Key came first")
 
 
-def _assignment(work: UnitOfWork, state: LoggedState, unit: str) -> UnitRow | None:
+def _columns_among(state: LoggedState, among: list[str] | None) -> list[int] | None:
+    """Return the columns of arms that a request names."""
+    if among is None:
+        return None
+    if len(set(among)) < len(among):
+        twice = next(arm for arm in among if among.count(arm) > 1)
+        raise InvalidValueError(f"among must have different arms, got {twice!r} twice")
+    try:
+        return [state.bandit.column(arm) for arm in among]
+    except ValueError as error:
+        raise InvalidValueError(f"among: {error}") from None
+
+
+def _assignment(work: UnitOfWork, state: LoggedState, asked: DecisionDetails) -> UnitRow | None:
     """Return the decision whose arm a unit keeps: one that is recent enough, and whose arm can still be chosen."""
     sticky_for = state.settings.sticky_for
-    if sticky_for is None:
+    if sticky_for is None or asked.unit is None:
         return None
-    latest = work.find_unit(state.number, unit)
+    latest = work.find_unit(state.number, asked.unit)
     if latest is None or work.now(state) - latest.time >= sticky_for:
         return None
-    return latest if latest.arm in state.bandit.available_columns() else None
+    return latest if latest.arm in state.bandit.available_columns(asked.among) else None
 
 
-def _assign(work: UnitOfWork, state: LoggedState, unit: str, event: EventRow) -> None:
-    if state.settings.sticky_for is not None:
+def is_uncounted(work: UnitOfWork, state: LoggedState, unit: str | None, among: Sequence[int] | None = None) -> bool:
+    """Return whether a new decision does not count for the lift.
+
+    The unit had a decision before, or nobody could be in the holdout, because its arm cannot be chosen.
+    """
+    holdout = state.settings.holdout
+    if holdout is None:
+        return False
+    returns = unit is not None and work.find_unit(state.number, unit) is not None
+    return returns or not holdout.is_possible(state.bandit, among)
+
+
+def assign(work: UnitOfWork, state: LoggedState, unit: str, event: EventRow) -> None:
+    """Note the latest decision for a unit, if the bandit has consistent assignment, or a lift that counts units."""
+    if state.settings.sticky_for is not None or state.settings.holdout is not None:
         holdout = read_details(event.body).holdout
         row = UnitRow(event.step or 0, event.arm or 0, event.time, event.value, holdout)
         work.units[state.number, unit_hash(unit)] = row
 
 
-def _make_decisions(work: UnitOfWork, state: LoggedState, asked: api_types.Decide, key: str | None) -> list[EventRow]:
-    count, bandit = asked.count, state.bandit
-    if count > 1 and asked.unit is not None:
-        raise InvalidValueError(f"count must be 1 with a unit, got {count}")
-    arms = len(bandit.names)
-    if count > 1 and count * arms > MAX_DRAWS:
-        raise InvalidValueError(f"count must be at most {max(1, MAX_DRAWS // arms)} with {arms} arms, got {count}")
+def make_decisions(
+    work: UnitOfWork,
+    state: LoggedState,
+    details: DecisionDetails,
+    key: str | None,
+    count: int = 1,
+    places: int | None = None,
+) -> list[EventRow]:
+    """Make new decisions; with `places`, each has a ranking of so many arms."""
+    bandit, arms = state.bandit, len(state.bandit.names)
+    draws = arms if places is None else arms * places * PLACE_DRAWS
+    if count > 1 and count * draws > MAX_DRAWS:
+        ranked = "" if places is None else f" and rank {places}"
+        raise InvalidValueError(
+            f"count must be at most {max(1, MAX_DRAWS // draws)} with {arms} arms{ranked}, got {count}"
+        )
     now, wall = work.now(state), work.clock.wall()
     if state.rules < RULES and bandit.available_columns():
         work.events.append(state.adopt_rules(now, wall))
-    details = DecisionDetails(context=asked.context, unit=asked.unit)
-    first = DecisionDetails(count, asked.context, asked.unit) if count > 1 and key is not None else details
+    details = msgspec.structs.replace(details, uncounted=is_uncounted(work, state, details.unit, details.among))
+    first = msgspec.structs.replace(details, count=count) if count > 1 and key is not None else details
+    places = None if places is None else min(places, arms)
     try:
-        events = [state.decide(now, wall, key, first)]
+        events = [state.decide(now, wall, key, first, places)]
     except (TypeError, ValueError) as error:  # nothing has changed yet
-        if not bandit.available_columns():
+        if not bandit.available_columns(details.among):
             raise ConflictError(str(error)) from None
-        raise InvalidValueError(_about_context(str(error))) from None
-    return events + [state.decide(now, wall, None, details) for _ in range(count - 1)]
+        raise InvalidValueError(about_context(str(error))) from None
+    events += [state.decide(now, wall, None, details, places) for _ in range(count - 1)]
+    if key is not None:
+        work.keyed[state.number, key] = events
+    work.events += events
+    return events
 
 
-def _about_context(problem: str) -> str:
+def activate(work: UnitOfWork, state: LoggedState, step: int) -> None:
+    """Let a decision whose activation was deferred get the default reward, unless another one comes."""
+    if step in state.deferred:
+        body = json.dumps({"step": step})
+        work.events.append(state.append(ACTIVATE, work.now(state), work.clock.wall(), body=body))
+
+
+def about_context(problem: str) -> str:
     """Return what is wrong with a context, naming the field."""
     return problem if problem.startswith("context ") else f"context: {problem}"
 
 
 def _assigned_decision(work: UnitOfWork, state: LoggedState, assigned: UnitRow) -> api_types.Decision:
-    decision, arm = work.store.decision_ids().make(state.number, assigned.step), state.bandit.names[assigned.arm]
-    return api_types.Decision(decision, arm, assigned.step, assigned.propensity, True, assigned.holdout)
+    step, names = assigned.step, state.bandit.names
+    made = state.open.get(step) or work.store.decision(state.number, step)
+    return api_types.Decision(
+        work.store.decision_ids().make(state.number, step),
+        names[assigned.arm],
+        step,
+        assigned.propensity,
+        repeated=True,
+        holdout=assigned.holdout,
+        ranking=None if made is None else _api_ranking(state, read_details(made.body)),
+    )
 
 
 def _api_decision(work: UnitOfWork, state: LoggedState, event: EventRow) -> api_types.Decision:
     step, arm = event.step or 0, state.bandit.names[event.arm or 0]
-    holdout = read_details(event.body).holdout
+    details = read_details(event.body)
     return api_types.Decision(
-        work.store.decision_ids().make(state.number, step), arm, step, event.value, holdout=holdout
+        work.store.decision_ids().make(state.number, step),
+        arm,
+        step,
+        event.value,
+        holdout=details.holdout,
+        ranking=_api_ranking(state, details),
     )
 
 
+def _api_ranking(state: LoggedState, details: DecisionDetails) -> list[api_types.RankedArm] | None:
+    if details.ranking is None:
+        return None
+    propensities: Sequence[float | None] = details.propensities or [None] * len(details.ranking)
+    pairs = zip(details.ranking, propensities, strict=True)
+    return [api_types.RankedArm(state.bandit.names[column], propensity) for column, propensity in pairs]
+
+
 def remove_expired_units(work: UnitOfWork) -> None:
-    """Remove the units that keep their arm no longer, up to a number per bandit."""
+    """Remove the units that keep their arm no longer, up to a number per bandit.
+
+    With a holdout they stay: the lift counts each of them once.
+    """
     for number, state in work.states.items():
-        if state.settings.sticky_for is not None:
+        if state.settings.sticky_for is not None and state.settings.holdout is None:
             work.store.remove_units(number, work.now(state) - state.settings.sticky_for, REMOVED_UNITS)

@@ -29,12 +29,17 @@ class Holdout(NamedTuple):
             return columns[int(place * len(columns))] if columns else None
         return next((column for column in columns if names[column] == self.control), None)
 
+    def is_possible(self, bandit: Bandit, among: Sequence[int] | None = None) -> bool:
+        """Return whether there is a holdout now: its arm, or any arm, can be chosen."""
+        names, columns = bandit.names, bandit.available_columns(among)
+        return bool(columns) if self.control is None else any(names[column] == self.control for column in columns)
+
     def marginal(self, probability: float, column: int, bandit: Bandit, among: Sequence[int] | None = None) -> float:
         """Return the probability of a column over all units, given the probability with which the policy chooses it."""
         columns = bandit.available_columns(among)
         if self.control is None:
             held = 1.0 / len(columns)
-        elif all(bandit.names[one] != self.control for one in columns):
+        elif not self.is_possible(bandit, among):
             return probability  # there is no holdout while its arm cannot be chosen
         else:
             held = float(bandit.names[column] == self.control)

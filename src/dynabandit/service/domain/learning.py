@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from dynabandit.bandit import Bandit
 from dynabandit.estimators import settling_age
-from dynabandit.service.domain.decision_details import Context, read_details
+from dynabandit.service.domain.decision_details import read_details
 from dynabandit.service.domain.events import LEARN, EventRow, HeldDecision, Settlement
 
 AT_ONCE = "at-once"  # a reward is learned when it arrives, the default reward at the end of the window
@@ -44,6 +44,7 @@ class Observation(NamedTuple):
     value: float | None
     step: int  # of the decision
     is_late: bool = False  # whether the decision was learned before, with the default reward
+    chosen: int | None = None  # the column that the decision chose, if the reward is for another one of its ranking
 
 
 class Learner:
@@ -83,17 +84,22 @@ class Learner:
             body = json.loads(event.body or "{}")
             found = log.held_decisions(event.bandit, self.learned_to, body["to"], event.sequence)
             self.learned_to, self.age = body["to"], body["age"]
-            return [Observation(one.arm, self._known(one.value), one.step) for one in found]
+            skipped = set(body.get("skip", ()))  # whose activation was deferred
+            return [self._held_observation(one, None if one.step in skipped else self.default) for one in found]
         assert event.arm is not None
         assert event.settles is not None
+        chosen = chosen_column(event.body)
         if self.rule == AT_ONCE:
-            return (Observation(event.arm, event.value, event.settles),)
-        if event.settles > self.learned_to or event.value == self.default:
+            return (Observation(event.arm, event.value, event.settles, chosen=chosen),)
+        if event.settles > self.learned_to or event.value is None or event.value == self.default:
             return ()  # still held, or learned already
-        return (Observation(event.arm, event.value, event.settles, is_late=True),)
+        return (Observation(event.arm, event.value, event.settles, is_late=True, chosen=chosen),)
 
-    def _known(self, value: float | None) -> float | None:
-        return self.default if value is None else value
+    def _held_observation(self, held: HeldDecision, default: float | None) -> Observation:
+        if held.value is None:
+            return Observation(held.arm, default, held.step)
+        chosen = None if held.taken in (None, held.arm) else held.arm
+        return Observation(held.arm if held.taken is None else held.taken, held.value, held.step, chosen=chosen)
 
     def learned_pages(
         self, log: Log, bandit: int, after: int, before: int, contextual: bool = False
@@ -115,7 +121,12 @@ class Learner:
                 yield [(arm, value, step) for _, _, _, step, arm, value, _ in page if value is not None]
             else:
                 learned = (one for event in page for one in self.observations(event, log))
-                yield [(column, value, step) for column, value, step, _ in learned if value is not None]
+                yield [(one.column, one.value, one.step) for one in learned if one.value is not None]
+
+
+def chosen_column(body: str | None) -> int | None:
+    """Return the column that a decision chose, from the body of a reward for another one of its ranking."""
+    return None if body is None else json.loads(body)["chosen"]
 
 
 class SettlingAge:
@@ -143,27 +154,22 @@ class SettlingAge:
             self.read_to = sequence
 
 
-def contexts_of(
-    bandit: Bandit, number: int, observations: Iterable[Observation], log: Log, known: Mapping[int, str | None] = {}
-) -> dict[int, Context]:
-    """Return the contexts of the decisions that a contextual policy learns, by step; empty for other policies.
-
-    The bodies of some decisions may be `known`; the others are read from the log.
-    """
-    if not bandit.policy.functions.contextual:
-        return {}
-    steps = [one.step for one in observations if one.value is not None]
-    bodies = {**log.decision_bodies(number, [step for step in steps if step not in known]), **known}
-    return {step: read_details(bodies[step]).context or {} for step in steps}
+def bodies_of(
+    number: int, observations: Iterable[Observation], log: Log, known: Mapping[int, str | None] = {}
+) -> dict[int, str | None]:
+    """Return the bodies of the decisions that are learned, by step; some may be `known`, the log has the others."""
+    missing = [one.step for one in observations if one.value is not None and one.step not in known]
+    return {**log.decision_bodies(number, missing), **known}
 
 
-def teach(bandit: Bandit, observations: Iterable[Observation], contexts: Mapping[int, Context]) -> None:
-    """Let a bandit learn observations, with the contexts that `contexts_of` returned for them."""
-    columns = len(bandit.names)
-    for column, value, step, is_late in observations:
-        if not 0 <= column < columns:  # compiled code does not check its indices
-            raise ValueError(f"column must be one of {columns}, got {column}")
+def teach(bandit: Bandit, observations: Iterable[Observation], bodies: Mapping[int, str | None]) -> None:
+    """Let a bandit learn observations; a contextual policy needs the bodies of their decisions."""
+    columns, contextual = len(bandit.names), bandit.policy.functions.contextual
+    for column, value, step, is_late, chosen in observations:
+        if not 0 <= column < columns or not 0 <= (chosen or 0) < columns:  # compiled code does not check its indices
+            raise ValueError(f"column must be one of {columns}, got {column} and {chosen}")
         if value is None:
             bandit.close_column(column, step)
         else:
-            bandit.reward_column(column, float(value), step, not is_late, contexts.get(step))
+            context = read_details(bodies[step]).context or {} if contextual else None
+            bandit.reward_column(column, float(value), step, not is_late, context, chosen)

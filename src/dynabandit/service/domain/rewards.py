@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from dynabandit.service.domain.bandit_state import LoggedState
+from dynabandit.service.domain.decision_details import read_details
 from dynabandit.service.domain.events import CLOSE, LEARN, REWARD, LoggedDecision
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.names import in_namespace
@@ -18,42 +20,47 @@ from dynabandit.service.errors import (
 )
 from dynabandit.service.stores.base import PAGE
 from dynabandit.service.stores.due_decisions import next_decision_time, older_decisions, open_decisions, reward_ages
+from dynabandit.validation import listed
 
 RewardError = DomainError | ReplayMismatchError
 SETTLE_PAGE = 1_000  # decisions that are learned, and whose window is checked, at a time: about 30 ms
 
 
-def reward(work: UnitOfWork, number: int, step: int, value: float, namespace: str | None = None) -> None:
+class GivenReward(NamedTuple):
+    """A reward, its decision, and the arm of a ranking that it is for."""
+
+    decision: tuple[int, int] | None  # the bandit and the step; None if there is none
+    value: float
+    arm: str | None = None  # by default the first one
+
+
+def reward(
+    work: UnitOfWork, number: int, step: int, value: float, namespace: str | None = None, arm: str | None = None
+) -> None:
     """Count a reward once; the same reward again changes nothing, another one or a late one is an error.
 
-    With a namespace, decisions of bandits outside of it do not exist.
+    With a namespace, decisions of bandits outside of it do not exist. `arm` may be another arm of a ranking than the
+    first one.
     """
-    state = _find_bandit(work, number, namespace)
-    if state is None:
-        raise _no_decision(work, number, step)
+    state = bandit_of(work, number, step, namespace)
     _check_value(state, value, "reward")
-    _count(work, state, step, value)
+    _count(work, state, step, value, arm)
 
 
-def reward_many(
-    work: UnitOfWork, given: Sequence[tuple[tuple[int, int] | None, float]], namespace: str | None
-) -> list[RewardError | None]:
-    """Count rewards as `reward` does, and return the error of each; one that is not valid rejects all.
-
-    Each has the bandit and the step of its decision, or None if there is no such decision.
-    """
+def reward_many(work: UnitOfWork, given: Sequence[GivenReward], namespace: str | None) -> list[RewardError | None]:
+    """Count rewards as `reward` does, and return the error of each; a value that is not valid rejects all."""
     states: dict[int, LoggedState | None] = {}
     damaged: dict[int, ReplayMismatchError] = {}
-    for number in {found[0] for found, _ in given if found is not None}:
+    for number in {one.decision[0] for one in given if one.decision is not None}:
         try:
             states[number] = _find_bandit(work, number, namespace)
         except ReplayMismatchError as error:
             states[number], damaged[number] = None, error
-    for place, (found, value) in enumerate(given):
+    for place, (found, value, _) in enumerate(given):
         if found is not None and (state := states[found[0]]) is not None:
             _check_value(state, value, "rewards[{}].reward", place)
     results: list[RewardError | None] = []
-    for found, value in given:
+    for found, value, arm in given:
         try:
             state = None if found is None else states[found[0]]
             if found is None:
@@ -62,7 +69,7 @@ def reward_many(
                 raise damaged[found[0]]
             if state is None:
                 raise _no_decision(work, *found)
-            _count(work, state, found[1], value)
+            _count(work, state, found[1], value, arm)
             results.append(None)
         except (DomainError, ReplayMismatchError) as error:
             results.append(error)
@@ -76,28 +83,47 @@ def _check_value(state: LoggedState, value: float, where: str, place: int = 0) -
         raise InvalidValueError(f"{where.format(place)} must be {accepted.description}, got {value:g}")
 
 
-def _count(work: UnitOfWork, state: LoggedState, step: int, value: float) -> None:
+def _count(work: UnitOfWork, state: LoggedState, step: int, value: float, arm: str | None = None) -> None:
     """Count a valid reward once."""
     value += 0.0  # turns -0.0 into 0.0, which every store returns unchanged
     number = state.number
-    found = _find_decision(work, state, step)
-    if found is None and step <= state.bandit.step:  # only settled decisions are removed from the log
-        decision = work.store.decision_ids().make(number, step)
-        raise LateRewardError(f"decision {decision!r} has a reward or was closed, and was removed from the log since")
-    if found is None:
-        raise _no_decision(work, number, step)
+    found = find_decision(work, state, step)
+    taken = found.arm if arm is None else _ranked_column(state, found, arm)
     if found.kind is None and _is_late(work, state, found.time):
         _close(work, state, [(step, found.arm)])
         raise _late_reward(work, state, step)
     if found.kind is None:
         now, wall = work.now(state), work.clock.wall()
-        work.events.append(state.append(REWARD, now, wall, settles=step, arm=found.arm, value=value))
-        work.settled[number, step] = (REWARD, value)
+        body = None if taken == found.arm else json.dumps({"chosen": found.arm})
+        work.events.append(state.append(REWARD, now, wall, settles=step, arm=taken, value=value, body=body))
+        work.settled[number, step] = found._replace(kind=REWARD, value=value, taken=taken)
     elif found.kind == CLOSE:
         raise _late_reward(work, state, step)
-    elif found.value != value:
-        decision = work.store.decision_ids().make(number, step)
-        raise ConflictError(f"decision {decision!r} has the reward {found.value:g} already, got {value:g}")
+    elif found.value != value or found.taken != taken:
+        decision, names = work.store.decision_ids().make(number, step), state.bandit.names
+        there, given = f"{found.value:g}", f"{value:g}"
+        if found.taken is not None and found.taken != taken:
+            there, given = f"{there} for arm {names[found.taken]!r}", f"{given} for arm {names[taken]!r}"
+        raise ConflictError(f"decision {decision!r} has the reward {there} already, got {given}")
+
+
+def _ranked_column(state: LoggedState, found: LoggedDecision, arm: str) -> int:
+    """Return the column of an arm of the ranking of a decision, or raise an error if it is none."""
+    names = state.bandit.names
+    ranking = read_details(found.body).ranking or [found.arm]
+    for column in ranking:
+        if names[column] == arm:
+            return column
+    ranked = listed([names[column] for column in ranking])
+    raise InvalidValueError(f"arm must be one of the ranking of the decision, {ranked}, got {arm!r}")
+
+
+def bandit_of(work: UnitOfWork, number: int, step: int, namespace: str | None) -> LoggedState:
+    """Return the bandit of a decision, or raise an error if it does not exist or is not in the namespace."""
+    state = _find_bandit(work, number, namespace)
+    if state is None:
+        raise _no_decision(work, number, step)
+    return state
 
 
 def _find_bandit(work: UnitOfWork, number: int, namespace: str | None = None) -> LoggedState | None:
@@ -110,16 +136,18 @@ def _find_bandit(work: UnitOfWork, number: int, namespace: str | None = None) ->
     return None if state.deleted or not in_namespace(state.settings.name, namespace) else state
 
 
-def _find_decision(work: UnitOfWork, state: LoggedState, step: int) -> LoggedDecision | None:
+def find_decision(work: UnitOfWork, state: LoggedState, step: int) -> LoggedDecision:
+    """Return a decision, or raise an error if there is none or it was removed from the log."""
     decided = state.open.get(step)
     if decided is not None:
         return LoggedDecision(decided.column, decided.time, None, None, decided.body)
     if step > state.bandit.step:
-        return None
-    settled = work.settled.get((state.number, step))
-    if settled is not None:
-        return LoggedDecision(-1, 0.0, *settled)  # arm and time matter only before it is settled
-    return work.store.decision(state.number, step)
+        raise _no_decision(work, state.number, step)
+    found = work.settled.get((state.number, step)) or work.store.decision(state.number, step)
+    if found is None:  # only settled decisions are removed from the log
+        decision = work.store.decision_ids().make(state.number, step)
+        raise LateRewardError(f"decision {decision!r} has a reward or was closed, and was removed from the log since")
+    return found
 
 
 def _is_late(work: UnitOfWork, state: LoggedState, decided: float) -> bool:
@@ -129,13 +157,14 @@ def _is_late(work: UnitOfWork, state: LoggedState, decided: float) -> bool:
 
 def _close(work: UnitOfWork, state: LoggedState, decisions: list[tuple[int, int]]) -> None:
     """End the windows of decisions, each a step and a column: they get the default reward, or none."""
-    value = state.settings.default_reward
-    if value is not None:
-        value += 0.0
+    default = state.settings.default_reward
+    if default is not None:
+        default += 0.0
     now, wall = work.now(state), work.clock.wall()
     for step, column in decisions:
+        value = None if step in state.deferred else default
         work.events.append(state.append(CLOSE, now, wall, settles=step, arm=column, value=value))
-        work.settled[state.number, step] = (CLOSE, value)
+        work.settled[state.number, step] = LoggedDecision(column, now, CLOSE, value, taken=column)
 
 
 def settle_due(work: UnitOfWork, number: int, page: int = SETTLE_PAGE) -> bool:
@@ -178,7 +207,8 @@ def _learn_held(
         work, state, now, state.learner.learned_to, window_end if age == window else age, limit
     )
     if to > state.learner.learned_to:
-        body = json.dumps({"to": to, "age": age})
+        skip = sorted(step for step in state.deferred if state.learner.learned_to < step <= to)
+        body = json.dumps({"to": to, "age": age, **({"skip": skip} if skip else {})})
         work.events.append(state.append(LEARN, work.now(state), work.clock.wall(), body=body))
     return next_learned
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain.bandit_state import DAMAGE, HASH_PREFIX, LoggedState
-from dynabandit.service.domain.events import POLICY, EventRow, UnitRow
+from dynabandit.service.domain.events import POLICY, SHADOW, EventRow, LoggedDecision, UnitRow
 from dynabandit.service.domain.log_start import read_start, state_at_start
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, WriteConflictError
 from dynabandit.service.stores import NEW_EVENTS_PAGE, Snapshot, Store
@@ -41,7 +41,7 @@ class UnitOfWork:
         self.deleted: list[int] = []
         self.erased: list[int] = []
         self.erasing: list[int] = []
-        self.settled: dict[tuple[int, int], tuple[str, float | None]] = {}  # (bandit, step) -> kind, reward
+        self.settled: dict[tuple[int, int], LoggedDecision] = {}  # (bandit, step) -> decision with its reward
         self.keyed: dict[tuple[int, str], list[EventRow]] = {}  # (bandit, idempotency key) -> decisions
         self.unused_keys: set[tuple[int, str]] = set()  # that are known not to be in the store
         self.units: dict[BanditUnit, UnitRow] = {}  # the latest decisions for units, made in this batch
@@ -196,7 +196,7 @@ class CatchUp:
         events = self._events or work.store.log(number, self.state.sequence, page=LOADED_ROWS)
         self._events = None  # an error of the store ends the iterator
         for event in events:
-            if event.kind == POLICY:  # it comes with a snapshot, which saves learning all rewards again
+            if event.kind in (POLICY, SHADOW):  # it comes with a snapshot, which saves learning all rewards again
                 restored = work.restore(number, event.sequence)
                 if restored is not None:
                     self.state = restored

@@ -46,7 +46,8 @@ class WarmStart:
                 self.bandit.rewards.check(state.settings.default_reward, "default_reward")
         except (TypeError, ValueError) as error:
             raise InvalidValueError(str(error)) from None
-        self._narrows = not state.bandit.rewards.is_within(self.bandit.rewards)
+        self._parameters = asked.parameters
+        self.narrows = not state.bandit.rewards.is_within(self.bandit.rewards)
 
     def bandit_for(self, state: LoggedState) -> Bandit | None:
         """Return the bandit with which a state continues; None if the state is another bandit's or has other arms."""
@@ -62,7 +63,7 @@ class WarmStart:
                 check()
                 self.bandit.reward_columns(page)
                 self.rewards += len(page)
-            if self._narrows and self.learner.rule != AT_ONCE:  # decisions that are held will be learned later
+            if self.narrows and self.learner.rule != AT_ONCE:  # decisions that are held will be learned later
                 for held in store.held_decisions(self.number, self.learner.learned_to, LARGEST_STEP, upto + 1):
                     if held.value is not None:
                         self.bandit.rewards.check(held.value)
@@ -71,9 +72,25 @@ class WarmStart:
             raise InvalidValueError(problem) from None
         self.sequence = upto
 
+    def finish(self, store: Store, state: LoggedState) -> tuple[Bandit, dict[str, Any]]:
+        """Learn the rewards that are left; return the bandit with which a state continues and the body of the event."""
+        self.learn(store, state.sequence)
+        bandit = self.bandit_for(state)
+        assert bandit is not None, "it was made for this state"
+        body: dict[str, Any] = {"policy": bandit.policy.name, "parameters": self._parameters}
+        if (encoder := self.bandit.features) is not None:  # by which the contexts of these rewards were encoded
+            body["encoder"] = encoder.to_json()
+        if self.start.sequence > 0:  # a replay must learn the same rewards
+            body["log_start"] = self.start
+        return bandit, body
+
 
 def warm_up(
-    store: Store, state: LoggedState, asked: api_types.SetPolicy, check: Callable[[], None] = lambda: None
+    store: Store,
+    state: LoggedState,
+    asked: api_types.SetPolicy,
+    current: Policy | None,
+    check: Callable[[], None] = lambda: None,
 ) -> WarmStart | None:
     """Return a policy that has learned nearly all rewards, or None if it is the current policy.
 
@@ -81,7 +98,7 @@ def warm_up(
     called every now and then, and ends the work by an error.
     """
     warm = WarmStart(state, asked, read_start(store, state.number))
-    if warm.bandit.policy == state.bandit.policy:
+    if warm.bandit.policy == current:
         return None
     log_compilation(warm.bandit.policy, compiled.choose, compiled.learn, compiled.learn_many)
     warm.bandit.compile()

@@ -9,10 +9,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from dynabandit.service import api_types, export, policy_change
-from dynabandit.service.domain import changes, decisions, rewards
+from dynabandit.service.domain import changes, decisions, rewards, shadow_changes
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import in_namespace, is_whole, legible, public_id, read_public_id
 from dynabandit.service.domain.preview import preview
+from dynabandit.service.domain.rewards import GivenReward
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import InvalidValueError, NotFoundError, ReplayMismatchError
 from dynabandit.service.http.requests import (
@@ -53,6 +54,8 @@ async def decide(service: Service, request: Request, body: api_types.Decide) -> 
     name, key = bandit_name(request), idempotency_key(request)
     if body.unit is not None:
         body.unit = checked_name(body.unit, "unit")
+    if body.among is not None:
+        body.among = [checked_name(arm, "an arm of among") for arm in body.among]
     made = await service.writer.submit(
         lambda work: decisions.decide(work, name, body, key), name=name, events=body.count, key=key, unit=body.unit
     )
@@ -62,27 +65,31 @@ async def decide(service: Service, request: Request, body: api_types.Decide) -> 
 async def add_reward(service: Service, request: Request, body: api_types.Reward) -> Result:
     """PUT /v1/decisions/{id}/reward and PUT /v1/bandits/{name}/decisions/{id}/reward."""
     decision, value, namespace = request.path_params["id"], body.reward, namespace_of(request)
+    arm = None if body.arm is None else checked_name(body.arm, "arm")
     name = bandit_name(request) if "name" in request.path_params else None
     found = (await service.decision_ids()).read(decision)
     if found is None:
-        raise NotFoundError(_no_decision(decision))
+        raise NotFoundError(no_decision(decision))
     number, step = found
 
     def run(work: UnitOfWork) -> None:
         if name is not None and work.find(name) != number:
-            raise NotFoundError(_no_decision(decision))
-        rewards.reward(work, number, step, value, namespace)
+            raise NotFoundError(no_decision(decision))
+        rewards.reward(work, number, step, value, namespace, arm)
 
     await service.writer.submit(run, name=name, bandits=[number])
-    return Result(api_types.Rewarded(decision, value))
+    return Result(api_types.Rewarded(decision, value, arm))
 
 
 async def add_rewards(service: Service, request: Request, body: api_types.Rewards) -> Result:
     """POST /v1/rewards and POST /v1/bandits/{name}/rewards."""
     ids, namespace = await service.decision_ids(), namespace_of(request)
     name = bandit_name(request) if "name" in request.path_params else None
-    given = [(ids.read(one.decision), one.reward) for one in body.rewards]
-    numbers = {found[0] for found, _ in given if found is not None}
+    given = [
+        GivenReward(ids.read(one.decision), one.reward, None if one.arm is None else checked_name(one.arm, "arm"))
+        for one in body.rewards
+    ]
+    numbers = {one.decision[0] for one in given if one.decision is not None}
     if len(numbers) > MAX_LOCKED_BANDITS:
         raise InvalidValueError(
             f"rewards must belong to at most {MAX_LOCKED_BANDITS} bandits per call, got {len(numbers)}"
@@ -92,23 +99,26 @@ async def add_rewards(service: Service, request: Request, body: api_types.Reward
         if name is None:
             return rewards.reward_many(work, given, namespace)
         number = work.named(name).number
-        own = [(None if found is None or found[0] != number else found, value) for found, value in given]
+        is_own = (one.decision is not None and one.decision[0] == number for one in given)
+        own = [one if is_there else one._replace(decision=None) for one, is_there in zip(given, is_own, strict=True)]
         return rewards.reward_many(work, own, namespace)
 
     errors = await service.writer.submit(run, name=name, bandits=numbers, events=len(given))
-    results = [_reward_result(one.decision, error) for one, error in zip(body.rewards, errors, strict=True)]
+    results = [reward_result(one.decision, error) for one, error in zip(body.rewards, errors, strict=True)]
     return Result(api_types.RewardResults(results))
 
 
-def _reward_result(decision: str, error: rewards.RewardError | None) -> api_types.RewardResult:
+def reward_result(decision: str, error: rewards.RewardError | None) -> api_types.RewardResult:
+    """Return the result of one of several rewards."""
     if error is None:
         return api_types.RewardResult(decision, 200)
     if isinstance(error, ReplayMismatchError):
         return api_types.RewardResult(decision, DAMAGED, damage_problem(error))
-    return api_types.RewardResult(decision, STATUSES[type(error)], str(error) or _no_decision(decision))
+    return api_types.RewardResult(decision, STATUSES[type(error)], str(error) or no_decision(decision))
 
 
-def _no_decision(decision: str) -> str:
+def no_decision(decision: str) -> str:
+    """Return what is wrong with an id that belongs to no decision."""
     return f"there is no decision {decision[:100]!r}"
 
 
@@ -130,7 +140,7 @@ async def create(service: Service, request: Request, body: api_types.Create) -> 
 
     def run(work: UnitOfWork) -> tuple[Callable[[], api_types.BanditState], bool]:
         state, created = changes.create(work, name, body)
-        return bandit_view(state), created
+        return bandit_view(state, service.decider_contacts), created
 
     view, created = await service.writer.submit(run, name=name, alone=True, priority=True)
     content = view() if len(body.arms) < MANY_ARMS else await asyncio.to_thread(view)
@@ -139,17 +149,17 @@ async def create(service: Service, request: Request, body: api_types.Create) -> 
 
 async def get_bandit(service: Service, request: Request, _: None) -> Result:
     """GET /v1/bandits/{name}."""
-    name = bandit_name(request)
+    name, contacts = bandit_name(request), service.decider_contacts
 
     def run(work: UnitOfWork) -> Callable[[], api_types.BanditState] | None:
         state = work.named(name)
-        return bandit_view(state) if len(state.bandit.names) < MANY_ARMS else None
+        return bandit_view(state, contacts) if len(state.bandit.names) < MANY_ARMS else None
 
     view = await service.writer.submit(run, name=name)
     if view is not None:
         return Result(view())
     with service.large_states.reserve():  # before a copy is made
-        view = await service.writer.submit(lambda work: bandit_view(work.named(name)), name=name)
+        view = await service.writer.submit(lambda work: bandit_view(work.named(name), contacts), name=name)
         return Result(await service.large_states.run(lambda store, check: view()))
 
 
@@ -199,7 +209,7 @@ async def delete(service: Service, request: Request, query: QueryValues) -> Resu
 async def add_arm(service: Service, request: Request, body: api_types.AddArm) -> Result:
     """POST /v1/bandits/{name}/arms."""
     name, arm = bandit_name(request), new_name(body.arm, "an arm's name")
-    return _changed(
+    return changed(
         await service.writer.submit(
             lambda work: changes.add_arm(work, name, arm, body.features), name=name, priority=True
         )
@@ -209,19 +219,43 @@ async def add_arm(service: Service, request: Request, body: api_types.AddArm) ->
 async def change_arm(service: Service, request: Request, body: api_types.ChangeArm) -> Result:
     """PATCH /v1/bandits/{name}/arms/{arm}."""
     name, arm = bandit_name(request), path_name(request, "arm")
-    return _changed(
+    return changed(
         await service.writer.submit(lambda work: changes.change_arm(work, name, arm, body), name=name, priority=True)
     )
 
 
-def _changed(change: tuple[int, bool]) -> Result:
-    sequence, changed = change
-    return Result(api_types.Changed(sequence), changed=changed)
+def changed(change: tuple[int, bool]) -> Result:
+    """Return the response to a change: the sequence number from which it holds."""
+    sequence, is_new = change
+    return Result(api_types.Changed(sequence), changed=is_new)
 
 
 async def set_policy(service: Service, request: Request, body: api_types.SetPolicy) -> Result:
     """PUT /v1/bandits/{name}/policy."""
-    return _changed(await policy_change.set_policy(service, bandit_name(request), body))
+    return changed(await policy_change.set_policy(service, bandit_name(request), body))
+
+
+async def set_shadow(service: Service, request: Request, body: api_types.SetPolicy) -> Result:
+    """PUT /v1/bandits/{name}/shadow."""
+    return changed(await policy_change.set_shadow(service, bandit_name(request), body))
+
+
+async def end_shadow(service: Service, request: Request, _: None) -> Result:
+    """DELETE /v1/bandits/{name}/shadow."""
+    name = bandit_name(request)
+    return changed(
+        await service.writer.submit(lambda work: shadow_changes.end_shadow(work, name), name=name, priority=True)
+    )
+
+
+async def promote_shadow(service: Service, request: Request, body: api_types.PromoteShadow) -> Result:
+    """POST /v1/bandits/{name}/shadow/promote."""
+    name = bandit_name(request)
+    return changed(
+        await service.writer.submit(
+            lambda work: shadow_changes.promote_shadow(work, name, body), name=name, alone=True, priority=True
+        )
+    )
 
 
 async def preview_policy(service: Service, request: Request, body: api_types.PreviewPolicy) -> Result:

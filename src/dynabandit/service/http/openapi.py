@@ -15,7 +15,7 @@ Handler = Callable[[Any, Any, Any], Awaitable[Any]]  # of (service, request, bod
 
 COMMON = (401, 403, 421, 422, 429, 500, 503)
 WITH_BODY = (400, 413, 415)
-SUCCESSES = {200: "Success.", 201: "Created.", 202: "Accepted: the rest is done later."}
+SUCCESSES = {200: "Success.", 201: "Created.", 202: "Accepted: the rest is done later.", 204: "Done."}
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,8 @@ class Endpoint:
     media: tuple[str, ...] = ()  # other media types of the response
     returns_json: bool = True
     large: bool = False  # whether the body may be large
+    success: int = 200  # the usual status
+    problem: type = Problem  # the body of a response that refuses the request
 
     @property
     def id(self) -> str:
@@ -78,7 +80,7 @@ class Endpoint:
 
 def document(endpoints: Iterable[Endpoint]) -> bytes:
     """Return the OpenAPI document as JSON."""
-    kinds = {kind for one in endpoints for kind in (one.body, one.response) if kind is not None} | {Problem}
+    kinds = {kind for one in endpoints for kind in (one.body, one.response, one.problem) if kind is not None}
     ordered = sorted(kinds, key=lambda kind: kind.__name__)
     schemas, components = msgspec.json.schema_components(ordered, ref_template="#/components/schemas/{name}")
     schema_of = dict(zip(ordered, schemas, strict=True))
@@ -95,14 +97,16 @@ def document(endpoints: Iterable[Endpoint]) -> bytes:
 
 
 def _operation(one: Endpoint, schema_of: dict[type, dict[str, Any]]) -> dict[str, Any]:
-    problem = {"application/json": {"schema": schema_of[Problem]}}
+    problem = {"application/json": {"schema": schema_of[one.problem]}}
     codes = {*one.statuses, *COMMON, *(WITH_BODY if one.body else ())} - SUCCESSES.keys()
+    if one.problem is not Problem:  # Personalizer has no status for values that are not valid
+        codes = codes - {422} | {400}
     if not one.permission:
         codes = {500, 503}
     responses = {
         str(code): _success(one, schema_of, text)
         for code, text in SUCCESSES.items()
-        if code == 200 or code in one.statuses
+        if code == one.success or code in one.statuses
     }
     for code in sorted(codes):
         responses[str(code)] = {"description": DESCRIPTIONS[code], "content": problem}

@@ -25,7 +25,7 @@ PORT = re.compile(r":\d+$")
 def authorise(service: Service, request: Request, permission: str) -> KeyRow | None:
     """Refuse a request without the necessary key, before anything is looked up; return the key if one is needed."""
     if service.needs_keys:
-        key = service.keyring.find(header(request, b"authorization"))
+        key = service.keyring.find(_authorization(request))
         if key is None:
             raise ApiError(401, "this needs a valid API key, as: Authorization: Bearer dyna_...")
         if permission not in ROLES[key.role]:
@@ -39,6 +39,13 @@ def authorise(service: Service, request: Request, permission: str) -> KeyRow | N
         # TrustedHostMiddleware answers 400 in plain text, and knows no addresses but only names
         raise ApiError(421, f"without API keys, Host must be 127.0.0.1 or localhost, got {host[:100]!r}")
     return None
+
+
+def _authorization(request: Request) -> str | None:
+    """Return the Authorization header, or the key in the header that Personalizer's clients send instead."""
+    given = header(request, b"authorization")
+    key = None if given else header(request, b"ocp-apim-subscription-key")
+    return given if key is None else f"Bearer {key}"
 
 
 def namespace_of(request: Request) -> str | None:
@@ -133,8 +140,13 @@ def bandit_name(request: Request) -> str:
 
 def path_name(request: Request, part: str) -> str:
     """Return the name in a part of the path."""
+    return checked_name(path_text(request, part), part)
+
+
+def path_text(request: Request, part: str) -> str:
+    """Return the text in a part of the path."""
     try:
-        return checked_name(unquote(request.path_params[part], errors="strict"), part)
+        return unquote(request.path_params[part], errors="strict")
     except UnicodeDecodeError:
         got = request.path_params[part][:100]
         raise InvalidValueError(f"{part} must be UTF-8, percent-encoded, got {got!r}") from None

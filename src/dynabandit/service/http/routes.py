@@ -14,10 +14,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dynabandit.service import api_types as api, web
+from dynabandit.service import api_types as api, monitoring_types as monitoring, web
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.errors import OverloadedError, StreamInterruptedError, WorkInterruptedError
-from dynabandit.service.http import handlers
+from dynabandit.service.http import handlers, local_handlers, monitoring_handlers, personalizer
 from dynabandit.service.http.handlers import NDJSON, PARQUET, Result
 from dynabandit.service.http.limits import LARGE_BODY, MAX_EVENTS, SMALL_BODY, RefusalPacer
 from dynabandit.service.http.openapi import Endpoint, Query, document
@@ -29,6 +29,7 @@ from dynabandit.service.logging_setup import log_change
 from dynabandit.service.projections.log_follower import LogFollower
 from dynabandit.service.service import Service
 from dynabandit.service.web.playground_workers import WorkerPool
+from dynabandit.service.webhook import AlertSender
 
 
 async def openapi(service: Service, request: Request, _: None) -> Response:
@@ -45,6 +46,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              (404, 409, 410)),
     Endpoint("POST", "/v1/bandits/{name}/decisions", "decide", handlers.decide, api.Decide, api.Decisions, (404, 409),
              headers=("Idempotency-Key",)),
+    Endpoint("POST", "/v1/bandits/{name}/local-decisions", "decide", local_handlers.add_local_decisions,
+             api.LocalBatch, api.LocalBatchResult, (404, 409), large=True),
+    Endpoint("GET", "/v1/bandits/{name}/local-state", "decide", local_handlers.get_local_state, None, api.LocalState,
+             (404,), query=(AFTER, Query("at_least", 0, 0, 2**62), Query("decider"), Query("waiting", 0, 0, 2**62))),
     Endpoint("POST", "/v1/rewards", "decide", handlers.add_rewards, api.Rewards, api.RewardResults),
     # The same with the name of the bandit, by which a load balancer can choose the replica
     Endpoint("PUT", "/v1/bandits/{name}/decisions/{id}/reward", "decide", handlers.add_reward, api.Reward, api.Rewarded,
@@ -59,9 +64,22 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "/v1/bandits/{name}/arms", "admin", handlers.add_arm, api.AddArm, api.Changed, (404, 409)),
     Endpoint("PATCH", "/v1/bandits/{name}/arms/{arm}", "admin", handlers.change_arm, api.ChangeArm, api.Changed,
              (404, 409)),
-    Endpoint("PUT", "/v1/bandits/{name}/policy", "admin", handlers.set_policy, api.SetPolicy, api.Changed, (404,)),
+    Endpoint("PUT", "/v1/bandits/{name}/policy", "admin", handlers.set_policy, api.SetPolicy, api.Changed,
+             (404, 409)),
     Endpoint("POST", "/v1/bandits/{name}/policy/preview", "read", handlers.preview_policy, api.PreviewPolicy,
              api.Preview, (404,)),
+    Endpoint("PUT", "/v1/decisions/{id}/metrics", "decide", monitoring_handlers.add_metrics, monitoring.Metrics,
+             monitoring.CountedMetrics, (404, 409, 410)),
+    Endpoint("PUT", "/v1/bandits/{name}/decisions/{id}/metrics", "decide", monitoring_handlers.add_metrics,
+             monitoring.Metrics, monitoring.CountedMetrics, (404, 409, 410)),
+    Endpoint("PUT", "/v1/bandits/{name}/guardrails", "admin", monitoring_handlers.set_guardrails,
+             monitoring.SetGuardrails, api.Changed, (404,)),
+    Endpoint("GET", "/v1/bandits/{name}/alerts", "read", monitoring_handlers.get_alerts, None, monitoring.Alerts,
+             (404,), query=(AFTER, Query("limit", 1000, 1, MAX_EVENTS), ID)),
+    Endpoint("PUT", "/v1/bandits/{name}/shadow", "admin", handlers.set_shadow, api.SetPolicy, api.Changed, (404,)),
+    Endpoint("DELETE", "/v1/bandits/{name}/shadow", "admin", handlers.end_shadow, None, api.Changed, (404,)),
+    Endpoint("POST", "/v1/bandits/{name}/shadow/promote", "admin", handlers.promote_shadow, api.PromoteShadow,
+             api.Changed, (404, 409)),
     Endpoint("GET", "/v1/bandits/{name}/events", "read", handlers.get_events, None, api.Events, (404,),
              query=(AFTER, Query("limit", 1000, 1, MAX_EVENTS), ID, KIND, Query("format", words=("json", "ndjson"))),
              media=(NDJSON,)),
@@ -70,6 +88,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              media=(NDJSON, PARQUET), returns_json=False),
     Endpoint("DELETE", "/v1/bandits/{name}", "admin", handlers.delete, None, api.Deleted, (202, 404),
              query=(Query("confirm", required=True), Query("erase", words=BOOL), ID)),
+    *personalizer.endpoints("/personalizer/v1.0"),
+    *personalizer.endpoints("/v1/bandits/{name}/personalizer/v1.0"),
     Endpoint("GET", "/healthz", "", handlers.healthz, None, api.Ready),
     Endpoint("GET", "/readyz", "", handlers.readyz, None, api.Ready),
     Endpoint("GET", "/metrics", "read", handlers.metrics, None, None, media=("text/plain",), returns_json=False),
@@ -93,12 +113,17 @@ class Instrumentation(Protocol):
 def make_app(service: Service, telemetry: Instrumentation | None = None) -> ASGIApp:
     """Return the ASGI application of a service."""
     follower, workers = LogFollower(service), WorkerPool(closing=service.closing)
+    sender = None if service.webhook is None else AlertSender(service, service.webhook)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         await service.start()
         follower.start()
+        if sender is not None:
+            sender.start()
         yield
+        if sender is not None:
+            await sender.stop()
         await workers.stop()
         await follower.stop()
         await service.stop()
@@ -182,12 +207,13 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
             response = result if isinstance(result, Response) else json_response(result.content, result.status)
             if isinstance(result, Result) and result.changed:
                 names = {part: path_name(request, part) for part in request.path_params}
+                service.local_states.forget(names.get("name", ""))
                 change = msgspec.to_builtins(content) if decoder else dict(request.query_params)
                 log_change(endpoint.id, names, None if key is None else key.id, change)
         except OverloadedError:
             response = await _refuse(service, pacer)
             service.metrics.count_response(method, path, response.status_code, None)  # delayed on purpose
-            return response
+            return response if endpoint.problem is api.Problem else personalizer.error_response(response)
         except asyncio.CancelledError:
             if not service.closing.is_set():
                 raise
@@ -196,6 +222,8 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
             response = error_response(error)
             if response.status_code in (429, 503):
                 service.note_refusal()
+            if endpoint.problem is not api.Problem:
+                response = personalizer.error_response(response)
         service.metrics.count_response(method, path, response.status_code, time.perf_counter() - started)
         return response
 

@@ -11,18 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynabandit.bandit import Bandit
-from dynabandit.service.domain.bandit_state import apply_change
+from dynabandit.service.domain.applied_changes import apply_change
 from dynabandit.service.domain.decision_details import DecisionDetails, read_details
-from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, KINDS, LEARN, POLICY, EventRow
-from dynabandit.service.domain.learning import Learner, Log, contexts_of, teach
+from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, KINDS, LEARN, POLICY, SHADOW, EventRow
+from dynabandit.service.domain.learning import Learner, Log, bodies_of, teach
 from dynabandit.service.domain.log_start import state_at_start
+from dynabandit.service.domain.shadow import Shadow
 from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints, Series
 from dynabandit.service.projections.uniform_baseline import UniformBaseline
 from dynabandit.service.stores import Store
 from dynabandit.stats.change_detection import Change, ChangeDetector
 from dynabandit.validation import BOUNDED
 
-FORMAT = 4
+FORMAT = 5
 MAX_TRACKED_ARMS = 50  # with curves of their own; later arms are only counted together
 MAX_CHANGES = 100
 MAX_RETIRED = 20  # the latest ones are still shown
@@ -35,7 +36,8 @@ class Intervention(NamedTuple):
     """A change that a person made after `step` decisions: to the arm of a column, or to the policy.
 
     `change` has one or more of the keys `policy` (its name), `continues` (the policy is the same, but decides by the
-    rules of another release), `added`, `paused`, `resumed`, `retired` (all true) and `limits` (the new minimum and
+    rules of another release), `promoted` (it was the shadow policy), `shadow` (the name of the new shadow policy, null
+    if there is none any more), `added`, `paused`, `resumed`, `retired` (all true) and `limits` (the new minimum and
     maximum share).
     """
 
@@ -73,6 +75,7 @@ class BanditHistory:
         self._point_forgetting: list[float] = []
         self._point_plays: list[int] = []
         self.learner = Learner()
+        self.shadow: Shadow | None = None
         self._bandit: Bandit | None = None
         self._log = log
 
@@ -85,7 +88,7 @@ class BanditHistory:
         for event in store.log(number, kinds=(CREATE, ARM)):
             if event.sequence <= state.sequence:
                 history.apply(event)
-        history._bandit, history.learner = state.bandit, state.learner
+        history._bandit, history.learner, history.shadow = state.bandit, state.learner, state.shadow
         history.sequence, history.steps = state.sequence, state.bandit.step
         history.plays = [state.bandit.plays(column) for column in range(len(history.plays))]
         history.settled = history.steps - sum(state.bandit.pending(column) for column in range(len(history.plays)))
@@ -127,6 +130,8 @@ class BanditHistory:
             self.points.append(*self._current_point())
             self._start_point()
         self.bandit.play_column(column, details.context, counts_for_shares=not details.holdout)
+        if self.shadow is not None:
+            self.shadow.see(column, details)
         self.steps += 1
         self._point_steps += 1
         self.plays[column] += 1
@@ -137,11 +142,14 @@ class BanditHistory:
         self.settled += event.kind != LEARN
         self.closed += event.kind == CLOSE
         learned = self.learner.observations(event, self._log)
-        contexts = contexts_of(self.bandit, self.number, learned, self._log)
+        needs_bodies = self.bandit.policy.functions.contextual or self.shadow is not None
+        bodies = bodies_of(self.number, learned, self._log) if needs_bodies else {}
         for observation in learned:
-            teach(self.bandit, (observation,), contexts)
+            teach(self.bandit, (observation,), bodies)
             if observation.value is not None:
                 self._add_reward(observation.column, observation.value)
+        if self.shadow is not None:
+            self.shadow.learn(learned, bodies)
 
     def _add_reward(self, column: int, value: float) -> None:
         """Count a reward that the policy has learned."""
@@ -172,11 +180,14 @@ class BanditHistory:
             self._change_arm(event, body)
         elif event.kind == POLICY:
             self._apply_change(event)
-            change = {key: body[key] for key in ("policy", "continues") if key in body}
+            change = {key: body[key] for key in ("policy", "continues", "promoted") if key in body}
             self._add_intervention(None, change)
+        elif event.kind == SHADOW:
+            self._apply_change(event)
+            self._add_intervention(None, {"shadow": body.get("policy")})
 
     def _apply_change(self, event: EventRow) -> None:
-        self._bandit = apply_change(self._bandit, event, self.learner, self._log)
+        self._bandit, self.shadow = apply_change(self._bandit, self.shadow, event, self.learner, self._log)
 
     def _change_arm(self, event: EventRow, body: dict[str, Any]) -> None:
         name, change = body["arm"], self._actual_change(body)
@@ -261,6 +272,7 @@ class BanditHistory:
             "detectors": [detector.to_list() for detector in self._detectors],
             "learner": vars(self.learner),
             "bandit": self.bandit.to_json(),
+            "shadow": None if self.shadow is None else self.shadow.to_json(),
         }
         return json.dumps(content)
 
@@ -282,6 +294,7 @@ class BanditHistory:
         history._detectors = [ChangeDetector.from_list(one) for one in content["detectors"]]
         vars(history.learner).update(content["learner"])
         history._bandit = Bandit.from_json(content["bandit"])
+        history.shadow = None if content["shadow"] is None else Shadow.from_json(content["shadow"])
         return history
 
 

@@ -32,7 +32,7 @@ DELETED, ERASING = 1, 2  # in the column `deleted`
 AFTER_SLASH = chr(ord("/") + 1)
 REFERENCES = {  # to a bandit
     "histories": "bandit", "events": "bandit", "snapshots": "bandit", "unsigned_ids": "bandit", "units": "bandit",
-    "bandits": "number",
+    "alert_positions": "bandit", "bandits": "number",
 }  # fmt: skip
 
 BODIES_PER_STATEMENT = 500
@@ -86,8 +86,8 @@ class Store(KeyTables, UnitTable):
         self.begin({bandit: 0})
         return True
 
-    def is_leader(self) -> bool:
-        """Whether this process does what only one of them need do; the others take its place when it ends."""
+    def is_leader(self, task: str = "histories") -> bool:
+        """Whether this process does a task that only one need do; the others take its place when it ends."""
         return True
 
     def _execute(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -300,7 +300,7 @@ class Store(KeyTables, UnitTable):
     def held_decisions(self, bandit: int, after: int, to: int, before: int) -> list[HeldDecision]:
         """Return the decisions after one step and up to another, with their rewards before a sequence number."""
         found = self.rows(
-            "SELECT d.step, d.arm, r.value FROM events d LEFT JOIN events r ON r.bandit = d.bandit"
+            "SELECT d.step, d.arm, r.value, r.arm FROM events d LEFT JOIN events r ON r.bandit = d.bandit"
             " AND r.settles = d.step AND r.sequence < ? WHERE d.bandit = ? AND d.step > ? AND d.step <= ?"
             " ORDER BY d.step",
             (before, bandit, after, to),
@@ -313,9 +313,9 @@ class Store(KeyTables, UnitTable):
         if not found:
             return None
         arm, time, body = found[0]
-        settled = self.rows("SELECT kind, value FROM events WHERE bandit = ? AND settles = ?", (bandit, step))
-        kind, value = settled[0] if settled else (None, None)
-        return LoggedDecision(arm, time, kind, value, body)
+        settled = self.rows("SELECT kind, value, arm FROM events WHERE bandit = ? AND settles = ?", (bandit, step))
+        kind, value, taken = settled[0] if settled else (None, None, None)
+        return LoggedDecision(arm, time, kind, value, body, taken)
 
     def decision_bodies(self, bandit: int, steps: Sequence[int]) -> dict[int, str | None]:
         """Return the bodies of the decisions of some steps."""
@@ -328,13 +328,13 @@ class Store(KeyTables, UnitTable):
             )
         return bodies
 
-    def outcomes(self, bandit: int, first: int, last: int) -> dict[int, tuple[str, float | None]]:
-        """Return (kind, reward) of the settled decisions from one step to another, by step."""
+    def outcomes(self, bandit: int, first: int, last: int) -> dict[int, tuple[str, float | None, int]]:
+        """Return (kind, reward, rewarded arm) of the settled decisions from one step to another, by step."""
         found = self.rows(
-            "SELECT settles, kind, value FROM events WHERE bandit = ? AND settles >= ? AND settles <= ?",
+            "SELECT settles, kind, value, arm FROM events WHERE bandit = ? AND settles >= ? AND settles <= ?",
             (bandit, first, last),
         )
-        return {step: (kind, value) for step, kind, value in found}
+        return {step: (kind, value, arm) for step, kind, value, arm in found}
 
     def keyed(self, bandit: int, key: str) -> list[EventRow]:
         """Return the decisions of an idempotency key, in order."""

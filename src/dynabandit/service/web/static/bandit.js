@@ -4,6 +4,7 @@ import { call, follow, url } from "./api.js";
 import { showCharts, timeOfStep } from "./bandit-charts.js";
 import { OTHERS } from "./charts.js";
 import { showConnection } from "./connection.js";
+import { followDeciders } from "./deciders.js";
 import { byId, clock, count, decimal, duration, formatLimits, h, meanReward, percent } from "./dom.js";
 import { colourDot, describe, showTimeline } from "./interventions.js";
 
@@ -162,6 +163,7 @@ function show(newData) {
     setText("missing", "This bandit was deleted.");
     return;
   }
+  if (data === null) followDeciders(name);
   data = newData;
   showTiles();
   showSummary();

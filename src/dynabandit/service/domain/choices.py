@@ -1,0 +1,44 @@
+"""What a decision chooses: the holdout or the policy, one arm or a ranking, and with which propensities."""
+
+from collections.abc import Sequence
+
+from dynabandit.bandit import Bandit
+from dynabandit.service.domain.decision_details import Context, DecisionDetails
+from dynabandit.service.domain.holdout import Holdout, unit_of_step
+
+
+def ranked_columns(
+    bandit: Bandit, number: int, holdout: Holdout | None, asked: DecisionDetails, places: int
+) -> tuple[list[int], bool]:
+    """Return the columns of the next decision in order, up to `places`, and whether the unit is in the holdout."""
+    context, among, held = asked.context, asked.among, None
+    if holdout is not None:
+        unit = unit_of_step(bandit.step + 1) if asked.unit is None else asked.unit
+        held = holdout.column(bandit, number, unit, among)
+    if held is None:
+        return bandit.ranked_columns(places, context, among), False
+    left = [column for column in bandit.available_columns(among) if column != held]
+    return [held, *(bandit.ranked_columns(places - 1, context, left) if places > 1 and left else ())], True
+
+
+def place_propensities(
+    bandit: Bandit, holdout: Holdout | None, asked: DecisionDetails, columns: Sequence[int]
+) -> list[float] | None:
+    """Return the probability of each column of a ranking among those left, or None if it is not known exactly."""
+    found: list[float] = []
+    for place, column in enumerate(columns):
+        left = asked.among
+        if place > 0:
+            left = [one for one in bandit.available_columns(asked.among) if one not in columns[:place]]
+        probabilities = propensities(bandit, asked.context, left)
+        if probabilities is None:
+            return None
+        found.append(probabilities.get(bandit.names[column], 0.0))
+    if holdout is not None:
+        found[0] = holdout.marginal(found[0], columns[0], bandit, asked.among)
+    return found
+
+
+def propensities(bandit: Bandit, context: Context | None, among: Sequence[int] | None) -> dict[str, float] | None:
+    """Return the probability with which the policy chooses each arm, or None if it is not known exactly."""
+    return bandit.exact_propensities(context, among)

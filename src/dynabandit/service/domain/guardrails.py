@@ -1,0 +1,107 @@
+"""Guardrails: metrics besides the reward whose mean must stay within a bound, and a sequential test for every arm."""
+
+import math
+from typing import Any, NamedTuple
+
+from dynabandit.stats.sequential_tests import COUNT, SIZE, TOTAL, add_excess, evidence_of, needed_evidence
+
+MAX, MIN = "max", "min"
+
+
+class Guardrail(NamedTuple):
+    """The bound of a metric: its mean must be at most, or with the direction "min" at least, `bound`.
+
+    `range` has the smallest and the largest value that the metric can have, if these are known.
+    """
+
+    bound: float
+    direction: str
+    range: tuple[float, float] | None = None
+
+    @property
+    def sign(self) -> float:
+        """1 if larger values are worse, -1 if smaller ones are."""
+        return 1.0 if self.direction == MAX else -1.0
+
+    @property
+    def room(self) -> float:
+        """The distance from the bound to the best value that is possible."""
+        return math.inf if self.range is None else abs(self.bound - self.range[0 if self.direction == MAX else 1])
+
+
+class Guardrails:
+    """The guardrails of a bandit and the evidence so far that its arms violate them.
+
+    `violations` are those for which an alert was raised. Setting the guardrails starts all tests again, and resuming an
+    arm starts its tests again.
+    """
+
+    def __init__(self, rules: dict[str, Guardrail], arms: int) -> None:
+        self.rules = rules
+        self.arms = arms  # when the guardrails were set: these share one half of the rate of false alarms
+        self.tests: dict[str, dict[int, list[float]]] = {metric: {} for metric in rules}  # by metric and column
+        self.violations: set[tuple[str, int]] = set()
+        self.due: list[tuple[str, int]] = []  # violations for which the same commit will raise an alert
+
+    def add(self, metric: str, column: int, value: float) -> None:
+        """Add a value of a metric for an arm."""
+        rule = self.rules.get(metric)
+        if rule is None:
+            return
+        test = self.tests[metric].setdefault(column, [0.0] * SIZE)
+        evidence = add_excess(test, rule.sign * (value - rule.bound), rule.room)
+        violation = (metric, column)
+        if evidence >= self.needed(column) and violation not in self.violations and violation not in self.due:
+            self.due.append(violation)
+
+    def needed(self, column: int) -> float:
+        """Return the evidence at which an arm violates a guardrail."""
+        return needed_evidence(column, self.arms, len(self.rules))
+
+    def evidence(self, metric: str, column: int) -> float:
+        """Return the evidence as a part of what is needed, at most 1."""
+        return min(evidence_of(self.tests[metric][column]) / self.needed(column), 1.0)
+
+    def count(self, metric: str, column: int) -> int:
+        """Return how many values a test has seen."""
+        return int(self.tests[metric][column][COUNT])
+
+    def mean(self, metric: str, column: int) -> float:
+        """Return the mean of the values of a test."""
+        test, rule = self.tests[metric][column], self.rules[metric]
+        return rule.bound + rule.sign * test[TOTAL] / test[COUNT]
+
+    def report(self, metric: str, column: int) -> None:
+        """Note that an alert was raised."""
+        self.violations.add((metric, column))
+        self.due = [one for one in self.due if one != (metric, column)]
+
+    def restart(self, column: int) -> None:
+        """Forget the evidence about an arm, which was resumed."""
+        for tests in self.tests.values():
+            tests.pop(column, None)
+        self.violations = {one for one in self.violations if one[1] != column}
+        self.due = [one for one in self.due if one[1] != column]
+
+    def to_list(self) -> list[Any]:
+        """Return everything as plain values, which `from_list` reads."""
+        tests = {metric: sorted(tests.items()) for metric, tests in self.tests.items()}
+        return [{metric: list(rule) for metric, rule in self.rules.items()}, self.arms, tests, sorted(self.violations)]
+
+    @classmethod
+    def from_list(cls, content: list[Any]) -> "Guardrails":
+        """Return what `to_list` was called on."""
+        rules, arms, tests, violations = content
+        guardrails = cls(read_guardrails(rules), arms)
+        guardrails.tests = {metric: dict(found) for metric, found in tests.items()}
+        guardrails.violations = {(metric, column) for metric, column in violations}
+        return guardrails
+
+
+def read_guardrails(given: dict[str, Any]) -> dict[str, Guardrail]:
+    """Return guardrails from plain values, given by name or in order."""
+    found = {}
+    for metric, rule in given.items():
+        bound, direction, limits = (rule["bound"], rule["direction"], rule["range"]) if isinstance(rule, dict) else rule
+        found[metric] = Guardrail(bound, direction, None if limits is None else (limits[0], limits[1]))
+    return found

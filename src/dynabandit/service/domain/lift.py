@@ -1,0 +1,91 @@
+"""The lift of a bandit: what its policy earns more than its holdout, from the rewards in the order of learning them."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dynabandit.service.domain.decision_details import DecisionDetails, read_details
+from dynabandit.service.domain.learning import Observation
+from dynabandit.stats.lift import Lift, LiftSums, add_reward, estimate_lift
+from dynabandit.stats.sequential_tests import sample_ratio_evidence
+
+MISMATCH_EVIDENCE = 100.0  # a false alarm of the sample ratio has a probability of at most 1 %
+
+
+class HoldoutLift:
+    """The decisions and rewards of the policy and of the holdout.
+
+    Each unit counts for the lift once, with its first decision: the group of later ones is known in advance. A reward
+    that comes after its decision was learned with the default reward does not change the lift.
+    """
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+        self.decisions = [0, 0]  # of the policy and of the holdout
+        self.is_bounded = True
+        self.is_reported = False  # the alert about the sample ratio was raised
+        self.sums = LiftSums()
+
+    def count(self, details: DecisionDetails) -> None:
+        """Count a decision."""
+        self.decisions[details.holdout] += 1
+
+    def learn(self, observations: Iterable[Observation], bodies: Mapping[int, str | None], is_bounded: bool) -> None:
+        """Add rewards that the policy learns; `bodies` has those of their decisions."""
+        self.is_bounded &= is_bounded
+        for observation in observations:
+            if observation.value is None or observation.is_late:
+                continue
+            details = read_details(bodies[observation.step])
+            if not details.uncounted:
+                value = float(observation.value)
+                self.sums = add_reward(self.sums, self.share, self.is_bounded, value, details.holdout)
+
+    def rewards(self, in_holdout: bool) -> int:
+        """Return how many rewards of a group count for the lift."""
+        return int(self.sums.holdout_count if in_holdout else self.sums.policy_count)
+
+    def has_mismatch(self) -> bool:
+        """Return whether the shares of the rewards of both groups are not those of the holdout, for the first time."""
+        if self.is_reported:
+            return False
+        sums = self.sums
+        return sample_ratio_evidence(sums.holdout_count, sums.policy_count, self.share) >= MISMATCH_EVIDENCE
+
+    def mean(self, in_holdout: bool) -> float | None:
+        """Return the mean of these rewards."""
+        sums = self.sums
+        total = sums.holdout_total if in_holdout else sums.policy_total
+        return total / self.rewards(in_holdout) if self.rewards(in_holdout) else None
+
+    def estimate(self) -> Lift:
+        """Return the lift."""
+        return estimate_lift(self.sums, self.share, self.is_bounded)
+
+    def to_list(self) -> list[Any]:
+        """Return everything as plain values, which `from_list` reads."""
+        return [self.share, self.decisions, self.is_bounded, self.is_reported, list(self.sums)]
+
+    @classmethod
+    def from_list(cls, content: list[Any]) -> "HoldoutLift":
+        """Return what `to_list` was called on."""
+        share, decisions, is_bounded, is_reported, sums = content
+        lift = cls(share)
+        lift.decisions, lift.is_bounded, lift.is_reported, lift.sums = (
+            decisions,
+            is_bounded,
+            is_reported,
+            LiftSums(*sums),
+        )
+        return lift
+
+
+def known(value: float) -> float | None:
+    """Return a number, or None for NaN.
+
+    Examples
+    --------
+    >>> known(0.5), known(math.nan)
+    (0.5, None)
+    """
+    return None if math.isnan(value) else value

@@ -1,0 +1,167 @@
+"""Personalizer's calls: an action is an arm, an event a decision, and the id of the event its idempotency key."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from dynabandit.features import FeatureEncoder
+from dynabandit.service import api_types
+from dynabandit.service.domain import changes, decisions, rewards
+from dynabandit.service.domain.bandit_state import LoggedState
+from dynabandit.service.domain.choices import propensities
+from dynabandit.service.domain.decision_details import Context, DecisionDetails, read_details
+from dynabandit.service.domain.events import EventRow
+from dynabandit.service.domain.names import clean_name
+from dynabandit.service.domain.personalizer_features import arm_features, flat_features
+from dynabandit.service.domain.unit_of_work import UnitOfWork
+from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError
+from dynabandit.service.personalizer_types import (
+    MAX_EVENT_ID,
+    RankableAction,
+    RankedAction,
+    RankRequest,
+    RankResponse,
+)
+
+REWARD_WAIT_SECONDS = 600.0  # as in Personalizer, and so is the default reward
+CONTEXT = "context"  # the feature of a context
+FEATURES: api_types.Features = {CONTEXT: {"kind": "hashed", "columns": 12, "required": True}}
+
+
+def check(asked: RankRequest) -> None:
+    """Raise an error if a request is not valid for any bandit; the ids of actions are brought to their normal form."""
+    for place, action in enumerate(asked.actions):
+        try:
+            action.id = clean_name(action.id, f"actions[{place}].id")
+        except ValueError as error:
+            raise InvalidValueError(str(error)) from None
+    twice = [one for one, times in Counter(action.id for action in asked.actions).items() if times > 1]
+    if twice:
+        raise InvalidValueError(f"actions must have different ids, got {twice[0]!r} twice")
+    if asked.event_id is not None and not is_event_id(asked.event_id):
+        valid = f"1 to {MAX_EVENT_ID} printable ASCII characters"
+        raise InvalidValueError(f"eventId must have {valid}, got {asked.event_id[:100]!r}")
+    if not _ranked(asked):
+        raise InvalidValueError(f"excludedActions must leave one of the {len(asked.actions)} actions, got all of them")
+
+
+def is_event_id(text: str) -> bool:
+    """Whether a text can be the id of an event."""
+    return 1 <= len(text) <= MAX_EVENT_ID and text.isascii() and text.isprintable()
+
+
+def _ranked(asked: RankRequest) -> list[RankableAction]:
+    """Return the actions that can be chosen."""
+    excluded = set(asked.excluded_actions or ())
+    return [action for action in asked.actions if action.id not in excluded]
+
+
+def new_bandit(asked: RankRequest) -> api_types.Create:
+    """Return the bandit that the first request of a client creates."""
+    if len(asked.actions) < 2:
+        raise InvalidValueError(f"actions must be at least 2 in the first call of a bandit, got {len(asked.actions)}")
+    _checked_context(FeatureEncoder(FEATURES), asked)
+    return api_types.Create(
+        arms=[action.id for action in asked.actions],
+        features=FEATURES,
+        arm_features={
+            action.id: arm_features(f"actions[{place}].features", action.features)
+            for place, action in enumerate(asked.actions)
+        },
+        reward_window=REWARD_WAIT_SECONDS,
+        default_reward=0.0,
+    )
+
+
+def create(work: UnitOfWork, name: str, asked: api_types.Create) -> None:
+    """Create a bandit, unless another request did so meanwhile."""
+    if work.find(name) is None:
+        changes.create(work, name, asked)
+
+
+def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> tuple[RankResponse, bool]:
+    """Choose one of the actions, or return what the event got before; also return whether new arms were added."""
+    state, added = work.named(name), False
+    made = work.find_keyed(state.number, event_id)
+    if not made:
+        actions, context = _ranked(asked), _context(state, asked)
+        added = _add_arms(work, state, name, actions)
+        among = [state.bandit.column(action.id) for action in actions]
+        found = propensities(state.bandit, context, among)
+        details = DecisionDetails(
+            context=context,
+            among=among,
+            propensities=None if found is None else [found.get(action.id, 0.0) for action in actions],
+            deferred=asked.defer_activation and state.settings.reward_window is not None,
+        )
+        made = decisions.make_decisions(work, state, details, event_id)
+    return _response(state, asked, event_id, made[0]), added
+
+
+def _context(state: LoggedState, asked: RankRequest) -> Context | None:
+    declared = state.bandit.features
+    return None if declared is None else _checked_context(declared, asked)
+
+
+def _checked_context(declared: FeatureEncoder, asked: RankRequest) -> Context:
+    """Return the context as the features of a bandit: all in the hashed one, or those with their names."""
+    flat = flat_features("contextFeatures", asked.context_features)
+    context: Context = {CONTEXT: flat} if _is_hashed(declared) else {name: flat.get(name) for name in declared.names}
+    try:
+        declared.encode(context)
+    except (TypeError, ValueError) as error:
+        raise InvalidValueError(f"contextFeatures: {error}") from None
+    return context
+
+
+def _is_hashed(declared: FeatureEncoder | None) -> bool:
+    """Whether a bandit was made for Personalizer: it takes contexts with any features, and any actions."""
+    return declared is not None and [(one.name, one.kind) for one in declared.features] == [(CONTEXT, "hashed")]
+
+
+def _add_arms(work: UnitOfWork, state: LoggedState, name: str, actions: Sequence[RankableAction]) -> bool:
+    """Add arms for the actions that are new, and return whether there are some."""
+    bandit = state.bandit
+    new = [action for action in actions if action.id not in bandit.active]
+    if new and not _is_hashed(bandit.features):
+        raise InvalidValueError(f"actions must be arms of bandit {name!r}, got {new[0].id!r}")
+    if len(bandit.names) + len(new) > api_types.MAX_ARMS:
+        raise ConflictError(f"a bandit must have at most {api_types.MAX_ARMS} arms, with retired ones, got more")
+    features = [arm_features(f"features of action {action.id!r}", action.features) for action in new]
+    for action, own in zip(new, features, strict=True):
+        changes.add_arm(work, name, action.id, own)
+    return bool(new)
+
+
+def _response(state: LoggedState, asked: RankRequest, event_id: str, event: EventRow) -> RankResponse:
+    """Return the actions of an event: the chosen one, the others by probability, and excluded ones in their places."""
+    names, details = state.bandit.names, read_details(event.body)
+    chosen, among = event.arm or 0, details.among or [event.arm or 0]
+    known: Sequence[float | None] = details.propensities or [None] * len(among)
+    propensity = dict(zip(among, known, strict=True))
+    others = sorted((one for one in among if one != chosen), key=lambda one: -(propensity[one] or 0.0))
+    ranking = [RankedAction(names[one], propensity[one]) for one in (chosen, *others)]
+    ranked = {action.id for action in ranking}
+    for place, action in enumerate(asked.actions):
+        if action.id not in ranked:
+            ranking.insert(place, RankedAction(action.id, 0.0))
+    return RankResponse(ranking, event_id, names[chosen])
+
+
+def reward(work: UnitOfWork, name: str, event_id: str, value: float) -> None:
+    """Count the reward of an event."""
+    state, step = _find_event(work, name, event_id)
+    rewards.reward(work, state.number, step, value)
+
+
+def activate(work: UnitOfWork, name: str, event_id: str) -> None:
+    """Let a decision whose activation was deferred get the default reward if no other one comes."""
+    state, step = _find_event(work, name, event_id)
+    decisions.activate(work, state, step)
+
+
+def _find_event(work: UnitOfWork, name: str, event_id: str) -> tuple[LoggedState, int]:
+    state = work.named(name)
+    found = work.find_keyed(state.number, event_id)
+    if not found:
+        raise NotFoundError(f"there is no event {event_id!r}")
+    return state, found[0].step or 0

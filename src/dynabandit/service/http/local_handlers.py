@@ -1,0 +1,90 @@
+"""The requests of local deciders: the state from which they decide, and the batches that they send."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dynabandit.service import api_types
+from dynabandit.service.domain import local_decisions
+from dynabandit.service.domain.bandit_state import RULES, LoggedState
+from dynabandit.service.domain.local_bandit import local_id
+from dynabandit.service.domain.names import public_id
+from dynabandit.service.domain.unit_of_work import UnitOfWork
+from dynabandit.service.http.handlers import MANY_ARMS, QueryValues, Result, reward_result
+from dynabandit.service.http.requests import bandit_name, checked_name
+from dynabandit.service.http.responses import JSON
+from dynabandit.service.service import Service
+
+MAX_ID = 16  # characters of the id of a decider
+
+
+class EncodedState(NamedTuple):
+    """A state as deciders get it; `unchanged` is for those who have it already."""
+
+    number: int  # of the bandit
+    sequence: int
+    content: bytes
+    unchanged: bytes
+
+
+async def get_local_state(service: Service, request: Request, query: QueryValues) -> Response:
+    """GET /v1/bandits/{name}/local-state."""
+    name, after, asked_at = bandit_name(request), query["after"], time.monotonic()
+    state = service.local_states.find(name, asked_at)
+    if state is None or state.sequence < query["at_least"]:
+        state = await _encoded_state(service, name)
+        service.local_states.keep(name, state, asked_at)
+    if decider := query["decider"][:MAX_ID]:
+        service.decider_contacts.note(state.number, name, decider, after, query["waiting"])
+    return Response(state.unchanged if after == state.sequence else state.content, media_type=JSON)
+
+
+async def _encoded_state(service: Service, name: str) -> EncodedState:
+    def run(work: UnitOfWork) -> Callable[[], EncodedState] | None:
+        state = work.named(name)
+        return encoder_of(state) if len(state.bandit.names) < MANY_ARMS else None
+
+    encode = await service.writer.submit(run, name=name)
+    if encode is not None:
+        return encode()
+    with service.large_states.reserve():  # before a copy is made
+        encode = await service.writer.submit(lambda work: encoder_of(work.named(name)), name=name)
+        return await service.large_states.run(lambda store, check: encode())
+
+
+def encoder_of(state: LoggedState) -> Callable[[], EncodedState]:
+    """Copy a state now, and return a function that encodes the copy, later and in any thread."""
+    holdout, bandit = state.settings.holdout, state.bandit.copy()
+    view = api_types.LocalState(
+        name=state.settings.name,
+        id=public_id(state.number),
+        sequence=state.sequence,
+        rules=RULES,
+        sticky_for=state.settings.sticky_for,
+        holdout=None if holdout is None else api_types.HoldoutSettings(*holdout),
+    )
+
+    def encode() -> EncodedState:
+        complete = msgspec.structs.replace(view, bandit=bandit.to_json())
+        return EncodedState(state.number, view.sequence, msgspec.json.encode(complete), msgspec.json.encode(view))
+
+    return encode
+
+
+async def add_local_decisions(service: Service, request: Request, body: api_types.LocalBatch) -> Result:
+    """POST /v1/bandits/{name}/local-decisions."""
+    name = bandit_name(request)
+    for place, decision in enumerate(body.decisions):
+        if decision.unit is not None:
+            decision.unit = checked_name(decision.unit, f"decisions[{place}].unit")
+    events = len(body.decisions) + len(body.rewards)
+    stored = await service.writer.submit(
+        lambda work: local_decisions.store_batch(work, name, body), name=name, events=events
+    )
+    ids = [local_id(one.decider, one.step) for one in body.rewards]
+    results = [reward_result(decision, error) for decision, error in zip(ids, stored.errors, strict=True)]
+    return Result(api_types.LocalBatchResult(stored.step, stored.sequence, results))

@@ -1,0 +1,144 @@
+"""The lift over the holdout: what counts, exact replays, and what the API shows."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dynabandit.service import api_types, monitoring_types
+from dynabandit.service.compaction import compact
+from dynabandit.service.decider_contacts import DeciderContacts
+from dynabandit.service.domain import changes
+from dynabandit.service.domain.decisions import remove_expired_units
+from dynabandit.service.domain.rewards import settle_due
+from dynabandit.service.http.responses import bandit_view
+from dynabandit.stats.lift import LiftSums, add_reward, estimate_lift
+from service.domain.shop import Shop
+
+HOLDOUT = api_types.HoldoutSettings(0.3, "red")
+
+
+def serve(shop: Shop, units: list[str], seed: int) -> list[tuple[float, bool]]:
+    """Decide for units and reward in another order; return the rewards of the first decisions, in the order sent."""
+    rng, waiting, sent = np.random.default_rng(seed), [], []
+    for unit in units:
+        made = shop.decide(unit=unit)
+        waiting.append((made, float(rng.random() < (0.7 if made.arm == "blue" else 0.3))))
+        shop.clock.seconds += 1.0
+        rng.shuffle(waiting)
+        if len(waiting) > 5:
+            done, value = waiting.pop()
+            shop.reward(done, value)
+            sent.append((value, done.holdout))
+        shop.run(lambda: settle_due(shop.work, shop.number))
+    return sent
+
+
+def holdout_of(shop: Shop) -> monitoring_types.HoldoutState:
+    shown = bandit_view(shop.state, DeciderContacts())().holdout
+    assert shown is not None
+    return shown
+
+
+def sums_of(rewards: list[tuple[float, bool]]) -> LiftSums:
+    sums = LiftSums()
+    for value, held_out in rewards:
+        sums = add_reward(sums, 0.3, True, value, held_out)
+    return sums
+
+
+@pytest.mark.promise(160)
+def test_the_lift_counts_rewards_in_the_order_in_which_they_are_learned(make_shop: Any) -> None:
+    shop = make_shop(policy="ts", holdout=HOLDOUT)
+    sent = serve(shop, [f"u{n}" for n in range(200)], 1)
+    lift = shop.state.monitoring.lift
+    assert lift.sums == sums_of(sent)
+    assert sum(lift.decisions) == 200
+    assert 30 < lift.decisions[True] < 90
+    view = holdout_of(shop)
+    assert (view.share, view.control) == (0.3, "red")
+    assert (view.policy.rewards, view.holdout.rewards) == (lift.rewards(False), lift.rewards(True))
+    assert view.policy.mean == np.mean([value for value, held_out in sent if not held_out])
+    expected = estimate_lift(sums_of(sent), 0.3, True)
+    assert (view.lift, view.low, view.high) == expected.absolute
+    assert (view.relative_lift, view.relative_low) == (expected.relative.value, None)
+    shop.assert_replays()
+
+
+@pytest.mark.promise(162)
+@pytest.mark.parametrize("learn", ["at-once", "settled"])
+def test_the_lift_replays_exactly(make_shop: Any, learn: str) -> None:
+    shop = make_shop(policy="ts", holdout=HOLDOUT, reward_window=20, default_reward=0, learn=learn, sticky_for=10)
+    serve(shop, [f"u{n % 70}" for n in range(90)], 2)
+    shop.assert_replays()
+    shop.store.save_snapshot(shop.number, shop.work.snapshot(shop.number))
+    shop.work.states.clear()  # a restart
+    serve(shop, [f"v{n}" for n in range(40)], 3)
+    shop.run(lambda: changes.set_policy(shop.work, "b", api_types.SetPolicy("ucb")))
+    serve(shop, [f"w{n}" for n in range(20)], 4)
+    before = shop.state.monitoring.lift.to_list()
+    shop.assert_replays()
+    shop.store.write([("DELETE FROM snapshots", ())])
+    shop.assert_replays()
+    [compacted] = compact(shop.store, before=2e12, now=0.0)
+    assert compacted.problem is None
+    shop.work.states.clear()
+    assert shop.state.monitoring.lift.to_list() == before
+    shop.state.monitoring.lift.sums = sums_of([])
+    with pytest.raises(AssertionError):  # the hash of the state covers the lift
+        shop.assert_replays()
+
+
+@pytest.mark.promise(163)
+def test_each_unit_counts_once_and_only_while_there_is_a_holdout(make_shop: Any) -> None:
+    shop = make_shop(policy="ts", holdout=HOLDOUT)
+    for _ in range(3):  # without sticky_for, each is another decision
+        for n in range(20):
+            shop.reward(shop.decide(unit=f"u{n}"), 1.0)
+    lift = shop.state.monitoring.lift
+    assert sum(lift.decisions) == 60
+    assert lift.sums.policy_count + lift.sums.holdout_count == 20
+    shop.run(lambda: changes.change_arm(shop.work, "b", "red", api_types.ChangeArm(paused=True)))
+    for n in range(20):
+        shop.reward(shop.decide(unit=f"v{n}"), 1.0)
+    assert lift.sums.policy_count + lift.sums.holdout_count == 20, "all decisions are those of the policy"
+    for _ in range(20):
+        shop.reward(shop.decide(), 1.0)
+    shop.run(lambda: changes.change_arm(shop.work, "b", "red", api_types.ChangeArm(paused=False)))
+    for _ in range(20):
+        shop.reward(shop.decide(), 1.0)
+    assert lift.sums.policy_count + lift.sums.holdout_count == 40, "decisions without a unit count each"
+    shop.assert_replays()
+
+
+@pytest.mark.promise(163)
+def test_units_of_a_holdout_are_remembered_after_their_time(make_shop: Any) -> None:
+    shop = make_shop(policy="ts", holdout=HOLDOUT, sticky_for=10)
+    shop.reward(shop.decide(unit="u"), 1.0)
+    shop.clock.seconds += 100.0
+    remove_expired_units(shop.work)
+    shop.reward(shop.decide(unit="u"), 1.0)
+    lift = shop.state.monitoring.lift
+    assert sum(lift.decisions) == 2
+    assert lift.sums.policy_count + lift.sums.holdout_count == 1
+
+
+def test_a_late_reward_does_not_count_again(make_shop: Any) -> None:
+    shop = make_shop(policy="ts", holdout=HOLDOUT, reward_window=100, default_reward=0)
+    made = [shop.decide(unit=f"u{n}") for n in range(30)]
+    for one in made[:12]:
+        shop.reward(one, 1.0)  # the settling age is about 0 from here on
+    shop.clock.seconds += 5.0
+    shop.run(lambda: settle_due(shop.work, shop.number))
+    sums = shop.state.monitoring.lift.sums
+    assert sums.policy_count + sums.holdout_count == 30
+    shop.reward(made[20], 1.0)
+    assert shop.state.monitoring.lift.sums == sums
+    shop.assert_replays()
+
+
+def test_rewards_outside_0_and_1_have_an_asymptotic_interval(make_shop: Any) -> None:
+    shop = make_shop(policy="normal-ts", rewards="normal", holdout=HOLDOUT)
+    shop.reward(shop.decide(unit="u"), 17.0)
+    assert not shop.state.monitoring.lift.is_bounded
+    assert holdout_of(shop).low is None

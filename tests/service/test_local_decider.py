@@ -1,0 +1,407 @@
+"""Local decisions: made in the caller's process, stored once, and made again by `verify`."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+import dynabandit as db
+from dynabandit.client import Client, ServiceError
+from dynabandit.service.api_types import DeciderState, Event
+from dynabandit.service.compaction import compact
+from dynabandit.service.decider_contacts import DeciderContacts
+from dynabandit.service.domain.deciders import DeciderProgress, Deciders
+from dynabandit.service.metrics import Metrics
+from dynabandit.service.stores import open_store
+from dynabandit.service.verify import Verification, verify
+from service.harness import ARMS, ManualClock, Running, assert_replay_agrees, copied_store, running, wait_for
+
+NEVER = 1e6  # seconds: tests exchange when they want to
+Make = Callable[..., db.LocalDecider]
+
+
+@pytest.fixture
+def make(server: Running, tmp_path: Path) -> Iterator[Make]:
+    """Makes deciders of the bandit "b" that do nothing in the background."""
+    made: list[db.LocalDecider] = []
+
+    def make(url: str = server.url, folder: Path = tmp_path / "local", **options: Any) -> db.LocalDecider:
+        options = {"refresh_seconds": NEVER, "flush_seconds": NEVER, **options}
+        made.append(db.LocalDecider(url, "b", folder, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def local_events(client: Client) -> list[Event]:
+    return [event for event in client.events("b", kind="decision") if event.decider is not None]
+
+
+def kill(decider: db.LocalDecider) -> None:
+    """Let a decider end as a killed process does: nothing more is written or sent."""
+    decider._closing.set()
+    decider._client.close()
+    os.close(decider._log._file)
+
+
+def test_decisions_and_rewards_reach_the_service(client: Client, make: Make, server: Running) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make()
+    made = [decider.decide() for _ in range(30)]
+    for one in made[:20]:
+        decider.reward(one.decision, one.arm == "blue")
+    assert (decider.waiting, client.state("b").step) == (50, 0), "nothing was sent yet"
+    decider.sync()
+    assert (decider.waiting, decider.rejected, decider.problem) == (0, 0, None)
+    events = local_events(client)
+    assert [(one.arm, one.local_step, one.decider, one.base) for one in events] == [
+        (one.arm, one.step, decider.id, 1) for one in made
+    ]
+    rewarded = {event.step: event.reward for event in client.events("b", kind="reward")}
+    assert rewarded == {step: float(made[step - 1].arm == "blue") for step in range(1, 21)}
+    later = [decider.decide() for _ in range(5)]
+    decider.sync()
+    assert {one.base for one in local_events(client)[30:]} == {51}, "the state after the rewards"
+    assert [one.step for one in later] == list(range(31, 36))
+    assert_replay_agrees(server.store.url)
+
+
+@pytest.fixture
+def server(sqlite_server: Running) -> Running:
+    return sqlite_server
+
+
+def verified(url: str) -> Verification:
+    with contextlib.closing(open_store(url)) as store:
+        [found] = verify(store)
+    return found
+
+
+@pytest.mark.promise(181)
+def test_a_batch_that_is_sent_again_changes_nothing(client: Client, http: httpx.Client, make: Make) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make()
+    for one in decider.decide_many(4):
+        decider.reward(one.decision, 1)
+    decider.flush()
+    batch = decider._log.first()
+    answers = [http.post("/v1/bandits/b/local-decisions", content=batch, headers=JSON) for _ in range(2)]
+    assert [one.status_code for one in answers] == [200, 200]
+    assert answers[0].json() == answers[1].json()
+    decider.sync()
+    assert (client.state("b").sequence, client.state("b").step) == (9, 4)
+
+
+@pytest.mark.promise(180)
+def test_the_state_is_returned_if_it_is_new(client: Client, http: httpx.Client) -> None:
+    state = client.create("b", ARMS, "ucb", seed=3)
+    first = http.get("/v1/bandits/b/local-state").json()
+    assert (first["id"], first["sequence"], first["name"]) == (state.id, 1, "b")
+    assert db.Bandit.from_json(first["bandit"]).names == ARMS
+    assert http.get("/v1/bandits/b/local-state?after=1").json()["bandit"] is None
+    client.decide("b")
+    for after in (1, 3):  # 3: a decider that knows a state that was lost with the store
+        second = http.get(f"/v1/bandits/b/local-state?after={after}&at_least=2").json()
+        assert db.Bandit.from_json(second["bandit"]).step == 1
+    assert http.get("/v1/bandits/b/local-state?after=2").json()["bandit"] is None
+
+
+def test_steps_that_are_known_and_new_ones_in_one_batch(client: Client, http: httpx.Client) -> None:
+    state = client.create("b", ARMS, "ucb", seed=3)
+    for first, count, step in ((1, 2, 2), (2, 3, 4), (1, 4, 4), (9, 1, 9)):
+        sent = {**batch_of(state.id), "first": first, "decisions": [{"arm": 1}] * count}
+        answer = http.post("/v1/bandits/b/local-decisions", json=sent).json()
+        assert (answer["step"], answer["results"]) == (step, [])
+    assert [one.local_step for one in local_events(client)] == [1, 2, 3, 4, 9]
+
+
+JSON = {"Content-Type": "application/json"}
+DECIDER = "0123456789abcdef"
+
+
+def batch_of(identity: str) -> dict[str, Any]:
+    return {"id": identity, "decider": DECIDER, "first": 1, "base": 1, "decisions": [{"arm": 1}, {"arm": 2}]}
+
+
+@pytest.mark.promise(186)
+def test_an_invalid_batch_is_refused_as_a_whole(client: Client, http: httpx.Client) -> None:
+    identity = client.create("b", ARMS, "ucb", seed=3).id
+    reward = {"decider": DECIDER, "step": 1, "reward": 1}
+    for change, status, words in (
+        ({"decisions": [{"arm": 1}, {"arm": 3}]}, 422, "decisions[1].arm must be a whole number from 0 to 2"),
+        ({"decisions": [{"arm": 1, "context": {"hour": 1}}]}, 422, "decisions[0].context must be None"),
+        ({"decisions": [{"arm": 1, "unit": ""}]}, 422, "decisions[0].unit"),
+        ({"rewards": [reward, {**reward, "reward": 2}]}, 422, "rewards[1].reward must be a number in [0, 1], got 2"),
+        ({"decider": "me"}, 422, "decider"),
+        ({"first": 0}, 422, "first must be"),
+        ({"base": 0}, 422, "base must be"),
+        ({"id": "000000000000"}, 409, f"id must be '{identity}'"),
+    ):
+        answer = http.post("/v1/bandits/b/local-decisions", json={**batch_of(identity), **change})
+        assert (answer.status_code, words in answer.json()["problem"]) == (status, True), answer.text
+    assert client.state("b").sequence == 1
+    assert http.post("/v1/bandits/c/local-decisions", json=batch_of(identity)).status_code == 404
+    assert http.get("/v1/bandits/c/local-state").status_code == 404
+
+
+@pytest.mark.promise(185)
+def test_each_reward_has_its_status(client: Client, http: httpx.Client, make: Make, clock: ManualClock) -> None:
+    client.create("b", ARMS, "ucb", seed=3, reward_window=60)
+    decider = make()
+    made = decider.decide_many(3)
+    clock.seconds += 100  # the window begins when the service stores the decision
+    decider.reward(made[0].decision, 1)
+    decider.sync()
+    assert decider.rejected == 0
+    decider.reward(made[0].decision, 1)  # again
+    decider.reward(made[0].decision, 0)  # another one
+    decider.reward(f"{DECIDER}-1", 1)  # of nobody
+    clock.seconds += 61
+    decider.reward(made[1].decision, 1)  # late
+    decider.flush()
+    answer = http.post("/v1/bandits/b/local-decisions", content=decider._log.first(), headers=JSON).json()
+    assert [one["status"] for one in answer["results"]] == [200, 409, 404, 410]
+    decider.sync()
+    assert decider.rejected == 3
+    for wrong in ("17", f"{DECIDER}-x", f"{DECIDER}-0", "abc-1"):
+        with pytest.raises(ValueError, match="decision"):
+            decider.reward(wrong, 1)
+    with pytest.raises(ValueError, match=r"reward must be a number in \[0, 1\]"):
+        decider.reward(made[2].decision, 2)
+
+
+@pytest.mark.promise(182)
+@pytest.mark.parametrize("policy", ["ucb", "ts"])
+def test_verify_makes_local_decisions_again(
+    client: Client, make: Make, sqlite_url: str, tmp_path: Path, policy: str
+) -> None:
+    with running(open_store(sqlite_url)) as server, Client(server.url) as client:
+        client.create("b", ARMS, policy, seed=3)
+        deciders = [make(server.url), make(server.url)]
+        for turn in range(4):  # several deciders and the service itself decide, from several states
+            for number, decider in enumerate(deciders):
+                for one in decider.decide_many(20):
+                    decider.reward(one.decision, one.arm == "blue")
+                if (turn + number) % 2:
+                    decider.sync()
+            for decision in client.decide_many("b", 5):
+                client.reward(decision.decision, 1)
+        for decider in deciders:
+            decider.sync()
+            decider.close()
+        events = local_events(client)
+        assert len({one.arm for one in events}) > 1
+        assert len({one.base for one in events}) > 3
+        arms = [[one.arm for one in events if one.decider == decider.id] for decider in deciders]
+        assert arms[0] != arms[1] or policy == "ucb", "each decider has a random stream of its own"
+    found = verified(sqlite_url)
+    assert (found.problem, found.local, found.local_taken) == (None, 160, 0)
+    for event in (events[0], events[77], events[-1]):
+        other = f"UPDATE events SET arm = (arm + 1) % 3 WHERE sequence = {event.sequence}"
+        rewarded = f"UPDATE events SET arm = (arm + 1) % 3 WHERE settles = {event.step}"
+        problem = verified(copied_store(sqlite_url, tmp_path, other, rewarded)).problem
+        assert problem is not None
+        assert f"event {event.sequence}" in problem
+        assert event.decider is not None
+        assert event.decider in problem
+
+
+@pytest.mark.promise(183)
+def test_decisions_go_on_without_the_service(sqlite_url: str, make: Make) -> None:
+    with running(open_store(sqlite_url)) as server:
+        with Client(server.url) as client:
+            client.create("b", ARMS, "ucb", seed=3)
+        first = make(server.url)
+        port = server.url.rpartition(":")[2]
+    made = first.decide_many(10)
+    with pytest.raises(ServiceError, match="no answer"):
+        first.sync()
+    first.flush()
+    kill(first)
+    second = make(server.url)  # it starts without the service, too
+    assert second.staleness == float("inf")
+    assert "no answer" in str(second.problem)
+    later = second.decide_many(10)
+    for one in made + later:
+        second.reward(one.decision, 1)
+    with running(open_store(sqlite_url), port=int(port)), Client(server.url) as client:
+        second.sync()
+        assert (second.waiting, second.rejected) == (0, 0), "the batches of the first decider were sent first"
+        assert second.staleness < 60
+        assert [one.arm for one in local_events(client)] == [one.arm for one in made + later]
+        second.close()
+    found = verified(sqlite_url)
+    assert (found.problem, found.local) == (None, 20)
+
+
+def test_without_the_service_and_a_saved_state_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ServiceError, match="no answer"):
+        db.LocalDecider("http://127.0.0.1:9", "b", tmp_path)
+
+
+@pytest.mark.promise(184)
+def test_a_pause_takes_effect_with_the_next_state(client: Client, make: Make) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make(refresh_seconds=0.01)
+    for arm in ARMS[:2]:
+        client.change_arm("b", arm, paused=True)
+    wait_for(lambda: {one.arm for one in decider.decide_many(10)} == {"blue"})
+    client.change_arm("b", "blue", paused=True)
+
+    def is_paused() -> bool:
+        try:
+            decider.decide()
+        except ServiceError as error:
+            return error.status == 409
+        return False
+
+    wait_for(is_paused)
+
+
+@pytest.mark.promise(184)
+def test_a_state_that_is_too_old_is_not_used(client: Client, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make(max_staleness=5.0)
+    decider.decide()
+    decider._current_at -= 6.0
+    assert decider.staleness > 5.0
+    with pytest.raises(ServiceError, match=r"is [6-9]\.\d seconds old, and max_staleness is 5"):
+        decider.decide()
+    decider.sync()
+    decider.decide()
+
+
+@pytest.mark.promise(187)
+def test_deciders_share_a_folder_and_send_what_killed_ones_left(client: Client, make: Make, tmp_path: Path) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    running_one, killed, unwritten = make(), make(), make()
+    for decider in (running_one, killed):
+        decider.decide_many(3)
+        decider.flush()
+    unwritten.decide_many(3)  # not flushed, so not durable
+    kill(killed)
+    kill(unwritten)
+    heir = make()
+    heir.sync()
+    assert {one.decider for one in local_events(client)} == {killed.id}
+    running_one.sync()
+    assert len(local_events(client)) == 6
+    for decider in (heir, running_one):
+        decider.close()
+    assert [path.name for path in (tmp_path / "local").iterdir()] == ["state.json"]
+
+
+@pytest.mark.promise(188)
+def test_units_and_the_holdout(client: Client, http: httpx.Client, make: Make, server: Running) -> None:
+    client.create("b", ARMS, "ucb", seed=3, sticky_for=60.0, holdout={"share": 0.5, "control": "red"})
+    decider = make()
+    units = [f"user-{number}" for number in range(40)]
+    first = [decider.decide(unit=unit) for unit in units]
+    again = [decider.decide(unit=unit) for unit in units]
+    assert again == [msgspec.structs.replace(one, repeated=True) for one in first]
+    held = [one.holdout for one in first]
+    assert 0 < sum(held) < 40
+    assert {one.arm for one in first if one.holdout} == {"red"}
+    other = make(folder=decider._folder / "other")
+    assert [other.decide(unit=unit).holdout for unit in units] == held, "the same units in every process"
+    decider.decide_many(10)  # without a unit, by a hash of the id
+    decider.sync()
+    for unit, before in zip(units, first, strict=True):
+        [served] = http.post("/v1/bandits/b/decisions", json={"unit": unit}).json()["decisions"]
+        assert (served["arm"], served["repeated"], served["holdout"]) == (before.arm, True, before.holdout)
+    other.sync()
+    client.change_arm("b", first[0].arm, paused=True)
+    decider.sync()
+    assert not decider.decide(unit=units[0]).repeated, "the arm of this unit was paused"
+    decider.sync()
+    assert_replay_agrees(server.store.url)
+
+
+def test_contexts(client: Client, http: httpx.Client, make: Make, server: Running) -> None:
+    features = {"hour": "number", "new": "boolean"}
+    asked = {"arms": ARMS, "policy": "lin-ucb", "seed": 3, "features": features}
+    assert http.put("/v1/bandits/b", json=asked).status_code == 201
+    decider = make()
+    for turn in range(60):
+        one = decider.decide({"hour": turn % 24, "new": turn % 3 == 0})
+        decider.reward(one.decision, (one.arm == "red") == (turn % 3 == 0))
+        if turn % 10 == 9:
+            decider.sync()
+    assert local_events(client)[7].context == {"hour": 7, "new": False}
+    for wrong in (None, {"hours": 1}, {"hour": "x"}, {"hour": object()}):
+        with pytest.raises((TypeError, ValueError), match=r"context|feature"):
+            decider.decide(wrong)
+    with pytest.raises(ValueError, match="unit must have"):
+        decider.decide({"hour": 1}, unit="")
+    assert decider.waiting == 0
+    found = verified(server.store.url)
+    assert (found.problem, found.local) == (None, 60)
+
+
+@pytest.mark.promise(182)
+def test_after_compaction_decisions_from_removed_states_are_taken(store_url: str, make: Make) -> None:
+    with running(open_store(store_url)) as server, Client(server.url) as client:
+        client.create("b", ARMS, "ts", seed=3)
+        decider = make(server.url)
+        early = decider.decide_many(10)
+        for one in early[:5]:
+            decider.reward(one.decision, 1)
+        decider.sync()
+        late = decider.decide_many(10)  # from a state that compaction removes
+        for _ in range(2):
+            client.decide("b")
+        wall = list(client.events("b"))[-1].wall
+        with contextlib.closing(open_store(store_url)) as store:
+            [done] = compact(store, before=wall, now=wall)
+        assert done.problem is None
+        for one in early[5:] + late:
+            decider.reward(one.decision, 1)
+        decider.sync()
+        assert decider.rejected == 0, "rewards still find the decisions that stayed in the log"
+        decider.decide_many(10)
+        decider.sync()
+        decider.close()
+    found = verified(store_url)
+    assert (found.problem, found.local, found.local_taken) == (None, 10, 10)
+
+
+@pytest.mark.promise(189)
+def test_deciders_are_visible(
+    client: Client, http: httpx.Client, make: Make, server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    first, second = make(), make()
+    first.decide_many(3)
+    first.sync()
+    second.decide_many(2)
+    second._refresh()  # without sending
+    listed = client.state("b").deciders
+    assert [(one.id, one.step, one.base, one.waiting) for one in listed] == [(second.id, 0, 1, 2), (first.id, 3, 1, 0)]
+    assert all(one.seen is not None and one.seen < 60 for one in listed)
+    monkeypatch.setattr(server.service, "decider_contacts", DeciderContacts(lambda: 0.0))  # as after a restart
+    assert [(one.id, one.step, one.seen) for one in client.state("b").deciders] == [(first.id, 3, None)]
+
+
+@pytest.mark.promise(189)
+def test_contacts_are_counted_for_ten_minutes() -> None:
+    now, stored = [0.0], Deciders(first=DeciderProgress(5, 9, 0.0))
+    contacts = DeciderContacts(lambda: now[0])
+    contacts.note(1, "b", "first", 7, 30)
+    now[0] = 400.0
+    contacts.note(1, "b", "second", 8, 10)
+    contacts.note(2, "other", "third", 1, 0)
+    listed = contacts.listed(1, stored)
+    assert listed == [DeciderState("second", 0, 8, 0.0, 10), DeciderState("first", 5, 9, 400.0, 30)]
+    page = Metrics(contacts).page().decode()
+    for name, value in (("deciders", 2), ("decider_silence_seconds", 400), ("decider_waiting", 40)):
+        assert f'dynabandit_{name}{{bandit="b"}} {value}.0' in page
+    assert 'bandit="other"' not in Metrics(contacts).page("b").decode()
+    now[0] = 601.0
+    assert contacts.listed(1, stored) == [DeciderState("second", 0, 8, 201.0, 10), DeciderState("first", 5, 9)]
