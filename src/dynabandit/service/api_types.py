@@ -73,7 +73,7 @@ class Create(Struct, forbid_unknown_fields=True, kw_only=True):
     guardrails: Guardrails | None = None
 
 
-class Decide(Struct, forbid_unknown_fields=True):
+class Decide(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """How many decisions to make, in which context, for whom, and among which arms.
 
     With `rank`, a decision has a ranking of so many arms.
@@ -428,7 +428,8 @@ class Exported(Struct):
     its place, from 1, and `taken_reward` the reward.
 
     `replayed` is false for a decision of an earlier release that decided by other rules: it is taken from the log, and
-    its propensity is computed as if no reward were in flight, which those rules ignored.
+    its propensity is computed as if no reward were in flight, which those rules ignored. With a holdout, the propensity
+    is that over all units: the policy decides for some, and the holdout for the others.
     """
 
     step: int
@@ -440,6 +441,9 @@ class Exported(Struct):
     time: float
     wall: float
     replayed: bool = True
+    context: Context | None = None
+    unit: str | None = None
+    holdout: bool = False
     ranking: list[str] | None = None
     taken: str | None = None
     position: int | None = None

@@ -84,7 +84,7 @@ def bandit_view(state: LoggedState, contacts: DeciderContacts) -> Callable[[], a
             sequence=state.sequence,
             state_hash=state.state_hash(),
             arms=arms,
-            features=None if declared is None else declared.to_json()["features"],
+            features=None if declared is None else declared.to_json()["features"] or None,  # those of arms may be all
             sticky_for=settings.sticky_for,
             holdout=_holdout_view(state),
             guardrails=_guardrail_views(state),
