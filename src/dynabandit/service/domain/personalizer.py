@@ -86,15 +86,28 @@ def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> tupl
         actions, context = _ranked(asked), _context(state, asked)
         added = _add_arms(work, state, name, actions)
         among = [state.bandit.column(action.id) for action in actions]
-        found = propensities(state.bandit, context, among)
         details = DecisionDetails(
             context=context,
             among=among,
-            propensities=None if found is None else [found.get(action.id, 0.0) for action in actions],
+            propensities=_probabilities(state, context, among),
             deferred=asked.defer_activation and state.settings.reward_window is not None,
         )
         made = decisions.make_decisions(work, state, details, event_id)
     return _response(state, asked, event_id, made[0]), added
+
+
+def _probabilities(state: LoggedState, context: Context | None, among: list[int]) -> list[float] | None:
+    """Return the probability with which each arm is chosen, or None if it is not known exactly."""
+    bandit, holdout = state.bandit, state.settings.holdout
+    known = propensities(bandit, context, among) if bandit.available_columns(among) else None
+    if known is None:
+        return None
+    found = [known.get(bandit.names[column], 0.0) for column in among]
+    return (
+        found
+        if holdout is None
+        else [holdout.marginal(one, column, bandit, among) for one, column in zip(found, among, strict=True)]
+    )
 
 
 def _context(state: LoggedState, asked: RankRequest) -> Context | None:
