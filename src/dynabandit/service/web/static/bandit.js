@@ -144,7 +144,7 @@ function restoreFocus({ arm, action }) {
 // The latest events
 
 const EVENT_TEXTS = { create: "created", decision: "decision", reward: "reward", close: "reward window ended",
-  learn: "held decisions learned", guardrails: "guardrails changed", alert: "alert", delete: "deleted" };
+  learn: "held decisions learned", activate: "activated", guardrails: "guardrails changed", alert: "alert", delete: "deleted" };
 
 /** The text of an event that changed an arm or the policy. */
 function changeText({ add, paused, min_share, max_share, ...rest }) {
