@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,39 @@ def test_deciders_that_the_state_has_forgotten_are_found_in_the_log(
     assert (state.step, state.sequence) == (6, 9)
     assert len([one for one in state.deciders if one.step]) == 1
     assert_replay_agrees(server.store.url)
+
+
+@pytest.mark.promise(181)
+def test_replicas_store_a_batch_once(postgres_url: str, make: Make) -> None:
+    with running(open_store(postgres_url)) as first, running(open_store(postgres_url)) as second:
+        with Client(first.url) as client:
+            client.create("b", ARMS, "ucb", seed=3)
+            decider = make(first.url)
+            for number in range(1, 6):
+                for one in decider.decide_many(10):
+                    decider.reward(one.decision, 1)
+                decider.flush()
+                batch = decider._log.first()
+
+                def send(url: str, batch: bytes | None = batch) -> int:
+                    path = f"{url}/v1/bandits/b/local-decisions"
+                    return httpx.post(path, content=batch, headers=JSON, timeout=60, verify=False).status_code
+
+                with ThreadPoolExecutor(4) as threads:
+                    assert list(threads.map(send, [first.url, second.url] * 2)) == [200] * 4
+                assert client.state("b").step == 10 * number
+                decider.sync()
+            assert [one.local_step for one in local_events(client)] == list(range(1, 51))
+            assert len(list(client.events("b", kind="reward"))) == 50
+    assert_replay_agrees(postgres_url)
+
+
+def test_batches_are_sent_in_the_background(client: Client, make: Make) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make(refresh_seconds=0.01, flush_seconds=0.01)
+    decider.decide_many(3)
+    wait_for(lambda: client.state("b").step == 3 and decider.waiting == 0)
+    assert decider.problem is None
 
 
 @pytest.mark.promise(180)
