@@ -100,7 +100,7 @@ def test_a_batch_that_is_sent_again_changes_nothing(client: Client, http: httpx.
     assert (client.state("b").sequence, client.state("b").step) == (9, 4)
 
 
-@pytest.mark.promise(181)
+@pytest.mark.promise(181, 191)
 def test_deciders_that_the_state_has_forgotten_are_found_in_the_log(
     client: Client, http: httpx.Client, make: Make, server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,7 +185,7 @@ def batch_of(identity: str) -> dict[str, Any]:
     return {"id": identity, "decider": DECIDER, "first": 1, "base": 1, "decisions": [{"arm": 1}, {"arm": 2}]}
 
 
-@pytest.mark.promise(186)
+@pytest.mark.promise(186, 191)
 def test_an_invalid_batch_is_refused_as_a_whole(client: Client, http: httpx.Client) -> None:
     identity = client.create("b", ARMS, "ucb", seed=3).id
     reward = {"decider": DECIDER, "step": 1, "reward": 1}
@@ -193,6 +193,8 @@ def test_an_invalid_batch_is_refused_as_a_whole(client: Client, http: httpx.Clie
         ({"decisions": [{"arm": 1}, {"arm": 3}]}, 422, "decisions[1].arm must be a whole number from 0 to 2"),
         ({"decisions": [{"arm": 1, "context": {"hour": 1}}]}, 422, "decisions[0].context must be None"),
         ({"decisions": [{"arm": 1, "unit": ""}]}, 422, "decisions[0].unit"),
+        ({"decisions": [{"arm": 1}] * 1001}, 422, "decisions must"),
+        ({"rewards": [reward] * 1001}, 422, "rewards must"),
         ({"rewards": [reward, {**reward, "reward": 2}]}, 422, "rewards[1].reward must be a number in [0, 1], got 2"),
         ({"decider": "me"}, 422, "decider"),
         ({"first": 0}, 422, "first must be"),
@@ -429,8 +431,11 @@ def test_units_and_the_holdout(client: Client, http: httpx.Client, make: Make, s
     assert {one.arm for one in first if one.holdout} == {"red"}
     other = make(folder=decider._folder / "other")
     assert [other.decide(unit=unit).holdout for unit in units] == held, "the same units in every process"
-    decider.decide_many(10)  # without a unit, by a hash of the id
+    without_unit = decider.decide_many(10)  # by a hash of the id
     decider.sync()
+    counted = client.state("b").holdout
+    assert counted is not None
+    assert counted.holdout.decisions == sum(one.holdout for one in first + without_unit)
     for unit, before in zip(units, first, strict=True):
         [served] = http.post("/v1/bandits/b/decisions", json={"unit": unit}).json()["decisions"]
         assert (served["arm"], served["repeated"], served["holdout"]) == (before.arm, True, before.holdout)
@@ -471,7 +476,7 @@ def test_the_export_has_the_propensities_of_the_states_behind_the_decisions(clie
     client.create("b", ["red", "green"], "ts", seed=3)
     decider = make()
     local = decider._local.bandit.copy()  # of the first state
-    for decision in client.decide_many("b", 200):
+    for decision in client.decide_many("b", 50):
         client.reward(decision.decision, decision.arm == "green")
     made = decider.decide_many(3)
     expected = []
@@ -479,7 +484,7 @@ def test_the_export_has_the_propensities_of_the_states_behind_the_decisions(clie
         expected.append(local.propensities()[one.arm])
         local.play_column(local.names.index(one.arm))
     decider.sync()
-    exported = list(client.export("b"))[200:]
+    exported = list(client.export("b"))[50:]
     assert [one.propensity for one in exported] == expected
     assert all(one.replayed for one in exported)
     assert min(expected) > 0.3, "the first state has no preference, the later one has"
