@@ -97,12 +97,13 @@ def replay(
         with bad_input():
             log = offline.read(
                 file, arm=arm, reward=reward, time=time, propensity=propensity,
-                rewards=rewards, features=_features(feature), skip_bad=skip_bad, encoding=encoding, separator=separator,
+                rewards=rewards, features=read_features(feature), skip_bad=skip_bad,
+                encoding=encoding, separator=separator,
             )  # fmt: skip
             options: dict[str, Any] = {"replications": replications, "draws": draws, "clip": clip, "seed": seed}
             found = []
             for one in (make_policy(log.resolved(each)) for each in chosen):
-                with _progress(one.label) as progress:
+                with show_progress(one.label) as progress:
                     found.append(offline.replay(log, one, clock=clock, learn=learn, progress=progress, **options))
         _report_left_out(log)
         for replayed in found:
@@ -142,9 +143,10 @@ def advise(
         with bad_input():
             log = offline.read(
                 file, arm=arm, reward=reward, time=time, propensity=propensity,
-                rewards=rewards, features=_features(feature), skip_bad=skip_bad, encoding=encoding, separator=separator,
+                rewards=rewards, features=read_features(feature), skip_bad=skip_bad,
+                encoding=encoding, separator=separator,
             )  # fmt: skip
-            with _progress("all candidates") as progress:
+            with show_progress("all candidates") as progress:
                 advice = offline.advise(
                     log, chosen, replications=replications, draws=draws, clip=clip, seed=seed, progress=progress
                 )
@@ -155,7 +157,7 @@ def advise(
             _print_advice(advice)
 
 
-def _features(texts: list[str] | None) -> Any:
+def read_features(texts: list[str] | None) -> Any:
     """Return the features as `offline.read` takes them: names if no feature has options, else a mapping."""
     pairs = [read_one_line(text) for text in texts or ()]
     if not any(options for _, options in pairs):
@@ -190,7 +192,7 @@ def _ending() -> Iterator[None]:
 
 
 @contextmanager
-def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
+def show_progress(title: str) -> Iterator[Callable[[int, int], None]]:
     """Show in a terminal how many rows are done."""
     with Progress(console=display.console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(title, total=None)
@@ -199,9 +201,14 @@ def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
 
 def _report_left_out(log: Log) -> None:
     """Print on standard error which rows were left out, and reasons to doubt the estimates."""
+    report_bad_rows(log)
+    _warn(log.doubts)
+
+
+def report_bad_rows(log: Log) -> None:
+    """Print on standard error which rows were left out."""
     if log.bad.count:
         typer.echo(f"dynabandit: left out {log.bad.count} of {log.rows + log.bad.count} rows:\n{log.bad}", err=True)
-    _warn(log.doubts)
 
 
 def _warn(doubts: list[str]) -> None:

@@ -83,7 +83,8 @@ def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambd
 
     The propensity of a decision is the share of the same arm among `draws` other draws from the state that decided
     and the decision itself; it is therefore never 0. Its standard error is at most 1 / (2 sqrt(draws)), and 0 for a
-    policy that decides without randomness.
+    policy that decides without randomness. Imported decisions have the propensity of their file; without one, all arms
+    are assumed to have been equally likely, as for other logs.
     """
     state = state_at_start(store, number, InterruptibleLog(store, is_wanted))
     piece: list[Replayed] = []
@@ -92,13 +93,17 @@ def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambd
         is_current = state.rules == RULES
         counts = state.rules >= RULES_WITH_PENDING_PLAYS
         details = read_details(row.body if row.kind == DECISION else None)
+        is_imported = (row.step or 0) <= state.settings.imported
         before = (
             state.bandit.propensities(details.context, draws, counts, among=details.among)
-            if row.kind == DECISION
+            if row.kind == DECISION and not is_imported
             else {}
         )
         state.apply(row)
-        if row.kind == DECISION:
+        if row.kind == DECISION and is_imported:
+            arm, equal = state.bandit.names[row.arm or 0], 1.0 / len(state.bandit.names)
+            piece.append(Replayed(row, arm, equal if row.value is None else row.value, replayed=False))
+        elif row.kind == DECISION:
             arm = state.bandit.names[row.arm or 0]
             propensity = (before.get(arm, 0.0) * draws + 1.0) / (draws + 1.0)
             piece.append(Replayed(row, arm, propensity, is_current))
