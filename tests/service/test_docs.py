@@ -90,8 +90,8 @@ def test_the_examples_run(
         for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
             exec(compile(block.replace("http://127.0.0.1:8000", server.url), "docs/service.md", "exec"), {})
         with talking(server.url) as (_, http):
-            for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL):
-                assert http.put("/v1/bandits/documented", content=block, headers={
+            for place, block in enumerate(re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)):
+                assert http.put(f"/v1/bandits/documented-{place}", content=block, headers={
                     "Content-Type": "application/json"}).status_code == 201  # fmt: skip
     assert re.search(r"^show (red|green|blue)$", capsys.readouterr().out, re.MULTILINE)
 

@@ -87,7 +87,7 @@ def test_a_connection_is_closed_after_the_statement_that_runs_on_it_whoever_hang
     assert held.closed == [False]
 
 
-MANY_ARMS = [f"arm {number}" for number in range(100)]
+MANY_ARMS = [f"arm {number}" for number in range(101)]  # so many that propensities of Thompson sampling are estimated
 
 
 def ask(url: str, path: str, stack: contextlib.ExitStack) -> socket.socket:

@@ -99,6 +99,27 @@ def test_a_batch_that_is_sent_again_changes_nothing(client: Client, http: httpx.
     assert (client.state("b").sequence, client.state("b").step) == (9, 4)
 
 
+@pytest.mark.promise(181)
+def test_deciders_that_the_state_has_forgotten_are_found_in_the_log(
+    client: Client, http: httpx.Client, make: Make, server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynabandit.service.domain.deciders.MAX_DECIDERS", 1)
+    client.create("b", ARMS, "ucb", seed=3)
+    batches = []
+    for decider in (make(), make()):
+        made = decider.decide_many(3)
+        decider.reward(made[1].decision, 1)
+        decider.flush()
+        batches.append(decider._log.first())
+    for batch in batches * 2:
+        answer = http.post("/v1/bandits/b/local-decisions", content=batch, headers=JSON)
+        assert [one["status"] for one in answer.json()["results"]] == [200]
+    state = client.state("b")
+    assert (state.step, state.sequence) == (6, 9)
+    assert len([one for one in state.deciders if one.step]) == 1
+    assert_replay_agrees(server.store.url)
+
+
 @pytest.mark.promise(180)
 def test_the_state_is_returned_if_it_is_new(client: Client, http: httpx.Client) -> None:
     state = client.create("b", ARMS, "ucb", seed=3)
@@ -213,6 +234,30 @@ def test_verify_makes_local_decisions_again(
         assert event.decider in problem
 
 
+def test_deciders_have_random_streams_of_their_own(client: Client, make: Make) -> None:
+    client.create("b", ARMS, "ts", seed=3)
+    first, second = make(), make()
+    assert [one.arm for one in first.decide_many(40)] != [one.arm for one in second.decide_many(40)]
+
+
+@pytest.mark.promise(182)
+def test_decisions_after_a_gap_are_taken_until_the_next_state(
+    client: Client, http: httpx.Client, make: Make, server: Running
+) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make()
+    decider.decide_many(5)
+    decider.flush()
+    batch = msgspec.json.decode(decider._log.first() or b"")
+    batch["first"], batch["decisions"] = 3, batch["decisions"][2:]  # the service was restored to an earlier state
+    assert http.post("/v1/bandits/b/local-decisions", json=batch).status_code == 200
+    decider.sync()
+    decider.decide_many(4)
+    decider.sync()
+    found = verified(server.store.url)
+    assert (found.problem, found.local, found.local_taken) == (None, 4, 3)
+
+
 @pytest.mark.promise(183)
 def test_decisions_go_on_without_the_service(sqlite_url: str, make: Make) -> None:
     with running(open_store(sqlite_url)) as server:
@@ -278,6 +323,45 @@ def test_a_state_that_is_too_old_is_not_used(client: Client, make: Make, monkeyp
     decider.decide()
 
 
+def test_changes_of_the_bandit(client: Client, make: Make, server: Running) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make()
+    decider.decide_many(5)
+    client.add_arm("b", "new")
+    client.set_policy("b", "ts")
+    decider.decide_many(5)  # from the state before the changes
+    decider.sync()
+    assert "new" in {one.arm for one in decider.decide_many(40)}
+    decider.sync()
+    found = verified(server.store.url)
+    assert (found.problem, found.local) == (None, 50)
+    client.delete("b", erase=True)
+    client.create("b", ARMS, "ucb", seed=3)
+    decider.decide()
+    with pytest.raises(ServiceError, match="409"):
+        decider.sync()
+    assert client.state("b").sequence == 1
+    assert decider.waiting == 1
+
+
+@pytest.mark.promise(187)
+def test_a_full_disk_loses_nothing(client: Client, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make()
+
+    def fail(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", fail)
+        decider.decide_many(3)
+        with pytest.raises(OSError, match="No space"):
+            decider.flush()
+        decider.decide_many(2)
+    decider.sync()
+    assert [one.local_step for one in local_events(client)] == [1, 2, 3, 4, 5]
+
+
 @pytest.mark.promise(187)
 def test_deciders_share_a_folder_and_send_what_killed_ones_left(client: Client, make: Make, tmp_path: Path) -> None:
     client.create("b", ARMS, "ucb", seed=3)
@@ -317,6 +401,9 @@ def test_units_and_the_holdout(client: Client, http: httpx.Client, make: Make, s
         [served] = http.post("/v1/bandits/b/decisions", json={"unit": unit}).json()["decisions"]
         assert (served["arm"], served["repeated"], served["holdout"]) == (before.arm, True, before.holdout)
     other.sync()
+    for number in range(40):  # units that the service decides for first
+        [served] = http.post("/v1/bandits/b/decisions", json={"unit": f"new-{number}"}).json()["decisions"]
+        assert decider.decide(unit=f"new-{number}").holdout == served["holdout"]
     client.change_arm("b", first[0].arm, paused=True)
     decider.sync()
     assert not decider.decide(unit=units[0]).repeated, "the arm of this unit was paused"

@@ -36,6 +36,7 @@ def test_the_evidence_is_1_on_average_at_the_bound(low: float, high: float) -> N
     assert expected == pytest.approx(1.0)
 
 
+@pytest.mark.promise(168)
 @pytest.mark.parametrize("room", [0.2, math.inf])
 def test_few_false_alarms_at_the_bound(room: float) -> None:
     # 100 arms with 1,000 values each: with an error rate of 5 %, more than 13 alarms have a probability of 0.0005
@@ -65,6 +66,7 @@ def test_the_evidence_stays_finite_and_equal_values_are_no_evidence() -> None:
     assert all(add_excess(state, -0.1, math.inf) <= 1.0 for _ in range(FIRST_TESTED + 50))
 
 
+@pytest.mark.promise(168)
 def test_the_error_rates_of_all_arms_and_metrics_sum_to_at_most_5_percent() -> None:
     for first_arms, metrics in ((2, 1), (10, 3)):
         rates = [1.0 / needed_evidence(column, first_arms, metrics) for column in range(100_000)]

@@ -23,6 +23,7 @@ from dynabandit.estimators.base import Belief
 from dynabandit.features import ArmFeatures, FeatureEncoder
 from dynabandit.policies import AUTO, Policy, PolicyState, policy as make_policy, resolved
 from dynabandit.policies.base import new_state
+from dynabandit.policies.choice_probabilities import choice_of, write_laws
 from dynabandit.simulation import compiled
 from dynabandit.validation import BOUNDED, RewardDomain, integer
 
@@ -120,6 +121,9 @@ class Bandit(DecisionMaking, RewardLearning):
         self._signed_seed = compiled.signed_seed(self._seed)
         self._in_burn_in = True
         self._rewards = accepted_rewards(self._policy, self._law)
+        self._choice_law = choice_of(functions)
+        if self._choice_law is not None and self._choice_law.law is not None:
+            self._write_laws = write_laws(functions)
         if self._models is None:
             self._choose, self._learn = compiled.choose(functions), compiled.learn(functions)
         else:
@@ -251,6 +255,8 @@ class Bandit(DecisionMaking, RewardLearning):
         vector = None if other._contexts is None else np.zeros(other._contexts.encoder.dimension)
         if len(other._columns) > 0:
             other._choose_among(other._columns, self._step + 1, vector)
+            other._in_burn_in = False
+            other._exact_probabilities(other._columns, vector, count_pending=True)
         if other._models is None:
             other.reward_column(0, 0.0, 0)
         else:

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -13,6 +13,14 @@ from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_STEP, SHARE, seed_of_place, shifted, stream, uniform
 from dynabandit.policies import Policy, PolicyState
+from dynabandit.policies.base import no_preparation
+from dynabandit.policies.choice_probabilities import (
+    LAW_NUMBERS,
+    Choice,
+    probabilities_of,
+    probabilities_of_ties,
+    with_exploration,
+)
 from dynabandit.policies.choose_arm import Workspace, new_workspace
 from dynabandit.simulation import compiled
 from dynabandit.simulation.stepper import least_played_arm
@@ -50,6 +58,8 @@ class DecisionMaking:
     _signed_seed: int
     _step: int
     _choose: Callable[..., int]
+    _choice_law: Choice | None
+    _write_laws: Callable[..., None]
 
     def choose(self, context: ContextValues | None = None, among: Sequence[str] | None = None) -> str:
         """Return the arm to play now, one of `among` if that is given.
@@ -128,12 +138,12 @@ class DecisionMaking:
         self, count: int, context: ContextValues | None = None, among: SomeArms | None = None
     ) -> list[int]:
         """Return the columns of the ranking that `rank` would return; `play_column` of the first one records it."""
-        count, step = integer("count", count, 1, len(self._arms)), self._next_step()
-        first, vector = self._choice(step, context, among)
-        ranking = [first]
+        step = self._next_step()
         if count == 1:
-            return ranking
-        left, other = self._candidates(among), copy.copy(self)
+            return [self._choice(step, context, among)[0]]
+        count = integer("count", count, 1, len(self._arms))
+        first, vector = self._choice(step, context, among)
+        ranking, left, other = [first], self._candidates(among), copy.copy(self)
         other._shared = self._shared.copy()  # in which a policy may note what it computed for the first choice
         while len(ranking) < count and len(left) > 1:
             left = left[left != ranking[-1]]
@@ -229,15 +239,21 @@ class DecisionMaking:
             column = self._choose_among(columns, step, vector)
         return column
 
-    def _choose_among(self, columns: np.ndarray, step: int, vector: np.ndarray | None) -> int:
+    def _workspace(self, columns: np.ndarray, vector: np.ndarray | None) -> tuple[np.ndarray, Workspace]:
+        """Return the parameters and the workspace of a decision between some columns."""
         params, space = (self._params, self._space) if len(columns) == len(self._columns) else self._sized(len(columns))
+        if self._models is not None:
+            space = Workspace(space.scratch, space.tree, space.table, self._features(vector, columns))
+        return params, space
+
+    def _choose_among(self, columns: np.ndarray, step: int, vector: np.ndarray | None) -> int:
+        params, space = self._workspace(columns, vector)
         if self._models is None:
             memory, played = self._part_of(columns)
             place = self._choose(
                 memory, self._shared, played, space.scratch, step, params, space.table, self._signed_seed
             )
         else:
-            space = Workspace(space.scratch, space.tree, space.table, self._features(vector, columns))
             place = self._choose(self._state_of(columns), step, params, space, self._signed_seed)
         return int(columns[place])
 
@@ -281,11 +297,12 @@ class DecisionMaking:
         between: Callable[[], None] = lambda: None,
         among: SomeArms | None = None,
     ) -> dict[str, float]:
-        """Return the probability that the next `choose` takes each arm, estimated from `draws` independent draws.
+        """Return the probability that the next `choose` takes each arm.
 
-        If the policy decides without randomness the result is exact; so is the part of a minimum share. Without
-        `count_pending` the policy decides as if no reward were in flight, as release 0.1.0 did. `between` is called
-        between parts of the draws, and may end the work by an error. With `among`, one of these arms is chosen.
+        It is exact where `exact_propensities` is; otherwise it is estimated from `draws` independent draws, except for
+        the part of a minimum share. Without `count_pending` the policy decides as if no reward were in flight, as
+        release 0.1.0 did. `between` is called between parts of the draws, and may end the work by an error. With
+        `among`, one of these arms is chosen.
         """
         if isinstance(context, int | np.integer):  # release 0.1.0 had (draws, count_pending)
             if isinstance(draws, bool):
@@ -294,31 +311,111 @@ class DecisionMaking:
         draws = integer("draws", draws, 1, LARGEST_STEP)
         if len(self._columns) == 0:
             return {}
-        if self._contexts is not None and self._contexts.encoder.is_open:
-            fixed = copy.copy(self)
-            fixed._contexts = self._contexts.copy()
-            fixed._encoded(context)
-            return fixed.propensities(context, draws, count_pending, between, among)
-        vector = self._encoded(context)
-        columns = self._allowed(self._candidates(among))
-        counts = np.zeros(len(columns), dtype=np.int64)
-        burning = self._burn_in_column(columns)
-        if burning >= 0:
-            counts[np.searchsorted(columns, burning)] = draws
-        else:
-            params, space = self._policy.params(len(columns)), self._sized(len(columns))[1]
-            count = compiled.count_choices(self._policy.functions)
-            state = self._state_of(columns, copied=True)
-            state.pending[:] *= count_pending
-            if self._models is not None:
-                space = space._replace(features=self._features(vector, columns))
-            size = sum(part.size for part in state if part is not None)
-            part = max(1, NUMBERS_AT_ONCE // size)
-            for first in range(0, draws, part):
-                between()
-                random = shifted(stream(self._seed), first)
-                count(state, self._step + 1, params, space, random, counts, min(part, draws - first))
-        probabilities = counts / draws
+        bandit = self._with_fixed_kinds(context)
+        vector, columns = bandit._encoded(context), self._allowed(self._candidates(among))
+        probabilities = bandit._exact_probabilities(columns, vector, count_pending)
+        if probabilities is None:
+            probabilities = bandit._shares_of_draws(columns, vector, count_pending, draws, between)
+        return self._named(columns, probabilities)
+
+    def exact_propensities(
+        self, context: ContextValues | None = None, among: SomeArms | None = None, count_pending: bool = True
+    ) -> dict[str, float] | None:
+        """Return the probability that the next `choose` takes each arm, with an error below 1e-6.
+
+        Returns None if it is not known: the scores of the policy are random and have no known law, or the policy is
+        Thompson sampling with more than 100 arms (docs/offline.md has a table).
+
+        Examples
+        --------
+        >>> from dynabandit import Bandit
+        >>> bandit = Bandit("ts", arms=["a", "b"], seed=1)
+        >>> bandit.reward("a", 1)
+        >>> {arm: round(p, 6) for arm, p in bandit.exact_propensities().items()}  # of Beta(3, 2) and Beta(2, 2)
+        {'a': 0.628571, 'b': 0.371429}
+        """
+        if len(self._columns) == 0:
+            return {}
+        bandit = self._with_fixed_kinds(context)
+        vector, columns = bandit._encoded(context), self._allowed(self._candidates(among))
+        probabilities = bandit._exact_probabilities(columns, vector, count_pending)
+        return None if probabilities is None else self._named(columns, probabilities)
+
+    def _with_fixed_kinds(self, context: ContextValues | None) -> Self:
+        """Return the bandit, or a copy of it whose features have the kinds that this first context would decide."""
+        if self._contexts is None or not self._contexts.encoder.is_open:
+            return self
+        fixed = copy.copy(self)
+        fixed._contexts = self._contexts.copy()
+        fixed._encoded(context)
+        return fixed
+
+    def _named(self, columns: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
+        """Return the probability of each arm by name, those of minimum shares included."""
         if self._limits is not None:
             probabilities = self._limits.mixed(columns, probabilities)
-        return {self._arms.names[column]: float(p) for column, p in zip(columns, probabilities, strict=True)}
+        names = self._arms.names
+        return {names[column]: p for column, p in zip(columns.tolist(), probabilities.tolist(), strict=True)}
+
+    def _exact_probabilities(
+        self, columns: np.ndarray, vector: np.ndarray | None, count_pending: bool
+    ) -> np.ndarray | None:
+        """Return the probability with which the policy chooses each of the columns, or None if it is not known."""
+        choice, burning = self._choice_law, self._burn_in_column(columns) if self._in_burn_in else -1
+        if burning >= 0:
+            return np.asarray(columns == burning, dtype=float)
+        if choice is None or not choice.allows(len(columns)):
+            return None
+        functions = self._policy.functions
+        copied = not count_pending or functions.prepare is not no_preparation  # which may write to the state
+        state = self._state_of(columns, copied=copied)
+        if not count_pending:
+            state.pending[:] = 0
+        step, (params, space) = self._step + 1, self._workspace(columns, vector)
+        if choice.law is None:
+            probabilities = probabilities_of_ties(self._scores(state, params, space))
+        else:
+            laws = np.empty((len(columns), LAW_NUMBERS))
+            self._write_laws(state, step, params, space, laws)
+            found = probabilities_of(choice, laws)
+            if found is None:
+                return None
+            probabilities = found
+        if choice.exploration is None:
+            return probabilities
+        return with_exploration(functions, choice.exploration, (state, step, params, space), probabilities)
+
+    def _scores(self, state: PolicyState, params: np.ndarray, space: Workspace) -> np.ndarray:
+        """Return the score of each arm at the next decision."""
+        step, seed = self._step + 1, self._signed_seed
+        if self._models is None:
+            whole = state.memory is self._memory
+            played = self._arms.played if whole else np.stack([state.last_played, state.pending])
+            self._choose(state.memory, state.shared, played, space.scratch, step, params, space.table, seed)
+        else:
+            self._choose(state, step, params, space, seed)
+        return space.scratch[0, : len(state.last_played)]
+
+    def _shares_of_draws(
+        self,
+        columns: np.ndarray,
+        vector: np.ndarray | None,
+        count_pending: bool,
+        draws: int,
+        between: Callable[[], None],
+    ) -> np.ndarray:
+        """Return the share of each column among independent draws of the policy's choice."""
+        counts = np.zeros(len(columns), dtype=np.int64)
+        params, space = self._policy.params(len(columns)), self._sized(len(columns))[1]
+        count = compiled.count_choices(self._policy.functions)
+        state = self._state_of(columns, copied=True)
+        state.pending[:] *= count_pending
+        if self._models is not None:
+            space = space._replace(features=self._features(vector, columns))
+        size = sum(part.size for part in state if part is not None)
+        part = max(1, NUMBERS_AT_ONCE // size)
+        for first in range(0, draws, part):
+            between()
+            random = shifted(stream(self._seed), first)
+            count(state, self._step + 1, params, space, random, counts, min(part, draws - first))
+        return np.asarray(counts / draws)

@@ -1,6 +1,7 @@
 """The command that starts a bandit of the service from a log of another system."""
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -11,7 +12,6 @@ from dynabandit.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED, bad_input,
 from dynabandit.cli.offline import (
     Arm,
     Encoding,
-    File,
     Propensity,
     Reward,
     Rewards,
@@ -38,7 +38,9 @@ app = typer.Typer()
 
 @app.command("import")
 def import_command(
-    file: File,
+    file: Annotated[
+        Path, typer.Argument(metavar="LOG", help="A CSV file whose first line names the columns, or a Parquet file.")
+    ],
     *,
     bandit: Annotated[str, typer.Option(metavar="NAME", help="The bandit to create.")],
     store: StoreOption = DEFAULT_STORE,

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -10,7 +10,7 @@ import httpx
 import msgspec
 
 from dynabandit.client.base import DAMAGED, BaseClient, Call, FoundBandit, ServiceError, bandit_path, erased
-from dynabandit.service import api_types
+from dynabandit.service import api_types, monitoring_types
 from dynabandit.service.domain.names import clean_name
 
 Result = TypeVar("Result")
@@ -64,7 +64,11 @@ class AsyncClient(BaseClient):
     async def create(
         self, name: str, arms: Iterable[str], policy: str = "auto", **settings: Any
     ) -> api_types.BanditState:
-        """Create a bandit; `settings` are parameters, reward_window, default_reward, learn, rewards and seed."""
+        """Create a bandit.
+
+        `settings` are the other fields of the request: parameters, reward_window, default_reward, learn, rewards, seed,
+        features, arm_features, sticky_for and holdout, such as ``{"share": 0.1, "control": "red"}``.
+        """
         body = api_types.Create(arms=list(arms), policy=policy, **settings)
         return await self._send(Call("PUT", bandit_path(name), api_types.BanditState, body))
 
@@ -84,27 +88,45 @@ class AsyncClient(BaseClient):
         """Return the state of a bandit and what it has learned."""
         return await self._send(Call("GET", bandit_path(name), api_types.BanditState))
 
-    async def decide(self, name: str, key: str | None = None) -> api_types.Decision:
-        """Return a decision; the same key gives the same one."""
-        [decision] = await self.decide_many(name, 1, key)
+    async def decide(
+        self,
+        name: str,
+        key: str | None = None,
+        *,
+        context: dict[str, Any] | None = None,
+        unit: str | None = None,
+        among: list[str] | None = None,
+        rank: int | None = None,
+    ) -> api_types.Decision:
+        """Return a decision in a context, for a unit such as a user; the same key gives the same decision.
+
+        It chooses one of `among`, if that is given. With `rank` it has a ranking of so many arms.
+        """
+        [decision] = await self._decide(name, key, api_types.Decide(1, context, unit, among, rank))
         return decision
 
-    async def decide_many(self, name: str, count: int, key: str | None = None) -> list[api_types.Decision]:
-        """Return several decisions."""
+    async def decide_many(
+        self, name: str, count: int, key: str | None = None, *, context: dict[str, Any] | None = None
+    ) -> list[api_types.Decision]:
+        """Return several decisions in the same context."""
+        return await self._decide(name, key, api_types.Decide(count, context))
+
+    async def _decide(self, name: str, key: str | None, body: api_types.Decide) -> list[api_types.Decision]:
         headers = {"Idempotency-Key": secrets.token_hex(16) if key is None else key}
-        call = Call("POST", bandit_path(name, "decisions"), api_types.Decisions, api_types.Decide(count), headers)
-        result = await self._send(call)
+        result = await self._send(Call("POST", bandit_path(name, "decisions"), api_types.Decisions, body, headers))
         return result.decisions
 
-    async def reward(self, decision: str, reward: float, name: str | None = None) -> api_types.Rewarded:
-        """Send the reward of a decision.
+    async def reward(
+        self, decision: str, reward: float, name: str | None = None, *, arm: str | None = None
+    ) -> api_types.Rewarded:
+        """Send the reward of a decision; `arm` is the one of its ranking that was taken, by default the first.
 
         With the name of its bandit, a load balancer can send it to the replica that decides for this bandit.
         """
         path = f"/v1/decisions/{quote(decision, safe='')}/reward"
         if name is not None:
             path = bandit_path(name, "decisions", decision, "reward")
-        return await self._send(Call("PUT", path, api_types.Rewarded, api_types.Reward(float(reward))))
+        return await self._send(Call("PUT", path, api_types.Rewarded, api_types.Reward(float(reward), arm)))
 
     async def reward_many(
         self, rewards: Iterable[tuple[str, float]], name: str | None = None
@@ -118,9 +140,36 @@ class AsyncClient(BaseClient):
         result = await self._send(Call("POST", path, api_types.RewardResults, api_types.Rewards(given)))
         return result.results
 
-    async def add_arm(self, name: str, arm: str) -> api_types.Changed:
-        """Add an arm."""
-        return await self._send(Call("POST", bandit_path(name, "arms"), api_types.Changed, api_types.AddArm(arm)))
+    async def metrics(
+        self, decision: str, metrics: Mapping[str, float], name: str | None = None
+    ) -> monitoring_types.CountedMetrics:
+        """Send metrics of a decision, which its bandit has guardrails for; for `name` see `reward`."""
+        path = f"/v1/decisions/{quote(decision, safe='')}/metrics"
+        if name is not None:
+            path = bandit_path(name, "decisions", decision, "metrics")
+        body = monitoring_types.Metrics({metric: float(value) for metric, value in metrics.items()})
+        return await self._send(Call("PUT", path, monitoring_types.CountedMetrics, body))
+
+    async def set_guardrails(self, name: str, guardrails: Mapping[str, Any]) -> api_types.Changed:
+        """Replace the guardrails, such as {"latency": {"bound": 0.5, "direction": "max", "range": [0, 10]}}."""
+        body = monitoring_types.SetGuardrails(dict(guardrails))
+        return await self._send(Call("PUT", bandit_path(name, "guardrails"), api_types.Changed, body))
+
+    async def alerts(self, name: str, after: int = 0) -> AsyncIterator[monitoring_types.Alert]:
+        """Return the alerts after a sequence number."""
+        while True:
+            query = {"after": str(after)}
+            page = await self._send(Call("GET", bandit_path(name, "alerts"), monitoring_types.Alerts, query=query))
+            for alert in page.alerts:
+                yield alert
+            if not page.alerts:
+                return
+            after = page.alerts[-1].sequence
+
+    async def add_arm(self, name: str, arm: str, features: dict[str, Any] | None = None) -> api_types.Changed:
+        """Add an arm, with its features if the bandit has features of arms."""
+        body = api_types.AddArm(arm, features)
+        return await self._send(Call("POST", bandit_path(name, "arms"), api_types.Changed, body))
 
     async def change_arm(self, name: str, arm: str, **change: Any) -> api_types.Changed:
         """Change an arm: paused=True or False, retired=True, min_share=..., max_share=..."""
@@ -132,9 +181,17 @@ class AsyncClient(BaseClient):
         body = api_types.SetPolicy(policy, parameters)
         return await self._send(Call("PUT", bandit_path(name, "policy"), api_types.Changed, body))
 
-    async def preview_policy(self, name: str, policy: str, draws: int = 1000, **parameters: Any) -> api_types.Preview:
-        """Return what another policy would estimate and choose now; nothing is changed."""
-        body = api_types.PreviewPolicy(policy, parameters, draws)
+    async def preview_policy(
+        self,
+        name: str,
+        policy: str,
+        draws: int = 1000,
+        *,
+        context: dict[str, Any] | None = None,
+        **parameters: Any,
+    ) -> api_types.Preview:
+        """Return what another policy would estimate and choose now, in a context; nothing is changed."""
+        body = api_types.PreviewPolicy(policy, parameters, draws, context)
         return await self._send(Call("POST", bandit_path(name, "policy", "preview"), api_types.Preview, body))
 
     async def set_shadow(self, name: str, policy: str, **parameters: Any) -> api_types.Changed:

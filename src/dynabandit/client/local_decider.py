@@ -103,7 +103,6 @@ class LocalDecider:
         self._current_at = -math.inf  # when the state was known to be current
         self._sent_to = 0  # the event up to which the service had written when it stored the latest batch
         self._adopt(self._first_state())
-        self._local.bandit.compile()
         self._log = LocalLog.create(self._folder, f"{self._state.id}-{self.id}")
         self._adopt_files()
         repeated = (("file", self._write, flush_seconds), ("service", self._exchange, self._refresh_seconds))
@@ -316,6 +315,7 @@ class LocalDecider:
         assert found is not None
         held = None if holdout is None else Holdout(holdout.share, holdout.control)
         local, names = LocalBandit(bandit, found, held, self.id, state.sequence), list(bandit.names)
+        local.bandit.compile()  # here, and not at the first decision after a change of the policy
         new = self._folder / f"{self.id}.new"
         new.write_bytes(msgspec.json.encode(state))
         os.replace(new, self._folder / "state.json")
@@ -328,7 +328,7 @@ class LocalDecider:
             try:
                 has_more = work()
                 self._problems.pop(place, None)
-            except (ServiceError, OSError) as error:
+            except Exception as error:  # the thread must go on, also after a state that this release cannot read
                 has_more, self._problems[place] = False, str(error)
 
     def close(self) -> None:
@@ -339,12 +339,14 @@ class LocalDecider:
             self._closing.set()
         for thread in self._threads:
             thread.join()
-        self._write()
-        with contextlib.suppress(ServiceError), self._talking:
-            self._send_all(time.monotonic() + self._refresh_seconds)
-        for log in (*self._others, self._log):
-            log.close()
-        self._client.close()
+        try:
+            self._write()
+            with contextlib.suppress(ServiceError), self._talking:
+                self._send_all(time.monotonic() + self._refresh_seconds)
+        finally:
+            for log in (*self._others, self._log):
+                log.close()
+            self._client.close()
 
     def __enter__(self) -> "LocalDecider":
         return self

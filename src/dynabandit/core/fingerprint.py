@@ -28,12 +28,30 @@ def fingerprint(*functions: Callable[..., Any]) -> str:
     return visitor.digest.hexdigest()
 
 
+def refers_to(function: Callable[..., Any], other: Callable[..., Any]) -> bool:
+    """Return whether the code of `function`, or anything that it refers to, refers to the function `other`.
+
+    Examples
+    --------
+    >>> from dynabandit.core import philox, streams
+    >>> refers_to(streams.uniform, philox.philox), refers_to(streams.unit, philox.philox)
+    (True, False)
+    """
+    visitor = _Visitor()
+    visitor.visit(function)
+    return visitor.has_seen(other)
+
+
 class _Visitor:
     """Adds everything that a function refers to to one hash, each function once."""
 
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
         self._seen: dict[int, int] = {}
+
+    def has_seen(self, function: Callable[..., Any]) -> bool:
+        """Return whether a function was visited."""
+        return id(getattr(function, "py_func", function)) in self._seen
 
     def _add(self, text: object) -> None:
         self.digest.update(repr(text).encode())

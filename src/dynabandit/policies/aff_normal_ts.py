@@ -5,18 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import SCORE, normal_pair, words
 from dynabandit.policies import aff_shared, aff_unit_free
 from dynabandit.policies.aff_unit_free import Params, UnitFreePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
+from dynabandit.policies.score_laws import normal_scores
 
 
 @kernel
-def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
+def law(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
     memory, shared = state.memory, state.shared
     variance = aff_unit_free.variance(memory, shared, arm) / aff_unit_free.idle_size(memory, state, arm, step)
-    noise, _ = normal_pair(words(step.random, SCORE, step.number, arm, 0))
-    return aff_unit_free.mean(memory, shared, arm) + noise * math.sqrt(variance)
+    return aff_unit_free.mean(memory, shared, arm), math.sqrt(variance)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,4 +60,4 @@ class AffNormalTS(UnitFreePolicy):
 
     name = "aff-normal-ts"
     slots = aff_unit_free.SLOTS
-    functions = PolicyFunctions(start=aff_shared.start, score=score, learn=aff_unit_free.learn, params=Params)
+    functions = PolicyFunctions(start=aff_shared.start, learn=aff_unit_free.learn, params=Params, **normal_scores(law))

@@ -6,14 +6,13 @@ from typing import NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.draws import gamma
-from dynabandit.core.streams import SCORE
 from dynabandit.estimators.adaptive_forgetting import UnitFreeParams
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import aff_shared, aff_unit_free
 from dynabandit.policies.aff_unit_free import FORGETTING, LOG_FORGETTING, M, UnitFreePolicy, W
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
+from dynabandit.policies.score_laws import gamma_scores
 from dynabandit.validation import COUNTS, set_fields
 
 
@@ -23,14 +22,14 @@ class Params(NamedTuple):
 
 
 @kernel
-def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+def law(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float, float]:
     memory = state.memory
     w = memory[W, arm]
     factor = aff_shared.idle_discount(memory[LOG_FORGETTING, arm], state, arm, step)
     if factor * w < 1.0 and w > 0.0:
         factor = 1.0 / w  # never less than one count
     shape, rate = params.prior.a + factor * memory[M, arm], params.prior.b + factor * w
-    return gamma(shape, step.random, SCORE, step.number, arm) / rate
+    return shape, rate, shape / rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +77,7 @@ class AffPoissonTS(UnitFreePolicy):
     name = "aff-poisson-ts"
     rewards = COUNTS
     slots = aff_unit_free.SLOTS
-    functions = PolicyFunctions(start=aff_shared.start, score=score, learn=aff_unit_free.learn, params=Params)
+    functions = PolicyFunctions(start=aff_shared.start, learn=aff_unit_free.learn, params=Params, **gamma_scores(law))
 
     burn_in: int = 1
     prior: tuple[float, float] = (0.5, 0.1)

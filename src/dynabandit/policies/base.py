@@ -84,6 +84,10 @@ class Posterior(Protocol):
     def __call__(self, state: PolicyState, arm: int, step: Step, params: Any, /) -> tuple[float, float]: ...
 
 
+class LawNumbers(Protocol):
+    def __call__(self, state: PolicyState, arm: int, step: Step, params: Any, /) -> tuple[float, ...]: ...
+
+
 class Common(Protocol):
     def __call__(self, state: PolicyState, number: int, params: Any, /) -> float: ...
 
@@ -94,6 +98,10 @@ class Prepare(Protocol):
 
 class Explore(Protocol):
     def __call__(self, state: PolicyState, leader: int, step: Step, params: Any, /) -> bool: ...
+
+
+class Exploration(Protocol):
+    def __call__(self, state: PolicyState, leader: int, step: Step, params: Any, /) -> float: ...
 
 
 class Reveal(Protocol):
@@ -148,6 +156,14 @@ def no_table(arms: int, horizon: int) -> np.ndarray:
     return np.zeros(0)
 
 
+class ScoreLaw(NamedTuple):
+    """The law of the random score of each arm; `policies.score_laws` makes it together with the score."""
+
+    family: str  # a constant of `policies.score_laws`
+    numbers: LawNumbers
+    """numbers(state, arm, step, params): the numbers of the law of one arm; NaN if the law is not known."""
+
+
 class PolicyFunctions(NamedTuple):
     """The functions that make up a policy.
 
@@ -196,6 +212,10 @@ class PolicyFunctions(NamedTuple):
     prepare: Prepare = no_preparation
     """prepare(state, step, params): called once per step before the scores; it may write to the state,
     such as the parameters that Thompson sampling draws once for a model of all arms."""
+    law: ScoreLaw | None = None
+    """The law of the scores, if `score` is random, for exact propensities (`policies.score_laws`)."""
+    exploration: Exploration | None = None
+    """exploration(state, leader, step, params): the probability that `explore` is true, if it is random."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import EXPLORE, LARGEST_STEP, uniform
+from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies import kl_index, ucb
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.score_laws import random_exploration
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import integer, number, set_fields
 
@@ -31,8 +32,8 @@ def common(state: PolicyState, number: int, params: Params) -> float:
 
 
 @kernel
-def explore(state: PolicyState, leader: int, step: Step, params: Params) -> bool:
-    return uniform(step.random, EXPLORE, step.number, 0) < params.exploration
+def exploration(state: PolicyState, leader: int, step: Step, params: Params) -> float:
+    return params.exploration
 
 
 @kernel
@@ -155,7 +156,7 @@ class CusumUCB(CusumPolicy):
         score=ucb.score,
         learn=make_learn(ucb.start, ucb.observe, len(ucb.SLOTS)),
         common=common,
-        explore=explore,
+        **random_exploration(exploration),
         params=Params,
     )
 
@@ -215,6 +216,6 @@ class CusumKLUCB(CusumPolicy):
         score=kl_index.score,
         learn=make_learn(kl_index.start, kl_index.observe, len(kl_index.SLOTS)),
         common=kl_common,
-        explore=explore,
+        **random_exploration(exploration),
         params=Params,
     )

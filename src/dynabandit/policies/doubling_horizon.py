@@ -49,6 +49,8 @@ def with_doubling_horizon(own: PolicyFunctions) -> PolicyFunctions:
     read = vector_reader(own.params)
     start_arm, learn_reward, score_arm, posterior_of = own.start, own.learn, own.score, own.posterior
     common_number, explores = own.common, own.explore
+    numbers_of = None if own.law is None else own.law.numbers
+    exploration_of = own.exploration
 
     @inlined_kernel
     def current(state: PolicyState, params: DoublingParams) -> Any:
@@ -80,6 +82,14 @@ def with_doubling_horizon(own: PolicyFunctions) -> PolicyFunctions:
     def explore(state: PolicyState, leader: int, step: Step, params: DoublingParams) -> bool:
         return explores(own_state(state), leader, step, current(state, params))
 
+    @kernel
+    def numbers(state: PolicyState, arm: int, step: Step, params: DoublingParams) -> tuple[float, ...]:
+        return numbers_of(own_state(state), arm, step, current(state, params))  # type: ignore[misc]
+
+    @kernel
+    def exploration(state: PolicyState, leader: int, step: Step, params: DoublingParams) -> float:
+        return exploration_of(own_state(state), leader, step, current(state, params))  # type: ignore[misc]
+
     return own._replace(
         start=start,
         learn=learn,
@@ -89,6 +99,8 @@ def with_doubling_horizon(own: PolicyFunctions) -> PolicyFunctions:
         explore=explore,
         static_index=False,
         params=DoublingParams,
+        law=None if own.law is None else own.law._replace(numbers=numbers),
+        exploration=None if exploration_of is None else exploration,
     )
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import EXPLORE, uniform
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.score_laws import random_exploration
 from dynabandit.validation import BOUNDED, NORMAL, number, set_fields
 
 SLOTS = (*sample_mean_policy.SLOTS, "mean")
@@ -33,8 +33,8 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 
 
 @kernel
-def explore(state: PolicyState, leader: int, step: Step, params: Params) -> bool:
-    return uniform(step.random, EXPLORE, step.number, 0) < params.epsilon
+def exploration(state: PolicyState, leader: int, step: Step, params: Params) -> float:
+    return params.epsilon
 
 
 @kernel
@@ -81,7 +81,7 @@ class EpsGreedy(SampleMeanPolicy):
     live_rewards = BOUNDED
     slots = SLOTS
     functions = PolicyFunctions(
-        start=start, score=score, learn=learn, explore=explore, static_index=True, params=Params
+        start=start, score=score, learn=learn, static_index=True, params=Params, **random_exploration(exploration)
     )
 
     burn_in: int = 1

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import SCORE, Stream, uniform
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.score_laws import weighted_scores
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import number, set_fields
 
@@ -25,12 +25,6 @@ class Params(NamedTuple):
 
 
 @kernel
-def gumbel(random: Stream, number: int, arm: int) -> float:
-    """Draw from the standard Gumbel law: the largest of log p + such draws belongs to an arm with probability p."""
-    return -math.log(-math.log(uniform(random, SCORE, number, arm)))
-
-
-@kernel
 def start(state: PolicyState, arm: int, params: Params) -> None:
     sample_mean_policy.start(state, arm, params)
     state.memory[SHARE, arm] = 1.0 / params.arms
@@ -43,8 +37,8 @@ def probability(share: float, params: Any) -> float:
 
 
 @kernel
-def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    return math.log(probability(state.memory[SHARE, arm], params)) + gumbel(step.random, step.number, arm)
+def weight(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    return probability(state.memory[SHARE, arm], params)
 
 
 @kernel
@@ -116,7 +110,7 @@ class Exp3S(HorizonTuned, SampleMeanPolicy):
 
     name = "exp3-s"
     slots = SLOTS
-    functions = PolicyFunctions(start=start, score=score, learn=learn, params=Params)
+    functions = PolicyFunctions(start=start, learn=learn, params=Params, **weighted_scores(weight))
 
     burn_in: int = 0
     exploration: float | None = None

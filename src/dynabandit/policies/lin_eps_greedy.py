@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import EXPLORE, uniform
 from dynabandit.estimators import links
 from dynabandit.estimators.regression import Kind, make_regression
 from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 from dynabandit.policies.regression_policy import DiscountedPolicy, make_learn, make_prediction
+from dynabandit.policies.score_laws import random_exploration
 from dynabandit.validation import number, set_fields
 
 REGRESSION = make_regression(links.identity, Kind())
@@ -29,8 +29,8 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 
 
 @kernel
-def explore(state: PolicyState, leader: int, step: Step, params: Params) -> bool:
-    return uniform(step.random, EXPLORE, step.number, 0) < params.epsilon
+def exploration(state: PolicyState, leader: int, step: Step, params: Params) -> float:
+    return params.epsilon
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,9 +78,9 @@ class LinEpsGreedy(DiscountedPolicy):
         start=regression_policy.start,
         learn=make_learn(REGRESSION),
         score=score,
-        explore=explore,
         params=Params,
         contextual=True,
+        **random_exploration(exploration),
     )
 
     epsilon: float = 0.1

@@ -8,10 +8,10 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.context import Context
-from dynabandit.core.streams import SCORE, normal_pair, words
 from dynabandit.estimators import linear_model
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, row_of
+from dynabandit.policies.score_laws import common_normal_scores
 from dynabandit.validation import NORMAL, number, set_fields
 
 # The length of a memory is the number of rewards that it holds: 10, 32, 102, 326, 1043, 3333, and all
@@ -103,13 +103,6 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     shared[ERRORS] = (1.0 - SHARED_RATE) * shared[ERRORS] + error * error / (1.0 + average_variance)
     shared[COUNT] = (1.0 - SHARED_RATE) * shared[COUNT] + 1.0
     models[linear_model.CLOCK] = max(models[linear_model.CLOCK], reward.decided_at)
-
-
-@kernel
-def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    mean, deviation = mean_and_deviation(state, arm, step, params)
-    normal, _ = normal_pair(words(step.random, SCORE, step.number, 0, 0))  # the same number for all arms
-    return mean + max(normal, 0.0) * deviation
 
 
 @kernel
@@ -218,7 +211,9 @@ class MixLinUCB(Policy):
     slots = ("unused",)
     needs_double = True
     rewards = NORMAL
-    functions = PolicyFunctions(start=start, learn=learn, score=score, params=Params, contextual=True)
+    functions = PolicyFunctions(
+        start=start, learn=learn, params=Params, contextual=True, **common_normal_scores(mean_and_deviation)
+    )
 
     prior: float = 1.0
     share: float = 0.0005

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import SCORE, normal_pair, words
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import memory_mixture
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
@@ -21,6 +20,7 @@ from dynabandit.policies.memory_mixture import (
     MixPolicy,
     Params,
 )  # fmt: skip
+from dynabandit.policies.score_laws import normal_scores
 from dynabandit.validation import NORMAL
 
 SLOTS = (*memory_mixture.SLOTS, "errors", "error_count")
@@ -90,10 +90,9 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 
 @kernel
-def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+def law(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float]:
     mean, size = memory_mixture.estimate(state, arm, step, params)
-    drawn, _ = normal_pair(words(step.random, SCORE, step.number, arm, 0))
-    return mean + max(drawn, 0.0) * math.sqrt(noise(state, arm) / size)
+    return mean, math.sqrt(noise(state, arm) / size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +155,8 @@ class MixNormalTS(MixPolicy):
     rewards = NORMAL
     slots = SLOTS
     functions = PolicyFunctions(
-        start=memory_mixture.start, score=score, learn=learn, common=mean_of_all, params=Params
+        start=memory_mixture.start, learn=learn, common=mean_of_all, params=Params,
+        **normal_scores(law, optimistic=True),
     )  # fmt: skip
 
     burn_in: int = 2

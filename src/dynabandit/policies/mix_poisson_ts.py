@@ -6,13 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.draws import gamma
-from dynabandit.core.streams import SCORE
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import memory_mixture, mix_normal_ts
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 from dynabandit.policies.memory_mixture import ALL_COUNT, ALL_TOTAL, MixPolicy, Params
 from dynabandit.policies.mix_normal_ts import LEAST_EXPONENT
+from dynabandit.policies.score_laws import gamma_scores
 from dynabandit.validation import COUNTS
 
 LARGE_COUNT = 30.0  # above, the law of a count is nearly normal
@@ -43,9 +42,9 @@ def variance(mean: float, noise: float) -> float:
 
 
 @kernel
-def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+def law(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float, float]:
     mean, size = memory_mixture.estimate(state, arm, step, params)
-    return max(gamma(size * mean, step.random, SCORE, step.number, arm) / size, mean)
+    return size * mean, size, mean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +105,9 @@ class MixPoissonTS(MixPolicy):
     rewards = COUNTS
     slots = memory_mixture.SLOTS
     functions = PolicyFunctions(
-        start=memory_mixture.start, score=score, common=mean_of_all, params=Params,
+        start=memory_mixture.start, common=mean_of_all, params=Params,
         learn=memory_mixture.make_learn(likelihood, variance, mean_of_all),
+        **gamma_scores(law, optimistic=True),
     )  # fmt: skip
 
     burn_in: int = 1

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.draws import gamma
-from dynabandit.core.streams import SCORE, SECOND, normal_pair, words
 from dynabandit.estimators.adaptive_forgetting import is_variance
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import all_rewards
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.score_laws import student_scores
 from dynabandit.validation import NORMAL
 
 SLOTS = ("plays", "mean", "squares")
@@ -25,18 +24,15 @@ def start(state: PolicyState, arm: int, params: Any) -> None:
 
 
 @kernel
-def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
+def law(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float, float]:
     plays, mean, squares = state.memory[PLAYS, arm], state.memory[MEAN, arm], state.memory[SQUARES, arm]
-    noise, _ = normal_pair(words(step.random, SECOND, step.number, arm, 0))
     freedom = plays - 2.0
     if freedom > 0.0 and is_variance(squares, mean):
-        # A Student number is a normal one divided by sqrt(chi^2 / nu), and chi^2 with nu degrees is 2 gamma(nu / 2)
-        chi_squared = 2.0 * gamma(0.5 * freedom, step.random, SCORE, step.number, arm)
-        return mean + noise * math.sqrt(squares / (plays * chi_squared))
+        return mean, math.sqrt(squares / (plays * freedom)), freedom
     common = all_rewards.variance(state.shared)
     if plays > 0.0:
-        return mean + noise * math.sqrt(common / plays)
-    return state.shared[all_rewards.MEAN] + noise * math.sqrt(common)
+        return mean, math.sqrt(common / plays), math.inf
+    return state.shared[all_rewards.MEAN], math.sqrt(common), math.inf
 
 
 @kernel
@@ -87,7 +83,7 @@ class NormalTS(Policy):
     name = "normal-ts"
     rewards = NORMAL
     slots = SLOTS
-    functions = PolicyFunctions(start=start, score=score, learn=learn)
+    functions = PolicyFunctions(start=start, learn=learn, **student_scores(law))
 
     burn_in: int = 4
 

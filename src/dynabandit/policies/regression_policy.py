@@ -27,7 +27,8 @@ from dynabandit.estimators.regression import (
     matrix_at,
     number_at,
 )
-from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, row_of
+from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, ScoreLaw, Step, row_of
+from dynabandit.policies.score_laws import STUDENT
 from dynabandit.validation import NORMAL, listed, number, set_fields
 
 LARGEST = 1e12
@@ -145,6 +146,13 @@ def thompson_functions(kernels: Regression) -> PolicyFunctions:
         later_mean, later = faded(mean, variance, kept, prior / square(x))
         return later_mean + deviation * math.sqrt(later / variance)
 
+    @inlined_kernel
+    def own_law(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
+        """Return mean and deviation of what the arm's own model predicts."""
+        x = step.features[row_of(step.features, arm)]
+        mean, variance = of_model(state.models[row_of(state.models, arm)], x, step.number - 1, params.prior)
+        return mean, params.width * math.sqrt(variance)
+
     @kernel
     def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
         x = step.features[row_of(step.features, arm)]
@@ -152,14 +160,22 @@ def thompson_functions(kernels: Regression) -> PolicyFunctions:
         if has_shared_row(state):
             total = shared_draw(state.models[state.models.shape[0] - 1], x, step.number - 1, params.prior)
         if is_hybrid(state) or not has_shared_row(state):
-            mean, variance = of_model(state.models[row_of(state.models, arm)], x, step.number - 1, params.prior)
+            mean, deviation = own_law(state, arm, step, params)
             normal, _ = normal_pair(words(step.random, SCORE, step.number, arm, 0))
-            total += mean + normal * params.width * math.sqrt(variance)
+            total += mean + normal * deviation
         return total
 
+    @kernel
+    def law(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float, float]:
+        if has_shared_row(state):  # the scores of all arms depend on the same drawn coefficients
+            return math.nan, math.nan, math.inf
+        mean, deviation = own_law(state, arm, step, params)
+        return mean, deviation, math.inf
+
     return PolicyFunctions(
-        start=start, learn=make_learn(kernels), score=score, params=Params, prepare=prepare, contextual=True
-    )
+        start=start, learn=make_learn(kernels), score=score, params=Params, prepare=prepare, contextual=True,
+        law=ScoreLaw(STUDENT, law),
+    )  # fmt: skip
 
 
 # If Thompson sampling draws the coefficients of a model, its vector ends with the difference between the draw and

@@ -7,8 +7,9 @@ from typing import NamedTuple
 from dynabandit.core.compilation import kernel
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.exp3_s import gumbel, probability
+from dynabandit.policies.exp3_s import probability
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.score_laws import weighted_scores
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import integer, number, set_fields
 
@@ -37,10 +38,9 @@ def common(state: PolicyState, number: int, params: Params) -> float:
 
 
 @kernel
-def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+def weight(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     # Step 2a of the algorithm
-    share = math.exp(state.memory[LOG_WEIGHT, arm] - step.common)
-    return math.log(probability(share, params)) + gumbel(step.random, step.number, arm)
+    return probability(math.exp(state.memory[LOG_WEIGHT, arm] - step.common), params)
 
 
 @kernel
@@ -112,7 +112,7 @@ class Rexp3(HorizonTuned, SampleMeanPolicy):
 
     name = "rexp3"
     slots = SLOTS
-    functions = PolicyFunctions(start=start, score=score, learn=learn, common=common, params=Params)
+    functions = PolicyFunctions(start=start, learn=learn, common=common, params=Params, **weighted_scores(weight))
     needs_double = True
 
     burn_in: int = 0

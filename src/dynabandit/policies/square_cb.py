@@ -1,16 +1,15 @@
 """SquareCB: probabilities that fall with the gap to the best prediction of a linear model."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.streams import SCORE, uniform
 from dynabandit.estimators import links
 from dynabandit.estimators.regression import Kind, make_regression
 from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 from dynabandit.policies.regression_policy import LARGEST, DiscountedPolicy, make_learn, make_prediction
+from dynabandit.policies.score_laws import weighted_scores
 from dynabandit.validation import number, set_fields
 
 REGRESSION = make_regression(links.identity, Kind())
@@ -49,14 +48,11 @@ def prepare(state: PolicyState, step: Step, params: Params) -> None:
 
 
 @kernel
-def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    """Return log p plus a Gumbel number: the largest sum is that of an arm with probability p."""
+def weight(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     leader, predictions = int(state.shared[LEADER]), state.memory[0]
     if arm == leader:
-        p = max(1.0 - state.shared[OTHERS], SMALLEST)
-    else:
-        p = probability(predictions[leader] - predictions[arm], step, params)
-    return math.log(p) - math.log(-math.log(uniform(step.random, SCORE, step.number, arm)))
+        return max(1.0 - state.shared[OTHERS], SMALLEST)
+    return probability(predictions[leader] - predictions[arm], step, params)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,10 +105,10 @@ class SquareCB(DiscountedPolicy):
     functions = PolicyFunctions(
         start=regression_policy.start,
         learn=make_learn(REGRESSION),
-        score=score,
         prepare=prepare,
         params=Params,
         contextual=True,
+        **weighted_scores(weight),
     )
 
     scale: float = 10.0

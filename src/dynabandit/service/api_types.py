@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from dynabandit.service.monitoring_types import Guardrails, GuardrailState, HoldoutState
 from dynabandit.service.shadow_types import ShadowState
 from dynabandit.validation import LARGEST_REWARD
 
@@ -69,9 +70,10 @@ class Create(Struct, forbid_unknown_fields=True, kw_only=True):
     arm_features: Annotated[dict[Name, Context], Meta(max_length=MAX_ARMS)] | None = None
     sticky_for: Annotated[float, Meta(gt=0, le=MAX_WINDOW)] | None = None
     holdout: HoldoutSettings | None = None
+    guardrails: Guardrails | None = None
 
 
-class Decide(Struct, forbid_unknown_fields=True):
+class Decide(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """How many decisions to make, in which context, for whom, and among which arms.
 
     With `rank`, a decision has a ranking of so many arms.
@@ -335,33 +337,6 @@ class DeciderState(Struct):
     waiting: int | None = None
 
 
-class GroupState(Struct):
-    """The policy or the holdout: its decisions, and those of its rewards that count for the lift."""
-
-    decisions: int
-    rewards: int
-    mean: float | None
-
-
-class HoldoutState(Struct):
-    """The holdout, and the lift: what a decision of the policy earns more than one of the holdout.
-
-    The intervals, `low` to `high` and `relative_low` to `relative_high`, hold at all times together with a probability
-    of 95 %. A number is null while it is not known.
-    """
-
-    share: float
-    control: str | None
-    policy: GroupState
-    holdout: GroupState
-    lift: float | None
-    low: float | None
-    high: float | None
-    relative_lift: float | None
-    relative_low: float | None
-    relative_high: float | None
-
-
 class BanditState(Struct):
     """The state of a bandit after event `sequence`.
 
@@ -386,6 +361,7 @@ class BanditState(Struct):
     features: Features | None = None
     sticky_for: float | None = None
     holdout: HoldoutState | None = None
+    guardrails: list[GuardrailState] = []
     shadow: ShadowState | None = None
     deciders: list[DeciderState] = []
 
@@ -413,7 +389,10 @@ class Event(Struct, omit_defaults=True):
     """
 
     sequence: int
-    kind: Literal["create", "decision", "activate", "reward", "close", "learn", "arm", "policy", "shadow", "delete"]
+    kind: Literal[
+        "create", "decision", "activate", "reward", "close", "learn", "arm", "policy", "shadow", "guardrails", "metric",
+        "alert", "delete",
+    ]  # fmt: skip
     time: float
     wall: float
     decision: str | None = None
@@ -422,6 +401,8 @@ class Event(Struct, omit_defaults=True):
     reward: float | None = None
     key: str | None = None
     change: dict[str, Any] | None = None
+    metric: str | None = None
+    value: float | None = None
     propensity: float | None = None
     context: Context | None = None
     unit: str | None = None
@@ -447,7 +428,8 @@ class Exported(Struct):
     its place, from 1, and `taken_reward` the reward.
 
     `replayed` is false for a decision of an earlier release that decided by other rules: it is taken from the log, and
-    its propensity is computed as if no reward were in flight, which those rules ignored.
+    its propensity is computed as if no reward were in flight, which those rules ignored. With a holdout, the propensity
+    is that over all units: the policy decides for some, and the holdout for the others.
     """
 
     step: int
@@ -459,6 +441,9 @@ class Exported(Struct):
     time: float
     wall: float
     replayed: bool = True
+    context: Context | None = None
+    unit: str | None = None
+    holdout: bool = False
     ranking: list[str] | None = None
     taken: str | None = None
     position: int | None = None

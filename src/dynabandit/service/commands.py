@@ -8,6 +8,7 @@ import re
 import socket
 import sys
 import time
+import urllib.parse
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -29,13 +30,14 @@ from dynabandit.service.http.telemetry_settings import is_configured
 from dynabandit.service.keys import ROLES, new_key
 from dynabandit.service.logging_setup import configure_logging
 from dynabandit.service.rate_limits import check_rate
-from dynabandit.service.service import Service
+from dynabandit.service.service import Service, Webhook
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.stores.schema import VERSION
 from dynabandit.service.verify import verify as verify_store
 from dynabandit.validation import number
 
 DEFAULT_STORE = "sqlite:///dynabandit.db"
+SHORTEST_SECRET = 16  # characters
 SWITCH_SECONDS = 0.0005  # so that the writer's thread does not wait long for the interpreter's lock
 StoreOption = Annotated[str, typer.Option(help="sqlite:///file or postgresql://...")]
 
@@ -60,6 +62,10 @@ def serve(
         typer.Option(min=1, help="The same for each address. [default: 90% of --most-connections]", show_default=False),
     ] = None,
     patience: Annotated[float, typer.Option(min=0.1, help="Seconds until a call gets 503.")] = 5.0,
+    webhook: Annotated[str | None, typer.Option(metavar="URL", help="Where alerts are sent.")] = None,
+    webhook_secret_file: Annotated[
+        Path | None, typer.Option(help="The file with the secret that signs them, at least 16 characters.")
+    ] = None,
     compile_first: Annotated[
         list[str] | None,
         typer.Option("--compile", metavar="POLICY", help="Compile this policy before the start; repeat it for more."),
@@ -71,6 +77,7 @@ def serve(
         number("--patience", patience, 0.1, math.inf)  # typer's range accepts NaN and infinity
     except ValueError as error:
         _refuse(str(error))
+    target = _webhook(webhook, webhook_secret_file)
     _check_address(host, port)
     _compile(compile_first or ())
     needs_keys = require_keys or not is_loopback(host)
@@ -87,8 +94,30 @@ def serve(
         opened.rollback()
         structlog.get_logger("dynabandit.service").warning("store not available yet", problem=str(error))
     sys.setswitchinterval(SWITCH_SECONDS)
-    service = Service(opened, needs_keys, max_waiting=most_waiting, patience=patience)
+    service = Service(opened, needs_keys, max_waiting=most_waiting, patience=patience, webhook=target)
     make_server(service, host, port, most_connections, most_per_address, _make_telemetry(service)).run()
+
+
+def _webhook(url: str | None, secret_file: Path | None) -> Webhook | None:
+    """Return where alerts are sent, if anywhere."""
+    if (url is None) != (secret_file is None):
+        _refuse("--webhook needs --webhook-secret-file, and the other way round")
+    if url is None or secret_file is None:
+        return None
+    try:
+        parts = urllib.parse.urlsplit(url)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and url.isascii() and url.isprintable()
+    except ValueError:
+        is_valid = False
+    if not is_valid or " " in url:
+        _refuse(f"--webhook must be like https://host/path, got {url!r}")
+    try:
+        secret = secret_file.read_bytes().strip()
+    except OSError as error:
+        _refuse(f"--webhook-secret-file {secret_file}: {error.strerror}")
+    if len(secret) < SHORTEST_SECRET:
+        _refuse(f"--webhook-secret-file must have at least {SHORTEST_SECRET} characters, got {len(secret)}")
+    return Webhook(url, secret)
 
 
 def _make_telemetry(service: Service) -> Instrumentation | None:
@@ -125,7 +154,7 @@ def create_key(
         _refuse(f"--note must be text that UTF-8 can hold, got {note!r}")
     except ValueError as error:
         _refuse(str(error))
-    with _tables(store, new=True) as opened:
+    with open_tables(store, new=True) as opened:
         opened.add_key(row)
     print(key, flush=True)
 
@@ -136,7 +165,7 @@ def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
 
     One line per key: id, role, state, creation time, note and, if it has them, the namespace and the rate limit.
     """
-    with _tables(store) as opened:
+    with open_tables(store) as opened:
         keys = opened.api_keys()
     for key in keys:
         state = "revoked" if key.revoked is not None else "valid"
@@ -171,7 +200,7 @@ def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A0
 @app.command()
 def verify(store: StoreOption = DEFAULT_STORE) -> None:
     """Replay all logs and report the first difference in each."""
-    with _tables(store) as opened:
+    with open_tables(store) as opened:
         verdicts = verify_store(opened)
     for one in verdicts:
         if one.problem is None:
@@ -207,7 +236,7 @@ def compact(
     if seconds < 3600.0:
         _refuse(f"--before must be an age such as 90d, 12w or 36h, at least 1h, got {before!r}")
     now = time.time()
-    with _tables(store) as opened:
+    with open_tables(store) as opened:
         if opened.rows(opened.version_statement)[0][0] < VERSION:  # the earlier release may still use it
             _fail(f"store {opened.public_url} is of an earlier release: let dynabandit serve migrate it first")
         results = compact_store(opened, now - seconds, now)
@@ -239,7 +268,7 @@ def _compile(policies: Iterable[str]) -> None:
 
 
 @contextlib.contextmanager
-def _tables(url: str, new: bool = False) -> Iterator[Store]:
+def open_tables(url: str, new: bool = False) -> Iterator[Store]:
     """Open a store, which a service may be using; with `new` it is created if it does not exist."""
     if not new and url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
         _open(url).close()  # a URL that is wrong in itself has its own message
@@ -255,7 +284,7 @@ def _tables(url: str, new: bool = False) -> Iterator[Store]:
 def _tables_of_key(identity: str, url: str) -> contextlib.AbstractContextManager[Store]:
     if identity.startswith("dyna_"):  # not printed: it may be a valid secret
         _refuse("ID must be the first word of a line of dynabandit keys list, not the key itself")
-    return _tables(url)
+    return open_tables(url)
 
 
 def _shown(rate: object) -> str:

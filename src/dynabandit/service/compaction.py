@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from dynabandit.service.domain.applied_changes import learns
 from dynabandit.service.domain.bandit_state import LoggedState
-from dynabandit.service.domain.events import CLOSE, DECISION, LEARN, POLICY, REWARD, SHADOW
+from dynabandit.service.domain.events import CLOSE, DECISION, LEARN, METRIC, POLICY, REWARD, SHADOW
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.log_start import start_event, state_at_start
 from dynabandit.service.errors import ReplayMismatchError
@@ -15,7 +15,7 @@ from dynabandit.service.stores.due_decisions import reward_ages
 REMOVED_ROWS = 1_000  # events that one transaction checks and removes: a service that uses the store waits for it
 # Decisions that have no reward yet, or that the policy has not learned yet, are still needed, and so are their rewards
 REMOVE = (
-    "DELETE FROM events WHERE bandit = ? AND sequence > ? AND sequence <= ? AND (kind = ? OR (kind IN (?, ?)"
+    "DELETE FROM events WHERE bandit = ? AND sequence > ? AND sequence <= ? AND (kind IN (?, ?) OR (kind IN (?, ?)"
     " AND settles <= ?) OR (kind = ? AND step <= ? AND EXISTS (SELECT 1 FROM events r WHERE r.bandit = events.bandit"
     " AND r.settles = events.step AND r.sequence <= ?)))"
 )
@@ -116,7 +116,7 @@ def _remove(store: Store, state: LoggedState) -> int:
     before = store.rows(*count)[0][0]
     after = 0
     while (to := store.rows(NEXT_ROWS, (number, after, last - 1, REMOVED_ROWS))[0][0]) is not None:
-        remove = (number, after, to, LEARN, REWARD, CLOSE, learned_to, DECISION, learned_to, last)
+        remove = (number, after, to, LEARN, METRIC, REWARD, CLOSE, learned_to, DECISION, learned_to, last)
         store.write([(REMOVE, remove), (FORGET_KEYS, (number, after, to, HAS_FIELDS, HAS_COUNT))])
         after = to
     removed: int = before - store.rows(*count)[0][0]

@@ -1,5 +1,6 @@
 """Metrics for Prometheus."""
 
+import contextlib
 from collections.abc import Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
@@ -8,7 +9,7 @@ from prometheus_client.registry import Collector
 
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.decision_details import read_details
-from dynabandit.service.domain.events import DECISION, EventRow
+from dynabandit.service.domain.events import ALERT, DECISION, METRIC, EventRow
 from dynabandit.service.domain.names import in_namespace
 
 MAX_ARMS_SHOWN = 100  # per bandit
@@ -42,6 +43,8 @@ class Metrics:
         self.rewards = Counter("dynabandit_rewards", "Rewards of each arm.", arm, registry=to)
         text = "Sum of the rewards of each arm."
         self.reward_sum = Gauge("dynabandit_reward_sum_total", text, arm, registry=to)  # rewards may be negative
+        text = "Alerts of guardrails and of the sample ratio."
+        self.alerts = Counter("dynabandit_alerts", text, ["bandit", "alert"], registry=to)
         text = "Decisions that were compared with the choice of a shadow policy."
         self.shadow_decisions = Counter("dynabandit_shadow_decisions", text, ["bandit"], registry=to)
         text = "Those of them at which both chose the same."
@@ -74,12 +77,19 @@ class Metrics:
                 total = totals[arm] = [0.0, 0.0, 0.0]
             if kind == DECISION:
                 total[0] += 1
-            elif value is not None:
+            elif kind != METRIC and value is not None:
                 total[1] += 1
                 total[2] += value
         for arm, total in totals.items():
             for counter, amount in zip(self._arm_counters(bandit, names[arm]), total, strict=False):
                 counter.inc(amount)
+
+    def count_alerts(self, bandit: str, events: Sequence[EventRow]) -> bool:
+        """Count the alerts among some events, and return whether there are any."""
+        alerts = ["sample-ratio" if event.arm is None else "guardrail" for event in events if event.kind == ALERT]
+        for alert in alerts:
+            self.alerts.labels(bandit, alert).inc()
+        return bool(alerts)
 
     def count_shadow(self, bandit: str, events: Sequence[EventRow]) -> None:
         """Count how often the policy and the shadow policy of a bandit choose the same."""
@@ -110,6 +120,9 @@ class Metrics:
             del self._arms[key]
             for counter in (self.decisions, self.rewards, self.reward_sum):
                 counter.remove(*key)
+        for alert in ("guardrail", "sample-ratio"):
+            with contextlib.suppress(KeyError):
+                self.alerts.remove(bandit, alert)
         if bandit in self._shadowed:
             self._shadowed.remove(bandit)
             for counter in self._shadow_counters:
@@ -130,7 +143,8 @@ class Metrics:
         if namespace is None:
             return generate_latest(self.registry)
         registry = CollectorRegistry()
-        counters = (self.decisions, self.rewards, self.reward_sum, self.deciders, *self._shadow_counters)
+        shadows = self._shadow_counters
+        counters = (self.decisions, self.rewards, self.reward_sum, self.deciders, self.alerts, *shadows)
         registry.register(_NamespaceSeries(namespace, counters))
         return generate_latest(registry)
 

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.clock import Clock
@@ -33,11 +33,19 @@ READY_CACHED = 0.5  # seconds
 Result = TypeVar("Result")
 
 
+class Webhook(NamedTuple):
+    """Where alerts are sent, the secret that signs them, and the seconds until the first retry."""
+
+    url: str
+    secret: bytes
+    first_retry: float = 1.0
+
+
 class Service:
     """What HTTP handlers and pages use: `writer` for the states of bandits and all changes, `read` for the log.
 
-    `clock` measures the reward windows. The keys are read every `key_seconds`, if callers need them. For the other
-    parameters see `Writer`.
+    `clock` measures the reward windows. The keys are read every `key_seconds`, if callers need them. Alerts are sent to
+    the `webhook`. For the other parameters see `Writer`.
     """
 
     def __init__(
@@ -51,9 +59,11 @@ class Service:
         maintenance_seconds: float = 1.0,
         key_seconds: float = 1.0,
         timer: Callable[[], float] = time.monotonic,
+        webhook: Webhook | None = None,
     ) -> None:
         self.decider_contacts, self.local_states = DeciderContacts(timer), LocalStates[Any]()
         self.metrics = Metrics(self.decider_contacts)
+        self.webhook = webhook
         self.needs_keys = needs_keys
         self.keyring = Keyring()
         self.rate_limits = RateLimits(timer)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import structlog
 
 from dynabandit.service.admission import MAX_WAITING
+from dynabandit.service.domain.alerts import raise_alerts
 from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.decisions import remove_expired_units
 from dynabandit.service.domain.events import POLICY, SHADOW, EventRow
@@ -75,6 +76,7 @@ class Writer:
         self._parked: list[Request] = []  # wait until their bandits are loaded
         self._next_background = 0.0
         self.is_prepared = False  # before, the tables may be those of an earlier release
+        self.alert_raised = threading.Event()  # since the webhook has looked for alerts
         self.decision_ids: DecisionIds | None = None  # known when the store is prepared
         self._maintenance_problem: str | None = None  # the latest one that was logged, until it is over
         self.saved_at: dict[int, int] = {}  # bandit -> sequence of the latest snapshot
@@ -162,6 +164,7 @@ class Writer:
                 request.result, request.error = request.run(work), None
             except (DomainError, ReplayMismatchError) as error:
                 request.result, request.error = None, error
+        raise_alerts(work)
         events = work.events
         new_policy = {event.bandit for event in events if event.kind in (POLICY, SHADOW)}
         if self._store.shared:  # in the same transaction: other processes need not learn all rewards again
@@ -227,6 +230,8 @@ class Writer:
         for number, events in by_bandit.items():
             state = work.states[number]
             self._metrics.count_arms(state.settings.name, state.bandit.names, events)
+            if self._metrics.count_alerts(state.settings.name, events):
+                self.alert_raised.set()
             if state.shadow is not None:
                 self._metrics.count_shadow(state.settings.name, events)
         self._eraser.add(work.erasing)

@@ -38,7 +38,7 @@ def add_excess(state: MutableSequence[float], excess: float, room: float) -> flo
     >>> state = [0.0] * SIZE
     >>> evidence = [add_excess(state, 0.3, 0.5) for _ in range(40)]
     >>> round(evidence[0], 2), next(n for n, found in enumerate(evidence, 1) if found > 20)
-    (1.02, 18)
+    (1.04, 20)
     """
     count, total = state[COUNT] + 1.0, state[TOTAL] + excess
     before = state[TOTAL] / max(state[COUNT], 1.0)
@@ -48,7 +48,7 @@ def add_excess(state: MutableSequence[float], excess: float, room: float) -> flo
     tests = count if room < math.inf else count - FIRST_TESTED
     if tests < 1.0:
         return 1.0
-    weight, evidence = 1.0 / (tests * (tests + 1.0)), 0.0
+    weight = 1.0 / (tests * (tests + 1.0))
     for k in range(len(BETS)):
         if room < math.inf:
             factor = 1.0 + BETS[k] * excess / room
@@ -58,8 +58,16 @@ def add_excess(state: MutableSequence[float], excess: float, room: float) -> flo
         else:
             factor = 1.0
         state[EVIDENCE + k] = min((state[EVIDENCE + k] + weight) * factor, LARGEST)
-        evidence += state[EVIDENCE + k] / len(BETS)
-    return evidence + 1.0 / (tests + 1.0)
+    return evidence_of(state) + 1.0 / (tests + 1.0)
+
+
+@kernel
+def evidence_of(state: MutableSequence[float]) -> float:
+    """Return the evidence of a test so far, without the little that later bets begin with."""
+    evidence = 0.0
+    for k in range(len(BETS)):
+        evidence += state[EVIDENCE + k]
+    return evidence / len(BETS)
 
 
 def needed_evidence(column: int, first_arms: int, metrics: int) -> float:

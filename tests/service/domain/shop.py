@@ -7,6 +7,7 @@ import numpy as np
 
 from dynabandit.service import api_types
 from dynabandit.service.domain import changes
+from dynabandit.service.domain.alerts import raise_alerts
 from dynabandit.service.domain.decisions import decide
 from dynabandit.service.domain.rewards import reward, settle_due
 from dynabandit.service.domain.unit_of_work import UnitOfWork
@@ -37,6 +38,7 @@ class Shop:
 
     def run(self, function: Any) -> Any:
         result = function()
+        raise_alerts(self.work)
         self.store.commit(*self.work.batch())
         self.work.clear()
         return result

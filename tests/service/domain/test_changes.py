@@ -78,7 +78,7 @@ def test_an_arm_can_be_added_and_retired_while_decisions_go_on(client: Client) -
 
 @pytest.mark.promise(36, 37)
 def test_shares_are_kept(client: Client, http: httpx.Client) -> None:
-    client.create("b", ARMS, seed=5)
+    client.create("b", ARMS, "ucb", seed=5)
     learn(client, "b", 50)
     client.change_arm("b", "blue", max_share=0.5)
     client.change_arm("b", "red", min_share=0.3)

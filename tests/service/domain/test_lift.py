@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynabandit.service import api_types
+from dynabandit.service import api_types, monitoring_types
 from dynabandit.service.compaction import compact
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain import changes
@@ -34,7 +34,7 @@ def serve(shop: Shop, units: list[str], seed: int) -> list[tuple[float, bool]]:
     return sent
 
 
-def holdout_of(shop: Shop) -> api_types.HoldoutState:
+def holdout_of(shop: Shop) -> monitoring_types.HoldoutState:
     shown = bandit_view(shop.state, DeciderContacts())().holdout
     assert shown is not None
     return shown

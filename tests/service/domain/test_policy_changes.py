@@ -254,7 +254,7 @@ def test_a_preview_takes_a_bounded_time(endless: tuple[EndlessStore, Running]) -
 
 
 def test_propensities_do_not_depend_on_the_parts_in_which_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    bandit, calls = db.Bandit("eps-greedy", ARMS, seed=1, epsilon=0.5), list[None]()
+    bandit, calls = db.Bandit("f-dsw-ts", ARMS, seed=1), list[None]()
     for _ in range(20):
         bandit.reward(bandit.choose(), 1)
     whole = bandit.propensities(100)

@@ -1,7 +1,9 @@
 """Personalizer's API, with the package that its users have, against a real service."""
 
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,7 +22,7 @@ from dynabandit.client import Client
 from dynabandit.service.domain.personalizer import REWARD_WAIT_SECONDS
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
-from service.harness import ManualClock, Running, assert_replay_agrees, running, talking, wait_for
+from service.harness import ManualClock, Running, assert_replay_agrees, captured_log, running, talking, wait_for
 
 FOOD = {
     "pasta": [{"taste": "salty", "spice": 0.2}, {"nutrition": {"calories": 400}}],
@@ -56,18 +58,12 @@ def probabilities(response: RankResponse) -> list[tuple[str, float]]:
     return [(one.id, one.probability) for one in response.ranking]
 
 
-def is_distribution(response: RankResponse) -> bool:
-    """Whether the probabilities add up to 1, or none is known."""
-    given = [one.probability for one in response.ranking]
-    return None in given or sum(given) == pytest.approx(1.0)
-
-
 @pytest.mark.promise(210)
 def test_the_unchanged_client_ranks_rewards_and_activates(loop: PersonalizerClient, client: Client) -> None:
     response = rank(loop)
     assert sorted(one.id for one in response.ranking) == sorted(FOOD)
     assert response.ranking[0].id == response.reward_action_id
-    assert is_distribution(response)
+    assert sum(one.probability for one in response.ranking) == pytest.approx(1.0)
     loop.events.activate(response.event_id)
     loop.events.reward(response.event_id, -0.5)
     decided, rewarded = (list(client.events("personalizer", kind=kind)) for kind in ("decision", "reward"))
@@ -98,7 +94,7 @@ def test_any_bandit_can_be_used_with_its_own_arms_and_features(
     for name, context in (("plain", None), ("named", {"time": "noon", "user/age": 31})):
         for loop in personalizer(f"{server.url}/v1/bandits/{name}"):
             response = rank(loop, "pasta", "curry", time="noon")
-            assert is_distribution(response)
+            assert sum(one.probability for one in response.ranking) == pytest.approx(1.0)
             with pytest.raises(ErrorResponseException, match=r"actions must be arms of bandit .* got 'ice cream'"):
                 rank(loop)
             event = next(client.events(name, kind="decision"))
@@ -121,15 +117,12 @@ def test_the_same_event_id_returns_the_same_result_once(loop: PersonalizerClient
 
 
 @pytest.mark.promise(213)
-def test_excluded_and_paused_actions_keep_their_places_and_are_not_chosen(
-    loop: PersonalizerClient, client: Client
-) -> None:
+def test_excluded_actions_keep_their_places_and_paused_ones_come_last(loop: PersonalizerClient, client: Client) -> None:
     rank(loop)
     client.change_arm("personalizer", "curry", paused=True)
     for _ in range(3):
         response = rank(loop, "pasta", "curry", "ice cream", excluded_actions=["pasta", "unknown"])
-        assert response.ranking[0].id == "pasta"
-        assert response.ranking[0].probability == 0.0
+        assert probabilities(response) == [("pasta", 0.0), ("ice cream", 1.0), ("curry", 0.0)]
         assert response.reward_action_id == "ice cream"
     for excluded, problem in ((list(FOOD), "excludedActions must leave one of the 3 actions"), (["curry"], None)):
         if problem:
@@ -162,6 +155,16 @@ def test_new_actions_become_arms_and_start_from_what_is_known(
     assert chosen.count("cake") >= 3
     assert [one.arm for one in client.state("personalizer").arms] == [*FOOD, "steak", "cake"]
     assert sum(event.kind == "arm" for event in client.events("personalizer", kind="change")) == 2
+
+
+@pytest.mark.promise(101)
+def test_the_log_names_new_arms_and_no_features_of_users(loop: PersonalizerClient) -> None:
+    with captured_log("logging_setup") as lines:
+        for ids in (("pasta", "curry"), ("pasta", "curry"), ("pasta", "ice cream")):
+            rank(loop, *ids)
+    changed = [line["change"] for line in lines if line["event"] == "change"]
+    assert changed == [{"created": "personalizer", "actions": ["pasta", "curry"]}, {"actions": ["ice cream"]}]
+    assert "sugar" not in str(lines)
 
 
 @pytest.mark.promise(215)
@@ -277,6 +280,9 @@ def test_a_replay_makes_the_same_decisions(sqlite_url: str) -> None:
     with running(open_store(sqlite_url), clock=clock) as server:
         for loop in personalizer(server.url):
             for visit in range(12):
+                if visit == 3:
+                    with talking(server.url) as (client, _):
+                        client.set_policy("personalizer", "lin-ucb")
                 response = rank(loop, *list(FOOD)[visit % 2 :], *([f"new {visit}"] if visit % 4 == 0 else []),
                                 defer_activation=visit % 3 == 0)  # fmt: skip
                 if visit % 2:
@@ -287,6 +293,21 @@ def test_a_replay_makes_the_same_decisions(sqlite_url: str) -> None:
             with talking(server.url) as (client, _):
                 wait_for(lambda: client.state("personalizer").held <= 3)
     assert_replay_agrees(sqlite_url)
+
+
+def test_the_blocks_of_the_migration_page_run(server: Running, http: httpx.Client, capsys: Any) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "personalizer.md").read_text(encoding="utf-8")
+    [program], [command] = (
+        re.findall(rf"^```{kind}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE) for kind in ("python", "sh")
+    )
+    scope: dict[str, Any] = {}
+    exec(program.replace("http://127.0.0.1:8000", server.url), scope)
+    scope["client"]._client.close()
+    assert "show " in capsys.readouterr().out
+    [body] = re.findall(r"-d '(.*)'", command, re.DOTALL)
+    assert http.put("/v1/bandits/menu", content=body, headers={"Content-Type": "application/json"}).status_code == 201
+    for loop in personalizer(f"{server.url}/v1/bandits/menu"):
+        assert rank(loop, "pasta", "curry").reward_action_id in ("pasta", "curry")
 
 
 def test_the_format_of_errors_is_that_of_the_package(loop: PersonalizerClient) -> None:

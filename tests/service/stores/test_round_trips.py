@@ -11,7 +11,7 @@ import pytest
 from dynabandit.client import Client
 from dynabandit.service.request_queue import MAX_LOCKED_BANDITS, Request, commits
 from dynabandit.service.stores import BanditKey, Statements
-from dynabandit.service.stores.postgres import LEADER_LOCK, PostgresStore
+from dynabandit.service.stores.postgres import LEADER_LOCKS, PostgresStore
 from dynabandit.service.stores.rows import BanditUnit, BeginResult
 from service.harness import ARMS, Running, running, status_of, talking, wait_for
 
@@ -48,7 +48,7 @@ class RecordingStore(PostgresStore):
 
     def commit(self, *arguments: Any) -> None:
         count = "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database AND datname = current_database()"
-        which = f"locktype = 'advisory' AND objid <> {LEADER_LOCK}"
+        which = f"locktype = 'advisory' AND objid <> {LEADER_LOCKS['histories']}"
         found = self._watcher.execute(f"{count} WHERE {which}".encode()).fetchone()
         assert found is not None
         self.locks.append(found[0])

@@ -122,7 +122,8 @@ def test_migrations_from_every_version_lead_to_the_same_tables(tmp_path: Path) -
 def test_a_database_is_migrated_too(postgres_url: str) -> None:
     with contextlib.closing(open_store(postgres_url)) as store:
         store.create_tables()
-        store.write([(f"DROP TABLE {name}", ()) for name in ("histories", "signing_secret", "unsigned_ids", "units")])
+        later = TABLES[TABLES.index("histories") :]
+        store.write([(f"DROP TABLE {name}", ()) for name in later])
         store.write([(f"ALTER TABLE keys DROP COLUMN {name}", ()) for name in ("namespace", "requests_per_second")])
         store.write([("INSERT INTO bandits (number, name, deleted) VALUES (5, 'a', 0), (6, 'b', 0), (7, 'c', 1)", ())])
         decision = "INSERT INTO events (bandit, sequence, kind, step, time, wall) VALUES (?, ?, 'decision', ?, 0, 0)"

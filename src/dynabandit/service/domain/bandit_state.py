@@ -21,6 +21,7 @@ from dynabandit.service.domain.events import (
     DELETE,
     KINDS,
     LEARN,
+    METRIC,
     POLICY,
     REWARD,
     SHADOW,
@@ -142,16 +143,17 @@ class LoggedState:
     ) -> EventRow:
         """Make the next decision and return its event; with `places`, a ranking of so many arms."""
         columns, held = ranked_columns(self.bandit, self.number, self.settings.holdout, asked, places or 1)
-        probabilities = place_propensities(self.bandit, self.settings.holdout, asked, columns)
+        first = propensities(self.bandit, asked.context, asked.among)
+        probabilities = place_propensities(self.bandit, self.settings.holdout, asked, columns, first)
         details = msgspec.structs.replace(asked, holdout=True) if held else asked
         if self.shadow is not None:
-            known = None if held or places is not None else propensities(self.bandit, asked.context, asked.among)
+            known = first if places is None else None  # the reward of a ranking may be for another arm
             details = msgspec.structs.replace(details, shadow=self.shadow.choose(details, known))
         self.bandit.play_column(columns[0], asked.context, counts_for_shares=not held)
         if places is not None:
             details = msgspec.structs.replace(details, ranking=columns, propensities=probabilities)
         number, step, body = self.sequence + 1, self.bandit.step, write_details(details)
-        value = None if probabilities is None else probabilities[0]
+        value = None if probabilities is None else probabilities[0] or None  # 0 is a rounding error: the arm was chosen
         event = EventRow(self.number, number, DECISION, step, None, columns[0], value, now, wall, key, body)
         self._advance(event)
         return event
@@ -203,10 +205,11 @@ class LoggedState:
         settles: int | None = None,
         arm: int | None = None,
         value: float | None = None,
+        key: str | None = None,
         body: str | None = None,
     ) -> EventRow:
         """Add any other event and return it."""
-        event = EventRow(self.number, self.sequence + 1, kind, None, settles, arm, value, now, wall, None, body)
+        event = EventRow(self.number, self.sequence + 1, kind, None, settles, arm, value, now, wall, key, body)
         self._apply(event)
         return event
 
@@ -230,6 +233,8 @@ class LoggedState:
             self._replay_shadow(event)
         elif kind in KINDS["reward"]:
             self._learn(event)
+        elif kind == METRIC:
+            self.monitoring.add_metric(event, self.bandit)
         elif kind == ACTIVATE:
             self.deferred.remove(json.loads(event.body or "{}")["step"])
         else:

@@ -9,10 +9,11 @@ import msgspec
 
 from dynabandit.bandit.contexts import make_contexts
 from dynabandit.policies import AUTO, resolved
-from dynabandit.service import api_types
+from dynabandit.service import api_types, monitoring_types
 from dynabandit.service.domain.applied_changes import change_arm as change_arm_of, new_bandit
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
-from dynabandit.service.domain.events import ARM, CREATE, DELETE
+from dynabandit.service.domain.events import ARM, CREATE, DELETE, GUARDRAILS
+from dynabandit.service.domain.guardrails import read_guardrails
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.log_start import LogStart, read_start
 from dynabandit.service.domain.names import ID_BITS
@@ -22,7 +23,8 @@ from dynabandit.service.errors import ConflictError, InvalidValueError, NotFound
 from dynabandit.service.stores.erasing import ERASED_ROWS, events_left
 from dynabandit.validation import BOUNDED, REWARD_DOMAINS
 
-NEW_FIELDS = ("rewards", "features", "arm_features", "sticky_for", "holdout")  # that release 0.1.0 did not have
+# That release 0.1.0 did not have
+NEW_FIELDS = ("rewards", "features", "arm_features", "sticky_for", "holdout", "guardrails")
 EARLIER_DEFAULT = "aff-ots"  # of release 0.1.0
 
 
@@ -76,6 +78,7 @@ def create(
             bandit.rewards.check(asked.default_reward, "default_reward")
         if asked.holdout is not None and asked.holdout.control not in (None, *asked.arms):
             raise ValueError(f"holdout.control must be one of the arms, got {asked.holdout.control!r}")
+        check_guardrails(asked.guardrails or {})
     except (TypeError, ValueError) as error:
         raise InvalidValueError(str(error)) from None
     state = LoggedState(secrets.randbits(ID_BITS), work.store)
@@ -139,6 +142,30 @@ def _append_arm_event(work: UnitOfWork, state: LoggedState, body: dict[str, Any]
         raise ConflictError(str(error)) from None
     work.events.append(state.append(ARM, work.now(state), work.clock.wall(), body=json.dumps(body)))
     return state.sequence, True
+
+
+def set_guardrails(work: UnitOfWork, name: str, asked: monitoring_types.SetGuardrails) -> tuple[int, bool]:
+    """Replace the guardrails, whose tests start again; return the sequence number and whether anything changed."""
+    state, given = work.named(name), msgspec.to_builtins(asked.guardrails)
+    try:
+        check_guardrails(asked.guardrails)
+    except ValueError as error:
+        raise InvalidValueError(str(error)) from None
+    if read_guardrails(given) == state.monitoring.guardrails.rules:
+        return state.sequence, False
+    body = json.dumps({"guardrails": given})
+    work.events.append(state.append(GUARDRAILS, work.now(state), work.clock.wall(), body=body))
+    return state.sequence, True
+
+
+def check_guardrails(guardrails: dict[str, monitoring_types.Guardrail]) -> None:
+    """Raise an error for a guardrail that is not valid."""
+    for metric, rule in guardrails.items():
+        if not metric.isprintable():
+            raise ValueError(f"a metric of guardrails must have a name of printable characters, got {metric!r}")
+        if rule.range is not None and not rule.range[0] < rule.bound < rule.range[1]:
+            low, high = rule.range
+            raise ValueError(f"guardrails.{metric}.bound must be between {low:g} and {high:g}, got {rule.bound:g}")
 
 
 def set_policy(

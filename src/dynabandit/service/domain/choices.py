@@ -22,15 +22,22 @@ def ranked_columns(
 
 
 def place_propensities(
-    bandit: Bandit, holdout: Holdout | None, asked: DecisionDetails, columns: Sequence[int]
+    bandit: Bandit,
+    holdout: Holdout | None,
+    asked: DecisionDetails,
+    columns: Sequence[int],
+    first: dict[str, float] | None,
 ) -> list[float] | None:
-    """Return the probability of each column of a ranking among those left, or None if it is not known exactly."""
+    """Return the probability of each column of a ranking among those left, or None if it is not known exactly.
+
+    `first` are the `propensities` of the first place.
+    """
     found: list[float] = []
     for place, column in enumerate(columns):
-        left = asked.among
+        probabilities = first
         if place > 0:
             left = [one for one in bandit.available_columns(asked.among) if one not in columns[:place]]
-        probabilities = propensities(bandit, asked.context, left)
+            probabilities = propensities(bandit, asked.context, left)
         if probabilities is None:
             return None
         found.append(probabilities.get(bandit.names[column], 0.0))
@@ -41,4 +48,4 @@ def place_propensities(
 
 def propensities(bandit: Bandit, context: Context | None, among: Sequence[int] | None) -> dict[str, float] | None:
     """Return the probability with which the policy chooses each arm, or None if it is not known exactly."""
-    return None
+    return bandit.exact_propensities(context, among)

@@ -14,6 +14,7 @@ from dynabandit.service.errors import ConflictError, InvalidValueError
 from dynabandit.service.stores.unit_table import unit_hash
 
 MAX_DRAWS = 10_000_000  # per request: arms times decisions, which take about a second
+PLACE_DRAWS = 20  # the propensity of one place of a ranking takes as long as so many draws
 REMOVED_UNITS = 10_000  # at a time
 
 
@@ -113,7 +114,7 @@ def make_decisions(
     """Make new decisions; with `places`, each has a ranking of so many arms."""
     check_imported(state)
     bandit, arms = state.bandit, len(state.bandit.names)
-    draws = arms * (places or 1)
+    draws = arms if places is None else arms * places * PLACE_DRAWS
     if count > 1 and count * draws > MAX_DRAWS:
         ranked = "" if places is None else f" and rank {places}"
         raise InvalidValueError(

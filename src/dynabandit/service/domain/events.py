@@ -96,12 +96,32 @@ class HeldDecision(NamedTuple):
     taken: int | None = None  # the arm that was rewarded
 
 
+def metric_key(step: int, metric: str) -> str:
+    """Return the key under which the log has the metric of a decision; callers cannot send it as their own key."""
+    return f"metric\n{step}\n{metric}"
+
+
+def read_metric_key(key: str | None) -> tuple[int, str]:
+    """Return the step and the metric of a key.
+
+    Examples
+    --------
+    >>> read_metric_key(metric_key(17, "latency"))
+    (17, 'latency')
+    """
+    _, step, metric = (key or "").split("\n")
+    return int(step), metric
+
+
 def api_event(row: EventRow, names: Sequence[str], ids: DecisionIds | None = None) -> Event:
     """Return an event as the API shows it, with the id of its decision if `ids` is given.
 
     `names` are the names of the arms by index.
     """
     step = row.step if row.step is not None else row.settles
+    metric: str | None = None
+    if row.kind == METRIC:
+        step, metric = read_metric_key(row.key)
     change: dict[str, Any] | None = None
     if row.body is not None and row.kind not in (DECISION, REWARD):
         change = msgspec.json.decode(row.body)
@@ -116,7 +136,9 @@ def api_event(row: EventRow, names: Sequence[str], ids: DecisionIds | None = Non
         decision=None if step is None or ids is None else ids.make(row.bandit, step),
         step=step,
         arm=None if row.arm is None else names[row.arm],
-        reward=None if row.kind == DECISION else row.value,
+        reward=None if row.kind in (DECISION, METRIC) else row.value,
+        metric=metric,
+        value=None if metric is None else row.value,
         propensity=row.value if row.kind == DECISION else None,
         context=details.context,
         unit=details.unit,
@@ -127,7 +149,7 @@ def api_event(row: EventRow, names: Sequence[str], ids: DecisionIds | None = Non
         decider=details.decider,
         local_step=details.local_step,
         base=details.base,
-        key=row.key if details.decider is None else None,
+        key=row.key if details.decider is None and metric is None else None,
         change=change,
     )
 

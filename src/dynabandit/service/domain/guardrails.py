@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from dynabandit.stats.sequential_tests import COUNT, SIZE, TOTAL, add_excess, needed_evidence
+from dynabandit.stats.sequential_tests import COUNT, SIZE, TOTAL, add_excess, evidence_of, needed_evidence
 
 MAX, MIN = "max", "min"
 
@@ -57,6 +57,10 @@ class Guardrails:
     def needed(self, column: int) -> float:
         """Return the evidence at which an arm violates a guardrail."""
         return needed_evidence(column, self.arms, len(self.rules))
+
+    def evidence(self, metric: str, column: int) -> float:
+        """Return the evidence as a part of what is needed, at most 1."""
+        return min(evidence_of(self.tests[metric][column]) / self.needed(column), 1.0)
 
     def count(self, metric: str, column: int) -> int:
         """Return how many values a test has seen."""

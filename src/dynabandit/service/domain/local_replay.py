@@ -28,6 +28,7 @@ class LocalReplay:
         self._users = Counter(base for _, base in self._left if base)  # deciders that will use a state
         self._bases: dict[int, Bandit] = {}
         self._deciding: dict[str, LocalBandit | None] = {}
+        self._asked_for = 0  # the latest local decision
         self.made, self.taken = 0, 0
         self.keep(state)
 
@@ -36,28 +37,39 @@ class LocalReplay:
         if state.sequence in self._users and state.rules == RULES:
             self._bases[state.sequence] = state.bandit.copy()
 
-    def bandit(self, state: LoggedState, details: DecisionDetails) -> LocalBandit | None:
-        """Return the bandit that makes the next decision of a decider, or None if it cannot be made again."""
+    def bandit(self, state: LoggedState, decision: EventRow) -> Bandit | None:
+        """Return the bandit that makes a decision, before it is applied to a state; None if it cannot be made again."""
+        details = local_details(decision.body)
+        if details is None:
+            return state.bandit
+        local = self._local_bandit(state, decision.sequence, details)
+        return None if local is None else local.bandit
+
+    def _local_bandit(self, state: LoggedState, sequence: int, details: DecisionDetails) -> LocalBandit | None:
         decider, base = details.decider or "", details.base
-        progress = state.deciders.get(decider)
-        follows = details.local_step == (1 if progress is None else progress.step + 1)
-        if progress is None or progress.base != base:
-            found = self._bases.get(base)
-            holdout, number = state.settings.holdout, state.number
-            self._deciding[decider] = LocalBandit(found, number, holdout, decider, base) if found else None
-            self._users[base] -= 1
-            if self._users[base] <= 0:
-                self._bases.pop(base, None)
-        if not follows:
-            self._deciding[decider] = None
+        if sequence > self._asked_for:
+            self._asked_for = sequence
+            progress = state.deciders.get(decider)
+            if progress is None or progress.base != base:
+                self._deciding[decider] = self._new_local_bandit(state, decider, base)
+            if details.local_step != (1 if progress is None else progress.step + 1):
+                self._deciding[decider] = None
         return self._deciding.get(decider)
+
+    def _new_local_bandit(self, state: LoggedState, decider: str, base: int) -> LocalBandit | None:
+        found = self._bases.get(base)
+        self._users[base] -= 1
+        if self._users[base] <= 0:
+            self._bases.pop(base, None)
+        holdout, number = state.settings.holdout, state.number
+        return None if found is None else LocalBandit(found, number, holdout, decider, base)
 
     def check(self, state: LoggedState, event: EventRow) -> None:
         """Make a local decision again before its event is applied to a state, and compare."""
         details = local_details(event.body) if event.kind == DECISION else None
         if details is None or details.decider is None:
             return
-        local = self.bandit(state, details)
+        local = self._local_bandit(state, event.sequence, details)
         if local is None:
             self.taken += 1
         else:

@@ -6,7 +6,7 @@ from typing import Any
 
 from dynabandit.bandit import Bandit
 from dynabandit.service.domain.decision_details import read_details
-from dynabandit.service.domain.events import ALERT, ARM, CREATE, GUARDRAILS, EventRow
+from dynabandit.service.domain.events import ALERT, ARM, CREATE, GUARDRAILS, EventRow, read_metric_key
 from dynabandit.service.domain.guardrails import Guardrails, read_guardrails
 from dynabandit.service.domain.learning import Observation
 from dynabandit.service.domain.lift import HoldoutLift
@@ -29,6 +29,13 @@ class Monitoring:
         """Add rewards that the policy learns; with a lift, `bodies` must have those of their decisions."""
         if self.lift is not None:
             self.lift.learn(observations, bodies, bandit.rewards.is_within(BOUNDED))
+
+    def add_metric(self, event: EventRow, bandit: Bandit) -> None:
+        """Add the value of a metric."""
+        step, metric = read_metric_key(event.key)
+        if event.arm is None or not 0 <= event.arm < len(bandit.names) or not 1 <= step <= bandit.step:
+            raise ValueError(f"it is a metric of step {step} and column {event.arm}")
+        self.guardrails.add(metric, event.arm, float(event.value))  # type: ignore[arg-type]
 
     def change(self, event: EventRow, body: dict[str, Any], bandit: Bandit) -> None:
         """Apply a change, which was applied to the bandit before."""

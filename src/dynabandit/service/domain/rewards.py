@@ -42,9 +42,7 @@ def reward(
     With a namespace, decisions of bandits outside of it do not exist. `arm` may be another arm of a ranking than the
     first one.
     """
-    state = _find_bandit(work, number, namespace)
-    if state is None:
-        raise _no_decision(work, number, step)
+    state = bandit_of(work, number, step, namespace)
     _check_value(state, value, "reward")
     _count(work, state, step, value, arm)
 
@@ -89,12 +87,7 @@ def _count(work: UnitOfWork, state: LoggedState, step: int, value: float, arm: s
     """Count a valid reward once."""
     value += 0.0  # turns -0.0 into 0.0, which every store returns unchanged
     number = state.number
-    found = _find_decision(work, state, step)
-    if found is None and step <= state.bandit.step:  # only settled decisions are removed from the log
-        decision = work.store.decision_ids().make(number, step)
-        raise LateRewardError(f"decision {decision!r} has a reward or was closed, and was removed from the log since")
-    if found is None:
-        raise _no_decision(work, number, step)
+    found = find_decision(work, state, step)
     taken = found.arm if arm is None else _ranked_column(state, found, arm)
     if found.kind is None and _is_late(work, state, found.time):
         _close(work, state, [(step, found.arm)])
@@ -125,6 +118,14 @@ def _ranked_column(state: LoggedState, found: LoggedDecision, arm: str) -> int:
     raise InvalidValueError(f"arm must be one of the ranking of the decision, {ranked}, got {arm!r}")
 
 
+def bandit_of(work: UnitOfWork, number: int, step: int, namespace: str | None) -> LoggedState:
+    """Return the bandit of a decision, or raise an error if it does not exist or is not in the namespace."""
+    state = _find_bandit(work, number, namespace)
+    if state is None:
+        raise _no_decision(work, number, step)
+    return state
+
+
 def _find_bandit(work: UnitOfWork, number: int, namespace: str | None = None) -> LoggedState | None:
     """Return a bandit that exists and is in the namespace, or None."""
     if number not in work.states:
@@ -135,16 +136,18 @@ def _find_bandit(work: UnitOfWork, number: int, namespace: str | None = None) ->
     return None if state.deleted or not in_namespace(state.settings.name, namespace) else state
 
 
-def _find_decision(work: UnitOfWork, state: LoggedState, step: int) -> LoggedDecision | None:
+def find_decision(work: UnitOfWork, state: LoggedState, step: int) -> LoggedDecision:
+    """Return a decision, or raise an error if there is none or it was removed from the log."""
     decided = state.open.get(step)
     if decided is not None:
         return LoggedDecision(decided.column, decided.time, None, None, decided.body)
     if step > state.bandit.step:
-        return None
-    settled = work.settled.get((state.number, step))
-    if settled is not None:
-        return settled
-    return work.store.decision(state.number, step)
+        raise _no_decision(work, state.number, step)
+    found = work.settled.get((state.number, step)) or work.store.decision(state.number, step)
+    if found is None:  # only settled decisions are removed from the log
+        decision = work.store.decision_ids().make(state.number, step)
+        raise LateRewardError(f"decision {decision!r} has a reward or was closed, and was removed from the log since")
+    return found
 
 
 def _is_late(work: UnitOfWork, state: LoggedState, decided: float) -> bool:

@@ -39,11 +39,15 @@ Content = TypeVar("Content")
 
 
 class Result(NamedTuple):
-    """The body of a response, its status, and whether the request was a change that is to be logged."""
+    """The body of a response, its status, and whether the request was a change that is to be logged.
+
+    What is logged is `change`, or else the body of the request.
+    """
 
     content: Any
     status: int = 200
     changed: bool = False
+    change: dict[str, Any] | None = None
 
 
 # Decisions and rewards
@@ -69,12 +73,12 @@ async def add_reward(service: Service, request: Request, body: api_types.Reward)
     name = bandit_name(request) if "name" in request.path_params else None
     found = (await service.decision_ids()).read(decision)
     if found is None:
-        raise NotFoundError(_no_decision(decision))
+        raise NotFoundError(no_decision(decision))
     number, step = found
 
     def run(work: UnitOfWork) -> None:
         if name is not None and work.find(name) != number:
-            raise NotFoundError(_no_decision(decision))
+            raise NotFoundError(no_decision(decision))
         rewards.reward(work, number, step, value, namespace, arm)
 
     await service.writer.submit(run, name=name, bandits=[number])
@@ -114,10 +118,11 @@ def reward_result(decision: str, error: rewards.RewardError | None) -> api_types
         return api_types.RewardResult(decision, 200)
     if isinstance(error, ReplayMismatchError):
         return api_types.RewardResult(decision, DAMAGED, damage_problem(error))
-    return api_types.RewardResult(decision, STATUSES[type(error)], str(error) or _no_decision(decision))
+    return api_types.RewardResult(decision, STATUSES[type(error)], str(error) or no_decision(decision))
 
 
-def _no_decision(decision: str) -> str:
+def no_decision(decision: str) -> str:
+    """Return what is wrong with an id that belongs to no decision."""
     return f"there is no decision {decision[:100]!r}"
 
 
@@ -208,7 +213,7 @@ async def delete(service: Service, request: Request, query: QueryValues) -> Resu
 async def add_arm(service: Service, request: Request, body: api_types.AddArm) -> Result:
     """POST /v1/bandits/{name}/arms."""
     name, arm = bandit_name(request), new_name(body.arm, "an arm's name")
-    return _changed(
+    return changed(
         await service.writer.submit(
             lambda work: changes.add_arm(work, name, arm, body.features), name=name, priority=True
         )
@@ -218,30 +223,31 @@ async def add_arm(service: Service, request: Request, body: api_types.AddArm) ->
 async def change_arm(service: Service, request: Request, body: api_types.ChangeArm) -> Result:
     """PATCH /v1/bandits/{name}/arms/{arm}."""
     name, arm = bandit_name(request), path_name(request, "arm")
-    return _changed(
+    return changed(
         await service.writer.submit(lambda work: changes.change_arm(work, name, arm, body), name=name, priority=True)
     )
 
 
-def _changed(change: tuple[int, bool]) -> Result:
-    sequence, changed = change
-    return Result(api_types.Changed(sequence), changed=changed)
+def changed(change: tuple[int, bool]) -> Result:
+    """Return the response to a change: the sequence number from which it holds."""
+    sequence, is_new = change
+    return Result(api_types.Changed(sequence), changed=is_new)
 
 
 async def set_policy(service: Service, request: Request, body: api_types.SetPolicy) -> Result:
     """PUT /v1/bandits/{name}/policy."""
-    return _changed(await policy_change.set_policy(service, bandit_name(request), body))
+    return changed(await policy_change.set_policy(service, bandit_name(request), body))
 
 
 async def set_shadow(service: Service, request: Request, body: api_types.SetPolicy) -> Result:
     """PUT /v1/bandits/{name}/shadow."""
-    return _changed(await policy_change.set_shadow(service, bandit_name(request), body))
+    return changed(await policy_change.set_shadow(service, bandit_name(request), body))
 
 
 async def end_shadow(service: Service, request: Request, _: None) -> Result:
     """DELETE /v1/bandits/{name}/shadow."""
     name = bandit_name(request)
-    return _changed(
+    return changed(
         await service.writer.submit(lambda work: shadow_changes.end_shadow(work, name), name=name, priority=True)
     )
 
@@ -249,7 +255,7 @@ async def end_shadow(service: Service, request: Request, _: None) -> Result:
 async def promote_shadow(service: Service, request: Request, body: api_types.PromoteShadow) -> Result:
     """POST /v1/bandits/{name}/shadow/promote."""
     name = bandit_name(request)
-    return _changed(
+    return changed(
         await service.writer.submit(
             lambda work: shadow_changes.promote_shadow(work, name, body), name=name, alone=True, priority=True
         )

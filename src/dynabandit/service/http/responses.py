@@ -7,7 +7,7 @@ import msgspec
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from dynabandit.service import api_types
+from dynabandit.service import api_types, monitoring_types
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.lift import known
@@ -84,9 +84,10 @@ def bandit_view(state: LoggedState, contacts: DeciderContacts) -> Callable[[], a
             sequence=state.sequence,
             state_hash=state.state_hash(),
             arms=arms,
-            features=None if declared is None else declared.to_json()["features"],
+            features=None if declared is None else declared.to_json()["features"] or None,  # those of arms may be all
             sticky_for=settings.sticky_for,
             holdout=_holdout_view(state),
+            guardrails=_guardrail_views(state),
             deciders=contacts.listed(state.number, state.deciders),
             shadow=None if state.shadow is None else shadow_state(state.shadow),
         )
@@ -94,13 +95,31 @@ def bandit_view(state: LoggedState, contacts: DeciderContacts) -> Callable[[], a
     return view
 
 
-def _holdout_view(state: LoggedState) -> api_types.HoldoutState | None:
+def _guardrail_views(state: LoggedState) -> list[monitoring_types.GuardrailState]:
+    guardrails, names, views = state.monitoring.guardrails, state.bandit.names, []
+    for metric, rule in guardrails.rules.items():
+        arms = [
+            monitoring_types.GuardrailArm(
+                names[column],
+                guardrails.count(metric, column),
+                guardrails.mean(metric, column),
+                guardrails.evidence(metric, column),
+                (metric, column) in guardrails.violations,
+            )
+            for column in sorted(guardrails.tests[metric])
+        ]
+        limits = None if rule.range is None else list(rule.range)
+        views.append(monitoring_types.GuardrailState(metric, rule.bound, rule.direction, limits, arms))
+    return views
+
+
+def _holdout_view(state: LoggedState) -> monitoring_types.HoldoutState | None:
     settings, lift = state.settings.holdout, state.monitoring.lift
     if settings is None or lift is None:
         return None
     found = lift.estimate()
     policy, holdout = (
-        api_types.GroupState(lift.decisions[held], lift.rewards(held), lift.mean(held)) for held in (False, True)
+        monitoring_types.GroupState(lift.decisions[held], lift.rewards(held), lift.mean(held)) for held in (False, True)
     )
     ends = map(known, (*found.absolute, *found.relative))
-    return api_types.HoldoutState(settings.share, settings.control, policy, holdout, *ends)
+    return monitoring_types.HoldoutState(settings.share, settings.control, policy, holdout, *ends)

@@ -14,10 +14,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dynabandit.service import api_types as api, web
+from dynabandit.service import api_types as api, monitoring_types as monitoring, web
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.errors import OverloadedError, StreamInterruptedError, WorkInterruptedError
-from dynabandit.service.http import handlers, local_handlers, personalizer
+from dynabandit.service.http import handlers, local_handlers, monitoring_handlers, personalizer
 from dynabandit.service.http.handlers import NDJSON, PARQUET, Result
 from dynabandit.service.http.limits import LARGE_BODY, MAX_EVENTS, SMALL_BODY, RefusalPacer
 from dynabandit.service.http.openapi import Endpoint, Query, document
@@ -29,6 +29,7 @@ from dynabandit.service.logging_setup import log_change
 from dynabandit.service.projections.log_follower import LogFollower
 from dynabandit.service.service import Service
 from dynabandit.service.web.playground_workers import WorkerPool
+from dynabandit.service.webhook import AlertSender
 
 
 async def openapi(service: Service, request: Request, _: None) -> Response:
@@ -67,6 +68,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              (404, 409)),
     Endpoint("POST", "/v1/bandits/{name}/policy/preview", "read", handlers.preview_policy, api.PreviewPolicy,
              api.Preview, (404,)),
+    Endpoint("PUT", "/v1/decisions/{id}/metrics", "decide", monitoring_handlers.add_metrics, monitoring.Metrics,
+             monitoring.CountedMetrics, (404, 409, 410)),
+    Endpoint("PUT", "/v1/bandits/{name}/decisions/{id}/metrics", "decide", monitoring_handlers.add_metrics,
+             monitoring.Metrics, monitoring.CountedMetrics, (404, 409, 410)),
+    Endpoint("PUT", "/v1/bandits/{name}/guardrails", "admin", monitoring_handlers.set_guardrails,
+             monitoring.SetGuardrails, api.Changed, (404,)),
+    Endpoint("GET", "/v1/bandits/{name}/alerts", "read", monitoring_handlers.get_alerts, None, monitoring.Alerts,
+             (404,), query=(AFTER, Query("limit", 1000, 1, MAX_EVENTS), ID)),
     Endpoint("PUT", "/v1/bandits/{name}/shadow", "admin", handlers.set_shadow, api.SetPolicy, api.Changed, (404,)),
     Endpoint("DELETE", "/v1/bandits/{name}/shadow", "admin", handlers.end_shadow, None, api.Changed, (404,)),
     Endpoint("POST", "/v1/bandits/{name}/shadow/promote", "admin", handlers.promote_shadow, api.PromoteShadow,
@@ -104,12 +113,17 @@ class Instrumentation(Protocol):
 def make_app(service: Service, telemetry: Instrumentation | None = None) -> ASGIApp:
     """Return the ASGI application of a service."""
     follower, workers = LogFollower(service), WorkerPool(closing=service.closing)
+    sender = None if service.webhook is None else AlertSender(service, service.webhook)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         await service.start()
         follower.start()
+        if sender is not None:
+            sender.start()
         yield
+        if sender is not None:
+            await sender.stop()
         await workers.stop()
         await follower.stop()
         await service.stop()
@@ -194,7 +208,9 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
             if isinstance(result, Result) and result.changed:
                 names = {part: path_name(request, part) for part in request.path_params}
                 service.local_states.forget(names.get("name", ""))
-                change = msgspec.to_builtins(content) if decoder else dict(request.query_params)
+                change = result.change
+                if change is None:
+                    change = msgspec.to_builtins(content) if decoder else dict(request.query_params)
                 log_change(endpoint.id, names, None if key is None else key.id, change)
         except OverloadedError:
             response = await _refuse(service, pacer)

@@ -32,7 +32,7 @@ DELETED, ERASING = 1, 2  # in the column `deleted`
 AFTER_SLASH = chr(ord("/") + 1)
 REFERENCES = {  # to a bandit
     "histories": "bandit", "events": "bandit", "snapshots": "bandit", "unsigned_ids": "bandit", "units": "bandit",
-    "bandits": "number",
+    "alert_positions": "bandit", "bandits": "number",
 }  # fmt: skip
 
 BODIES_PER_STATEMENT = 500
@@ -86,8 +86,8 @@ class Store(KeyTables, UnitTable):
         self.begin({bandit: 0})
         return True
 
-    def is_leader(self) -> bool:
-        """Whether this process does what only one of them need do; the others take its place when it ends."""
+    def is_leader(self, task: str = "histories") -> bool:
+        """Whether this process does a task that only one need do; the others take its place when it ends."""
         return True
 
     def _execute(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:

@@ -16,7 +16,8 @@ from dynabandit.service.stores.schema import TABLES, VERSION, check_version, mig
 from dynabandit.service.stores.unit_table import FIND, unit_row
 from dynabandit.validation import listed
 
-SCHEMA_LOCK, LEADER_LOCK = 7_236_001, 7_236_002  # advisory locks of bandits are 60-bit random numbers
+SCHEMA_LOCK = 7_236_001  # advisory locks of bandits are 60-bit random numbers
+LEADER_LOCKS = {"histories": 7_236_002, "webhook": 7_236_003}  # by task
 # A process that loses its connection within a transaction must not lock a bandit for long: the server rolls the
 # transaction back and ends the session, so that whatever the process sends later is refused.
 SESSION = {
@@ -151,10 +152,10 @@ class PostgresStore(Store):
             self.commit(())
         return bool(is_free)
 
-    def is_leader(self) -> bool:
+    def is_leader(self, task: str = "histories") -> bool:
         if self._connection is None:  # the lock ended with the connection
             self._is_leader = False
-        self._is_leader = self._is_leader or self.rows("SELECT pg_try_advisory_lock(?)", (LEADER_LOCK,))[0][0]
+        self._is_leader = self._is_leader or self.rows("SELECT pg_try_advisory_lock(?)", (LEADER_LOCKS[task],))[0][0]
         return self._is_leader
 
     def insert_statements(self, events: Events) -> Statements:

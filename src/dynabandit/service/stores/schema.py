@@ -53,9 +53,16 @@ CREATE INDEX units_time ON units (bandit, time);
 DROP INDEX events_changes;
 CREATE INDEX events_changes ON events (bandit, kind, sequence) WHERE body IS NOT NULL AND step IS NULL
 """,
+    # `alert_positions` has the last alert of each bandit that the webhook has accepted
+    """
+CREATE TABLE alert_positions (bandit {integer} PRIMARY KEY, sequence {integer} NOT NULL)
+""",
 )
 VERSION = len(MIGRATIONS)
-TABLES = ("bandits", "events", "snapshots", "clock", "keys", "histories", "signing_secret", "unsigned_ids", "units")
+TABLES = (
+    "bandits", "events", "snapshots", "clock", "keys", "histories", "signing_secret", "unsigned_ids", "units",
+    "alert_positions",
+)  # fmt: skip
 DIALECTS = {
     "sqlite": {
         "integer": "INTEGER",

@@ -1,0 +1,95 @@
+"""Alerts: events that say that an arm violates a guardrail, or that the groups of a holdout are not as they should be.
+
+They are raised in the commit of the events that give the evidence.
+"""
+
+import json
+from typing import Any, NamedTuple
+
+import msgspec
+
+from dynabandit.service import monitoring_types
+from dynabandit.service.domain.bandit_state import LoggedState
+from dynabandit.service.domain.events import ALERT, ARM, EventRow
+from dynabandit.service.domain.names import public_id
+from dynabandit.service.domain.unit_of_work import UnitOfWork
+from dynabandit.service.stores import Store
+
+GUARDRAIL, SAMPLE_RATIO = "guardrail", "sample-ratio"
+
+
+class SentAlert(NamedTuple):
+    """An alert of a bandit as the webhook sends it."""
+
+    number: int
+    message: monitoring_types.SentAlert
+
+
+def raise_alerts(work: UnitOfWork) -> None:
+    """Add the alerts for which the events of this commit gave the evidence, and pause the arms that they are about."""
+    for number in {event.bandit for event in work.events}:
+        state = work.states.get(number)
+        if state is None or state.deleted:
+            continue
+        for metric, column in list(state.monitoring.guardrails.due):
+            _report_violation(work, state, metric, column)
+        lift = state.monitoring.lift
+        if lift is not None and lift.has_mismatch():
+            policy, holdout = lift.rewards(False), lift.rewards(True)
+            body = {"alert": SAMPLE_RATIO, "share": lift.share, "policy": policy, "holdout": holdout}
+            _append(work, state, ALERT, body)
+
+
+def _report_violation(work: UnitOfWork, state: LoggedState, metric: str, column: int) -> None:
+    """Pause an arm, unless no other one could be chosen then, and raise the alert."""
+    bandit, guardrails = state.bandit, state.monitoring.guardrails
+    name, rule = bandit.names[column], guardrails.rules[metric]
+    available = bandit.available_columns()
+    pauses = column in available and len(available) > 1
+    mean, count = guardrails.mean(metric, column), guardrails.count(metric, column)
+    if pauses:
+        _append(work, state, ARM, {"arm": name, "paused": True, "guardrail": metric})
+    body = {"alert": GUARDRAIL, "arm": name, "metric": metric, "mean": mean, "bound": rule.bound}
+    body |= {"direction": rule.direction, "count": count, "paused": pauses}
+    _append(work, state, ALERT, body, column)
+
+
+def _append(work: UnitOfWork, state: LoggedState, kind: str, body: dict[str, Any], column: int | None = None) -> None:
+    text = json.dumps(body)
+    work.events.append(state.append(kind, work.now(state), work.clock.wall(), arm=column, body=text))
+
+
+def api_alert(event: EventRow) -> monitoring_types.Alert:
+    """Return an alert as the API shows it."""
+    body = json.loads(event.body or "{}")
+    content = {"sequence": event.sequence, "time": event.time, "wall": event.wall, "message": describe(body), **body}
+    return msgspec.convert(content, monitoring_types.Alert)
+
+
+def describe(body: dict[str, Any]) -> str:
+    """Return an alert in words.
+
+    Examples
+    --------
+    >>> describe({"alert": "sample-ratio", "share": 0.1, "policy": 900, "holdout": 200})
+    'the holdout has 200 of 1100 rewards, which is not a share of 0.1'
+    """
+    if body["alert"] == SAMPLE_RATIO:
+        both = body["policy"] + body["holdout"]
+        return f"the holdout has {body['holdout']} of {both} rewards, which is not a share of {body['share']:g}"
+    limit = "at most" if body["direction"] == "max" else "at least"
+    done = "was paused" if body["paused"] else "was not paused"
+    return (
+        f"arm {body['arm']!r} {done}: the mean of {body['metric']} is {body['mean']:.4g} in {body['count']} decisions, "
+        f"and must be {limit} {body['bound']:g}"
+    )
+
+
+def sent_alert(store: Store, event: EventRow) -> SentAlert:
+    """Return an alert as the webhook sends it; its id is the same whenever it is sent again."""
+    identity = public_id(event.bandit)
+    alert = msgspec.structs.asdict(api_alert(event))
+    message = monitoring_types.SentAlert(
+        id=f"{identity}-{event.sequence}", bandit=store.name_of(event.bandit), bandit_id=identity, **alert
+    )
+    return SentAlert(event.bandit, message)

@@ -1,0 +1,48 @@
+"""Requests about guardrails and alerts; see `handlers.py`."""
+
+from starlette.requests import Request
+
+from dynabandit.service import monitoring_types as types
+from dynabandit.service.domain import changes
+from dynabandit.service.domain.alerts import api_alert
+from dynabandit.service.domain.events import ALERT
+from dynabandit.service.domain.metric_values import add_metrics as count_metrics
+from dynabandit.service.domain.unit_of_work import UnitOfWork
+from dynabandit.service.errors import NotFoundError
+from dynabandit.service.http.handlers import QueryValues, Result, changed, no_decision
+from dynabandit.service.http.requests import bandit_name, namespace_of
+from dynabandit.service.service import Service
+
+
+async def add_metrics(service: Service, request: Request, body: types.Metrics) -> Result:
+    """PUT /v1/decisions/{id}/metrics and PUT /v1/bandits/{name}/decisions/{id}/metrics."""
+    decision, namespace = request.path_params["id"], namespace_of(request)
+    name = bandit_name(request) if "name" in request.path_params else None
+    found = (await service.decision_ids()).read(decision)
+    if found is None:
+        raise NotFoundError(no_decision(decision))
+    number, step = found
+
+    def run(work: UnitOfWork) -> None:
+        if name is not None and work.find(name) != number:
+            raise NotFoundError(no_decision(decision))
+        count_metrics(work, number, step, body.metrics, namespace)
+
+    await service.writer.submit(run, name=name, bandits=[number], events=len(body.metrics))
+    return Result(types.CountedMetrics(decision, body.metrics))
+
+
+async def set_guardrails(service: Service, request: Request, body: types.SetGuardrails) -> Result:
+    """PUT /v1/bandits/{name}/guardrails."""
+    name = bandit_name(request)
+    return changed(
+        await service.writer.submit(lambda work: changes.set_guardrails(work, name, body), name=name, priority=True)
+    )
+
+
+async def get_alerts(service: Service, request: Request, query: QueryValues) -> Result:
+    """GET /v1/bandits/{name}/alerts."""
+    name, identity, after, limit = bandit_name(request), query["id"] or None, query["after"], query["limit"]
+    number = await service.read(lambda store: store.find_log(name, identity))
+    found = await service.read_log(lambda store: store.events(number, after, limit, (ALERT,)))
+    return Result(types.Alerts([api_alert(event) for event in found]))
