@@ -305,7 +305,8 @@ class ArmState(Struct):
     """What a bandit has learned about an arm; `mean` is null before the first reward.
 
     What the policy does not know of a single arm, such as its mean in any context, is null.
-    `pending` is the number of its decisions whose rewards are in flight, as the policy counts them.
+    `pending` is the number of its decisions whose rewards are in flight, as the policy counts them. `propensity` is the
+    probability that the next decision of the policy chooses the arm, null if it is not known or depends on a context.
     """
 
     arm: str
@@ -320,6 +321,7 @@ class ArmState(Struct):
     min_share: float
     max_share: float
     pending: int = 0
+    propensity: float | None = None
 
 
 class DeciderState(Struct):

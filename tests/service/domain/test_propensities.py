@@ -75,7 +75,7 @@ def test_the_log_of_an_earlier_release_gets_exact_propensities_in_the_export(mak
     assert [one.propensity for one in exported(shop, draws=1)] == known
 
 
-@pytest.mark.promise(152)
+@pytest.mark.promise(230)
 def test_the_propensity_of_a_holdout_is_that_over_all_units(make_shop: Any) -> None:
     shop = make_shop(policy="ts", holdout=api_types.HoldoutSettings(0.4, "red"))
     for step in range(20):

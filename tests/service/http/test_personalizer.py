@@ -68,6 +68,7 @@ def test_the_unchanged_client_ranks_rewards_and_activates(loop: PersonalizerClie
     loop.events.reward(response.event_id, -0.5)
     decided, rewarded = (list(client.events("personalizer", kind=kind)) for kind in ("decision", "reward"))
     assert (decided[0].arm, decided[0].key) == (response.reward_action_id, response.event_id)
+    assert decided[0].propensity == response.ranking[0].probability
     features = {"time": "morning", "user/age": 31, "user/likes/sugar": True, "user/likes/tea": True}
     assert decided[0].context == {"context": features}
     assert (rewarded[0].arm, rewarded[0].reward) == (response.reward_action_id, -0.5)

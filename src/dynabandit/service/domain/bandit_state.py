@@ -11,7 +11,7 @@ import msgspec
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
 from dynabandit.service.domain.applied_changes import apply_change
-from dynabandit.service.domain.choices import place_propensities, propensities, ranked_columns
+from dynabandit.service.domain.choices import first_propensities, place_propensities, ranked_columns
 from dynabandit.service.domain.deciders import Deciders
 from dynabandit.service.domain.decision_details import NO_DETAILS, DecisionDetails, read_details, write_details
 from dynabandit.service.domain.events import (
@@ -143,7 +143,7 @@ class LoggedState:
     ) -> EventRow:
         """Make the next decision and return its event; with `places`, a ranking of so many arms."""
         columns, held = ranked_columns(self.bandit, self.number, self.settings.holdout, asked, places or 1)
-        first = propensities(self.bandit, asked.context, asked.among)
+        first = first_propensities(self.bandit, self.settings.holdout, asked)
         probabilities = place_propensities(self.bandit, self.settings.holdout, asked, columns, first)
         details = msgspec.structs.replace(asked, holdout=True) if held else asked
         if self.shadow is not None:
