@@ -63,11 +63,13 @@ def bandit_view(state: LoggedState, contacts: DeciderContacts) -> Callable[[], a
 
     def view() -> api_types.BanditState:
         arms, declared = [], bandit.features
+        known = (bandit.exact_propensities() if declared is None else None) or {}
         for name, arm in bandit.arms.items():
             share = arm.plays / bandit.step if bandit.step else 0.0
             mean = None if arm.mean != arm.mean else arm.mean
             limits = bandit.shares(name)
-            arms.append(api_types.ArmState(name, mean, *arm[1:6], share, arm.paused, *limits, arm.pending))
+            next_one = known.get(name, 0.0) if known else None
+            arms.append(api_types.ArmState(name, mean, *arm[1:6], share, arm.paused, *limits, arm.pending, next_one))
         return api_types.BanditState(
             name=settings.name,
             id=public_id(state.number),

@@ -173,6 +173,7 @@ def _arms(history: BanditHistory, series: Series) -> list[dict[str, Any]]:
     columns = list(history.columns.items())
     if len(columns) > MAX_LISTED:
         columns = heapq.nlargest(MAX_LISTED, columns, key=lambda one: history.plays[one[1]])
+    propensities = history.bandit.exact_propensities() if history.bandit.features is None else None
     listed = []
     for name, column in sorted(columns, key=lambda one: one[1]):
         arm = history.bandit.belief(column)
@@ -184,6 +185,7 @@ def _arms(history: BanditHistory, series: Series) -> list[dict[str, Any]]:
                 "forgetting": _round(arm.forgetting), "effective_size": _round(arm.effective_size),
                 "plays": history.plays[column], "pending": history.bandit.pending(column),
                 "recent_share": _round(recent[column] / total) if column < len(recent) else None,
+                "propensity": None if propensities is None else _round(propensities.get(name, 0.0)),
                 "paused": history.bandit.paused(name), "min_share": min_share, "max_share": max_share,
             }
         )  # fmt: skip

@@ -101,7 +101,7 @@ function armRow(one) {
     h("th", { scope: "row" }, colourDot(one.column), one.arm, " ", one.paused && h("span", { class: "badge warm" }, "paused"),
       limits && h("span", { class: "soft tight" }, `limits ${limits}`)),
     h("td", { class: "number" }, percent(one.recent_share), h("span", { class: "track", "aria-hidden": "true" }, bar)),
-    h("td", { class: "number roomy" }, limits || "–"),
+    h("td", { class: "number roomy" }, percent(one.propensity)), h("td", { class: "number roomy" }, limits || "–"),
     h("td", { class: "number roomy" }, count(one.plays)), h("td", { class: "number roomy" }, count(one.pending)),
     h("td", { class: "number" }, meanReward(one.mean, data.bounded)),
     h("td", { class: "number roomy" }, one.mean === null ? "–" : `${meanReward(one.low, data.bounded)} to ${meanReward(one.high, data.bounded)}`),
@@ -116,7 +116,7 @@ function retiredRow(one) {
   const empty = (times) => Array.from({ length: times }, () => h("td", { class: "number roomy" }, "–"));
   return h("tr", { class: "soft" },
     h("th", { scope: "row" }, colourDot(one.column), one.arm, " ", h("span", { class: "badge" }, "retired")),
-    h("td", { class: "number" }, "–"), empty(1), h("td", { class: "number roomy" }, count(one.plays)), empty(1),
+    h("td", { class: "number" }, "–"), empty(2), h("td", { class: "number roomy" }, count(one.plays)), empty(1),
     h("td", { class: "number" }, meanReward(one.mean, data.bounded)), empty(3), h("td", {}));
 }
 
