@@ -430,7 +430,8 @@ class Exported(Struct):
     its place, from 1, and `taken_reward` the reward.
 
     `replayed` is false for a decision of an earlier release that decided by other rules: it is taken from the log, and
-    its propensity is computed as if no reward were in flight, which those rules ignored. With a holdout, the propensity
+    its propensity is computed as if no reward were in flight, which those rules ignored. It is also false for a local
+    decision whose state is not in the log any more. With a holdout, the propensity
     is that over all units: the policy decides for some, and the holdout for the others.
     """
 

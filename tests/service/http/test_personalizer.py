@@ -20,6 +20,7 @@ from msrest.exceptions import HttpOperationError
 
 from dynabandit.client import Client
 from dynabandit.service.domain.personalizer import REWARD_WAIT_SECONDS
+from dynabandit.service.domain.personalizer_features import ACTION_COLUMNS
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
 from service.harness import ManualClock, Running, assert_replay_agrees, captured_log, running, talking, wait_for
@@ -226,6 +227,9 @@ def test_a_deferred_event_gets_the_default_reward_only_if_it_is_activated(
         ({"contextFeatures": {"time": 1}}, "contextFeatures must be a list"),
         ({"contextFeatures": [{"x": 1e200}]}, "contextFeatures: feature 'context' must be a mapping"),
         ({"contextFeatures": [{str(i): 1 for i in range(1001)}]}, "contextFeatures must have at most 1000 features"),
+        ({"contextFeatures": [{str(i): "x" * 999 for i in range(21)}]}, "contextFeatures must have at most 20000 char"),
+        ({"contextFeatures": [{"x": "x" * 1001}]}, "names and texts of at most 1000 characters"),
+        ({"contextFeatures": [{"x": True}, 1]}, "contextFeatures[1] must be an object, got 1"),
         ({"actions": [{"id": "a", "features": [{"x": 1e200}]}, {"id": "b"}]}, "actions[0].features: feature 'action'"),
         ({"excludedActions": ["a", "b"]}, "excludedActions must leave one of the 2 actions"),
         ({"deferActivation": 1}, "deferActivation must be true or false, got 1"),
@@ -294,6 +298,30 @@ def test_a_replay_makes_the_same_decisions(sqlite_url: str) -> None:
             with talking(server.url) as (client, _):
                 wait_for(lambda: client.state("personalizer").held <= 3)
     assert_replay_agrees(sqlite_url)
+
+
+@pytest.mark.promise(212, 216)
+def test_replicas_know_the_events_of_each_other(postgres_url: str) -> None:
+    features = {"features": {"context": {"kind": "hashed", "columns": 2, "required": True}}}
+    arms = {"arm_features": {arm: {"action": [0.0] * ACTION_COLUMNS} for arm in ("pasta", "curry")}}
+    window = {"reward_window": REWARD_WAIT_SECONDS, "default_reward": 0}
+    with running(open_store(postgres_url)) as one, running(open_store(postgres_url)) as other:
+        with talking(one.url) as (client, _):
+            client.create("personalizer", ["pasta", "curry"], "lin-ucb", **window, **features, **arms)
+        for here in personalizer(one.url):
+            for there in personalizer(other.url):
+                first = rank(here, "pasta", "curry", "ice cream", event_id="e", defer_activation=True)
+                again = rank(there, "pasta", "curry", "ice cream", event_id="e", defer_activation=True)
+                assert probabilities(again) == probabilities(first)
+                assert again.reward_action_id == first.reward_action_id
+                there.events.activate("e")
+                here.events.activate("e")
+                there.events.reward("e", 1.0)
+                here.events.reward("e", 0.5)
+        with talking(one.url) as (client, _):
+            events = [(event.kind, event.reward) for event in client.events("personalizer")]
+    assert events == [("create", None), ("arm", None), ("decision", None), ("activate", None), ("reward", 1.0)]
+    assert_replay_agrees(postgres_url)
 
 
 def test_the_blocks_of_the_migration_page_run(server: Running, http: httpx.Client, capsys: Any) -> None:
