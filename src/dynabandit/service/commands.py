@@ -209,6 +209,8 @@ def verify(store: StoreOption = DEFAULT_STORE) -> None:
                 said += f", compacted up to event {one.start} and replayed from there"
             for release, count in one.made_by.items():
                 said += f", {count} decisions made by {release}, rewards agree"
+            if one.imported:
+                said += f", {one.imported} decisions imported"
             if one.local or one.local_taken:
                 said += f", {one.local} local decisions"
             if one.local_taken:
