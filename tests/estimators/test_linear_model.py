@@ -52,6 +52,6 @@ def test_a_model_whose_data_have_faded_is_as_new(kept: float, is_new: bool) -> N
         linear_model.update(model, drawn.normal(size=d), drawn.normal(), 1.0, 0.99, 0.7)
     model[linear_model.TURN] = 0.0
     x = drawn.normal(size=d)
-    assert (linear_model.update(model, x, 2.0, 1.0, kept, 0.7) == (0.0, pytest.approx(x @ x / 0.7))) is is_new
-    linear_model.update(new, x, 2.0, 1.0, 1.0, 0.7)
+    before = linear_model.update(model, x, 2.0, 1.0, kept, 0.7)
+    assert (before == linear_model.update(new, x, 2.0, 1.0, 1.0, 0.7)) is is_new
     assert bool((model == new).all()) is is_new

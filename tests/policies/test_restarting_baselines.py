@@ -131,6 +131,15 @@ def test_rewards_that_are_too_good_restart_master(order: int) -> None:
     assert bool(master_ucb.has_changed(shared, params)) is (order == 0)  # the others do not end now
 
 
+def test_rewards_that_are_worse_than_promised_restart_master() -> None:
+    policy = db.policy("master-ucb", horizon=1000, scale=1e-4)
+    params, shared = policy.params(2), np.zeros(policy.shared_size())
+    bar = 3.0 * params.factor * master_ucb.rho(8.0, params)
+    for excess, changed in ((8.0 * bar, True), (np.nextafter(8.0 * bar, 0.0), False)):
+        shared[[master_ucb.BLOCK, master_ucb.STEPS, master_ucb.EXCESS]] = 3.0, 8.0, excess
+        assert bool(master_ucb.has_changed(shared, params)) is changed
+
+
 def test_the_optimistic_value_of_master_is_the_largest_bound_of_its_active_instance_but_at_most_one() -> None:
     memory = np.full((master_ucb.SIZE, 3), 7.0)  # of other instances
     totals, counts = memory[master_ucb.TOTALS + 5], memory[master_ucb.COUNTS + 5]
