@@ -114,7 +114,7 @@ def test_features_of_a_linear_environment_are_points_of_the_cube_moved_into_the_
         for arm in range(3):
             pairs = [uniform_pair(words(stream(SEED), FEATURES, step, arm, pair)) for pair in range(3)]
             point = 2.0 * np.array(pairs).ravel()[:dimension] - 1.0
-            expected = point / max(np.sqrt(point @ point), 1.0)
+            expected = point / max(float(np.sqrt(point @ point)), 1.0)
             np.testing.assert_allclose(features[step - 1, arm], expected, rtol=0.0, atol=2.0**-31)
             assert (features[step - 1, arm] * 2.0**30 % 1.0 == 0.0).all()
 
