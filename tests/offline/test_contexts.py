@@ -4,6 +4,7 @@ import abc
 import dataclasses
 import json
 import math
+import re
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,13 +13,15 @@ from unittest import mock
 
 import numpy as np
 import pandas
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dynabandit as db
 from dynabandit import offline
 from dynabandit.core.streams import REPLAY, stream, uniform
 from dynabandit.estimators import regression
-from dynabandit.features import FeatureEncoder
+from dynabandit.features import PARQUET_KEY, FeatureEncoder
 from dynabandit.offline import replay_loop, reward_model
 from dynabandit.offline.contexts import read_value
 from dynabandit.offline.log import Logged
@@ -80,6 +83,42 @@ def test_csv_parquet_and_data_frames_have_the_features_of_a_bandit(
         for _ in range(2):  # a log is read again for each replay
             assert np.array_equal(all_features(log), np.array(expected))
         assert log.context == (encoder.dimension, False)
+
+
+def test_features_without_a_column_are_taken_from_the_contexts_that_the_service_exports(tmp_path: Path) -> None:
+    expected = all_features(offline.from_columns(TABLE, features=KINDS))
+    contexts = [{name: TABLE[name][row] for name in KINDS} for row in range(4)]
+    texts = {"arm": TABLE["arm"], "reward": TABLE["reward"], "context": [json.dumps(one) for one in contexts]}
+    pandas.DataFrame(texts).to_csv(tmp_path / "log.csv", index=False)
+    logs = [
+        offline.from_columns({**texts, "context": contexts}, features=KINDS),
+        offline.from_columns({**texts, "returning": TABLE["returning"]}, features=KINDS),
+        offline.read(tmp_path / "log.csv", features=KINDS),
+        offline.read(tmp_path / "log.csv", features=list(KINDS)),
+    ]
+    for log in logs[:3]:
+        assert np.array_equal(all_features(log), expected)
+    assert logs[3].features is not None
+    assert [one.kind for one in logs[3].features.features] == ["number", "category", "boolean", "vector"]
+    for wrong in ("{", "3", "[1]"):
+        with pytest.raises(
+            ValueError, match=f"row 2, column 'context': must be an object in JSON, got '{re.escape(wrong)}'"
+        ):
+            offline.from_columns({**texts, "context": ["{}", wrong, "{}", "{}"]}, features=["hour"])
+    contexts[2]["hour"] = "noon"
+    with pytest.raises(ValueError, match="row 3, column 'context': must be a finite number, got 'noon'"):
+        offline.from_columns({**texts, "context": contexts}, features=KINDS)
+
+
+def test_a_parquet_file_that_declares_its_features_may_use_the_names_of_other_columns(tmp_path: Path) -> None:
+    """A bandit may have a feature named time or propensity, and the export has columns of these names."""
+    times = ['{"time": 1, "propensity": 5}', '{"time": 2}', '{"time": 3}', None]
+    table = pa.table({"arm": TABLE["arm"], "reward": TABLE["reward"], "time": [7.0, 8.0, 8.0, 9.0], "context": times})
+    features = {"time": {"kind": "number", "standardise": False}, "propensity": "number"}
+    pq.write_table(table.replace_schema_metadata({PARQUET_KEY: json.dumps(features)}), tmp_path / "log.parquet")
+    log = offline.read(tmp_path / "log.parquet", time="time")
+    assert (log.first_time, log.last_time, log.has_propensities) == (7.0, 9.0, False)
+    assert all_features(log)[:, 1].tolist() == [1.0, 2.0, 3.0, 0.0]
 
 
 def test_the_first_row_decides_the_kinds_of_names(tmp_path: Path) -> None:

@@ -1,12 +1,11 @@
 """The commands for logged decisions; each parses its arguments, calls one function and prints the result."""
 
+import contextlib
 import dataclasses
 import json
 import math
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,16 +15,26 @@ from rich.table import Table
 
 from dynabandit import offline
 from dynabandit.cli import display, missing
-from dynabandit.cli.exit_codes import FAILED, INTERRUPTED, bad_input, no_memory, stop
+from dynabandit.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED, bad_input, no_memory, stop
 from dynabandit.experiments.one_line_syntax import read_one_line
 from dynabandit.experiments.spec_reader import read_policy
 from dynabandit.offline import Advice, Estimate, Log, Replay
+from dynabandit.offline.log import from_source
+from dynabandit.offline.readers import Memory, Source, open_file
 from dynabandit.policies import AUTO, Policy, policy as make_policy
 
 app = typer.Typer()
 
 File = Annotated[
-    Path, typer.Argument(metavar="LOG", help="A CSV file whose first line names the columns, or a Parquet file.")
+    str,
+    typer.Argument(
+        metavar="LOG",
+        help="A CSV file whose first line names the columns, a Parquet file, or with --bandit the store of a service.",
+    ),
+]
+Bandit = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Read the log of this bandit of the service; LOG is then the URL of its store."),
 ]
 Arm = Annotated[str, typer.Option(metavar="COLUMN", help="Column with the chosen arm.")]
 Reward = Annotated[str, typer.Option(metavar="COLUMN", help="Column with the reward.")]
@@ -68,6 +77,7 @@ def replay(
     policy: Annotated[
         list[str], typer.Option(metavar="POLICY", help="Such as aff-ots:step_size=0.01; repeat for several.")
     ],
+    bandit: Bandit = None,
     arm: Arm = "arm",
     reward: Reward = "reward",
     time: Time = None,
@@ -95,14 +105,15 @@ def replay(
     with _ending():
         chosen = _policies(policy)
         with bad_input():
-            log = offline.read(
-                file, arm=arm, reward=reward, time=time, propensity=propensity,
-                rewards=rewards, features=_features(feature), skip_bad=skip_bad, encoding=encoding, separator=separator,
+            source = _source(file, bandit, encoding, separator)
+            log = from_source(
+                source, read_features(feature), skip_bad, rewards,
+                arm=arm, reward=reward, time=time, propensity=propensity,
             )  # fmt: skip
             options: dict[str, Any] = {"replications": replications, "draws": draws, "clip": clip, "seed": seed}
             found = []
             for one in (make_policy(log.resolved(each)) for each in chosen):
-                with _progress(one.label) as progress:
+                with show_progress(one.label) as progress:
                     found.append(offline.replay(log, one, clock=clock, learn=learn, progress=progress, **options))
         _report_left_out(log)
         for replayed in found:
@@ -121,6 +132,7 @@ def advise(
         list[str] | None,
         typer.Option(metavar="POLICY", help="A policy to compare; repeat for several; by default about twenty."),
     ] = None,
+    bandit: Bandit = None,
     arm: Arm = "arm",
     reward: Reward = "reward",
     time: Time = None,
@@ -140,11 +152,12 @@ def advise(
     with _ending():
         chosen = _policies(policy) if policy else None
         with bad_input():
-            log = offline.read(
-                file, arm=arm, reward=reward, time=time, propensity=propensity,
-                rewards=rewards, features=_features(feature), skip_bad=skip_bad, encoding=encoding, separator=separator,
+            source = _source(file, bandit, encoding, separator)
+            log = from_source(
+                source, read_features(feature), skip_bad, rewards,
+                arm=arm, reward=reward, time=time, propensity=propensity,
             )  # fmt: skip
-            with _progress("all candidates") as progress:
+            with show_progress("all candidates") as progress:
                 advice = offline.advise(
                     log, chosen, replications=replications, draws=draws, clip=clip, seed=seed, progress=progress
                 )
@@ -155,7 +168,25 @@ def advise(
             _print_advice(advice)
 
 
-def _features(texts: list[str] | None) -> Any:
+def _source(file: str, bandit: str | None, encoding: str, separator: str) -> Source:
+    """Return the rows of a file, or of a bandit of the service; only the latter needs the service to be installed."""
+    if bandit is None:
+        return open_file(file, encoding, separator)
+    from dynabandit.service.commands import open_tables
+    from dynabandit.service.errors import NotFoundError, ReplayMismatchError
+    from dynabandit.service.export import read_decisions
+
+    try:
+        with open_tables(file) as store:
+            columns, features = read_decisions(store, bandit)
+            return Memory(columns, f"{bandit!r} in {store.public_url}", features)
+    except NotFoundError as error:
+        stop(str(error), BAD_INPUT)
+    except ReplayMismatchError as error:
+        stop(str(error), FAILED)
+
+
+def read_features(texts: list[str] | None) -> Any:
     """Return the features as `offline.read` takes them: names if no feature has options, else a mapping."""
     pairs = [read_one_line(text) for text in texts or ()]
     if not any(options for _, options in pairs):
@@ -172,7 +203,7 @@ def _policies(texts: list[str]) -> list[Policy | str]:
     return chosen
 
 
-@contextmanager
+@contextlib.contextmanager
 def _ending() -> Iterator[None]:
     """Turn any failure into a message and an exit code."""
     try:
@@ -189,8 +220,8 @@ def _ending() -> Iterator[None]:
         no_memory(error)
 
 
-@contextmanager
-def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
+@contextlib.contextmanager
+def show_progress(title: str) -> Iterator[Callable[[int, int], None]]:
     """Show in a terminal how many rows are done."""
     with Progress(console=display.console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(title, total=None)
@@ -199,9 +230,14 @@ def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
 
 def _report_left_out(log: Log) -> None:
     """Print on standard error which rows were left out, and reasons to doubt the estimates."""
+    report_bad_rows(log)
+    _warn(log.doubts)
+
+
+def report_bad_rows(log: Log) -> None:
+    """Print on standard error which rows were left out."""
     if log.bad.count:
         typer.echo(f"dynabandit: left out {log.bad.count} of {log.rows + log.bad.count} rows:\n{log.bad}", err=True)
-    _warn(log.doubts)
 
 
 def _warn(doubts: list[str]) -> None:

@@ -57,8 +57,15 @@ class Call(NamedTuple, Generic[Result]):
         headers, content = dict(self.headers), None
         if self.body is not None:
             headers["Content-Type"] = "application/json"
-            content = msgspec.json.encode(self.body)
+            content = msgspec.json.encode(self.body, enc_hook=_plain)
         return {"method": self.method, "url": self.path, "headers": headers, "content": content, "params": self.query}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of NumPy, as contexts may have, as msgspec can encode it."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a request cannot contain an object of type {type(value).__name__}")
 
 
 def bandit_path(*names: str) -> str:

@@ -62,7 +62,11 @@ class Client(BaseClient):
         raise AssertionError("unreachable")
 
     def create(self, name: str, arms: Iterable[str], policy: str = "auto", **settings: Any) -> api_types.BanditState:
-        """Create a bandit; `settings` are parameters, reward_window, default_reward, learn, rewards and seed."""
+        """Create a bandit.
+
+        `settings` are the other fields of the request: parameters, reward_window, default_reward, learn, rewards, seed,
+        features, arm_features, sticky_for and holdout, such as ``{"share": 0.1, "control": "red"}``.
+        """
         body = api_types.Create(arms=list(arms), policy=policy, **settings)
         return self._send(Call("PUT", bandit_path(name), api_types.BanditState, body))
 
@@ -82,36 +86,54 @@ class Client(BaseClient):
         """Return the state of a bandit and what it has learned."""
         return self._send(Call("GET", bandit_path(name), api_types.BanditState))
 
-    def decide(self, name: str, key: str | None = None) -> api_types.Decision:
-        """Return a decision; the same key gives the same one."""
-        [decision] = self.decide_many(name, 1, key)
+    def decide(
+        self,
+        name: str,
+        key: str | None = None,
+        *,
+        context: dict[str, Any] | None = None,
+        unit: str | None = None,
+        among: list[str] | None = None,
+        rank: int | None = None,
+    ) -> api_types.Decision:
+        """Return a decision in a context, for a unit such as a user; the same key gives the same decision.
+
+        It chooses one of `among`, if that is given. With `rank` it has a ranking of so many arms.
+        """
+        [decision] = self._decide(name, key, api_types.Decide(1, context, unit, among, rank))
         return decision
 
-    def decide_many(self, name: str, count: int, key: str | None = None) -> list[api_types.Decision]:
-        """Return several decisions."""
+    def decide_many(
+        self, name: str, count: int, key: str | None = None, *, context: dict[str, Any] | None = None
+    ) -> list[api_types.Decision]:
+        """Return several decisions in the same context."""
+        return self._decide(name, key, api_types.Decide(count, context))
+
+    def _decide(self, name: str, key: str | None, body: api_types.Decide) -> list[api_types.Decision]:
         headers = {"Idempotency-Key": secrets.token_hex(16) if key is None else key}
-        call = Call("POST", bandit_path(name, "decisions"), api_types.Decisions, api_types.Decide(count), headers)
-        result = self._send(call)
+        result = self._send(Call("POST", bandit_path(name, "decisions"), api_types.Decisions, body, headers))
         return result.decisions
 
-    def reward(self, decision: str, reward: float, name: str | None = None) -> api_types.Rewarded:
-        """Send the reward of a decision.
+    def reward(
+        self, decision: str, reward: float, name: str | None = None, *, arm: str | None = None
+    ) -> api_types.Rewarded:
+        """Send the reward of a decision; `arm` is the one of its ranking that was taken, by default the first.
 
         With the name of its bandit, a load balancer can send it to the replica that decides for this bandit.
         """
         path = f"/v1/decisions/{quote(decision, safe='')}/reward"
         if name is not None:
             path = bandit_path(name, "decisions", decision, "reward")
-        return self._send(Call("PUT", path, api_types.Rewarded, api_types.Reward(float(reward))))
+        return self._send(Call("PUT", path, api_types.Rewarded, api_types.Reward(float(reward), arm)))
 
     def reward_many(
-        self, rewards: Iterable[tuple[str, float]], name: str | None = None
+        self, rewards: Iterable[tuple[str, float] | tuple[str, float, str]], name: str | None = None
     ) -> list[api_types.RewardResult]:
-        """Send several rewards, each a pair (decision, reward); each has its own status.
+        """Send several rewards, each as (decision, reward) or (decision, reward, arm); each has its own status.
 
         With a name, all of them must be rewards of this bandit; see `reward`.
         """
-        given = [api_types.GivenReward(decision, float(reward)) for decision, reward in rewards]
+        given = [api_types.GivenReward(decision, float(reward), *arm) for decision, reward, *arm in rewards]
         path = "/v1/rewards" if name is None else bandit_path(name, "rewards")
         result = self._send(Call("POST", path, api_types.RewardResults, api_types.Rewards(given)))
         return result.results
@@ -142,9 +164,10 @@ class Client(BaseClient):
                 return
             after = page.alerts[-1].sequence
 
-    def add_arm(self, name: str, arm: str) -> api_types.Changed:
-        """Add an arm."""
-        return self._send(Call("POST", bandit_path(name, "arms"), api_types.Changed, api_types.AddArm(arm)))
+    def add_arm(self, name: str, arm: str, features: dict[str, Any] | None = None) -> api_types.Changed:
+        """Add an arm, with its features if the bandit has features of arms."""
+        body = api_types.AddArm(arm, features)
+        return self._send(Call("POST", bandit_path(name, "arms"), api_types.Changed, body))
 
     def change_arm(self, name: str, arm: str, **change: Any) -> api_types.Changed:
         """Change an arm: paused=True or False, retired=True, min_share=..., max_share=..."""
@@ -156,9 +179,17 @@ class Client(BaseClient):
         body = api_types.SetPolicy(policy, parameters)
         return self._send(Call("PUT", bandit_path(name, "policy"), api_types.Changed, body))
 
-    def preview_policy(self, name: str, policy: str, draws: int = 1000, **parameters: Any) -> api_types.Preview:
-        """Return what another policy would estimate and choose now; nothing is changed."""
-        body = api_types.PreviewPolicy(policy, parameters, draws)
+    def preview_policy(
+        self,
+        name: str,
+        policy: str,
+        draws: int = 1000,
+        *,
+        context: dict[str, Any] | None = None,
+        **parameters: Any,
+    ) -> api_types.Preview:
+        """Return what another policy would estimate and choose now, in a context; nothing is changed."""
+        body = api_types.PreviewPolicy(policy, parameters, draws, context)
         return self._send(Call("POST", bandit_path(name, "policy", "preview"), api_types.Preview, body))
 
     def set_shadow(self, name: str, policy: str, **parameters: Any) -> api_types.Changed:

@@ -3,4 +3,8 @@
 from dynabandit.features.arm_features import ArmFeatures
 from dynabandit.features.encoder import FeatureEncoder
 
-__all__ = ["ArmFeatures", "FeatureEncoder"]
+PARQUET_KEY = (
+    "dynabandit.features"  # the metadata of a Parquet file under this key declare the features of its contexts
+)
+
+__all__ = ["PARQUET_KEY", "ArmFeatures", "FeatureEncoder"]

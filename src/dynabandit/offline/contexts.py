@@ -8,9 +8,31 @@ import numpy as np
 
 from dynabandit.features import FeatureEncoder
 from dynabandit.features.kinds import Feature
-from dynabandit.offline.rows import RawRows, feature_role
+from dynabandit.offline.rows import CONTEXT, RawRows, feature_role
 
 TRUE_AND_FALSE = {"true": True, "false": False, "1": True, "0": False}
+
+
+def with_values_of_contexts(raw: RawRows, features: tuple[str, ...], where: str) -> RawRows:
+    """Return rows with the values of features that the column of contexts has, in objects or their JSON."""
+    if not features:
+        return raw
+    given = enumerate(raw.values[CONTEXT], raw.first)
+    contexts = [_read_object(value, f"{where}, row {row}, column {CONTEXT!r}") for row, value in given]
+    found = {feature_role(name): [context.get(name) for context in contexts] for name in features}
+    return RawRows(raw.first, raw.lines, {**raw.values, **found})
+
+
+def _read_object(given: Any, where: str) -> dict[str, Any]:
+    try:
+        context = json.loads(given) if isinstance(given, str) else given
+    except ValueError:
+        context = given
+    if context is None or context != context:  # NaN in a data frame
+        return {}
+    if not isinstance(context, dict):
+        raise ValueError(f"{where}: must be an object in JSON, got {given!r}")
+    return context
 
 
 def read_value(value: Any, kind: str | None) -> Any:

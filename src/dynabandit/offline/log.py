@@ -13,9 +13,9 @@ from dynabandit.core.context import Context, empty_features
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.environments import RewardLaw, reward_law
 from dynabandit.features import FeatureEncoder
-from dynabandit.offline.contexts import fixed_by_first_row, read_contexts
+from dynabandit.offline.contexts import fixed_by_first_row, read_contexts, with_values_of_contexts
 from dynabandit.offline.readers import Memory, Source, open_file
-from dynabandit.offline.rows import BadRows, Columns, Parsed, parse
+from dynabandit.offline.rows import CONTEXT, BadRows, Columns, Parsed, parse
 from dynabandit.policies import Policy, resolved
 from dynabandit.validation import RewardDomain, integer
 
@@ -118,7 +118,8 @@ class Log:
 
     def _parsed(self, bad: BadRows) -> Iterator[Parsed]:
         latest, read = -math.inf, None
-        for raw in self._source.read(self._columns):
+        for rows in self._source.read(self._columns):
+            raw = with_values_of_contexts(rows, self._columns.features_in_contexts, self.name)
             if self.features is not None:
                 self.features = fixed_by_first_row(self.features, raw)
                 read = functools.partial(read_contexts, self.features)
@@ -129,21 +130,27 @@ class Log:
                 yield parsed
 
     def chunks(self) -> Iterator[Logged]:
-        """Yield all usable rows in batches."""
+        """Yield all usable rows in batches, encoded for a replay."""
         columns = {name: column for column, name in enumerate(self.arms)}
         encoder = None if self.features is None else self.features.copy()
-        left = self.rows
-        for parsed in self._parsed(BadRows()):
-            try:
-                arms = np.array([columns[name] for name in parsed.arm[:left]], dtype=np.int64)
-            except KeyError as error:
-                raise ValueError(f"{self.name} changed while it was read: it has a new arm {error}") from None
+        for parsed in self.parsed():
+            arms = np.array([columns[name] for name in parsed.arm], dtype=np.int64)
             propensities = np.full(len(arms), 1.0 / len(self.arms))
             if parsed.propensity is not None:
-                propensities = parsed.propensity[:left]
-            features = empty_features(None, 1, 1) if encoder is None else _encoded(encoder, parsed.contexts[:left])
-            yield Logged(arms, parsed.reward[:left], propensities, features)
-            left -= len(arms)
+                propensities = parsed.propensity
+            features = empty_features(None, 1, 1) if encoder is None else _encoded(encoder, parsed.contexts)
+            yield Logged(arms, parsed.reward, propensities, features)
+
+    def parsed(self) -> Iterator[Parsed]:
+        """Yield all usable rows in batches, with the names of arms and the contexts of the file."""
+        known, left = set(self.arms), self.rows
+        for found in self._parsed(BadRows()):
+            rows = found.first_rows(left)
+            for name in rows.arm:
+                if name not in known:
+                    raise ValueError(f"{self.name} changed while it was read: it has a new arm {name!r}")
+            yield rows
+            left -= len(rows.arm)
             if left == 0:  # the file may have grown since
                 return
         raise ValueError(f"{self.name} changed while it was read: it lost {left} of {self.rows} rows")
@@ -251,7 +258,9 @@ def read(
         The reward law, which says which rewards are valid; by default numbers in [0, 1].
     features
         The columns with the features of the context of each row, as for `Bandit`: a mapping from their names to kinds,
-        or only names, whose kinds the first row decides.
+        or only names, whose kinds the first row decides. Features without a column are taken from the column
+        ``context``, which the service exports, with objects or their JSON. By default, the features that a Parquet file
+        of the service declares.
     skip_bad
         Skip rows that cannot be used, instead of raising an error that names them.
     encoding, separator
@@ -267,10 +276,10 @@ def read(
     >>> log.rows, log.arms
     (2, ('blue', 'red'))
     """
-    domain = reward_law(rewards).domain
-    encoder, names = _encoder(features)
-    columns = Columns(arm=arm, reward=reward, time=time, propensity=propensity, rewards=domain, features=names)
-    return Log(open_file(path, encoding, separator), columns, skip_bad=skip_bad, features=encoder)
+    source = open_file(path, encoding, separator)
+    return from_source(
+        source, features, skip_bad, arm=arm, reward=reward, time=time, propensity=propensity, rewards=rewards
+    )
 
 
 def from_columns(
@@ -292,15 +301,25 @@ def from_columns(
     >>> offline.from_columns({"arm": ["a", "b", "a"], "reward": [1, 0, 0]})
     Log(the log: 3 rows, 2 arms, mean reward 0.3333)
     """
-    domain = reward_law(rewards).domain
-    encoder, names = _encoder(features)
-    columns = Columns(arm=arm, reward=reward, time=time, propensity=propensity, rewards=domain, features=names)
-    return Log(Memory(table), columns, skip_bad=skip_bad, features=encoder)
+    source = Memory(table)
+    return from_source(
+        source, features, skip_bad, arm=arm, reward=reward, time=time, propensity=propensity, rewards=rewards
+    )
 
 
-def _encoder(features: Features) -> tuple[FeatureEncoder | None, tuple[str, ...]]:
-    """Return the encoder of the features of a log and their names."""
-    if features is None:
-        return None, ()
-    encoder = features if isinstance(features, FeatureEncoder) else FeatureEncoder(features)
-    return encoder, encoder.names
+def from_source(source: Source, features: Features, skip_bad: bool, rewards: RewardLaw | str, **roles: Any) -> Log:
+    """Return the log in a source; `roles` are the names of its columns.
+
+    Features that the source declares itself are in its column of contexts; so are others that have no column.
+    """
+    declared = source.features() if features is None else features
+    encoder = declared if isinstance(declared, FeatureEncoder | None) else FeatureEncoder(declared)
+    names, header = () if encoder is None else encoder.names, source.header()
+    inside = () if CONTEXT not in header else tuple(one for one in names if features is None or one not in header)
+    columns = Columns(
+        rewards=reward_law(rewards).domain,
+        features=tuple(one for one in names if one not in inside),
+        features_in_contexts=inside,
+        **roles,
+    )
+    return Log(source, columns, skip_bad=skip_bad, features=encoder)

@@ -2,11 +2,13 @@
 
 import codecs
 import csv
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from dynabandit.extras import import_extra
+from dynabandit.features import PARQUET_KEY
 from dynabandit.offline.rows import Columns, RawRows
 from dynabandit.validation import listed, suggestion
 
@@ -32,6 +34,9 @@ class Source(Protocol):
 
     def header(self) -> list[str]:
         """Return the names of all columns; none if they cannot be read, which `read` then reports."""
+
+    def features(self) -> dict[str, Any] | None:
+        """Return the features of contexts that the source itself declares."""
 
     def read(self, columns: Columns) -> Iterator[RawRows]:
         """Yield all rows in batches."""
@@ -91,6 +96,9 @@ class CsvFile:
         except (csv.Error, UnicodeError):
             return []
 
+    def features(self) -> None:
+        """Return None: a CSV file declares no features."""
+
     def read(self, columns: Columns) -> Iterator[RawRows]:
         """Yield all rows in batches; undecodable bytes stay visible in their values."""
         encoding = self._checked_encoding()
@@ -142,11 +150,21 @@ class ParquetFile:
 
     def header(self) -> list[str]:
         """Return the names of all columns, or none if the file is not Parquet."""
+        schema = self._schema()
+        return [] if schema is None else list(schema.names)
+
+    def features(self) -> dict[str, Any] | None:
+        """Return the features in the metadata, where the service declares them."""
+        schema = self._schema()
+        declared = ((schema and schema.metadata) or {}).get(PARQUET_KEY.encode())
+        return None if declared is None else json.loads(declared)
+
+    def _schema(self) -> Any:
         lib = import_extra("pyarrow", "lab")
         try:
-            return list(self.parquet.read_schema(self.path).names)
+            return self.parquet.read_schema(self.path)
         except (lib.ArrowInvalid, lib.ArrowNotImplementedError, OSError):
-            return []
+            return None
 
     def read(self, columns: Columns) -> Iterator[RawRows]:
         """Yield all rows in batches."""
@@ -178,14 +196,16 @@ def _values(lib: Any, column: Any) -> list[Any]:
 class Memory:
     """Columns in memory: a mapping from names to lists or arrays, or a data frame."""
 
-    name = "the log"
-
-    def __init__(self, table: Any) -> None:
-        self.table = table
+    def __init__(self, table: Any, name: str = "the log", features: dict[str, Any] | None = None) -> None:
+        self.table, self.name, self._features = table, name, features
 
     def header(self) -> list[str]:
         """Return the names of all columns."""
         return list(self.table.keys() if isinstance(self.table, Mapping) else self.table.columns)
+
+    def features(self) -> dict[str, Any] | None:
+        """Return the features that were declared with the table."""
+        return self._features
 
     def read(self, columns: Columns) -> Iterator[RawRows]:
         """Yield all rows in batches."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from dynabandit.validation import BOUNDED, RewardDomain
 
+CONTEXT = "context"  # the column with contexts that the service exports
 SHOWN = 5  # bad rows in a message
 TRUE_AND_FALSE = {"true": 1.0, "false": 0.0}
 LONGEST_SHOWN = 40  # characters of a value in a message
@@ -26,7 +27,8 @@ class Columns:
     time: str | None = None
     propensity: str | None = None
     rewards: RewardDomain = BOUNDED  # which rewards are valid
-    features: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()  # with columns of their own
+    features_in_contexts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         taken: dict[str, str] = {}
@@ -40,9 +42,10 @@ class Columns:
     def named(self) -> list[tuple[str, str]]:
         """Return (role, column) of every used column."""
         pairs = [(role, getattr(self, role)) for role in ("arm", "reward", "time", "propensity")]
-        return [(role, name) for role, name in pairs if name is not None] + [
-            (feature_role(name), name) for name in self.features
-        ]
+        pairs += [(feature_role(name), name) for name in self.features]
+        if self.features_in_contexts:
+            pairs.append((CONTEXT, CONTEXT))
+        return [(role, name) for role, name in pairs if name is not None]
 
 
 def feature_role(name: str) -> str:
@@ -105,6 +108,11 @@ class Parsed(NamedTuple):
     time: np.ndarray | None
     contexts: list[dict[str, Any]]  # empty without features
 
+    def first_rows(self, count: int) -> "Parsed":
+        """Return the first of these rows."""
+        propensity, time = (None if one is None else one[:count] for one in (self.propensity, self.time))
+        return Parsed(self.arm[:count], self.reward[:count], propensity, time, self.contexts[:count])
+
 
 class Allowed(NamedTuple):
     """The numbers that are allowed in a column."""
@@ -161,7 +169,7 @@ def parse(
 
 def _bad_row(raw: RawRows, columns: Columns, index: int, role: str, problem: str) -> BadRow:
     line = None if raw.lines is None else raw.lines[index]
-    return BadRow(raw.first + index, line, dict(columns.named())[role], problem, raw.values[role][index])
+    return BadRow(raw.first + index, line, dict(columns.named()).get(role, CONTEXT), problem, raw.values[role][index])
 
 
 def _each(raw: RawRows, role: str, problems: Problems, bad: Any = None, allowed: Any = None) -> list[Any]:

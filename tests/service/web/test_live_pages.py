@@ -95,13 +95,15 @@ def test_arms_are_paused_resumed_added_and_retired(site: Running, client: Client
     expect(page.locator("#tiles")).to_contain_text("230decisions held, learned after 60 minutes")
     expect(page.locator("#tiles")).to_contain_text("230without a reward so far")
     expect(page.locator("#summary")).to_contain_text("No reward has been learned yet.")
-    for column in (2, 3):  # all decisions are pending
+    expect(arm_row(page, "green").locator("td").nth(1)).to_contain_text("0.0 %")  # propensities
+    expect(arm_row(page, "red").locator("td").nth(1)).to_contain_text("50.0 %")
+    for column in (3, 4):  # all decisions are pending
         expect(arm_row(page, "green").locator("td").nth(column)).to_have_text(str(plays))
     expect(arm_row(page, "green").locator("td").nth(0)).to_contain_text("0.0 %")
     page.get_by_role("button", name="Resume green").press("Enter")
     expect(page.get_by_role("button", name="Pause green")).to_be_visible()
     client.decide_many("arms", 30)
-    expect(arm_row(page, "green").locator("td").nth(2)).not_to_have_text(str(plays))
+    expect(arm_row(page, "green").locator("td").nth(3)).not_to_have_text(str(plays))
 
     page.get_by_role("button", name="Add an arm").click()
     page.get_by_label("Name of the arm").fill("violet")
@@ -136,6 +138,38 @@ def test_local_deciders_are_listed(site: Running, client: Client, open_page: Ope
         expect(cells).to_have_text(["3", "1 event behind", re.compile("now|ago"), "2"])
         expect(page.locator("#deciders-section")).to_be_visible()
         assert serious(page) == []
+    assert visit.errors == []
+
+
+@pytest.mark.promise(170, 175)
+def test_the_lift_guardrails_and_alerts_are_shown(site: Running, client: Client, open_page: OpenPage) -> None:
+    rules = {"latency": {"bound": 0.5, "direction": "max", "range": [0, 10]}}
+    client.create("guarded", ARMS, "ucb", holdout={"share": 0.5, "control": "red"}, guardrails=rules, seed=1)
+    visit = open_page(bandit_url(site, "guarded"))
+    page = visit.page
+    expect(page.locator("#holdout-text")).to_have_text("There are not enough rewards yet for an interval.")
+    expect(page.locator("#guardrails")).to_contain_text("no values yet")
+    for _ in range(4):
+        made = client.decide_many("guarded", 50)
+        client.reward_many([(one.decision, float(one.arm == "blue")) for one in made])
+    for one in made:
+        client.metrics(one.decision, {"latency": 9.0 if one.arm == "blue" else 0.25})
+    state = client.state("guarded").holdout
+    assert state is not None
+    assert state.lift is not None
+    expect(page.locator("#holdout-text")).to_contain_text(f"Lift: +{100 * state.lift:.2f} points")
+    expect(page.locator("#tiles")).to_contain_text("lift over the holdout")
+    cells = page.locator("#groups tr").filter(has_text="Holdout").locator("td")
+    expect(cells).to_have_text([str(state.holdout.decisions), str(state.holdout.rewards), "0.0\u00a0%"])
+    expect(page.locator("#lift .canvas[data-drawn]")).to_have_count(1)
+    page.locator("#lift summary").click()
+    expect(page.locator("#lift tbody tr").last).to_contain_text(f"+{100 * state.lift:.2f} points")
+    [alert] = client.alerts("guarded")
+    expect(page.locator("#alerts li")).to_contain_text([alert.message])
+    expect(page.locator("#guardrails tr").filter(has_text="blue")).to_contain_text("violated")
+    expect(page.locator("#timeline")).to_contain_text("blue paused by the guardrail latency")
+    expect(page.locator("#events")).to_contain_text("latency: 0.25")
+    assert serious(page) == []
     assert visit.errors == []
 
 

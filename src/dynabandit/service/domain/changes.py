@@ -2,6 +2,7 @@
 
 import json
 import secrets
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -27,8 +28,13 @@ NEW_FIELDS = ("rewards", "features", "arm_features", "sticky_for", "holdout", "g
 EARLIER_DEFAULT = "aff-ots"  # of release 0.1.0
 
 
-def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[LoggedState, bool]:
-    """Return a bandit and whether it was created now: the same body again gives the one that exists."""
+def create(
+    work: UnitOfWork, name: str, asked: api_types.Create, imported: Mapping[str, Any] = {}
+) -> tuple[LoggedState, bool]:
+    """Return a bandit and whether it was created now: the same body again gives the one that exists.
+
+    `imported` says what its first decisions are imported from.
+    """
     body = {"name": name, **msgspec.to_builtins(asked), "learn": asked.learn or default_rule(asked)}
     for field in NEW_FIELDS:  # as in the logs of earlier releases
         if body[field] is None:
@@ -40,7 +46,8 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
         if not first:
             raise WriteConflictError(f"bandit {name!r} was erased meanwhile")
         there = json.loads(first[0].body or "{}")
-        there.pop("rules", None)
+        for field in ("rules", "imported", "imported_from"):
+            there.pop(field, None)
         there.setdefault("learn", AT_ONCE)
         if there.pop("auto", there["policy"] == EARLIER_DEFAULT) and asked.policy == AUTO:
             there["policy"] = AUTO
@@ -56,6 +63,7 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
     body["policy"] = recommended_for(asked)
     body["drawn"] = body["seed"] is None
     body["rules"] = RULES
+    body |= imported
     if body["drawn"]:
         body["seed"] = secrets.randbits(63)
     if body["learn"] != AT_ONCE and default_rule(asked) == AT_ONCE:
