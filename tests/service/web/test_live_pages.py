@@ -95,13 +95,15 @@ def test_arms_are_paused_resumed_added_and_retired(site: Running, client: Client
     expect(page.locator("#tiles")).to_contain_text("230decisions held, learned after 60 minutes")
     expect(page.locator("#tiles")).to_contain_text("230without a reward so far")
     expect(page.locator("#summary")).to_contain_text("No reward has been learned yet.")
-    for column in (2, 3):  # all decisions are pending
+    expect(arm_row(page, "green").locator("td").nth(1)).to_contain_text("0.0 %")  # propensities
+    expect(arm_row(page, "red").locator("td").nth(1)).to_contain_text("50.0 %")
+    for column in (3, 4):  # all decisions are pending
         expect(arm_row(page, "green").locator("td").nth(column)).to_have_text(str(plays))
     expect(arm_row(page, "green").locator("td").nth(0)).to_contain_text("0.0 %")
     page.get_by_role("button", name="Resume green").press("Enter")
     expect(page.get_by_role("button", name="Pause green")).to_be_visible()
     client.decide_many("arms", 30)
-    expect(arm_row(page, "green").locator("td").nth(2)).not_to_have_text(str(plays))
+    expect(arm_row(page, "green").locator("td").nth(3)).not_to_have_text(str(plays))
 
     page.get_by_role("button", name="Add an arm").click()
     page.get_by_label("Name of the arm").fill("violet")
