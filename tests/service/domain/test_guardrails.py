@@ -59,6 +59,13 @@ def test_an_arm_that_violates_a_guardrail_is_paused_with_an_alert(make_shop: Any
     assert green.mean == pytest.approx(0.3, abs=0.1)
     assert (stock.direction, stock.arms) == ("min", [])
     shop.assert_replays()
+    shop.store.save_snapshot(shop.number, shop.work.snapshot(shop.number))
+    shop.assert_replays()
+    serve(shop, 5)
+    shop.work.states.clear()  # a restart: the arm is not reported again
+    for one in range(1, 6):
+        measure(shop, one, stock=3.0)
+    assert len(alerts_of(shop)) == 1
 
 
 @pytest.mark.promise(166)
