@@ -10,10 +10,12 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
 import dynabandit as db
 from dynabandit.client import Client, ServiceError, local_decider
 from dynabandit.service.api_types import DeciderState, Event
+from dynabandit.service.commands import app
 from dynabandit.service.compaction import compact
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.deciders import DeciderProgress, Deciders
@@ -544,6 +546,8 @@ def test_after_compaction_decisions_from_removed_states_are_taken(store_url: str
         assert [replayed[one.step or 0] for one in local_events(client)[-20:]] == [False] * 10 + [True] * 10
     found = verified(store_url)
     assert (found.problem, found.local, found.local_taken) == (None, 10, 10)
+    said = CliRunner().invoke(app, ["verify", "--store", store_url]).output
+    assert "10 local decisions and 10 whose states are not in the log" in said
 
 
 @pytest.mark.promise(189)
