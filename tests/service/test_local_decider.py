@@ -490,7 +490,7 @@ def test_contexts(client: Client, http: httpx.Client, make: Make, server: Runnin
         if turn % 10 == 9:
             decider.sync()
     assert local_events(client)[7].context == {"hour": 7, "new": False}
-    for wrong in (None, {"hours": 1}, {"hour": "x"}, {"hour": object()}):
+    for wrong in (None, {"hours": 1}, {"hour": "x"}, {"hour": object()}, {f"{n}": [0.5] * 1000 for n in range(200)}):
         with pytest.raises((TypeError, ValueError), match=r"context|feature"):
             decider.decide(wrong)
     with pytest.raises(ValueError, match="unit must have"):
