@@ -227,6 +227,12 @@ def test_late_and_lost_rewards_are_those_of_the_oracle(name: str, model: str) ->
     agrees_with_oracle(policy, arms=3, dimension=2, steps=25, per_arm=model != "separate", late=True)
 
 
+@pytest.mark.parametrize("model", ["separate", "shared", "hybrid"])
+def test_a_draw_of_width_zero_is_the_prediction(model: str) -> None:
+    policy = db.policy("lin-ts", model=model, discount=0.9, width=0.0)
+    agrees_with_oracle(policy, arms=3, dimension=2, steps=25, per_arm=model != "separate", late=True)
+
+
 @pytest.mark.parametrize(
     ("name", "model", "given"), [case for case in CASES if case[1] != "separate" and case[0] != "square-cb"]
 )
