@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import dynabandit as db
-from dynabandit.client import Client, ServiceError
+from dynabandit.client import Client, ServiceError, local_decider
 from dynabandit.service.api_types import DeciderState, Event
 from dynabandit.service.compaction import compact
 from dynabandit.service.decider_contacts import DeciderContacts
@@ -152,6 +152,33 @@ def test_batches_are_sent_in_the_background(client: Client, make: Make) -> None:
     decider.decide_many(3)
     wait_for(lambda: client.state("b").step == 3 and decider.waiting == 0)
     assert decider.problem is None
+
+
+def test_threads_share_a_decider(client: Client, make: Make, server: Running) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make(refresh_seconds=0.01, flush_seconds=0.01)
+
+    def decide(_: int) -> list[str]:
+        made = decider.decide_many(50)
+        for one in made:
+            decider.reward(one.decision, one.arm == "blue")
+        return [one.decision for one in made]
+
+    with ThreadPoolExecutor(8) as threads:
+        found = [decision for some in threads.map(decide, range(16)) for decision in some]
+    assert len(set(found)) == 800
+    decider.sync()
+    assert (client.state("b").step, decider.rejected) == (800, 0)
+    assert_replay_agrees(server.store.url)
+
+
+def test_a_child_cannot_decide_under_the_ids_of_its_parent(client: Client, make: Make) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make()
+    local_decider.close_in_child()
+    with pytest.raises(ServiceError, match="before a fork"):
+        decider.decide()
+    kill(decider)
 
 
 @pytest.mark.promise(180)
