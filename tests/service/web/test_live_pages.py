@@ -173,6 +173,43 @@ def test_the_lift_guardrails_and_alerts_are_shown(site: Running, client: Client,
     assert visit.errors == []
 
 
+@pytest.mark.promise(245)
+def test_a_shadow_policy_is_started_compared_and_promoted(site: Running, client: Client, open_page: OpenPage) -> None:
+    client.create("shadowed", ARMS, "ts", seed=1)
+    visit = open_page(bandit_url(site, "shadowed"))
+    page = visit.page
+    expect(page.locator("#shadow-section")).to_be_hidden()
+    page.get_by_role("button", name="Change the policy").click()
+    page.get_by_label("Policy", exact=True).select_option("ucb")
+    page.get_by_role("button", name="Use as shadow policy").click()
+    expect(page.locator("#shadow-note")).to_have_text("ucb sees the same traffic, but does not decide")
+    expect(page.locator("#shadow-text")).to_contain_text("No estimate: no decision")
+    for _ in range(4):
+        made = client.decide_many("shadowed", 50)
+        client.reward_many([(one.decision, float(one.arm == "blue")) for one in made])
+    state = client.state("shadowed").shadow
+    assert state is not None
+    assert state.difference is not None
+    expect(page.locator("#shadow-text")).to_contain_text(
+        f"Both chose the same in {state.agreed / 2:.1f}\u00a0% of 200 decisions. Difference: "
+    )
+    expect(page.locator("#shadow-text")).to_contain_text(f"Estimated from {state.rewards} rewards")
+    expect(page.locator("#shadow-means tr")).to_have_count(2)
+    shares = [f"{state.arms[2].decided / 2:.1f}\u00a0%", f"{state.arms[2].chosen / 2:.1f}\u00a0%"]
+    expect(page.locator("#shadow-arms tr").filter(has_text="blue").locator("td")).to_have_text(shares)
+    assert serious(page) == []
+    page.get_by_role("button", name="Promote").click()
+    page.locator("#promote-form").get_by_role("button", name="Promote").click()
+    expect(page.locator("#policy")).to_have_text("ucb")
+    expect(page.locator("#shadow-note")).to_have_text("ts sees the same traffic, but does not decide")
+    expect(page.locator("#timeline")).to_contain_text("policy is now ucb, promoted")
+    page.get_by_role("button", name="End", exact=True).click()
+    expect(page.locator("#shadow-section")).to_be_hidden()
+    expect(page.locator("#events")).to_contain_text("shadow policy ended")
+    assert client.state("shadowed").shadow is None
+    assert visit.errors == []
+
+
 def test_names_that_look_like_markup_are_shown_as_text(site: Running, client: Client, open_page: OpenPage) -> None:
     names = [MARKUP, "<b>bold</b>", "&lt;i&gt; %{y} ${x}", "<a href='javascript:alert(1)'>x</a>"]
     bandit = f"{MARKUP} a/b"

@@ -2,6 +2,7 @@
 import { call, download, url } from "./api.js";
 import { byId, count, showFieldProblem, h, meanReward, percent } from "./dom.js";
 import { clearProblems, onSubmit, open, PolicyFields, showProblem } from "./forms.js";
+import { setUpShadow } from "./shadow.js";
 
 const MAX_DRAWS = 1e7; // times arms: the limit of the service
 
@@ -80,6 +81,7 @@ async function setUpPolicyChange(name, currentData) {
     await call("PUT", url("v1", "bandits", name, "policy"), fields.values());
     byId("policy-dialog").close();
   }, (error) => showProblem("policy", error));
+  setUpShadow(name, () => fields.values(), (error) => showProblem("policy", error));
 }
 
 /**

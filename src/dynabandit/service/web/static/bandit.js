@@ -8,6 +8,7 @@ import { followDeciders } from "./deciders.js";
 import { byId, clock, count, decimal, duration, formatLimits, h, meanReward, percent } from "./dom.js";
 import { colourDot, describe, showTimeline } from "./interventions.js";
 import { liftText, metricText, showMonitoring } from "./monitoring.js";
+import { showShadow } from "./shadow.js";
 
 const name = decodeURIComponent(byId("bandit").dataset.name); // encoded, since HTML turns a carriage return into a newline
 const MANY_UNREAD = 2000; // events, from which the page says that the log is still being read
@@ -153,10 +154,16 @@ function changeText({ add, paused, min_share, max_share, ...rest }) {
     max_share !== undefined && `limited to at most ${percent(max_share)}`].filter(Boolean).join(", ");
 }
 
+function eventText({ kind, metric, value, change }) {
+  if (kind === "metric") return `${metric}: ${metricText(value)}`;
+  if (kind === "shadow") return describe({ shadow: change.policy ?? null });
+  return EVENT_TEXTS[kind] ?? changeText(change);
+}
+
 function eventRow(one) {
   return h("tr", {},
     h("td", { class: "number roomy" }, count(one.sequence)), h("td", { class: "time" }, clock(one.wall)),
-    h("td", {}, one.kind === "metric" ? `${one.metric}: ${metricText(one.value)}` : EVENT_TEXTS[one.kind] ?? changeText(one.change)),
+    h("td", {}, eventText(one)),
     h("td", {}, one.arm ?? one.change?.arm ?? ""),
     h("td", { class: "number" }, one.reward === undefined ? "" : String(one.reward)));
 }
@@ -174,6 +181,7 @@ function show(newData) {
   showCharts(data);
   showTimeline(data, timeOfStep);
   showMonitoring(data);
+  showShadow(data);
   showArms();
   byId("events").replaceChildren(...data.events.slice(0, SHOWN_EVENTS).map(eventRow));
 }
