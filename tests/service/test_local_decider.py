@@ -376,6 +376,20 @@ def test_a_pause_takes_effect_with_the_next_state(client: Client, make: Make) ->
 
 
 @pytest.mark.promise(184)
+def test_a_pause_takes_effect_under_overload(
+    client: Client, http: httpx.Client, make: Make, server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make()
+    admission = server.service.writer.admission
+    monkeypatch.setattr(admission, "is_full", lambda events=1, priority=False: not priority)
+    assert http.post("/v1/bandits/b/decisions", json={}).status_code == 429
+    client.change_arm("b", "red", paused=True)
+    decider._refresh()
+    assert {one.arm for one in decider.decide_many(10)} == {"green", "blue"}
+
+
+@pytest.mark.promise(184)
 def test_a_state_that_is_too_old_is_not_used(client: Client, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     client.create("b", ARMS, "ucb", seed=3)
     decider = make(max_staleness=5.0)

@@ -195,7 +195,7 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
         started = time.perf_counter()
         try:
             key = authorise(service, request, endpoint.permission) if endpoint.permission else None
-            if endpoint.permission == "decide":  # before the body is read
+            if endpoint.permission == "decide" and method != "GET":  # before the body is read
                 check_rate_limit(service, key)
                 if service.writer.admission.is_full():
                     raise OverloadedError
