@@ -4,6 +4,7 @@ import { call, follow, url } from "./api.js";
 import { showCharts, timeOfStep } from "./bandit-charts.js";
 import { OTHERS } from "./charts.js";
 import { showConnection } from "./connection.js";
+import { decisionText, showFeatures } from "./contexts.js";
 import { followDeciders } from "./deciders.js";
 import { byId, clock, count, decimal, duration, formatLimits, h, meanReward, percent } from "./dom.js";
 import { colourDot, describe, showTimeline } from "./interventions.js";
@@ -44,6 +45,8 @@ function showTiles() {
     tile(`${gain >= 0 ? "+" : "−"}${count(Math.abs(Math.round(gain)))}`, `reward ${relation[comparison()]}`),
     tile(count(data.pending), "without a reward so far"),
     data.settling_age === null ? "" : tile(count(data.held), `decisions held, learned after ${duration(data.settling_age)}`),
+    data.sticky_for === null ? "" : tile(count(data.units),
+      `units keep their arm for ${duration(data.sticky_for)} (${count(data.for_units)} decisions for units)`),
     tile(count(data.expired), data.reward_window === null ? "expired (no reward window)" : "expired without a reward"));
 }
 
@@ -65,6 +68,12 @@ function showSummary() {
   setText("reading", behind ? `Reading the log: ${percent(data.sequence / data.last_sequence, 0)} of ${count(data.last_sequence)} events.` : "");
   setText("policy", data.policy);
   byId("policy").title = Object.entries(data.parameters).map(([key, value]) => `${key} = ${value}`).join(", ");
+}
+
+/** A policy with features has no estimate for an arm without a context; then the observed means are shown. */
+function showTitles() {
+  setText("mean-title", data.contextual ? "Observed mean rewards" : "Estimated mean rewards");
+  setText("mean-note", data.contextual ? "in all contexts, with 95 % intervals" : "with 95 % intervals");
 }
 
 function showLegend() {
@@ -101,7 +110,7 @@ function armRow(one) {
     h("td", { class: "number roomy" }, limits || "–"),
     h("td", { class: "number roomy" }, count(one.plays)), h("td", { class: "number roomy" }, count(one.pending)),
     h("td", { class: "number" }, meanReward(one.mean, data.bounded)),
-    h("td", { class: "number roomy" }, one.mean === null ? "–" : `${meanReward(one.low, data.bounded)} to ${meanReward(one.high, data.bounded)}`),
+    h("td", { class: "number roomy" }, one.low === null ? "–" : `${meanReward(one.low, data.bounded)} to ${meanReward(one.high, data.bounded)}`),
     h("td", { class: "number roomy" }, decimal(one.forgetting, 4)),
     h("td", { class: "number roomy" }, count(one.effective_size)),
     h("td", { class: "acts" },
@@ -153,7 +162,7 @@ function changeText({ add, paused, min_share, max_share, ...rest }) {
 function eventRow(one) {
   return h("tr", {},
     h("td", { class: "number roomy" }, count(one.sequence)), h("td", { class: "time" }, clock(one.wall)),
-    h("td", {}, EVENT_TEXTS[one.kind] ?? changeText(one.change)),
+    h("td", {}, EVENT_TEXTS[one.kind] ?? changeText(one.change), " ", h("span", { class: "soft small" }, decisionText(one))),
     h("td", {}, one.arm ?? one.change?.arm ?? ""),
     h("td", { class: "number" }, one.reward === undefined ? "" : String(one.reward)));
 }
@@ -168,9 +177,11 @@ function show(newData) {
   showTiles();
   showSummary();
   showLegend();
+  showTitles();
   showCharts(data);
   showTimeline(data, timeOfStep);
   showArms();
+  showFeatures(data);
   byId("events").replaceChildren(...data.events.slice(0, SHOWN_EVENTS).map(eventRow));
 }
 
