@@ -109,11 +109,11 @@ def quantiles(seconds: list[float]) -> str:
     return " | ".join(f"{ordered[int(len(ordered) * part)] * 1e3:.0f}" for part in (0.5, 0.99))
 
 
-def measure_deciders(seconds: float) -> None:
+def measure_deciders(seconds: float, folder_of_store: str | None) -> None:
     print(f"\n{DECIDERS} deciders on one bandit\n")
     print("| decisions/s of each | decisions and rewards stored/s | requests/s | batch p50, ms | p99 | state p50, ms"
           f" | p99 | state, bytes | refused | CPU |\n|{'--:|' * 10}")  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=folder_of_store) as folder:
         options = ("--most-connections", "3000", "--most-per-address", "2500")
         store = f"sqlite:///{folder}/bench.db"
         process, port = start("-m", "dynabandit.service", "serve", "--port", "0", "--store", store, *options)
@@ -161,9 +161,10 @@ def measure_decisions() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each load")
+    parser.add_argument("--folder", help="folder of the store; the temporary directory by default")
     options = parser.parse_args()
     measure_decisions()
-    measure_deciders(options.seconds)
+    measure_deciders(options.seconds, options.folder)
 
 
 if __name__ == "__main__":

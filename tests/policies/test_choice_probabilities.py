@@ -4,6 +4,8 @@ Computed probabilities are compared with the counts of independent choices from 
 Seeds are fixed; with random seeds one such test would fail by chance with probability 1e-6, any of them with 1e-4.
 """
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,8 @@ import pytest
 from scipy import stats
 
 from dynabandit import Bandit
-from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES
-from dynabandit.policies.choice_probabilities import choice_of, on_upper_envelope
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, PolicyFunctions
+from dynabandit.policies.choice_probabilities import INTEGRATED, choice_of, on_upper_envelope
 from dynabandit.validation import COUNTS, REVENUE
 from laws import size
 
@@ -72,6 +74,33 @@ def test_policies_that_are_estimated(name: str) -> None:
     bandit = some_bandit(name, 3)
     assert bandit.exact_propensities() is None
     assert sum(bandit.propensities(draws=20).values()) == pytest.approx(1.0)
+
+
+def test_the_table_of_the_documentation_names_every_policy() -> None:
+    """What is exact, and why, follows from the functions of each policy."""
+    lines = (Path(__file__).parents[2] / "docs" / "offline.md").read_text(encoding="utf-8").splitlines()
+    start = lines.index("| policies | propensities |")
+    rows = [line.split("|")[1:3] for line in lines[start + 2 :][:7]]
+    named = [set(re.findall("`([^`]+)`", names)) for names, _ in rows]
+    kinds = {name: kind_of(kind.functions) for name, kind in (POLICIES | CONTEXTUAL_POLICIES).items()}
+    by_kind = {kind: {name for name in kinds if kinds[name] == kind} for kind in sorted(set(kinds.values()))}
+    expected = ("integrated", "integrated by context", "weights", "common normal", "explores", "estimated")
+    assert named == [*(by_kind[kind] for kind in expected), set()]
+    assert set(by_kind) == {*expected, "not random"}
+    assert by_kind["estimated"] == set(ESTIMATED)
+
+
+def kind_of(functions: PolicyFunctions) -> str:
+    choice = choice_of(functions)
+    if choice is None:
+        return "estimated"
+    if choice.exploration is not None:
+        return "explores"
+    if choice.law is None:
+        return "not random"
+    if choice.law.family in INTEGRATED:
+        return "integrated by context" if functions.contextual else "integrated"
+    return choice.law.family
 
 
 def test_models_that_arms_share_are_estimated() -> None:

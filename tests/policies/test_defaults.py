@@ -440,7 +440,7 @@ def test_scores_stand_still_where_only_a_play_moves_them() -> None:
 
 def test_optimistic_policies_are_those_named_so() -> None:
     optimistic = {name for name, policy in POLICIES.items() if policy.functions.optimistic}
-    assert optimistic == {"ots", "odts", "d-ots", "aff-ots", "mix-ts"}
+    assert optimistic == {"ots", "odts", "d-ots", "aff-ots", "mix-ts", "mix-normal-ts", "mix-poisson-ts"}
 
 
 def test_only_oracle_policies_are_told_the_true_means() -> None:

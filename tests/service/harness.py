@@ -225,6 +225,20 @@ def status_of(call: Callable[..., object], *arguments: Any, **more: Any) -> int:
     return 200
 
 
+# A bandit whose decisions have a context and a unit, and that has a holdout
+PRODUCT: dict[str, Any] = {
+    "policy": "lin-ucb",
+    "features": {"hour": "number", "new": "boolean"},
+    "sticky_for": 3600,
+    "holdout": {"share": 0.2, "control": "red"},
+}
+
+
+def visitor(unit: str, number: int) -> dict[str, Any]:
+    """Return a unit and its context, as `Client.decide` takes them."""
+    return {"unit": unit, "context": {"hour": number % 24, "new": number % 3 == 0}}
+
+
 def learn(client: Client, name: str, steps: int) -> None:
     """Decide and reward, one step after the other; only blue is rewarded."""
     for _ in range(steps):

@@ -16,7 +16,7 @@ import pytest
 import dynabandit as db
 from dynabandit.client import Client, ServiceError
 from dynabandit.service.api_types import Decision, Event
-from service.harness import ARMS, assert_replay_agrees, process, wait_for
+from service.harness import ARMS, PRODUCT, assert_replay_agrees, process, visitor, wait_for
 
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 KILLS = 20 if LONG else 1
@@ -26,9 +26,10 @@ CALLERS = 6
 class Caller(threading.Thread):
     """Decides and rewards as fast as it can, and keeps what was acknowledged and what was asked."""
 
-    def __init__(self, number: int, url: str, killed: threading.Event) -> None:
+    def __init__(self, number: int, url: str, killed: threading.Event, has_units: bool) -> None:
         super().__init__(daemon=True)
-        self.number, self.url, self.killed = number, url, killed
+        self.number, self.url, self.killed, self.has_units = number, url, killed, has_units
+        self.asked: dict[str, dict[str, Any]] = {}  # key -> context and unit
         self.keys: dict[str, Decision | None] = {}  # key -> the decision that was acknowledged, or None
         self.rewards: dict[str, tuple[float, bool]] = {}  # decision -> reward, whether acknowledged
         self.acknowledged = 0
@@ -40,11 +41,13 @@ class Caller(threading.Thread):
                 turn += 1
                 key = f"{self.number}-{turn}-{random.random()}"
                 self.keys[key] = None
+                # Two decisions for each unit, of which the second is the first one
+                self.asked[key] = visitor(f"{self.number}-{turn // 2}", turn // 2) if self.has_units else {}
                 try:
-                    decision = client.decide("b", key=key)
+                    decision = client.decide("b", key=key, **self.asked[key])
                     self.keys[key] = decision
                     self.acknowledged += 1
-                    reward = float(turn % 2)
+                    reward = float(decision.step % 2)
                     self.rewards[decision.decision] = (reward, False)
                     client.reward(decision.decision, reward)
                     self.rewards[decision.decision] = (reward, True)
@@ -59,7 +62,7 @@ def kill_under_load(url: str, seed: int, **settings: Any) -> list[Caller]:
     with process(url) as server:
         with Client(server.url) as client:
             client.create("b", ARMS, seed=1, **settings)
-        callers = [Caller(number, server.url, killed) for number in range(CALLERS)]
+        callers = [Caller(number, server.url, killed, "sticky_for" in settings) for number in range(CALLERS)]
         for caller in callers:
             caller.start()
         enough = random.Random(seed).randrange(100, 400)
@@ -74,7 +77,11 @@ def kill_under_load(url: str, seed: int, **settings: Any) -> list[Caller]:
 
 
 @pytest.mark.promise(23, 24, 92)
-@pytest.mark.parametrize("settings", [{}, {"reward_window": 3600, "default_reward": 0}], ids=["at once", "settled"])
+@pytest.mark.parametrize(
+    "settings",
+    [PRODUCT, {"reward_window": 3600, "default_reward": 0}],
+    ids=["at once, with contexts, units and a holdout", "settled"],
+)
 def test_kill_9_under_load_loses_and_doubles_nothing(sqlite_url: str, settings: dict[str, Any]) -> None:
     for seed in range(KILLS):
         callers = kill_under_load(sqlite_url, seed, **settings)
@@ -84,7 +91,9 @@ def test_kill_9_under_load_loses_and_doubles_nothing(sqlite_url: str, settings: 
             finish(client, callers)
             check_acknowledged(callers, list(client.events("b", limit=10_000)))
             assert httpx.get(f"{server.url}/readyz", verify=False).status_code == 200
-            if settings:  # with ten rewards the settling age is known, and everything is learned soon
+            if (
+                "reward_window" in settings
+            ):  # with ten rewards the settling age is known, and everything is learned soon
                 client.reward_many([(one.decision, 1.0) for one in client.decide_many("b", 100)])
                 wait_for(lambda: client.state("b").held == 0)
             server.kill()
@@ -93,18 +102,25 @@ def test_kill_9_under_load_loses_and_doubles_nothing(sqlite_url: str, settings: 
 
 def check_acknowledged(callers: list[Caller], events: list[Event]) -> None:
     assert [event.sequence for event in events] == list(range(1, len(events) + 1))
-    decided = {event.key: event for event in events if event.kind == "decision"}
+    decisions = [event for event in events if event.kind == "decision"]
+    decided, by_id = {event.key: event for event in decisions}, {event.decision: event for event in decisions}
     rewarded = [(event.decision, event.reward) for event in events if event.kind == "reward"]
-    assert len(decided) == sum(event.kind == "decision" for event in events), "no decision twice"
+    assert len(decided) == len(decisions), "no decision twice"
+    units = [event.unit for event in decisions if event.unit is not None]
+    assert len(set(units)) == len(units), "no second decision for a unit"
     assert len({decision for decision, _ in rewarded}) == len(rewarded), "no reward twice"
     for caller in callers:
         for key, decision in caller.keys.items():
             if decision is not None:
-                logged = decided[key]
-                assert (logged.decision, logged.arm, logged.step) == (
+                logged = by_id[decision.decision] if decision.repeated else decided[key]
+                asked = caller.asked[key]
+                assert (logged.decision, logged.arm, logged.step, logged.unit, logged.context, logged.holdout) == (
                     decision.decision,
                     decision.arm,
                     decision.step,
+                    asked.get("unit"),
+                    asked.get("context"),
+                    decision.holdout,
                 )
         for identity, (reward, acknowledged) in caller.rewards.items():
             if acknowledged:
@@ -115,10 +131,10 @@ def finish(client: Client, callers: list[Caller]) -> None:
     """Try again whatever got no answer, as a client would: every key and every reward must be taken once."""
     for caller in callers:
         for key, before in caller.keys.items():
-            decision = client.decide("b", key=key)
+            decision = client.decide("b", key=key, **caller.asked[key])
             assert before is None or before == decision
             caller.keys[key] = decision
-            reward = caller.rewards.get(decision.decision, (1.0, False))[0]
+            reward = caller.rewards.get(decision.decision, (float(decision.step % 2), False))[0]
             client.reward(decision.decision, reward)
             caller.rewards[decision.decision] = (reward, True)
 

@@ -86,6 +86,7 @@ def test_the_examples_run(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)  # for the files of a local decider
+    monkeypatch.setattr("dynabandit.service.domain.local_bandit.MAX_BLOCK", 1)  # blocks take long to compile
     with running(open_store(sqlite_url)) as server:
         for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
             exec(compile(block.replace("http://127.0.0.1:8000", server.url), "docs/service.md", "exec"), {})

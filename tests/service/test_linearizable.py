@@ -29,11 +29,16 @@ from service.harness import ManualClock, Running, assert_replay_agrees
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 ARMS = ["a", "b", "c"]
 POLICIES = ["ucb", "ts", "aff-ots", "eps-greedy"]
+CONTEXT = {"hour": 7}
+SETTINGS: dict[str, Any] = {
+    "policy": "ucb", "features": {"hour": "number"}, "sticky_for": 3600, "holdout": {"share": 0.3, "control": "b"},
+}  # fmt: skip
 fresh_names = itertools.count()
 Operation = tuple[Any, ...]
 
 OPERATIONS = st.one_of(
     st.tuples(st.just("decide"), st.integers(1, 3), st.none() | st.sampled_from(["k1", "k2"])),
+    st.tuples(st.just("assign"), st.sampled_from(["u1", "u2"])),
     st.tuples(st.just("reward"), st.integers(1, 6), st.sampled_from([0.0, 1.0])),
     st.tuples(st.just("pause"), st.sampled_from(ARMS)),
     st.tuples(st.just("resume"), st.sampled_from(ARMS)),
@@ -56,7 +61,9 @@ class Done(NamedTuple):
 def call(client: Client, name: str, id_of: Callable[[int], str], operation: Operation) -> Any:
     kind, *arguments = operation
     if kind == "decide":
-        return client.decide_many(name, *arguments)
+        return client.decide_many(name, *arguments, context=CONTEXT)
+    if kind == "assign":
+        return client.decide(name, unit=arguments[0], context=CONTEXT)
     if kind == "reward":
         return client.reward(id_of(arguments[0]), arguments[1])
     if kind in ("pause", "resume"):
@@ -72,7 +79,7 @@ def run_program(servers: list[Running], programs: list[list[Operation]]) -> tupl
     """Run each program in a thread of its own, all at once, over the servers in turn."""
     name = f"b{next(fresh_names)}"
     with Client(servers[0].url) as client:
-        number = read_public_id(client.create(name, ARMS, policy="ucb", seed=5).id)
+        number = read_public_id(client.create(name, ARMS, seed=5, **SETTINGS).id)
     with contextlib.closing(servers[0].store.reader()) as store:
         id_of = functools.partial(store.decision_ids().make, number or 0)
     history: list[Done] = []
@@ -106,6 +113,7 @@ class Model:
         self.step = 0
         self.rewards: dict[int, float] = {}
         self.keys: dict[str, list[str]] = {}
+        self.units: dict[str, str] = {}  # -> arm
 
     def take(self, event: Event) -> None:
         if event.kind == "decision":
@@ -113,6 +121,10 @@ class Model:
             assert event.step == self.step
             assert event.arm in self.arms
             assert event.arm not in self.paused, "a paused arm was chosen"
+            if event.unit is not None:
+                before = self.units.get(event.unit)
+                assert before is None or before in self.paused, "a unit got a second decision"
+                self.units[event.unit] = event.arm
         elif event.kind == "reward":
             assert event.step is not None
             assert event.reward is not None
@@ -143,6 +155,11 @@ def place(done: Done, events: list[Event]) -> tuple[int, int]:
             assert mine[0].key == key
             return mine[-1].sequence, last
         return mine[-1].sequence, mine[-1].sequence
+    if kind == "assign" and done.status == 200:
+        return place_assignment(done, events)
+    if kind == "assign":
+        assert done.status == 409
+        return all_paused(events), last
     if kind == "decide":
         assert done.status == 409
         if done.operation[2] is not None and any(event.key == done.operation[2] for event in events):
@@ -158,6 +175,18 @@ def place(done: Done, events: list[Event]) -> tuple[int, int]:
             model.take(event)
         assert (done.operation[1] in model.paused) == (kind == "pause")
     return sequence, sequence
+
+
+def place_assignment(done: Done, events: list[Event]) -> tuple[int, int]:
+    """A new decision for a unit takes effect at its event; a repeated one until the next event for the unit."""
+    own = [event for event in events if event.kind == "decision" and event.unit == done.operation[1]]
+    [place] = [place for place, event in enumerate(own) if event.decision == done.result.decision]
+    found = own[place]
+    assert (done.result.arm, done.result.holdout) == (found.arm, found.holdout)
+    assert found.arm == "b" or not found.holdout
+    if not done.result.repeated:
+        return found.sequence, found.sequence
+    return found.sequence, own[place + 1].sequence - 1 if place + 1 < len(own) else events[-1].sequence
 
 
 def all_paused(events: list[Event]) -> int:
@@ -263,10 +292,11 @@ class OneCaller(RuleBasedStateMachine):
         self.url = f"sqlite:///{self.folder}/machine{next(fresh_names)}.db"
         self.clock = ManualClock()
         self.open()
-        self.client.create("b", ARMS, seed=3, reward_window=10, default_reward=0)
+        self.client.create("b", ARMS, seed=3, reward_window=10, default_reward=0, sticky_for=8)
         self.model: dict[str, tuple[float, float | None]] = {}  # decision -> time, reward
         self.paused: set[str] = set()
         self.keys: dict[str, Decision] = {}
+        self.units: dict[str, tuple[float, Decision]] = {}
 
     def open(self) -> None:
         self.server = Running(open_store(self.url), clock=self.clock)
@@ -287,6 +317,25 @@ class OneCaller(RuleBasedStateMachine):
         assert made.step == len(self.model) + 1
         assert made.arm not in self.paused
         self.model[made.decision] = (self.clock.seconds, None)
+        return made.decision
+
+    @rule(target=decisions, unit=st.sampled_from("uv"))
+    def assign(self, unit: str) -> str:
+        if len(self.paused) == len(ARMS):
+            with pytest.raises(ServiceError, match="409"):
+                self.client.decide("b", unit=unit)
+            return "000000000000-1"
+        made = self.client.decide("b", unit=unit)
+        decided, before = self.units.get(unit, (0.0, None))
+        keeps = before is not None and self.clock.seconds - decided < 8 and before.arm not in self.paused
+        assert made.repeated == keeps
+        if before is not None and keeps:
+            assert (made.decision, made.arm) == (before.decision, before.arm)
+            return made.decision
+        assert made.step == len(self.model) + 1
+        assert made.arm not in self.paused
+        self.model[made.decision] = (self.clock.seconds, None)
+        self.units[unit] = (self.clock.seconds, made)
         return made.decision
 
     @rule(decision=decisions, value=st.sampled_from([0.0, 0.5, 1.0]))

@@ -432,7 +432,26 @@ def test_contexts(client: Client, http: httpx.Client, make: Make, server: Runnin
     assert (found.problem, found.local) == (None, 60)
 
 
-@pytest.mark.promise(182)
+@pytest.mark.promise(190)
+def test_the_export_has_the_propensities_of_the_states_behind_the_decisions(client: Client, make: Make) -> None:
+    client.create("b", ["red", "green"], "ts", seed=3)
+    decider = make()
+    local = decider._local.bandit.copy()  # of the first state
+    for decision in client.decide_many("b", 200):
+        client.reward(decision.decision, decision.arm == "green")
+    made = decider.decide_many(3)
+    expected = []
+    for one in made:
+        expected.append(local.propensities()[one.arm])
+        local.play_column(local.names.index(one.arm))
+    decider.sync()
+    exported = list(client.export("b"))[200:]
+    assert [one.propensity for one in exported] == expected
+    assert all(one.replayed for one in exported)
+    assert min(expected) > 0.3, "the first state has no preference, the later one has"
+
+
+@pytest.mark.promise(182, 190)
 def test_after_compaction_decisions_from_removed_states_are_taken(store_url: str, make: Make) -> None:
     with running(open_store(store_url)) as server, Client(server.url) as client:
         client.create("b", ARMS, "ts", seed=3)
@@ -455,6 +474,8 @@ def test_after_compaction_decisions_from_removed_states_are_taken(store_url: str
         decider.decide_many(10)
         decider.sync()
         decider.close()
+        replayed = {one.step: one.replayed for one in client.export("b")}
+        assert [replayed[one.step or 0] for one in local_events(client)[-20:]] == [False] * 10 + [True] * 10
     found = verified(store_url)
     assert (found.problem, found.local, found.local_taken) == (None, 10, 10)
 

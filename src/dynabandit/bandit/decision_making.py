@@ -138,12 +138,12 @@ class DecisionMaking:
         self, count: int, context: ContextValues | None = None, among: SomeArms | None = None
     ) -> list[int]:
         """Return the columns of the ranking that `rank` would return; `play_column` of the first one records it."""
-        count, step = integer("count", count, 1, len(self._arms)), self._next_step()
-        first, vector = self._choice(step, context, among)
-        ranking = [first]
+        step = self._next_step()
         if count == 1:
-            return ranking
-        left, other = self._candidates(among), copy.copy(self)
+            return [self._choice(step, context, among)[0]]
+        count = integer("count", count, 1, len(self._arms))
+        first, vector = self._choice(step, context, among)
+        ranking, left, other = [first], self._candidates(among), copy.copy(self)
         other._shared = self._shared.copy()  # in which a policy may note what it computed for the first choice
         while len(ranking) < count and len(left) > 1:
             left = left[left != ranking[-1]]

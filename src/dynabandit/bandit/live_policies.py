@@ -1,5 +1,7 @@
 """Which policies a live bandit can use: those that need nothing that only a simulation knows, and fit into memory."""
 
+import functools
+
 from dynabandit.core.context import Context
 from dynabandit.environments import RewardLaw, reward_law
 from dynabandit.policies import Policy, check_fit
@@ -47,8 +49,15 @@ def models_size(policy: Policy, arms: int, context: Context | None) -> int:
     """Return how many numbers the regression models of a policy have."""
     if not policy.functions.contextual or context is None:
         return 0
+    rows, more_rows, size = _models_shape(policy, context)
+    return (rows + (arms - 1) * more_rows) * size
+
+
+@functools.lru_cache(maxsize=64)  # it is needed for every new arm, and large models take milliseconds
+def _models_shape(policy: Policy, context: Context) -> tuple[int, int, int]:
+    """Return how many models there are with one arm, how many each further arm adds, and the size of each."""
     (rows, size), (rows_of_two, _) = (policy.initial_models(count, context).shape for count in (1, 2))
-    return int((rows + (arms - 1) * (rows_of_two - rows)) * size)  # a model of all arms is counted once
+    return int(rows), int(rows_of_two - rows), int(size)
 
 
 def check_size(policy: Policy, arms: int, context: Context | None = None) -> None:

@@ -314,13 +314,13 @@ class LocalDecider:
         bandit, found, holdout = Bandit.from_json(state.bandit), read_public_id(state.id), state.holdout
         assert found is not None
         held = None if holdout is None else Holdout(holdout.share, holdout.control)
-        local, names = LocalBandit(bandit, found, held, self.id, state.sequence), list(bandit.names)
-        local.bandit.compile()  # here, and not at the first decision after a change of the policy
+        local = LocalBandit(bandit, found, held, self.id, state.sequence, in_blocks=True)
+        local.compile()  # here, and not at the first decision after a change of the policy
         new = self._folder / f"{self.id}.new"
         new.write_bytes(msgspec.json.encode(state))
         os.replace(new, self._folder / "state.json")
         with self._lock:
-            self._state, self._local, self._names = state, local, names
+            self._state, self._local, self._names = state, local, list(bandit.names)
 
     def _repeat(self, place: str, work: Callable[[], bool], seconds: float) -> None:
         has_more = False

@@ -127,13 +127,13 @@ class Client(BaseClient):
         return self._send(Call("PUT", path, api_types.Rewarded, api_types.Reward(float(reward), arm)))
 
     def reward_many(
-        self, rewards: Iterable[tuple[str, float]], name: str | None = None
+        self, rewards: Iterable[tuple[str, float] | tuple[str, float, str]], name: str | None = None
     ) -> list[api_types.RewardResult]:
-        """Send several rewards, each a pair (decision, reward); each has its own status.
+        """Send several rewards, each as (decision, reward) or (decision, reward, arm); each has its own status.
 
         With a name, all of them must be rewards of this bandit; see `reward`.
         """
-        given = [api_types.GivenReward(decision, float(reward)) for decision, reward in rewards]
+        given = [api_types.GivenReward(decision, float(reward), *arm) for decision, reward, *arm in rewards]
         path = "/v1/rewards" if name is None else bandit_path(name, "rewards")
         result = self._send(Call("POST", path, api_types.RewardResults, api_types.Rewards(given)))
         return result.results

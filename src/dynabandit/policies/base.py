@@ -188,7 +188,7 @@ class PolicyFunctions(NamedTuple):
     posterior: Posterior | None = None
     """posterior(state, arm, step, params): instead of `score`, the Beta posterior from which a score is drawn."""
     optimistic: bool = False
-    """Whether a draw from `posterior` below its mean is replaced by the mean."""
+    """Whether a draw from `posterior` or `law` below its mean is replaced by the mean."""
     common: Common = no_common
     """common(state, number, params): a number that all scores of a step share, read as `step.common`."""
     explore: Explore = never_explore

@@ -150,8 +150,13 @@ def probabilities_of_ties(scores: np.ndarray) -> np.ndarray:
     >>> probabilities_of_ties(np.array([1.0, 3.0, 3.0])).tolist()
     [0.0, 0.5, 0.5]
     """
-    largest = scores == scores.max()
-    return np.asarray(largest / np.count_nonzero(largest))
+    values = scores.tolist()  # for few arms lists are faster than arrays
+    largest = max(values)
+    if values.count(largest) > 1:
+        return np.asarray((scores == largest) / values.count(largest))
+    probabilities = np.zeros(len(values))
+    probabilities[values.index(largest)] = 1.0
+    return probabilities
 
 
 def on_upper_envelope(means: np.ndarray, deviations: np.ndarray) -> np.ndarray:

@@ -305,7 +305,8 @@ class ArmState(Struct):
     """What a bandit has learned about an arm; `mean` is null before the first reward.
 
     What the policy does not know of a single arm, such as its mean in any context, is null.
-    `pending` is the number of its decisions whose rewards are in flight, as the policy counts them.
+    `pending` is the number of its decisions whose rewards are in flight, as the policy counts them. `propensity` is the
+    probability that the next decision of the policy chooses the arm, null if it is not known or depends on a context.
     """
 
     arm: str
@@ -320,6 +321,7 @@ class ArmState(Struct):
     min_share: float
     max_share: float
     pending: int = 0
+    propensity: float | None = None
 
 
 class DeciderState(Struct):
@@ -428,7 +430,8 @@ class Exported(Struct):
     its place, from 1, and `taken_reward` the reward.
 
     `replayed` is false for a decision of an earlier release that decided by other rules: it is taken from the log, and
-    its propensity is computed as if no reward were in flight, which those rules ignored. With a holdout, the propensity
+    its propensity is computed as if no reward were in flight, which those rules ignored. It is also false for a local
+    decision whose state is not in the log any more. With a holdout, the propensity
     is that over all units: the policy decides for some, and the holdout for the others.
     """
 

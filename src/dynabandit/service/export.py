@@ -9,12 +9,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from dynabandit.bandit import Bandit
 from dynabandit.features import PARQUET_KEY
 from dynabandit.service.api_types import Event, Exported
 from dynabandit.service.domain.bandit_state import RULES, RULES_WITH_PENDING_PLAYS, LoggedState
 from dynabandit.service.domain.decision_details import read_details
 from dynabandit.service.domain.events import CLOSE, CREATE, DECISION, EventRow, HeldDecision, Settlement, api_event
 from dynabandit.service.domain.learning import Log
+from dynabandit.service.domain.local_replay import LocalReplay
 from dynabandit.service.domain.log_start import state_at_start
 from dynabandit.service.errors import InvalidValueError, StreamInterruptedError
 from dynabandit.service.stores import Store
@@ -84,32 +86,34 @@ def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambd
 
     When `is_wanted` returns false the replay ends with `StreamInterruptedError`.
 
-    The propensity of a decision is the recorded one. Without one, in logs of earlier releases and where it is not known
-    exactly, it is found by `_propensity`.
+    The propensity of a decision is the recorded one. Without one, in logs of earlier releases, for local decisions and
+    where it is not known exactly, it is found by `_propensity`.
     """
     state = state_at_start(store, number, InterruptibleLog(store, is_wanted))
-    piece: list[Replayed] = []
+    local, piece = LocalReplay(store, state), list[Replayed]()
     until = time.monotonic() + PIECE_SECONDS
     for row in _while_wanted(store.log(number, state.sequence), is_wanted):
         if row.kind == DECISION:
-            arm = state.bandit.names[row.arm or 0]
-            propensity = _propensity(state, row, draws) if row.value is None else row.value
-            piece.append(Replayed(row, arm, propensity, state.rules == RULES))
+            arm, bandit = state.bandit.names[row.arm or 0], local.bandit(state, row)
+            propensity = _propensity(bandit or state.bandit, state, row, draws) if row.value is None else row.value
+            piece.append(Replayed(row, arm, propensity, state.rules == RULES and bandit is not None))
+        local.check(state, row)
         state.apply(row)
+        local.keep(state)
         if len(piece) == PIECE_ROWS or time.monotonic() >= until:
             yield _with_rewards(store, number, state.bandit.names, piece)
             piece, until = [], time.monotonic() + PIECE_SECONDS
     yield _with_rewards(store, number, state.bandit.names, piece)
 
 
-def _propensity(state: LoggedState, row: EventRow, draws: int) -> float:
-    """Return the probability of a decision without a recorded one, before it is applied.
+def _propensity(bandit: Bandit, state: LoggedState, row: EventRow, draws: int) -> float:
+    """Return the probability of a decision of a bandit without a recorded one, before it is applied to the state.
 
     It is exact for most policies (`Bandit.exact_propensities`); otherwise the share of the same arm among `draws` other
     draws from the state that decided and the decision itself, which is never 0. The standard error of the share is at
     most 1 / (2 sqrt(draws)).
     """
-    bandit, holdout, details = state.bandit, state.settings.holdout, read_details(row.body)
+    holdout, details = state.settings.holdout, read_details(row.body)
     column, counts = row.arm or 0, state.rules >= RULES_WITH_PENDING_PLAYS
     arm, context, among = bandit.names[column], details.context, details.among
     exact = bandit.exact_propensities(context, among, count_pending=counts)

@@ -1,6 +1,7 @@
 """Metrics for Prometheus."""
 
 import contextlib
+import copy
 from collections.abc import Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
@@ -10,9 +11,13 @@ from prometheus_client.registry import Collector
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.decision_details import read_details
 from dynabandit.service.domain.events import ALERT, DECISION, METRIC, EventRow
+from dynabandit.service.domain.lift import HoldoutLift
 from dynabandit.service.domain.names import in_namespace
+from dynabandit.stats.intervals import Estimate
+from dynabandit.stats.lift import LiftSums
 
 MAX_ARMS_SHOWN = 100  # per bandit
+MAX_LIFTS = 100  # bandits; each takes some 0.5 ms
 MAX_SERIES = 2_000  # arms of all bandits
 disable_created_metrics()  # type: ignore[no-untyped-call]  # the start of each series would double the lines
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -43,6 +48,8 @@ class Metrics:
         self.rewards = Counter("dynabandit_rewards", "Rewards of each arm.", arm, registry=to)
         text = "Sum of the rewards of each arm."
         self.reward_sum = Gauge("dynabandit_reward_sum_total", text, arm, registry=to)  # rewards may be negative
+        self.lifts = _LiftSeries()
+        to.register(self.lifts)
         text = "Alerts of guardrails and of the sample ratio."
         self.alerts = Counter("dynabandit_alerts", text, ["bandit", "alert"], registry=to)
         text = "Decisions that were compared with the choice of a shadow policy."
@@ -120,6 +127,7 @@ class Metrics:
             del self._arms[key]
             for counter in (self.decisions, self.rewards, self.reward_sum):
                 counter.remove(*key)
+        self.lifts.latest.pop(bandit, None)
         for alert in ("guardrail", "sample-ratio"):
             with contextlib.suppress(KeyError):
                 self.alerts.remove(bandit, alert)
@@ -144,7 +152,7 @@ class Metrics:
             return generate_latest(self.registry)
         registry = CollectorRegistry()
         shadows = self._shadow_counters
-        counters = (self.decisions, self.rewards, self.reward_sum, self.deciders, self.alerts, *shadows)
+        counters = (self.decisions, self.rewards, self.reward_sum, self.deciders, self.alerts, self.lifts, *shadows)
         registry.register(_NamespaceSeries(namespace, counters))
         return generate_latest(registry)
 
@@ -160,6 +168,36 @@ class _NamespaceSeries(Collector):
             for metric in counter.collect():
                 metric.samples = [one for one in metric.samples if in_namespace(one.labels["bandit"], self._namespace)]
                 yield metric
+
+
+class _LiftSeries(Collector):
+    """The lift of each bandit that has a holdout, computed when it is asked for and has changed."""
+
+    def __init__(self) -> None:
+        self.latest: dict[str, HoldoutLift] = {}  # copies
+        self._computed: dict[str, tuple[LiftSums, Estimate]] = {}
+
+    def note(self, bandit: str, lift: HoldoutLift | None) -> None:
+        """Note the lift of a bandit, unless too many have one."""
+        if lift is not None and (bandit in self.latest or len(self.latest) < MAX_LIFTS):
+            self.latest[bandit] = copy.copy(lift)
+
+    def collect(self) -> Iterator[Metric]:
+        latest = dict(self.latest)
+        before, self._computed = self._computed, {}
+        for bandit, lift in latest.items():
+            sums, found = before.get(bandit, (None, None))
+            self._computed[bandit] = (lift.sums, found if found and sums is lift.sums else lift.estimate().absolute)
+        texts = {
+            "dynabandit_lift": "What a decision of the policy earns more than one of the holdout.",
+            "dynabandit_lift_low": "The lower end of its interval.",
+            "dynabandit_lift_high": "The upper end of its interval.",
+        }
+        for place, (name, text) in enumerate(texts.items()):
+            family = GaugeMetricFamily(name, text, labels=["bandit"])
+            for bandit, (_, found) in self._computed.items():
+                family.add_metric([bandit], found[place])
+            yield family
 
 
 class _DeciderSeries(Collector):

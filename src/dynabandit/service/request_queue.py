@@ -30,6 +30,7 @@ class Request:
     events: int = 1
     key: str | None = None
     unit: str | None = None
+    bandit_keys: Collection[tuple[int, str]] = ()
     started: float = 0.0
     future: asyncio.Future[Any] | None = None
     abandoned: bool = False
@@ -112,19 +113,20 @@ class RequestQueue:
         events: int = 1,
         key: str | None = None,
         unit: str | None = None,
+        bandit_keys: Collection[tuple[int, str]] = (),
         priority: bool = False,
     ) -> "asyncio.Future[Any]":
         """Run a function in the writer's thread; its result, or its error, is there after the commit.
 
-        `name` or `bandits` (numbers) are the bandits that it uses, `events` is about how many events it adds, `key` the
-        idempotency key and `unit` the unit that it will look up. A function that reads the log runs `alone`, in its
-        own commit. One with `priority` is admitted when decisions and rewards are refused. After a conflict with
-        another process the function runs again.
+        `name` or `bandits` (numbers) are the bandits that it uses, and `events` is about how many events it adds. It
+        will look up the idempotency key `key`, the `unit`, and `bandit_keys`, other keys with their bandits. A function
+        that reads the log runs `alone`, in its own commit. One with `priority` is admitted when decisions and rewards
+        are refused. After a conflict with another process the function runs again.
         """
         assert self.loop is not None
         self.admission.enter(events, priority)
         future = self.loop.create_future()
-        request = Request(run, name, bandits, alone, events, key, unit, self._timer(), future)
+        request = Request(run, name, bandits, alone, events, key, unit, bandit_keys, self._timer(), future)
         self._waiting[request] = None
         self._queue.put(request)
         return future

@@ -230,6 +230,7 @@ class Writer:
         for number, events in by_bandit.items():
             state = work.states[number]
             self._metrics.count_arms(state.settings.name, state.bandit.names, events)
+            self._metrics.lifts.note(state.settings.name, state.monitoring.lift)
             if self._metrics.count_alerts(state.settings.name, events):
                 self.alert_raised.set()
             if state.shadow is not None:
@@ -272,6 +273,7 @@ class Writer:
         loaded = numbers & work.states.keys()
         named = {number for one in requests if one.name is not None and (number := work.find(one.name)) is not None}
         keys = {(work.names[one.name], one.key) for one in requests if one.key is not None and one.name in work.names}
+        keys |= {key for one in requests for key in one.bandit_keys}
         units = {(work.names[one.name], unit_hash(one.unit)) for one in requests if one.unit and one.name in work.names}
         known = {number: work.states[number].sequence if number in loaded else NO_EVENTS for number in numbers}
         begun = self._store.begin(known, keys, units)

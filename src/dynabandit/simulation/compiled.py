@@ -21,7 +21,7 @@ from dynabandit.policies import Policy
 from dynabandit.policies.argmax_tree import new_trees
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.choose_arm import Workspace, is_pruned, make_choose, make_count_choices, new_workspace
-from dynabandit.policies.pending_plays import UNKNOWN_STEP, end_play
+from dynabandit.policies.pending_plays import UNKNOWN_STEP, begin_play, end_play
 from dynabandit.simulation.request import initial_states
 from dynabandit.simulation.stepper import Block, Paths, add_switches, empty_record, make_play
 
@@ -79,6 +79,26 @@ def choose_in_context(functions: PolicyFunctions) -> Callable[..., int]:
         return decide(state, number, read_params(params), space, Stream(seed & MASK, (seed >> 32) & MASK, 0))
 
     return compiled(choose)
+
+
+@functools.cache
+def choose_many(functions: PolicyFunctions) -> Callable[..., None]:
+    """Return choose_many(state, first, params, space, seed, arms), which writes the arms to play from step `first` on.
+
+    The plays are recorded in the state, and have no rewards.
+    """
+    decide, read_params = make_choose(functions), vector_reader(functions.params)
+
+    @kernel
+    def choose_many(
+        state: PolicyState, first: int, params: np.ndarray, space: Workspace, seed: int, arms: np.ndarray
+    ) -> None:
+        random, values = Stream(seed & MASK, (seed >> 32) & MASK, 0), read_params(params)
+        for i in range(arms.size):
+            arms[i] = decide(state, first + i, values, space, random)
+            begin_play(state, arms[i], first + i)
+
+    return compiled(choose_many)
 
 
 @functools.cache

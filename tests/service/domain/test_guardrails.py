@@ -47,7 +47,7 @@ def test_an_arm_that_violates_a_guardrail_is_paused_with_an_alert(make_shop: Any
     assert [event.kind for event in events] == [METRIC, ARM, ALERT], "in one commit: they follow each other"
     assert events[1].body == '{"arm": "red", "paused": true, "guardrail": "latency"}'
     assert (alert.alert, alert.arm, alert.metric, alert.paused) == ("guardrail", "red", "latency", True)
-    said = f"arm 'red' was paused: the mean of latency is {alert.mean:.4g} in {alert.count} decisions, and must be"
+    said = f"arm 'red' is paused: the mean of latency is {alert.mean:.4g} in {alert.count} decisions, and must be"
     assert alert.message == f"{said} at most 0.5"
     assert shop.state.bandit.paused("red")
     [latency, stock] = bandit_view(shop.state, DeciderContacts())().guardrails
@@ -172,8 +172,22 @@ def test_the_last_arm_is_not_paused(make_shop: Any) -> None:
     serve(shop, 100)
     [alert] = alerts_of(shop)
     assert alert.paused is False
-    assert "arm 'red' was not paused" in alert.message
+    assert "arm 'red' is not paused, as the only one that can be chosen" in alert.message
     assert not shop.state.bandit.paused("red")
+    shop.assert_replays()
+
+
+def test_an_arm_that_is_paused_already_gets_an_alert_for_another_metric(make_shop: Any) -> None:
+    shop = make_shop(policy="uniform", guardrails={"latency": LATENCY, "errors": Guardrail(0.1, "max", [0.0, 1.0])})
+    made = [shop.decide() for _ in range(120)]
+    for metric in ("latency", "errors"):
+        for one in made:
+            measure(shop, one.step, **{metric: float(one.arm == "red")})
+    assert [(alert.metric, alert.arm, alert.paused) for alert in alerts_of(shop)] == [
+        ("latency", "red", True),
+        ("errors", "red", True),
+    ]
+    assert len(shop.store.events(shop.number, 0, 100, (ARM,))) == 1
     shop.assert_replays()
 
 

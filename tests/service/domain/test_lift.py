@@ -12,6 +12,7 @@ from dynabandit.service.domain import changes
 from dynabandit.service.domain.decisions import remove_expired_units
 from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.http.responses import bandit_view
+from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.stats.lift import LiftSums, add_reward, estimate_lift
 from service.domain.shop import Shop
 
@@ -87,6 +88,23 @@ def test_the_lift_replays_exactly(make_shop: Any, learn: str) -> None:
     shop.state.monitoring.lift.sums = sums_of([])
     with pytest.raises(AssertionError):  # the hash of the state covers the lift
         shop.assert_replays()
+
+
+def test_the_history_of_the_page_has_the_same_lift(make_shop: Any) -> None:
+    shop = make_shop(policy="ts", holdout=HOLDOUT, reward_window=20, default_reward=0)
+    serve(shop, [f"u{n}" for n in range(60)], 5)
+    for compacts in (False, True):
+        if compacts:
+            compact(shop.store, before=2e12, now=0.0)
+            serve(shop, [f"v{n}" for n in range(20)], 6)
+        history = BanditHistory.at_start(shop.number, shop.store)
+        for event in shop.store.events(shop.number, history.sequence, 10_000):
+            history.apply(event)
+        history = BanditHistory.from_json(shop.number, history.to_json(), shop.store)
+        lift = shop.state.monitoring.lift
+        assert history.monitoring.to_list() == shop.state.monitoring.to_list()
+        series = history.series()
+        assert (series.lift[-1], series.lift_low[-1], series.lift_high[-1]) == lift.estimate().absolute
 
 
 @pytest.mark.promise(163)

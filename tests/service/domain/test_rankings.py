@@ -168,16 +168,14 @@ def test_arms_that_cannot_be_chosen_are_an_error_that_changes_nothing(client: Cl
 @pytest.mark.promise(201, 202, 203)
 def test_rankings_over_http_are_in_the_log_and_in_the_export(client: Client, http: httpx.Client) -> None:
     client.create("b", ARMS, "ucb", seed=1)
-    asked = {"among": ["green", "blue"], "rank": 3}
-    [made] = http.post("/v1/bandits/b/decisions", json=asked).json()["decisions"]
-    assert [one["arm"] for one in made["ranking"]] == ["green", "blue"]
-    answer = http.put(f"/v1/decisions/{made['decision']}/reward", json={"reward": 1, "arm": "blue"})
-    assert answer.json() == {"decision": made["decision"], "reward": 1.0, "arm": "blue"}
-    [other] = http.post("/v1/bandits/b/decisions", json={"rank": 2}).json()["decisions"]
-    rewards = [{"decision": one["decision"], "reward": 1, "arm": one["arm"]} for one in (other, made)]
-    results = http.post("/v1/rewards", json={"rewards": rewards}).json()["results"]
-    assert [one["status"] for one in results] == [200, 409]
-    wrong = http.put(f"/v1/decisions/{made['decision']}/reward", json={"reward": 1, "arm": "red"})
+    made = client.decide("b", among=["green", "blue"], rank=3)
+    assert made.ranking is not None
+    assert [(one.arm, one.propensity) for one in made.ranking] == [("green", 1.0), ("blue", 1.0)]
+    assert client.reward(made.decision, 1, arm="blue").arm == "blue"
+    other = client.decide("b", rank=2)
+    results = client.reward_many([(other.decision, 1, other.arm), (made.decision, 1)])
+    assert [one.status for one in results] == [200, 409]
+    wrong = http.put(f"/v1/decisions/{made.decision}/reward", json={"reward": 1, "arm": "red"})
     assert wrong.status_code == 422
     decided, rewarded = (next(client.events("b", kind=kind)) for kind in ("decision", "reward"))
     assert (decided.among, decided.ranking) == (["green", "blue"], ["green", "blue"])

@@ -117,5 +117,8 @@ def test_the_lift_over_http(client: Client, http: httpx.Client) -> None:
     assert holdout.low is not None
     assert holdout.high is not None
     assert holdout.low < holdout.lift < holdout.high
+    page = http.get("/metrics").text
+    assert f'dynabandit_lift{{bandit="b"}} {holdout.lift}' in page
+    assert f'dynabandit_lift_low{{bandit="b"}} {holdout.low}' in page
     other = {"arms": ARMS, "policy": "ucb", "seed": 1, "holdout": {"share": 0.2, "control": "red"}}
     assert http.put("/v1/bandits/b", json=other).status_code == 409, "a holdout cannot be changed"

@@ -1,7 +1,9 @@
 """Personalizer's API, with the package that its users have, against a real service."""
 
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,9 +20,10 @@ from msrest.exceptions import HttpOperationError
 
 from dynabandit.client import Client
 from dynabandit.service.domain.personalizer import REWARD_WAIT_SECONDS
+from dynabandit.service.domain.personalizer_features import ACTION_COLUMNS
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
-from service.harness import ManualClock, Running, assert_replay_agrees, running, talking, wait_for
+from service.harness import ManualClock, Running, assert_replay_agrees, captured_log, running, talking, wait_for
 
 FOOD = {
     "pasta": [{"taste": "salty", "spice": 0.2}, {"nutrition": {"calories": 400}}],
@@ -56,22 +59,17 @@ def probabilities(response: RankResponse) -> list[tuple[str, float]]:
     return [(one.id, one.probability) for one in response.ranking]
 
 
-def is_distribution(response: RankResponse) -> bool:
-    """Whether the probabilities add up to 1, or none is known."""
-    given = [one.probability for one in response.ranking]
-    return None in given or sum(given) == pytest.approx(1.0)
-
-
 @pytest.mark.promise(210)
 def test_the_unchanged_client_ranks_rewards_and_activates(loop: PersonalizerClient, client: Client) -> None:
     response = rank(loop)
     assert sorted(one.id for one in response.ranking) == sorted(FOOD)
     assert response.ranking[0].id == response.reward_action_id
-    assert is_distribution(response)
+    assert sum(one.probability for one in response.ranking) == pytest.approx(1.0)
     loop.events.activate(response.event_id)
     loop.events.reward(response.event_id, -0.5)
     decided, rewarded = (list(client.events("personalizer", kind=kind)) for kind in ("decision", "reward"))
     assert (decided[0].arm, decided[0].key) == (response.reward_action_id, response.event_id)
+    assert decided[0].propensity == response.ranking[0].probability
     features = {"time": "morning", "user/age": 31, "user/likes/sugar": True, "user/likes/tea": True}
     assert decided[0].context == {"context": features}
     assert (rewarded[0].arm, rewarded[0].reward) == (response.reward_action_id, -0.5)
@@ -98,7 +96,7 @@ def test_any_bandit_can_be_used_with_its_own_arms_and_features(
     for name, context in (("plain", None), ("named", {"time": "noon", "user/age": 31})):
         for loop in personalizer(f"{server.url}/v1/bandits/{name}"):
             response = rank(loop, "pasta", "curry", time="noon")
-            assert is_distribution(response)
+            assert sum(one.probability for one in response.ranking) == pytest.approx(1.0)
             with pytest.raises(ErrorResponseException, match=r"actions must be arms of bandit .* got 'ice cream'"):
                 rank(loop)
             event = next(client.events(name, kind="decision"))
@@ -121,15 +119,12 @@ def test_the_same_event_id_returns_the_same_result_once(loop: PersonalizerClient
 
 
 @pytest.mark.promise(213)
-def test_excluded_and_paused_actions_keep_their_places_and_are_not_chosen(
-    loop: PersonalizerClient, client: Client
-) -> None:
+def test_excluded_actions_keep_their_places_and_paused_ones_come_last(loop: PersonalizerClient, client: Client) -> None:
     rank(loop)
     client.change_arm("personalizer", "curry", paused=True)
     for _ in range(3):
         response = rank(loop, "pasta", "curry", "ice cream", excluded_actions=["pasta", "unknown"])
-        assert response.ranking[0].id == "pasta"
-        assert response.ranking[0].probability == 0.0
+        assert probabilities(response) == [("pasta", 0.0), ("ice cream", 1.0), ("curry", 0.0)]
         assert response.reward_action_id == "ice cream"
     for excluded, problem in ((list(FOOD), "excludedActions must leave one of the 3 actions"), (["curry"], None)):
         if problem:
@@ -162,6 +157,16 @@ def test_new_actions_become_arms_and_start_from_what_is_known(
     assert chosen.count("cake") >= 3
     assert [one.arm for one in client.state("personalizer").arms] == [*FOOD, "steak", "cake"]
     assert sum(event.kind == "arm" for event in client.events("personalizer", kind="change")) == 2
+
+
+@pytest.mark.promise(101)
+def test_the_log_names_new_arms_and_no_features_of_users(loop: PersonalizerClient) -> None:
+    with captured_log("logging_setup") as lines:
+        for ids in (("pasta", "curry"), ("pasta", "curry"), ("pasta", "ice cream")):
+            rank(loop, *ids)
+    changed = [line["change"] for line in lines if line["event"] == "change"]
+    assert changed == [{"created": "personalizer", "actions": ["pasta", "curry"]}, {"actions": ["ice cream"]}]
+    assert "sugar" not in str(lines)
 
 
 @pytest.mark.promise(215)
@@ -222,6 +227,9 @@ def test_a_deferred_event_gets_the_default_reward_only_if_it_is_activated(
         ({"contextFeatures": {"time": 1}}, "contextFeatures must be a list"),
         ({"contextFeatures": [{"x": 1e200}]}, "contextFeatures: feature 'context' must be a mapping"),
         ({"contextFeatures": [{str(i): 1 for i in range(1001)}]}, "contextFeatures must have at most 1000 features"),
+        ({"contextFeatures": [{str(i): "x" * 999 for i in range(21)}]}, "contextFeatures must have at most 20000 char"),
+        ({"contextFeatures": [{"x": "x" * 1001}]}, "names and texts of at most 1000 characters"),
+        ({"contextFeatures": [{"x": True}, 1]}, "contextFeatures[1] must be an object, got 1"),
         ({"actions": [{"id": "a", "features": [{"x": 1e200}]}, {"id": "b"}]}, "actions[0].features: feature 'action'"),
         ({"excludedActions": ["a", "b"]}, "excludedActions must leave one of the 2 actions"),
         ({"deferActivation": 1}, "deferActivation must be true or false, got 1"),
@@ -277,6 +285,9 @@ def test_a_replay_makes_the_same_decisions(sqlite_url: str) -> None:
     with running(open_store(sqlite_url), clock=clock) as server:
         for loop in personalizer(server.url):
             for visit in range(12):
+                if visit == 3:
+                    with talking(server.url) as (client, _):
+                        client.set_policy("personalizer", "lin-ucb")
                 response = rank(loop, *list(FOOD)[visit % 2 :], *([f"new {visit}"] if visit % 4 == 0 else []),
                                 defer_activation=visit % 3 == 0)  # fmt: skip
                 if visit % 2:
@@ -287,6 +298,45 @@ def test_a_replay_makes_the_same_decisions(sqlite_url: str) -> None:
             with talking(server.url) as (client, _):
                 wait_for(lambda: client.state("personalizer").held <= 3)
     assert_replay_agrees(sqlite_url)
+
+
+@pytest.mark.promise(212, 216)
+def test_replicas_know_the_events_of_each_other(postgres_url: str) -> None:
+    features = {"features": {"context": {"kind": "hashed", "columns": 2, "required": True}}}
+    arms = {"arm_features": {arm: {"action": [0.0] * ACTION_COLUMNS} for arm in ("pasta", "curry")}}
+    window = {"reward_window": REWARD_WAIT_SECONDS, "default_reward": 0}
+    with running(open_store(postgres_url)) as one, running(open_store(postgres_url)) as other:
+        with talking(one.url) as (client, _):
+            client.create("personalizer", ["pasta", "curry"], "lin-ucb", **window, **features, **arms)
+        for here in personalizer(one.url):
+            for there in personalizer(other.url):
+                first = rank(here, "pasta", "curry", "ice cream", event_id="e", defer_activation=True)
+                again = rank(there, "pasta", "curry", "ice cream", event_id="e", defer_activation=True)
+                assert probabilities(again) == probabilities(first)
+                assert again.reward_action_id == first.reward_action_id
+                there.events.activate("e")
+                here.events.activate("e")
+                there.events.reward("e", 1.0)
+                here.events.reward("e", 0.5)
+        with talking(one.url) as (client, _):
+            events = [(event.kind, event.reward) for event in client.events("personalizer")]
+    assert events == [("create", None), ("arm", None), ("decision", None), ("activate", None), ("reward", 1.0)]
+    assert_replay_agrees(postgres_url)
+
+
+def test_the_blocks_of_the_migration_page_run(server: Running, http: httpx.Client, capsys: Any) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "personalizer.md").read_text(encoding="utf-8")
+    [program], [command] = (
+        re.findall(rf"^```{kind}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE) for kind in ("python", "sh")
+    )
+    scope: dict[str, Any] = {}
+    exec(program.replace("http://127.0.0.1:8000", server.url), scope)
+    scope["client"]._client.close()
+    assert "show " in capsys.readouterr().out
+    [body] = re.findall(r"-d '(.*)'", command, re.DOTALL)
+    assert http.put("/v1/bandits/menu", content=body, headers={"Content-Type": "application/json"}).status_code == 201
+    for loop in personalizer(f"{server.url}/v1/bandits/menu"):
+        assert rank(loop, "pasta", "curry").reward_action_id in ("pasta", "curry")
 
 
 def test_the_format_of_errors_is_that_of_the_package(loop: PersonalizerClient) -> None:

@@ -192,6 +192,9 @@ def test_recent_numbers_are_those_of_the_last_n_decisions(dice: np.random.Genera
     assert (entry["leader"], entry["leader_share"]) == (ARMS[plays.argmax()], pytest.approx(plays.max() / n, rel=1e-4))
     data = bandit_page_data(log.history(), 0)
     assert [arm["recent_share"] for arm in data["arms"]] == pytest.approx((plays / n).tolist(), abs=1e-4)
+    known = log.history().bandit.exact_propensities()
+    assert known is not None
+    assert {arm["arm"]: arm["propensity"] for arm in data["arms"]} == pytest.approx(known, abs=1e-4)
 
 
 def test_a_change_is_detected_where_it_was_and_is_recent_for_1000_decisions(dice: np.random.Generator) -> None:

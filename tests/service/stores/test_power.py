@@ -11,7 +11,8 @@ import pytest
 
 from dynabandit.client import Client
 from dynabandit.service.stores import SqliteStore, open_store
-from service.harness import ARMS, Running, assert_replay_agrees
+from dynabandit.service.stores.unit_table import unit_hash
+from service.harness import ARMS, PRODUCT, Running, assert_replay_agrees, visitor
 from service.power import Disk, ForgetfulVFS
 
 Cut = tuple[dict[str, tuple[str, float | None]], dict[str, bytes]]  # what was acknowledged, and the disk
@@ -45,14 +46,15 @@ def cut_under_load(folder: Path, synchronous: str, survive: float) -> list[Cut]:
             turn = 0
             while not over.is_set():
                 turn += 1
-                decision = client.decide("b", key=f"{number}-{turn}")
-                acknowledged[f"{number}-{turn}"] = (decision.decision, None)
+                key = f"{number}-{turn}"
+                decision = client.decide("b", key=key, **visitor(key, turn))
+                acknowledged[key] = (decision.decision, None)
                 client.reward(decision.decision, turn % 2)
-                acknowledged[f"{number}-{turn}"] = (decision.decision, float(turn % 2))
+                acknowledged[key] = (decision.decision, float(turn % 2))
 
     cuts = []
     with Client(server.url) as client:
-        client.create("b", ARMS, seed=1)
+        client.create("b", ARMS, seed=1, **{**PRODUCT, "policy": "ts"})
     callers = [threading.Thread(target=call, args=(number,), daemon=True) for number in range(4)]
     for caller in callers:
         caller.start()
@@ -82,11 +84,13 @@ def lost(cut: Cut, folder: Path) -> int:
     decided = {row.key: row.step for row in rows if row.step is not None}
     rewarded = {row.settles: row.value for row in rows if row.settles is not None}
     assert len(rewarded) == sum(row.settles is not None for row in rows)
+    units = {key: store.units([(number or 0, unit_hash(key))]) for key in known}
     store.close()
     missing = 0
     for key, (decision, reward) in known.items():
         step = int(decision.split("-")[1])
         missing += decided.get(key) != step
+        missing += [row.step for row in units[key].values()] != [step]
         missing += reward is not None and rewarded.get(step) != reward
     if number is not None:
         assert_replay_agrees(f"sqlite:///{folder}/store.db")

@@ -88,6 +88,16 @@ def test_a_commit_takes_two_round_trips_however_many_bandits_it_has(
 
 
 @pytest.mark.promise(108)
+def test_metrics_take_two_round_trips(recorded: tuple[RecordingStore, Running, Client]) -> None:
+    store, _, client = recorded
+    client.set_guardrails("b0", {metric: {"bound": 1, "direction": "max"} for metric in ("latency", "errors")})
+    made = client.decide("b0")
+    store.trips.clear()
+    client.metrics(made.decision, {"latency": 2, "errors": 0})
+    assert [len(trip) for trip in store.trips] == [4, 2]
+
+
+@pytest.mark.promise(108)
 def test_calls_that_share_a_commit_share_its_round_trips(recorded: tuple[RecordingStore, Running, Client]) -> None:
     store, server, client = recorded
     begun, held = threading.Event(), threading.Event()

@@ -185,7 +185,7 @@ def test_interventions_are_marked_and_listed_on_an_open_page(
     expect(page.locator("#timeline li").first).to_contain_text("after 1,800 decisions")
     expect(page.locator("#share .annotation-text")).to_have_text(entries[::-1])
     expect(page.locator("#share .shapelayer path")).to_have_count(6)
-    assert sum(request.endswith("/bandits/watched") for request in visit.requests) == 1, "it was not reloaded"
+    assert visit.requests.count(bandit_url(site, "watched")) == 1, "it was not reloaded"
     assert serious(page) == []
     assert visit.errors == []
 

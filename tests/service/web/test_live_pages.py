@@ -139,6 +139,38 @@ def test_local_deciders_are_listed(site: Running, client: Client, open_page: Ope
     assert visit.errors == []
 
 
+@pytest.mark.promise(170, 175)
+def test_the_lift_guardrails_and_alerts_are_shown(site: Running, client: Client, open_page: OpenPage) -> None:
+    rules = {"latency": {"bound": 0.5, "direction": "max", "range": [0, 10]}}
+    client.create("guarded", ARMS, "ucb", holdout={"share": 0.5, "control": "red"}, guardrails=rules, seed=1)
+    visit = open_page(bandit_url(site, "guarded"))
+    page = visit.page
+    expect(page.locator("#holdout-text")).to_have_text("There are not enough rewards yet for an interval.")
+    expect(page.locator("#guardrails")).to_contain_text("no values yet")
+    for _ in range(4):
+        made = client.decide_many("guarded", 50)
+        client.reward_many([(one.decision, float(one.arm == "blue")) for one in made])
+    for one in made:
+        client.metrics(one.decision, {"latency": 9.0 if one.arm == "blue" else 0.25})
+    state = client.state("guarded").holdout
+    assert state is not None
+    assert state.lift is not None
+    expect(page.locator("#holdout-text")).to_contain_text(f"Lift: +{100 * state.lift:.2f} points")
+    expect(page.locator("#tiles")).to_contain_text("lift over the holdout")
+    cells = page.locator("#groups tr").filter(has_text="Holdout").locator("td")
+    expect(cells).to_have_text([str(state.holdout.decisions), str(state.holdout.rewards), "0.0\u00a0%"])
+    expect(page.locator("#lift .canvas[data-drawn]")).to_have_count(1)
+    page.locator("#lift summary").click()
+    expect(page.locator("#lift tbody tr").last).to_contain_text(f"+{100 * state.lift:.2f} points")
+    [alert] = client.alerts("guarded")
+    expect(page.locator("#alerts li")).to_contain_text([alert.message])
+    expect(page.locator("#guardrails tr").filter(has_text="blue")).to_contain_text("violated")
+    expect(page.locator("#timeline")).to_contain_text("blue paused by the guardrail latency")
+    expect(page.locator("#events")).to_contain_text("latency: 0.25")
+    assert serious(page) == []
+    assert visit.errors == []
+
+
 def test_names_that_look_like_markup_are_shown_as_text(site: Running, client: Client, open_page: OpenPage) -> None:
     names = [MARKUP, "<b>bold</b>", "&lt;i&gt; %{y} ${x}", "<a href='javascript:alert(1)'>x</a>"]
     bandit = f"{MARKUP} a/b"

@@ -2,10 +2,12 @@
 
 import re
 from importlib.resources import files
+from typing import get_args, get_type_hints
 
 import httpx
 import pytest
 
+from dynabandit.service.api_types import Event
 from service.harness import Running, talking
 
 
@@ -27,6 +29,13 @@ def test_a_page_allows_only_content_of_its_own(site: Running) -> None:
         assert headers["referrer-policy"] == "no-referrer"
         for path in ("/", "/playground", "/lab"):
             assert http.get(path, headers={"Host": "evil.example"}).status_code == 421
+
+
+def test_the_page_has_a_text_for_each_kind_of_event() -> None:
+    script = files("dynabandit.service.web").joinpath("static", "bandit.js").read_text()
+    [texts] = re.findall(r"EVENT_TEXTS = {(.*?)};", script, re.DOTALL)
+    kinds = set(get_args(get_type_hints(Event)["kind"]))
+    assert set(re.findall(r"(\w+): \"", texts)) == kinds - {"arm", "policy", "shadow", "metric"}  # made of their values
 
 
 def test_files_are_cached_under_an_address_that_changes_with_them(site: Running) -> None:

@@ -45,12 +45,12 @@ def _report_violation(work: UnitOfWork, state: LoggedState, metric: str, column:
     bandit, guardrails = state.bandit, state.monitoring.guardrails
     name, rule = bandit.names[column], guardrails.rules[metric]
     available = bandit.available_columns()
-    pauses = column in available and len(available) > 1
+    is_last = available == [column]
     mean, count = guardrails.mean(metric, column), guardrails.count(metric, column)
-    if pauses:
+    if column in available and not is_last:
         _append(work, state, ARM, {"arm": name, "paused": True, "guardrail": metric})
     body = {"alert": GUARDRAIL, "arm": name, "metric": metric, "mean": mean, "bound": rule.bound}
-    body |= {"direction": rule.direction, "count": count, "paused": pauses}
+    body |= {"direction": rule.direction, "count": count, "paused": not is_last}
     _append(work, state, ALERT, body, column)
 
 
@@ -78,7 +78,7 @@ def describe(body: dict[str, Any]) -> str:
         both = body["policy"] + body["holdout"]
         return f"the holdout has {body['holdout']} of {both} rewards, which is not a share of {body['share']:g}"
     limit = "at most" if body["direction"] == "max" else "at least"
-    done = "was paused" if body["paused"] else "was not paused"
+    done = "is paused" if body["paused"] else "is not paused, as the only one that can be chosen"
     return (
         f"arm {body['arm']!r} {done}: the mean of {body['metric']} is {body['mean']:.4g} in {body['count']} decisions, "
         f"and must be {limit} {body['bound']:g}"

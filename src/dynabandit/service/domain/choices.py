@@ -25,6 +25,8 @@ def place_propensities(
     bandit: Bandit, holdout: Holdout | None, asked: DecisionDetails, columns: Sequence[int]
 ) -> list[float] | None:
     """Return the probability of each column of a ranking among those left, or None if it is not known exactly."""
+    if asked.propensities is not None and asked.among is not None:  # they were computed before
+        return [asked.propensities[asked.among.index(columns[0])]]
     found: list[float] = []
     for place, column in enumerate(columns):
         left = asked.among

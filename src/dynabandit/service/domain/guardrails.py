@@ -1,8 +1,10 @@
 """Guardrails: metrics besides the reward whose mean must stay within a bound, and a sequential test for every arm."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from dynabandit.service.monitoring_types import GuardrailArm, GuardrailState
 from dynabandit.stats.sequential_tests import COUNT, SIZE, TOTAL, add_excess, evidence_of, needed_evidence
 
 MAX, MIN = "max", "min"
@@ -70,6 +72,23 @@ class Guardrails:
         """Return the mean of the values of a test."""
         test, rule = self.tests[metric][column], self.rules[metric]
         return rule.bound + rule.sign * test[TOTAL] / test[COUNT]
+
+    def views(self, names: Sequence[str]) -> list[GuardrailState]:
+        """Return what the API and the pages show; `names` are those of the arms by column."""
+        return [
+            GuardrailState(
+                metric,
+                rule.bound,
+                rule.direction,
+                None if rule.range is None else list(rule.range),
+                [self._arm_view(metric, column, names[column]) for column in sorted(self.tests[metric])],
+            )
+            for metric, rule in self.rules.items()
+        ]
+
+    def _arm_view(self, metric: str, column: int, name: str) -> GuardrailArm:
+        count, mean, evidence = self.count(metric, column), self.mean(metric, column), self.evidence(metric, column)
+        return GuardrailArm(name, count, mean, evidence, (metric, column) in self.violations)
 
     def report(self, metric: str, column: int) -> None:
         """Note that an alert was raised."""

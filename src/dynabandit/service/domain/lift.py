@@ -6,6 +6,7 @@ from typing import Any
 
 from dynabandit.service.domain.decision_details import DecisionDetails, read_details
 from dynabandit.service.domain.learning import Observation
+from dynabandit.service.monitoring_types import GroupState, HoldoutState
 from dynabandit.stats.lift import Lift, LiftSums, add_reward, estimate_lift
 from dynabandit.stats.sequential_tests import sample_ratio_evidence
 
@@ -19,8 +20,8 @@ class HoldoutLift:
     that comes after its decision was learned with the default reward does not change the lift.
     """
 
-    def __init__(self, share: float) -> None:
-        self.share = share
+    def __init__(self, share: float, control: str | None) -> None:
+        self.share, self.control = share, control
         self.decisions = [0, 0]  # of the policy and of the holdout
         self.is_bounded = True
         self.is_reported = False  # the alert about the sample ratio was raised
@@ -62,15 +63,24 @@ class HoldoutLift:
         """Return the lift."""
         return estimate_lift(self.sums, self.share, self.is_bounded)
 
+    def view(self) -> HoldoutState:
+        """Return what the API and the pages show."""
+        found = self.estimate()
+        policy, holdout = (
+            GroupState(self.decisions[held], self.rewards(held), self.mean(held)) for held in (False, True)
+        )
+        ends = (None if math.isnan(end) else end for end in (*found.absolute, *found.relative))
+        return HoldoutState(self.share, self.control, policy, holdout, *ends)
+
     def to_list(self) -> list[Any]:
         """Return everything as plain values, which `from_list` reads."""
-        return [self.share, self.decisions, self.is_bounded, self.is_reported, list(self.sums)]
+        return [self.share, self.control, self.decisions, self.is_bounded, self.is_reported, list(self.sums)]
 
     @classmethod
     def from_list(cls, content: list[Any]) -> "HoldoutLift":
         """Return what `to_list` was called on."""
-        share, decisions, is_bounded, is_reported, sums = content
-        lift = cls(share)
+        share, control, decisions, is_bounded, is_reported, sums = content
+        lift = cls(share, control)
         lift.decisions, lift.is_bounded, lift.is_reported, lift.sums = (
             decisions,
             is_bounded,
@@ -78,14 +88,3 @@ class HoldoutLift:
             LiftSums(*sums),
         )
         return lift
-
-
-def known(value: float) -> float | None:
-    """Return a number, or None for NaN.
-
-    Examples
-    --------
-    >>> known(0.5), known(math.nan)
-    (0.5, None)
-    """
-    return None if math.isnan(value) else value

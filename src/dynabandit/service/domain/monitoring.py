@@ -40,7 +40,7 @@ class Monitoring:
     def change(self, event: EventRow, body: dict[str, Any], bandit: Bandit) -> None:
         """Apply a change, which was applied to the bandit before."""
         if event.kind == CREATE and body.get("holdout") is not None:
-            self.lift = HoldoutLift(body["holdout"]["share"])
+            self.lift = HoldoutLift(**body["holdout"])
         if event.kind == GUARDRAILS or (event.kind == CREATE and body.get("guardrails") is not None):
             self.guardrails = Guardrails(read_guardrails(body["guardrails"]), len(bandit.names))
         elif event.kind == ARM and body.get("paused") is False:

@@ -78,23 +78,36 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> None:
         changes.create(work, name, asked)
 
 
-def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> tuple[RankResponse, bool]:
-    """Choose one of the actions, or return what the event got before; also return whether new arms were added."""
-    state, added = work.named(name), False
+def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> tuple[RankResponse, list[str]]:
+    """Choose one of the actions, or return what the event got before; also return the arms that were added."""
+    state, added = work.named(name), list[str]()
     made = work.find_keyed(state.number, event_id)
     if not made:
         actions, context = _ranked(asked), _context(state, asked)
         added = _add_arms(work, state, name, actions)
         among = [state.bandit.column(action.id) for action in actions]
-        found = propensities(state.bandit, context, among)
         details = DecisionDetails(
             context=context,
             among=among,
-            propensities=None if found is None else [found.get(action.id, 0.0) for action in actions],
+            propensities=_probabilities(state, context, among),
             deferred=asked.defer_activation and state.settings.reward_window is not None,
         )
         made = decisions.make_decisions(work, state, details, event_id)
     return _response(state, asked, event_id, made[0]), added
+
+
+def _probabilities(state: LoggedState, context: Context | None, among: list[int]) -> list[float] | None:
+    """Return the probability with which each arm is chosen, or None if it is not known exactly."""
+    bandit, holdout = state.bandit, state.settings.holdout
+    known = propensities(bandit, context, among) if bandit.available_columns(among) else None
+    if known is None:
+        return None
+    found = [known.get(bandit.names[column], 0.0) for column in among]
+    return (
+        found
+        if holdout is None
+        else [holdout.marginal(one, column, bandit, among) for one, column in zip(found, among, strict=True)]
+    )
 
 
 def _context(state: LoggedState, asked: RankRequest) -> Context | None:
@@ -118,8 +131,8 @@ def _is_hashed(declared: FeatureEncoder | None) -> bool:
     return declared is not None and [(one.name, one.kind) for one in declared.features] == [(CONTEXT, "hashed")]
 
 
-def _add_arms(work: UnitOfWork, state: LoggedState, name: str, actions: Sequence[RankableAction]) -> bool:
-    """Add arms for the actions that are new, and return whether there are some."""
+def _add_arms(work: UnitOfWork, state: LoggedState, name: str, actions: Sequence[RankableAction]) -> list[str]:
+    """Add arms for the actions that are new, and return their names."""
     bandit = state.bandit
     new = [action for action in actions if action.id not in bandit.active]
     if new and not _is_hashed(bandit.features):
@@ -129,7 +142,7 @@ def _add_arms(work: UnitOfWork, state: LoggedState, name: str, actions: Sequence
     features = [arm_features(f"features of action {action.id!r}", action.features) for action in new]
     for action, own in zip(new, features, strict=True):
         changes.add_arm(work, name, action.id, own)
-    return bool(new)
+    return [action.id for action in new]
 
 
 def _response(state: LoggedState, asked: RankRequest, event_id: str, event: EventRow) -> RankResponse:

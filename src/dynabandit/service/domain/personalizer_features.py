@@ -10,7 +10,8 @@ from dynabandit.service.domain.decision_details import Context
 from dynabandit.service.errors import InvalidValueError
 
 MAX_FEATURES = 1000  # of a context or an action
-MAX_TEXT = 1000  # characters
+MAX_TEXT = 1000  # characters of a name or a text
+MAX_CHARACTERS = 20_000  # of a context or an action: those of open decisions are kept in memory
 LARGEST_INTEGER = 2**53
 LARGEST = 10**300
 ACTION_COLUMNS = 6
@@ -33,6 +34,8 @@ def flat_features(where: str, objects: Iterable[Mapping[str, Any]] | None) -> Fl
     found: Flat = {}
     for one in objects or ():
         _add(found, "", one, where)
+    if sum(len(name) + len(str(value)) for name, value in found.items()) > MAX_CHARACTERS:
+        raise InvalidValueError(f"{where} must have at most {MAX_CHARACTERS} characters, got more")
     return found
 
 

@@ -39,11 +39,15 @@ Content = TypeVar("Content")
 
 
 class Result(NamedTuple):
-    """The body of a response, its status, and whether the request was a change that is to be logged."""
+    """The body of a response, its status, and whether the request was a change that is to be logged.
+
+    What is logged is `change`, or else the body of the request.
+    """
 
     content: Any
     status: int = 200
     changed: bool = False
+    change: dict[str, Any] | None = None
 
 
 # Decisions and rewards

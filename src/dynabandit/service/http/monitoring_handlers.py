@@ -5,7 +5,7 @@ from starlette.requests import Request
 from dynabandit.service import monitoring_types as types
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.alerts import api_alert
-from dynabandit.service.domain.events import ALERT
+from dynabandit.service.domain.events import ALERT, metric_key
 from dynabandit.service.domain.metric_values import add_metrics as count_metrics
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import NotFoundError
@@ -28,7 +28,8 @@ async def add_metrics(service: Service, request: Request, body: types.Metrics) -
             raise NotFoundError(no_decision(decision))
         count_metrics(work, number, step, body.metrics, namespace)
 
-    await service.writer.submit(run, name=name, bandits=[number], events=len(body.metrics))
+    keys = [(number, metric_key(step, metric)) for metric in body.metrics]
+    await service.writer.submit(run, name=name, bandits=[number], events=len(keys), bandit_keys=keys)
     return Result(types.CountedMetrics(decision, body.metrics))
 
 

@@ -35,14 +35,15 @@ async def rank(service: Service, request: Request, body: types.RankRequest) -> R
     await service.writer.submit(
         lambda work: personalizer.create(work, name, asked), name=name, alone=True, priority=True
     )
-    return (await _rank(service, name, body, event_id))._replace(changed=True)
+    result = await _rank(service, name, body, event_id)
+    return result._replace(changed=True, change={"created": name, "actions": asked.arms})
 
 
 async def _rank(service: Service, name: str, body: types.RankRequest, event_id: str) -> Result:
-    ranked, changed = await service.writer.submit(
+    ranked, added = await service.writer.submit(
         lambda work: personalizer.rank(work, name, body, event_id), name=name, key=event_id
     )
-    return Result(ranked, 201, changed)
+    return Result(ranked, 201, changed=bool(added), change={"actions": added})  # not the features of users
 
 
 async def reward(service: Service, request: Request, body: types.RewardRequest) -> Response:

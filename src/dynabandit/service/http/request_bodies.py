@@ -116,6 +116,8 @@ def _fits(value: Any, kind: inspect.Type) -> bool:
             return isinstance(value, bool)
         case inspect.NoneType():
             return value is None
+        case inspect.AnyType():
+            return True
     return isinstance(value, dict)
 
 

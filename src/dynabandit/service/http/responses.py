@@ -7,10 +7,9 @@ import msgspec
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from dynabandit.service import api_types, monitoring_types
+from dynabandit.service import api_types
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.bandit_state import LoggedState
-from dynabandit.service.domain.lift import known
 from dynabandit.service.domain.names import public_id
 from dynabandit.service.domain.shadow_state import shadow_state
 from dynabandit.service.thread_pool import ConcurrencyLimit
@@ -60,15 +59,17 @@ class LimitedStream(StreamingResponse):
 def bandit_view(state: LoggedState, contacts: DeciderContacts) -> Callable[[], api_types.BanditState]:
     """Copy a state now, and return a function that makes the API's view of the copy, later and in any thread."""
     state = state.copy()
-    bandit, settings = state.bandit, state.settings
+    bandit, settings, monitoring = state.bandit, state.settings, state.monitoring
 
     def view() -> api_types.BanditState:
         arms, declared = [], bandit.features
+        known = (bandit.exact_propensities() if declared is None else None) or {}
         for name, arm in bandit.arms.items():
             share = arm.plays / bandit.step if bandit.step else 0.0
             mean = None if arm.mean != arm.mean else arm.mean
             limits = bandit.shares(name)
-            arms.append(api_types.ArmState(name, mean, *arm[1:6], share, arm.paused, *limits, arm.pending))
+            next_one = known.get(name, 0.0) if known else None
+            arms.append(api_types.ArmState(name, mean, *arm[1:6], share, arm.paused, *limits, arm.pending, next_one))
         return api_types.BanditState(
             name=settings.name,
             id=public_id(state.number),
@@ -86,40 +87,10 @@ def bandit_view(state: LoggedState, contacts: DeciderContacts) -> Callable[[], a
             arms=arms,
             features=None if declared is None else declared.to_json()["features"] or None,  # those of arms may be all
             sticky_for=settings.sticky_for,
-            holdout=_holdout_view(state),
-            guardrails=_guardrail_views(state),
+            holdout=None if monitoring.lift is None else monitoring.lift.view(),
+            guardrails=monitoring.guardrails.views(bandit.names),
             deciders=contacts.listed(state.number, state.deciders),
             shadow=None if state.shadow is None else shadow_state(state.shadow),
         )
 
     return view
-
-
-def _guardrail_views(state: LoggedState) -> list[monitoring_types.GuardrailState]:
-    guardrails, names, views = state.monitoring.guardrails, state.bandit.names, []
-    for metric, rule in guardrails.rules.items():
-        arms = [
-            monitoring_types.GuardrailArm(
-                names[column],
-                guardrails.count(metric, column),
-                guardrails.mean(metric, column),
-                guardrails.evidence(metric, column),
-                (metric, column) in guardrails.violations,
-            )
-            for column in sorted(guardrails.tests[metric])
-        ]
-        limits = None if rule.range is None else list(rule.range)
-        views.append(monitoring_types.GuardrailState(metric, rule.bound, rule.direction, limits, arms))
-    return views
-
-
-def _holdout_view(state: LoggedState) -> monitoring_types.HoldoutState | None:
-    settings, lift = state.settings.holdout, state.monitoring.lift
-    if settings is None or lift is None:
-        return None
-    found = lift.estimate()
-    policy, holdout = (
-        monitoring_types.GroupState(lift.decisions[held], lift.rewards(held), lift.mean(held)) for held in (False, True)
-    )
-    ends = map(known, (*found.absolute, *found.relative))
-    return monitoring_types.HoldoutState(settings.share, settings.control, policy, holdout, *ends)

@@ -208,7 +208,9 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
             if isinstance(result, Result) and result.changed:
                 names = {part: path_name(request, part) for part in request.path_params}
                 service.local_states.forget(names.get("name", ""))
-                change = msgspec.to_builtins(content) if decoder else dict(request.query_params)
+                change = result.change
+                if change is None:
+                    change = msgspec.to_builtins(content) if decoder else dict(request.query_params)
                 log_change(endpoint.id, names, None if key is None else key.id, change)
         except OverloadedError:
             response = await _refuse(service, pacer)

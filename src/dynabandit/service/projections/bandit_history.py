@@ -14,9 +14,22 @@ from dynabandit.bandit import Bandit
 from dynabandit.estimators.base import Belief
 from dynabandit.service.domain.applied_changes import apply_change
 from dynabandit.service.domain.decision_details import DecisionDetails, read_details
-from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, KINDS, LEARN, POLICY, SHADOW, EventRow
+from dynabandit.service.domain.events import (
+    ALERT,
+    ARM,
+    CLOSE,
+    CREATE,
+    DECISION,
+    KINDS,
+    LEARN,
+    METRIC,
+    POLICY,
+    SHADOW,
+    EventRow,
+)
 from dynabandit.service.domain.learning import Learner, Log, bodies_of, teach
 from dynabandit.service.domain.log_start import state_at_start
+from dynabandit.service.domain.monitoring import Monitoring
 from dynabandit.service.domain.shadow import Shadow
 from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints, Series
 from dynabandit.service.projections.recent_contexts import RecentContexts
@@ -39,8 +52,8 @@ class Intervention(NamedTuple):
 
     `change` has one or more of the keys `policy` (its name), `continues` (the policy is the same, but decides by the
     rules of another release), `promoted` (it was the shadow policy), `shadow` (the name of the new shadow policy, null
-    if there is none any more), `added`, `paused`, `resumed`, `retired` (all true) and `limits` (the new minimum and
-    maximum share).
+    if there is none any more), `added`, `paused`, `resumed`, `retired` (all true), `limits` (the new minimum and
+    maximum share) and `guardrail` (the metric because of which the service paused the arm).
     """
 
     step: int
@@ -81,6 +94,8 @@ class BanditHistory:
         self.for_units = 0  # decisions for units
         self.contexts = RecentContexts()
         self.learner = Learner()
+        self.monitoring = Monitoring()
+        self.alerts: deque[EventRow] = deque(maxlen=MAX_CHANGES)
         self.shadow: Shadow | None = None
         self._bandit: Bandit | None = None
         self._log = log
@@ -91,10 +106,11 @@ class BanditHistory:
         history, state = cls(number, store), state_at_start(store, number)
         if state.sequence == 0:
             return history
-        for event in store.log(number, kinds=(CREATE, ARM)):
+        for event in store.log(number, kinds=(CREATE, ARM, ALERT)):
             if event.sequence <= state.sequence:
                 history.apply(event)
         history._bandit, history.learner, history.shadow = state.bandit, state.learner, state.shadow
+        history.monitoring = state.monitoring
         history.sequence, history.steps = state.sequence, state.bandit.step
         history.plays = [state.bandit.plays(column) for column in range(len(history.plays))]
         history.settled = history.steps - sum(state.bandit.pending(column) for column in range(len(history.plays)))
@@ -140,8 +156,11 @@ class BanditHistory:
         self.latest_events.append(event)
         if event.kind == DECISION:
             self._add_decision(event.arm or 0, read_details(event.body))
+            self.monitoring.count(event)
         elif event.kind in KINDS["reward"]:
             self._add_settlement(event)
+        elif event.kind == METRIC:
+            self.monitoring.add_metric(event, self.bandit)
         else:
             self._add_change(event)
 
@@ -166,6 +185,7 @@ class BanditHistory:
         self.closed += event.kind == CLOSE
         learned = self.learner.observations(event, self._log)
         needs_bodies = self.bandit.policy.functions.contextual or self.shadow is not None
+        needs_bodies = needs_bodies or self.monitoring.lift is not None
         bodies = bodies_of(self.number, learned, self._log) if needs_bodies else {}
         for observation in learned:
             teach(self.bandit, (observation,), bodies)
@@ -174,6 +194,7 @@ class BanditHistory:
                 self._add_reward(observation.column, observation.value)
         if self.shadow is not None:
             self.shadow.learn(learned, bodies)
+        self.monitoring.learn(learned, bodies, self.bandit)
 
     def _add_reward(self, column: int, value: float) -> None:
         """Count a reward that the policy has learned."""
@@ -210,6 +231,9 @@ class BanditHistory:
         elif event.kind == SHADOW:
             self._apply_change(event)
             self._add_intervention(None, {"shadow": body.get("policy")})
+        elif event.kind == ALERT:
+            self.alerts.append(event)
+        self.monitoring.change(event, body, self.bandit)
 
     def _apply_change(self, event: EventRow) -> None:
         self._bandit, self.shadow = apply_change(self._bandit, self.shadow, event, self.learner, self._log)
@@ -239,6 +263,8 @@ class BanditHistory:
             change["limits"] = list(limits)
         if "paused" in body and body["paused"] != self.bandit.paused(name):
             change["paused" if body["paused"] else "resumed"] = True
+            if "guardrail" in body:
+                change["guardrail"] = body["guardrail"]
         if body.get("retired"):
             change["retired"] = True
         return change
@@ -268,7 +294,9 @@ class BanditHistory:
         """Return the numbers of the point that ends here, in the order of `Series`."""
         uniform = self.uniform
         untracked = uniform.rest(self.tracked)
-        whole = [self.steps, self.wall, uniform.count, uniform.total, self.closed, *untracked]
+        lift = self.monitoring.lift
+        ends = (math.nan,) * 3 if lift is None else lift.estimate().absolute
+        whole = [self.steps, self.wall, uniform.count, uniform.total, self.closed, *untracked, *ends]
         per_arm = np.full((len(ARM_FIELDS), self.tracked), math.nan)
         for column in range(self.tracked):
             belief = self.belief(column)
@@ -292,6 +320,8 @@ class BanditHistory:
             "interventions": [list(one) for one in self.interventions],
             "retired": list(self.retired),
             "latest_events": [list(event) for event in self.latest_events],
+            "alerts": [list(event) for event in self.alerts],
+            "monitoring": self.monitoring.to_list(),
             "points": self.points.to_json(),
             "uniform": self.uniform.to_dict(),
             "detectors": [detector.to_list() for detector in self._detectors],
@@ -315,6 +345,8 @@ class BanditHistory:
         history.interventions.extend(Intervention(*one) for one in content["interventions"])
         history.retired.extend(content["retired"])
         history.latest_events.extend(EventRow(*event) for event in content["latest_events"])
+        history.alerts.extend(EventRow(*event) for event in content["alerts"])
+        history.monitoring = Monitoring.from_list(content["monitoring"])
         history.points = ChartPoints.from_json(content["points"])
         history.uniform = UniformBaseline.from_dict(content["uniform"])
         history._detectors = [ChangeDetector.from_list(one) for one in content["detectors"]]

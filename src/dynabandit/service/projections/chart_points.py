@@ -21,6 +21,9 @@ class Series(NamedTuple):
     closed: np.ndarray
     untracked_mean: np.ndarray  # of the uniform baseline: the part of the arms that have no curves
     untracked_variance: np.ndarray
+    lift: np.ndarray  # over the holdout, and its interval; NaN without one
+    lift_low: np.ndarray
+    lift_high: np.ndarray
     plays: np.ndarray
     mean: np.ndarray
     effective_size: np.ndarray
@@ -78,13 +81,15 @@ class ChartPoints:
     def to_json(self) -> dict[str, Any]:
         """Return the points as plain values, which `from_json` reads."""
         per_arm = [[[None if math.isnan(x) else x for x in row] for row in one] for one in self.per_arm.tolist()]
-        return {"width": self.width, "whole": self.whole, "per_arm": per_arm, "arms": self.per_arm.shape[2]}
+        whole = [[None if math.isnan(x) else x for x in one] for one in self.whole]
+        return {"width": self.width, "whole": whole, "per_arm": per_arm, "arms": self.per_arm.shape[2]}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "ChartPoints":
         """Return the points that `to_json` wrote."""
         points = cls()
-        points.width, points.whole = content["width"], content["whole"]
+        points.width = content["width"]
+        points.whole = [[math.nan if x is None else x for x in one] for one in content["whole"]]
         shape = (len(points.whole), len(ARM_FIELDS), content["arms"])
         points.per_arm = np.array(content["per_arm"], dtype=float).reshape(shape)
         return points

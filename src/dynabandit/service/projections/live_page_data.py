@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dynabandit.service.domain.alerts import api_alert
 from dynabandit.service.domain.events import api_event
 from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.projections.chart_points import Series
@@ -82,6 +83,9 @@ def bandit_page_data(history: BanditHistory, last_sequence: int, units: int | No
             {"step": step, "wall": wall, "arm": None if column is None else names[column], "column": column, **change}
             for step, wall, column, change in history.interventions
         ],
+        "holdout": None if history.monitoring.lift is None else history.monitoring.lift.view(),
+        "guardrails": history.monitoring.guardrails.views(names),
+        "alerts": [api_alert(event) for event in reversed(history.alerts)],
         "events": [api_event(event, names) for event in reversed(history.latest_events)],
     }
 
@@ -195,6 +199,7 @@ def _arms(history: BanditHistory, series: Series) -> list[dict[str, Any]]:
     columns = list(history.columns.items())
     if len(columns) > MAX_LISTED:
         columns = heapq.nlargest(MAX_LISTED, columns, key=lambda one: history.plays[one[1]])
+    propensities = history.bandit.exact_propensities() if history.bandit.features is None else None
     listed = []
     for name, column in sorted(columns, key=lambda one: one[1]):
         arm = history.belief(column)
@@ -206,6 +211,7 @@ def _arms(history: BanditHistory, series: Series) -> list[dict[str, Any]]:
                 "forgetting": _round(arm.forgetting), "effective_size": _round(arm.effective_size),
                 "plays": history.plays[column], "pending": history.bandit.pending(column),
                 "recent_share": _round(recent[column] / total) if column < len(recent) else None,
+                "propensity": None if propensities is None else _round(propensities.get(name, 0.0)),
                 "paused": history.bandit.paused(name), "min_share": min_share, "max_share": max_share,
             }
         )  # fmt: skip
@@ -287,6 +293,7 @@ def _shared_series(series: Series, baseline: tuple[np.ndarray, np.ndarray, np.nd
         "step": _rounded(series.step),
         "wall": [round(wall, 1) for wall in series.wall.tolist()],
         "total": _rounded(series.total),
+        "lift": [_rounded(values) for values in (series.lift, series.lift_low, series.lift_high)],
         **{name: _rounded(values) for name, values in zip(("low", "middle", "high"), baseline, strict=True)},
     }
 

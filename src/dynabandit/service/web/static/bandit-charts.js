@@ -2,6 +2,7 @@
 import { band, Chart, layer, layout, line, marks, OTHERS, plotly, seriesStyle } from "./charts.js";
 import { byId, clock, count, decimal, meanReward, percent } from "./dom.js";
 import { interventionMarks } from "./interventions.js";
+import { liftText } from "./monitoring.js";
 
 const TABLE_ROWS = 40;
 const DRAW_MS = 900; // between two updates of the charts
@@ -138,6 +139,29 @@ function rewardChart() {
   };
 }
 
+function liftChart() {
+  const [lift, low, high] = data.series.lift;
+  const x = xValues();
+  const { bounded } = data;
+  // The first intervals are the widest and would make the axis too long
+  const later = [...low, ...high].filter((value, i) => value !== null && i % low.length >= low.length / 10);
+  const [least, most] = [Math.min(0, ...later), Math.max(0, ...later)];
+  const room = 0.05 * Math.max(most - least, 1e-9);
+  return {
+    data: [...band("95 % at all times", x, low, high, 0), line("lift", x, lift, 0, { form: bounded ? "+.2%" : "+.4~g", width: 2.2 })],
+    note: lift.every((value) => value === null) ? "No rewards of both groups yet" : "",
+    layout: chartLayout("lift", {
+      yaxis: { range: [least - room, most + room], zeroline: true, zerolinecolor: BASELINE_COLOUR, zerolinewidth: 1.5,
+        ...(bounded ? { tickformat: "+.2~%" } : {}) },
+    }),
+    table: chartTable("Lift over the holdout, with an interval that holds at all times", [
+      ["lift", (i) => liftText(lift[i], bounded)],
+      ["interval", (i) => (low[i] === null ? "–" : `${liftText(low[i], bounded)} to ${liftText(high[i], bounded)}`)],
+    ]),
+  };
+}
+
+let lift = null; // the chart, if there is a holdout
 const charts = [
   new Chart(byId("share"), shareChart), new Chart(byId("mean"), meanChart),
   new Chart(byId("forgetting"), forgettingChart), new Chart(byId("reward"), rewardChart),
@@ -153,6 +177,7 @@ function drawSoon() {
     timer = 0;
     drawnAt = performance.now();
     for (const chart of charts) chart.draw();
+    if (data.holdout) (lift ??= new Chart(byId("lift"), liftChart)).draw();
   }, Math.max(0, drawnAt + DRAW_MS - performance.now()));
 }
 

@@ -8,6 +8,7 @@ import { decisionText, showFeatures } from "./contexts.js";
 import { followDeciders } from "./deciders.js";
 import { byId, clock, count, decimal, duration, formatLimits, h, meanReward, percent } from "./dom.js";
 import { colourDot, describe, showTimeline } from "./interventions.js";
+import { liftText, metricText, showMonitoring } from "./monitoring.js";
 
 const name = decodeURIComponent(byId("bandit").dataset.name); // encoded, since HTML turns a carriage return into a newline
 const MANY_UNREAD = 2000; // events, from which the page says that the log is still being read
@@ -43,6 +44,8 @@ function showTiles() {
     tile(meanReward(data.recent_rate, data.bounded),
       `${data.bounded ? "reward rate" : "mean reward"}, ${lastDecisions()} (all: ${meanReward(data.rate, data.bounded)})`),
     tile(`${gain >= 0 ? "+" : "−"}${count(Math.abs(Math.round(gain)))}`, `reward ${relation[comparison()]}`),
+    data.holdout?.low == null ? "" : tile(liftText(data.holdout.lift, data.bounded),
+      `lift over the holdout (${liftText(data.holdout.low, data.bounded)} to ${liftText(data.holdout.high, data.bounded)})`),
     tile(count(data.pending), "without a reward so far"),
     data.settling_age === null ? "" : tile(count(data.held), `decisions held, learned after ${duration(data.settling_age)}`),
     data.sticky_for === null ? "" : tile(count(data.units),
@@ -107,7 +110,7 @@ function armRow(one) {
     h("th", { scope: "row" }, colourDot(one.column), one.arm, " ", one.paused && h("span", { class: "badge warm" }, "paused"),
       limits && h("span", { class: "soft tight" }, `limits ${limits}`)),
     h("td", { class: "number" }, percent(one.recent_share), h("span", { class: "track", "aria-hidden": "true" }, bar)),
-    h("td", { class: "number roomy" }, limits || "–"),
+    h("td", { class: "number roomy" }, percent(one.propensity)), h("td", { class: "number roomy" }, limits || "–"),
     h("td", { class: "number roomy" }, count(one.plays)), h("td", { class: "number roomy" }, count(one.pending)),
     h("td", { class: "number" }, meanReward(one.mean, data.bounded)),
     h("td", { class: "number roomy" }, one.low === null ? "–" : `${meanReward(one.low, data.bounded)} to ${meanReward(one.high, data.bounded)}`),
@@ -122,7 +125,7 @@ function retiredRow(one) {
   const empty = (times) => Array.from({ length: times }, () => h("td", { class: "number roomy" }, "–"));
   return h("tr", { class: "soft" },
     h("th", { scope: "row" }, colourDot(one.column), one.arm, " ", h("span", { class: "badge" }, "retired")),
-    h("td", { class: "number" }, "–"), empty(1), h("td", { class: "number roomy" }, count(one.plays)), empty(1),
+    h("td", { class: "number" }, "–"), empty(2), h("td", { class: "number roomy" }, count(one.plays)), empty(1),
     h("td", { class: "number" }, meanReward(one.mean, data.bounded)), empty(3), h("td", {}));
 }
 
@@ -150,7 +153,7 @@ function restoreFocus({ arm, action }) {
 // The latest events
 
 const EVENT_TEXTS = { create: "created", decision: "decision", reward: "reward", close: "reward window ended",
-  learn: "held decisions learned", delete: "deleted" };
+  learn: "held decisions learned", activate: "activated", guardrails: "guardrails changed", alert: "alert", delete: "deleted" };
 
 /** The text of an event that changed an arm or the policy. */
 function changeText({ add, paused, min_share, max_share, ...rest }) {
@@ -159,10 +162,14 @@ function changeText({ add, paused, min_share, max_share, ...rest }) {
     max_share !== undefined && `limited to at most ${percent(max_share)}`].filter(Boolean).join(", ");
 }
 
+function eventText(one) {
+  return one.kind === "metric" ? `${one.metric}: ${metricText(one.value)}` : EVENT_TEXTS[one.kind] ?? changeText(one.change);
+}
+
 function eventRow(one) {
   return h("tr", {},
     h("td", { class: "number roomy" }, count(one.sequence)), h("td", { class: "time" }, clock(one.wall)),
-    h("td", {}, EVENT_TEXTS[one.kind] ?? changeText(one.change), " ", h("span", { class: "soft small" }, decisionText(one))),
+    h("td", {}, eventText(one), " ", h("span", { class: "soft small" }, decisionText(one))),
     h("td", {}, one.arm ?? one.change?.arm ?? ""),
     h("td", { class: "number" }, one.reward === undefined ? "" : String(one.reward)));
 }
@@ -180,6 +187,7 @@ function show(newData) {
   showTitles();
   showCharts(data);
   showTimeline(data, timeOfStep);
+  showMonitoring(data);
   showArms();
   showFeatures(data);
   byId("events").replaceChildren(...data.events.slice(0, SHOWN_EVENTS).map(eventRow));

@@ -15,9 +15,10 @@ function describeLimits([min, max]) {
 }
 
 /** The text of an intervention, without the name of the arm. */
-export function describe({ policy, continues, added, limits, paused, resumed, retired }) {
+export function describe({ policy, continues, added, limits, paused, resumed, retired, guardrail }) {
   return [policy && (continues ? "decided by a new release" : `policy is now ${policy}`), added && "added",
-    limits && describeLimits(limits), paused && "paused", resumed && "resumed", retired && "retired"].filter(Boolean).join(", ");
+    limits && describeLimits(limits), paused && (guardrail ? `paused by the guardrail ${guardrail}` : "paused"),
+    resumed && "resumed", retired && "retired"].filter(Boolean).join(", ");
 }
 
 const shortened = (name) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name);
