@@ -36,7 +36,7 @@ def test_the_page_shows_features_units_and_contexts(site: Running, client: Clien
     client.create("drinks", ARMS, "lin-ucb", features=FEATURES, sticky_for=86_400, holdout=holdout, seed=1)
     serve_drinks(client, "drinks", 300)
     visit = open_page(bandit_url(site, "drinks"))
-    page = wait_for_charts(visit)
+    page = wait_for_charts(visit, charts=5)
     section = page.locator("#features-section")
     expect(section).to_be_visible()
     groups = section.locator("tbody")
@@ -61,7 +61,7 @@ def test_the_page_shows_features_units_and_contexts(site: Running, client: Clien
     card = overview.page.locator("[data-name=drinks]")
     expect(card).to_contain_text("with context")
     phone = open_page(bandit_url(site, "drinks"), size=PHONE, scheme="dark")
-    wait_for_charts(phone)
+    wait_for_charts(phone, charts=5)
     expect(phone.page.locator("#features-section")).to_be_visible()
     assert fits_width(phone.page)
     assert serious(phone.page) == []
